@@ -89,7 +89,8 @@ class Bernoulli(Variable):
     .. math:: \log \mathrm{Ber}(x \mid p) = x\log p + (1 - x)\log(1 - p)
 
     With a link, :func:`probit` or :func:`logistic` of a predictor, it can only be observed, and adds a hidden
-    variable to the model.
+    variable to the model. Without one it is also a number in sums and products, as ``included * weight`` in the mean of
+    a Normal: a weight that may be absent, spike and slab.
 
     Parameters
     ----------
@@ -115,6 +116,8 @@ class Bernoulli(Variable):
         (1, "probability.log_complement"),
     )
     zeros = template((1, "probability.zero_x self.x"), (1, "probability.zero_complement self.complement"))
+
+    is_zero_or_one = True
 
     hidden: Hidden | None = None
     """The hidden variable that its link brings with it."""

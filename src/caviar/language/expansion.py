@@ -19,7 +19,7 @@ from .constants import Constant, as_known
 from .joining import joined
 from .nodes import Data, Indexed, Node, Part, placed
 from .plates import Plate
-from .roles import LINEAR, LINEAR_VECTOR, PRECISION, PRECISION_MATRIX, RATE, Role
+from .roles import LINEAR, LINEAR_VECTOR, PRECISION, PRECISION_MATRIX, RATE, ZERO_OR_ONE, Role
 from .slots import RoleOfDimension, Slot, agreed_dimension, parts_remedy
 from .stated import Stated
 from .templates import Density, Factor, Summand
@@ -188,7 +188,7 @@ class _LocationSum:
         for number in addend.numbers:
             if isinstance(number, Part) and (number.which, number.event_rank) != ("mean", 0):
                 operands.refuse(number)
-            use(operands.add(number, LINEAR), ("", ""))
+            use(operands.add(number, self._role_of(operands, number)), ("", ""))
         for one, other in addend.dots:
             vectors = (_vector(operands, one), _vector(operands, other))
             size = _length(operands, vectors)
@@ -204,6 +204,13 @@ class _LocationSum:
                 use(operands.add(vector, LINEAR_VECTOR, size), pair)
         return used
 
+    def _role_of(self, operands: _Operands, number: Any) -> Role:
+        node: Any = number.node if isinstance(number, Indexed | Part) else number
+        if not isinstance(node, Stated) or not node.is_zero_or_one:
+            return LINEAR
+        node.refuse_as_parent(operands.owner, operands.name)
+        return ZERO_OR_ONE
+
     def pieces(self, target: Factor) -> list[_Piece]:
         """Return what a statistic of the sum is, in statistics of its operands."""
         if target.statistic == "x":
@@ -213,22 +220,23 @@ class _LocationSum:
             ]
         pieces = []
         for i, (c, used) in enumerate(self._addends):
-            pieces.append((c * c, _product(used, used)))
+            pieces.append((c * c, self._product(used, used)))
             for d, other in self._addends[i + 1 :]:
-                pieces.append((2 * c * d, _product(used, other)))
+                pieces.append((2 * c * d, self._product(used, other)))
         return pieces
 
-
-def _product(one: Mapping[str, tuple[str, str]], other: Mapping[str, tuple[str, str]]) -> tuple[Factor, ...]:
-    """Return the statistics of a product of two addends: second moments of what is in both."""
-    factors = []
-    for key, (first, _) in one.items():
-        if key in other:
-            factors.append(Factor(key, "xx", first + other[key][1]))
-        else:
-            factors.append(Factor(key, "x", first))
-    factors += [Factor(key, "x", second) for key, (_, second) in other.items() if key not in one]
-    return tuple(factors)
+    def _product(
+        self, one: Mapping[str, tuple[str, str]], other: Mapping[str, tuple[str, str]]
+    ) -> tuple[Factor, ...]:
+        """Return the statistics of a product of two addends: second moments of what is in both."""
+        factors = []
+        for key, (first, _) in one.items():
+            if key in other and self.slots[key].role is not ZERO_OR_ONE:
+                factors.append(Factor(key, "xx", first + other[key][1]))
+            else:
+                factors.append(Factor(key, "x", first))
+        factors += [Factor(key, "x", second) for key, (_, second) in other.items() if key not in one]
+        return tuple(factors)
 
 
 def _vector(operands: _Operands, value: Any) -> Node | Indexed | Part:

@@ -88,6 +88,8 @@ def as_expression(
     is_joint = role is LOCATION_AND_PRECISION or role is LOCATION_AND_PRECISION_MATRIX
     if isinstance(value, (Node, Indexed)):
         node = value.node if isinstance(value, Indexed) else value
+        if role is LOCATION and isinstance(node, Stated) and node.is_zero_or_one:
+            return as_predictor(value)
         if not (is_joint and node.is_known):
             return value
     where = _where(owner, slot)

@@ -201,15 +201,6 @@ class Variable(Stated):
         """Return what keeps a value off the variable's support, or an empty string."""
         return ""
 
-    def refuse_as_parent(self, owner: Variable, slot: str) -> None:
-        """Refuse to be in a slot if it can only be observed.
-
-        Raises
-        ------
-        ConjugacyError
-            If so: the message says why.
-        """
-
     def _states_flat_prior(self) -> bool:
         return False
 

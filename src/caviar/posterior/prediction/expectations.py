@@ -240,6 +240,8 @@ def _moments_of_learnt(owner: Variable, factor: Any) -> tuple[Array, Array]:
         return factor.mean, factor.variance
     if isinstance(factor, families.MultivariateNormal):
         return factor.mean, factor.covariance
+    if isinstance(factor, families.Bernoulli):
+        return factor.mean, factor.variance
     if isinstance(factor, families.TiedNormalGamma | families.TiedNormalWishart):
         return _moments_of_learnt(owner, factor.marginals)
     if isinstance(factor, families.NormalGamma):
