@@ -154,14 +154,12 @@ class _Operands:
 
 
 class _LocationSum:
-    """A sum in the slot of a location: ``x`` and ``xx`` of it, written out."""
+    """A sum in the slot of a location: ``x`` and ``xx`` of it, written out.
+
+    In that of a vector, each product has one vector, and numbers.
+    """
 
     def __init__(self, owner: Stated, name: str, predictor: Predictor, letters: Iterator[str]) -> None:
-        if owner.value_rank:
-            raise ModelError(
-                f"'{name}' of {type(owner).__name__} '{owner.name}' takes no sum or product: state a Normal for each "
-                f"number, repeated over a plate"
-            )
         operands = _Operands(owner, name)
         self.letter_sizes: dict[str, int] = {}
         self.slots = operands.slots
@@ -185,10 +183,14 @@ class _LocationSum:
                 )
             used[key] = pair
 
+        whole = _whole_vector(operands, addend) if operands.owner.value_rank else None
         for number in addend.numbers:
             if isinstance(number, Part) and (number.which, number.event_rank) != ("mean", 0):
                 operands.refuse(number)
-            use(operands.add(number, self._role_of(operands, number)), ("", ""))
+            if number is whole:
+                use(self._vector_key(operands, number), _OF_OWNER)
+            else:
+                use(operands.add(number, self._role_of(operands, number)), ("", ""))
         for one, other in addend.dots:
             vectors = (_vector(operands, one), _vector(operands, other))
             size = _length(operands, vectors)
@@ -204,6 +206,12 @@ class _LocationSum:
                 use(operands.add(vector, LINEAR_VECTOR, size), pair)
         return used
 
+    @staticmethod
+    def _vector_key(operands: _Operands, vector: Any) -> str:
+        owner, name = operands.owner, operands.name
+        owner.dimension = agreed_dimension(owner, name, placed(vector, owner), LINEAR_VECTOR)
+        return operands.add(vector, LINEAR_VECTOR, owner.dimension)
+
     def _role_of(self, operands: _Operands, number: Any) -> Role:
         node: Any = number.node if isinstance(number, Indexed | Part) else number
         if not isinstance(node, Stated) or not node.is_zero_or_one:
@@ -213,15 +221,15 @@ class _LocationSum:
 
     def pieces(self, target: Factor) -> list[_Piece]:
         """Return what a statistic of the sum is, in statistics of its operands."""
+        addends = [(c, _lettered(used, target.letters)) for c, used in self._addends]
         if target.statistic == "x":
             return [
-                (c, tuple(Factor(key, "x", first) for key, (first, _) in used.items()))
-                for c, used in self._addends
+                (c, tuple(Factor(key, "x", first) for key, (first, _) in used.items())) for c, used in addends
             ]
         pieces = []
-        for i, (c, used) in enumerate(self._addends):
+        for i, (c, used) in enumerate(addends):
             pieces.append((c * c, self._product(used, used)))
-            for d, other in self._addends[i + 1 :]:
+            for d, other in addends[i + 1 :]:
                 pieces.append((2 * c * d, self._product(used, other)))
         return pieces
 
@@ -237,6 +245,36 @@ class _LocationSum:
                 factors.append(Factor(key, "x", first))
         factors += [Factor(key, "x", second) for key, (_, second) in other.items() if key not in one]
         return tuple(factors)
+
+
+_OF_OWNER = ("owner", "owner")
+"""In the place of the letters of a vector that runs along the event axis of the variable itself."""
+
+
+def _lettered(used: Mapping[str, tuple[str, str]], own: str) -> dict[str, tuple[str, str]]:
+    """Return the letters of operands, those of the variable's own axes put in."""
+    pair = (own[:1], own[1:])
+    return {key: pair if letters is _OF_OWNER else letters for key, letters in used.items()}
+
+
+def _whole_vector(operands: _Operands, addend: Addend) -> Any:
+    """Return the one vector of a product in the mean of a vector; known arrays are numbers, unless there is none.
+
+    Raises
+    ------
+    ModelError
+        If it has none, or several.
+    """
+    nodes: list[Any] = [own.node if isinstance(own, Indexed | Part) else own for own in addend.numbers]
+    vectors = [own for own, node in zip(addend.numbers, nodes, strict=True) if _event_rank(node) == 1]
+    if not vectors and sum(isinstance(node, Data) for node in nodes) == 1:
+        vectors = [own for own, node in zip(addend.numbers, nodes, strict=True) if isinstance(node, Data)]
+    if len(vectors) != 1:
+        raise ModelError(
+            f"'{operands.name}' of {type(operands.owner).__name__} '{operands.owner.name}' is a sum of vectors: each "
+            f"product in it has one vector, as x * v with a MultivariateNormal v; {addend!r} has {len(vectors)}"
+        )
+    return vectors[0]
 
 
 def _vector(operands: _Operands, value: Any) -> Node | Indexed | Part:

@@ -133,21 +133,21 @@ def _stated_value(owner: Variable, name: str, stated: Any, values: Mapping[str, 
 
 
 def _addend_value(owner: Variable, addend: Addend, values: Mapping[str, Any]) -> AnyArray:
-    """Return the value of one product; of numbers and at most one matrix, or of numbers and dot products."""
+    """Return the value of one product; of numbers and at most one vector or matrix, or of numbers and dot products."""
     rank = len(owner.plates)
     product = np.full((1,) * rank, addend.coefficient)
-    matrix = None
+    whole = None
     for number in addend.numbers:
         value = _operand_value(owner, number, values)
         if value.ndim > rank:
-            matrix = value
+            whole = value
         else:
             product = product * value
     for first, second in addend.dots:
         product = product * np.sum(
             _operand_value(owner, first, values) * _operand_value(owner, second, values), axis=-1
         )
-    return product if matrix is None else product[..., None, None] * matrix
+    return product if whole is None else product.reshape(product.shape + (1,) * (whole.ndim - rank)) * whole
 
 
 def _entries_value(owner: Variable, stated: Diagonal, values: Mapping[str, Any]) -> AnyArray:

@@ -65,7 +65,10 @@ class Expectations:
         return mean, np.diagonal(covariance, axis1=-2, axis2=-1) if self.owner.value_rank else covariance
 
     def predictor(self, stated: Predictor) -> tuple[Array, Array]:
-        """Return mean and variance of a sum of products; the factors of two that share an operand meet once."""
+        """Return mean and variance of a sum of products; the factors of two that share an operand meet once.
+
+        Of a vector they are those of each entry, which numbers have in common.
+        """
         mean, variance = np.zeros(()), np.zeros(())
         for i, addend in enumerate(stated.addends):
             product = list(self._operands(addend))
@@ -156,7 +159,10 @@ class Expectations:
                 yield id(whole), plain.reshape((1,) * len(self.owner.plates) + plain.shape), None, letter
                 continue
             slot = operand_slot(self.owner, whole)
-            yield id(slot), *self._moments(slot), letter
+            own, covariance = self._moments(slot)
+            if self.owner.value_rank and not letter:
+                own, covariance = _of_entries(own, covariance, is_vector=slot.role.rank == 1)
+            yield id(slot), own, covariance, letter
 
     def _moments(self, slot: Slot) -> tuple[Array, Array | None]:
         if self._is_known(slot.node):
@@ -254,6 +260,13 @@ def _moments_of_learnt(owner: Variable, factor: Any) -> tuple[Array, Array]:
         scale = np.where(surplus > 0, surplus, 1.0) * factor.mean_precision
         return factor.mean, factor.inverse_scale / scale[..., None, None]
     refuse(owner, f"its predictor holds a {type(factor).__name__}")
+
+
+def _of_entries(mean: Array, covariance: Array | None, *, is_vector: bool) -> tuple[Array, Array | None]:
+    """Return mean and variance of each entry of a vector; of a number the same for all entries."""
+    if is_vector:
+        return mean, None if covariance is None else np.diagonal(covariance, axis1=-2, axis2=-1)
+    return mean[..., None], None if covariance is None else covariance[..., None]
 
 
 def _finite(array: Array) -> Array:
