@@ -20,6 +20,7 @@ from .links import Hidden, hidden_of
 from .nodes import Expression, Label, Node
 from .plates import Plates
 from .roles import AUGMENTING, LOCATION, PROBABILITIES, PROBABILITY, RATE, one_hot
+from .stated import Stated
 from .tallies import Tallies
 from .templates import template
 from .variable import Variable
@@ -144,7 +145,7 @@ class Bernoulli(Variable):
             return families.Bernoulli(slots["probability"])
         return families.Bernoulli.from_natural((np.asarray(slots["probability"]),))
 
-    def refuse_as_parent(self, owner: Variable, slot: str) -> None:
+    def refuse_as_parent(self, owner: Stated, slot: str) -> None:
         """Refuse to be a parent with a link."""
         if self.hidden is not None:
             raise ConjugacyError(

@@ -9,18 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
 from .._errors import ConjugacyError, ModelError, PlateError
 from .algebra import Addend, Diagonal, Predictor, as_predictor
-from .constants import Constant, as_known
+from .constants import Constant
 from .joining import joined
-from .nodes import Data, Indexed, Node, Part, placed
+from .nodes import Indexed, Part, placed
+from .operands import Operands, event_rank_of, length_of, vector_of, whole_vector
 from .plates import Plate
 from .roles import LINEAR, LINEAR_VECTOR, PRECISION, PRECISION_MATRIX, RATE, ZERO_OR_ONE, Role
-from .slots import RoleOfDimension, Slot, agreed_dimension, parts_remedy
+from .slots import RoleOfDimension, Slot, agreed_dimension
 from .stated import Stated
 from .templates import Density, Factor, Summand
 
@@ -115,44 +116,6 @@ def _rewritten(density: Density, slot: str, writer: _LocationSum | _PositiveProd
     return tuple(summands)
 
 
-class _Operands:
-    """The distinct operands of a sum, each a slot of its own."""
-
-    def __init__(self, owner: Stated, name: str) -> None:
-        self.owner = owner
-        self.name = name
-        self.slots: dict[str, Slot] = {}
-        self._keys: dict[tuple[object, ...], str] = {}
-
-    def add(self, value: Any, role: Role, dimension: int | None = None) -> str:
-        """Return the key of an operand's slot."""
-        part = value if isinstance(value, Part) else None
-        whole: Node | Indexed = value.whole if isinstance(value, Part) else value
-        expression = placed(whole, self.owner)
-        node, chosen = expression, ()
-        if isinstance(expression, Indexed):
-            node, chosen = expression.node, (expression.by, *expression.labels)
-        identity = (id(node), *map(id, chosen))
-        if identity in self._keys:
-            return self._keys[identity]
-        for slot in self.slots.values():
-            if slot.node is node and not node.is_known:
-                raise ConjugacyError(
-                    f"'{node.name}' is used in '{self.name}' of '{self.owner.name}' with two indices; its elements "
-                    f"would be coupled, and no update of all of them at once exists. "
-                    f"Use two variables, or one MultivariateNormal in a dot product."
-                )
-        key = f"{self.name}.{len(self.slots)}"
-        self._keys[identity] = key
-        self.slots[key] = Slot(self.name, expression, role, dimension, part=part)
-        return key
-
-    def refuse(self, part: Part) -> NoReturn:
-        """Say that a part of a joint factor is not used where it may be."""
-        where = f"'{self.name}' of {type(self.owner).__name__} '{self.owner.name}'"
-        raise ConjugacyError(f"{where} cannot hold {part!r} like this. {parts_remedy(part)}")
-
-
 class _LocationSum:
     """A sum in the slot of a location: ``x`` and ``xx`` of it, written out.
 
@@ -160,7 +123,7 @@ class _LocationSum:
     """
 
     def __init__(self, owner: Stated, name: str, predictor: Predictor, letters: Iterator[str]) -> None:
-        operands = _Operands(owner, name)
+        operands = Operands(owner, name)
         self.letter_sizes: dict[str, int] = {}
         self.slots = operands.slots
         # coefficient, and for each operand its letter in m and its second letter in m^2
@@ -169,7 +132,7 @@ class _LocationSum:
             self._addends.append((addend.coefficient, self._usage(operands, addend, letters)))
 
     def _usage(
-        self, operands: _Operands, addend: Addend, letters: Iterator[str]
+        self, operands: Operands, addend: Addend, letters: Iterator[str]
     ) -> dict[str, tuple[str, str]]:
         used: dict[str, tuple[str, str]] = {}
 
@@ -183,7 +146,7 @@ class _LocationSum:
                 )
             used[key] = pair
 
-        whole = _whole_vector(operands, addend) if operands.owner.value_rank else None
+        whole = whole_vector(operands, addend) if operands.owner.value_rank else None
         for number in addend.numbers:
             if isinstance(number, Part) and (number.which, number.event_rank) != ("mean", 0):
                 operands.refuse(number)
@@ -192,8 +155,8 @@ class _LocationSum:
             else:
                 use(operands.add(number, self._role_of(operands, number)), ("", ""))
         for one, other in addend.dots:
-            vectors = (_vector(operands, one), _vector(operands, other))
-            size = _length(operands, vectors)
+            vectors = (vector_of(operands, one), vector_of(operands, other))
+            size = length_of(operands, vectors)
             try:
                 pair = (next(letters), next(letters))
             except StopIteration:
@@ -207,12 +170,12 @@ class _LocationSum:
         return used
 
     @staticmethod
-    def _vector_key(operands: _Operands, vector: Any) -> str:
+    def _vector_key(operands: Operands, vector: Any) -> str:
         owner, name = operands.owner, operands.name
         owner.dimension = agreed_dimension(owner, name, placed(vector, owner), LINEAR_VECTOR)
         return operands.add(vector, LINEAR_VECTOR, owner.dimension)
 
-    def _role_of(self, operands: _Operands, number: Any) -> Role:
+    def _role_of(self, operands: Operands, number: Any) -> Role:
         node: Any = number.node if isinstance(number, Indexed | Part) else number
         if not isinstance(node, Stated) or not node.is_zero_or_one:
             return LINEAR
@@ -257,82 +220,6 @@ def _lettered(used: Mapping[str, tuple[str, str]], own: str) -> dict[str, tuple[
     return {key: pair if letters is _OF_OWNER else letters for key, letters in used.items()}
 
 
-def _whole_vector(operands: _Operands, addend: Addend) -> Any:
-    """Return the one vector of a product in the mean of a vector; known arrays are numbers, unless there is none.
-
-    Raises
-    ------
-    ModelError
-        If it has none, or several.
-    """
-    nodes: list[Any] = [own.node if isinstance(own, Indexed | Part) else own for own in addend.numbers]
-    vectors = [own for own, node in zip(addend.numbers, nodes, strict=True) if _event_rank(node) == 1]
-    if not vectors and sum(isinstance(node, Data) for node in nodes) == 1:
-        vectors = [own for own, node in zip(addend.numbers, nodes, strict=True) if isinstance(node, Data)]
-    if len(vectors) != 1:
-        raise ModelError(
-            f"'{operands.name}' of {type(operands.owner).__name__} '{operands.owner.name}' is a sum of vectors: each "
-            f"product in it has one vector, as x * v with a MultivariateNormal v; {addend!r} has {len(vectors)}"
-        )
-    return vectors[0]
-
-
-def _vector(operands: _Operands, value: Any) -> Node | Indexed | Part:
-    """Return an operand of a dot product as a node; a plain vector becomes a constant.
-
-    Raises
-    ------
-    ConjugacyError, PlateError
-        If it is no vector.
-    """
-    where = f"dot in '{operands.name}' of '{operands.owner.name}'"
-    if isinstance(value, Part):
-        if (value.which, value.event_rank, value.node.precision_rank) != ("mean", 1, 0):
-            operands.refuse(value)
-        return value
-    if not isinstance(value, Node | Indexed):
-        known = as_known(value, where)
-        if known.ndim == 1:
-            return Constant(f"{operands.owner.name}.{operands.name}.{len(operands.slots)}", known)
-        advice = "Multiply by a number with *."
-        if known.ndim:
-            advice = "Give the array plates: Constant('X', array, plates=obs)."
-        raise PlateError(f"{where} takes vectors; got shape {known.shape}. {advice}")
-    node: Any = value.node if isinstance(value, Indexed) else value
-    rank = 1 if isinstance(node, Data) else _event_rank(node)
-    if rank == 1:
-        return value
-    if rank == 0 and not node.is_known and node.plates:
-        raise ConjugacyError(
-            f"{where} takes vectors, but '{node.name}' is a {type(node).__name__} with plates. Numbers that meet in "
-            f"one dot product cannot be updated in parallel; state them as one MultivariateNormal."
-        )
-    raise PlateError(
-        f"{where} takes vectors, but '{node.name}' is {'a number; multiply with *' if rank == 0 else 'a matrix'}"
-    )
-
-
-def _length(operands: _Operands, vectors: Sequence[Node | Indexed | Part]) -> int:
-    nodes = [vector.node if isinstance(vector, Indexed | Part) else vector for vector in vectors]
-    sizes = [node.dimension for node in nodes if node.dimension is not None]
-    where = f"dot in '{operands.name}' of '{operands.owner.name}'"
-    if not sizes:
-        names = " and ".join(f"'{node.name}'" for node in nodes)
-        raise PlateError(
-            f"{where}: the length of {names} is unknown; one of the two must be a MultivariateNormal or a Constant"
-        )
-    if len(set(sizes)) > 1:
-        lengths = ", ".join(f"'{node.name}' has length {node.dimension}" for node in nodes)
-        raise PlateError(f"{where} takes two vectors of one length: {lengths}")
-    return sizes[0]
-
-
-def _event_rank(node: Node) -> int:
-    if isinstance(node, Constant):
-        return node.event_rank
-    return node.value_rank if isinstance(node, Stated) else 0
-
-
 def _is_matrix(density: Density, slot: str) -> bool:
     return any(f.slot == slot and f.statistic == "log_det" for summand in density for f in summand.factors)
 
@@ -355,7 +242,7 @@ class _PositiveProduct:
         self._owner, self._name, self._role = owner, name, role
         self._where = f"'{name}' of {type(owner).__name__} '{owner.name}'"
         self._takes_matrix = along is None and _is_matrix(owner.density, name)
-        self._operands = _Operands(owner, name)
+        self._operands = Operands(owner, name)
         self.letter_sizes: dict[str, int] = {}
         self.slots = self._operands.slots
         stated, known = self._told_apart(predictor)
@@ -396,7 +283,7 @@ class _PositiveProduct:
             if isinstance(node, Constant) and not np.any(node.value):
                 raise ModelError(f"{self._where} must be positive; '{node.name}' is zero")
             before = len(self.slots)
-            is_matrix = self._takes_matrix and _event_rank(node) == 2
+            is_matrix = self._takes_matrix and event_rank_of(node) == 2
             key = self._operands.add(factor, PRECISION_MATRIX if is_matrix else self._role)
             if len(self.slots) == before:
                 raise ConjugacyError(

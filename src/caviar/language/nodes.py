@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias, cast
 
 from .._errors import ModelError, ParameterError, PlateError
 from .algebra import Algebra, Predictor
@@ -136,25 +136,20 @@ class Indexed(Algebra):
                 f"index may be a Categorical, and the others known labels. State one Categorical whose categories are "
                 f"the pairs, and one plate of that size"
             )
-        by: Any = indices[places[0] if places else 0]
-        if (
-            isinstance(by, Indexed)
-            and isinstance(by.node, Label)
-            and isinstance(by.by, Data)
-            and not by.known
-        ):
-            self.through, by = by, by.node
-        categories = by.categories if isinstance(by, Label) else None
-        if categories is None and not isinstance(by, Data):
+        first: Any = indices[places[0] if places else 0]
+        if isinstance(first, Indexed) and isinstance(first.node, Label) and isinstance(first.by, Data):
+            self.through, first = (first, first.node) if not first.known else (None, first)
+        categories = first.categories if isinstance(first, Label) else None
+        if categories is None and not isinstance(first, Data):
             raise ModelError(
                 f"'{node.name}' can be indexed by a Categorical variable, as in {node.name}[z], or by known labels, "
-                f"{node.name}[Data('group', plates=obs)]; got {by!r}"
+                f"{node.name}[Data('group', plates=obs)]; got {first!r}"
             )
-        self.by = by
+        self.by: Label | Data = cast("Label | Data", first)
         own = [plate for plate in node.plates if plate not in self.along]
-        fitting = [plate for plate in own if isinstance(by, Data) or plate.size in (None, categories)]
+        fitting = [plate for plate in own if categories is None or plate.size in (None, categories)]
         if not fitting:
-            raise PlateError(_why_not_indexable(node, by, own))
+            raise PlateError(_why_not_indexable(node, self.by, own))
         if len(own) < len(indices):
             raise PlateError(
                 f"'{node.name}' has {len(own)} plates that {len(indices)} indices could choose from: {self!r}"

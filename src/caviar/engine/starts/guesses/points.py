@@ -24,8 +24,8 @@ from ...binding.bound_model import BoundModel
 from ...design.keys import ColumnKey
 from ...rows.subsample import Sample
 from ..clustering.partitions import in_units, location_points
+from ..clustering.points_of_groups import labels_of_groups, points_of_groups
 from ..components.gates import Gate
-from .points_of_groups import labels_of_groups, points_of_groups
 
 _MOST_POINTS = 1_000
 """Points that are brought into fewer coordinates, where they have more of them than there are points."""
@@ -91,7 +91,7 @@ def _of_groups(problem: Problem, sample: Sample, gate: Gate) -> Iterator[tuple[V
     """Yield what records show of the groups that a gate is a label of."""
     if gate.factor is not None:
         return
-    for leaf, labels in labels_of_groups(problem, sample, gate):
+    for leaf, labels in labels_of_groups(problem, sample, gate.variable):
         values = sampled_values(problem, sample, leaf)
         if values is not None:
             (n_groups,) = gate.shape(problem, sample.n_rows)

@@ -11,19 +11,18 @@ from ....language import Data, Indexed, Variable
 from ...ascent.problem import Problem
 from ...design.keys import ColumnKey
 from ...rows.subsample import Sample
-from ..components.gates import Gate
 
 _MOST_COLUMNS = 20
 """Known columns whose slopes are points: of more, a group has too few records for them."""
 
 
-def labels_of_groups(problem: Problem, sample: Sample, gate: Gate) -> Iterator[tuple[Variable, AnyArray]]:
+def labels_of_groups(problem: Problem, sample: Sample, gate: Variable) -> Iterator[tuple[Variable, AnyArray]]:
     """Yield the observed variables that a label of groups chooses for, and the group of each record of the sample."""
     for leaf in problem.bound.observed:
         for slot in leaf.slots.values():
-            if slot.index is gate.variable and slot.through is not None:
+            if slot.index is gate and slot.through is not None:
                 column = sample.columns.get(ColumnKey(slot.through.by.name))
-                if column is not None and gate.variable.plates == (slot.through.plate,):
+                if column is not None and gate.plates == (slot.through.plate,):
                     yield leaf, np.asarray(column).astype(np.intp)
                 break
 
