@@ -49,7 +49,7 @@ STATEMENTS = {
         lambda: _means((cv.Plate("a", 2), cv.Plate("b", 3)))[_label(2)][_label(3)],
         [
             "'m' is chosen from by 'z' already",
-            "got Categorical('z'",
+            "cannot be chosen from by 'z' too",
             "one Categorical whose categories are the pairs",
         ],
     ),

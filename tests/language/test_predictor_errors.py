@@ -150,10 +150,10 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: cv.Normal("y", _normal() + 1.0, plates=OBS),
         "'precision' of Normal 'y' is missing; only a joint factor (NormalGamma) carries its own",
     ),
-    "a predictor of vectors": (
-        lambda: cv.MultivariateNormal("x", _vector("v") + _vector("w"), np.eye(2)),
-        "'mean' of MultivariateNormal 'x' takes no sum or product: state a Normal for each number, repeated over a "
-        "plate",
+    "a product of vectors": (
+        lambda: cv.MultivariateNormal("x", _vector("v") * _vector("w"), np.eye(2)),
+        "'mean' of MultivariateNormal 'x' is a sum of vectors: each product in it has one vector, as x * v with a "
+        "MultivariateNormal v; MultivariateNormal('v') * MultivariateNormal('w') has 2",
     ),
     "a sum where only a known value goes": (
         lambda: cv.Gamma("t", _gamma("u") * 2.0, 1.0),

@@ -212,7 +212,7 @@ def _leaf(writer: Writer, name: str, needed: tuple[str, ...]) -> Any:
     if kind == "Bernoulli":
         return cv.Bernoulli(label, _probability(writer, path, plates), plates=plates)
     if kind == "Poisson":
-        return cv.Poisson(label, writer.scale(f"{name}.rate", plates, product=False), plates=plates)
+        return cv.Poisson(label, writer.scale(f"{name}.rate", plates), plates=plates)
     probabilities = writer.probabilities(path, plates, pick(f"{name}/length", (3, 2)))
     return cv.Multinomial(label, pick(f"{name}/trials", (4, 1, 0)), probabilities, plates=plates)
 

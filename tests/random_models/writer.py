@@ -188,9 +188,9 @@ class Writer:
             cv.Gamma(self.rename(path), self.pick(f"{path}/shape", _SHAPES), rate, plates=plates)
         )
 
-    def scale(self, path: str, plates: tuple[cv.Plate, ...], depth: int = 0, *, product: bool = True) -> Any:
+    def scale(self, path: str, plates: tuple[cv.Plate, ...], depth: int = 0) -> Any:
         """Return the precision of a Normal, or a rate."""
-        products = ("product",) if depth == 0 and product else ()
+        products = ("product",) if depth == 0 else ()
         kind = self.pick(f"{path}/kind", self.options(plates, depth, *products))
         if kind == "constant":
             return self.positive(path)

@@ -111,6 +111,9 @@ class Bernoulli(ExponentialFamily):
         """Variance p (1 - p)."""
         return self.probability * self.complement
 
+    def location_moments(self) -> tuple[Array, Array]:
+        return self.mean, self.variance
+
     def log_density(self, value: ArrayLike) -> Array:
         """Return the log-probability of 0 or 1; minus infinity for any other value."""
         x = as_value(value)

@@ -21,6 +21,7 @@ from .links import Hidden, hidden_of
 from .nodes import Expression, Label, Node
 from .plates import Plates
 from .roles import AUGMENTING, LOCATION, PROBABILITIES, PROBABILITY, RATE, one_hot
+from .stated import Stated
 from .tallies import Tallies
 from .templates import template
 from .variable import Variable
@@ -95,7 +96,8 @@ class Bernoulli(Variable):
     .. math:: \log \mathrm{Ber}(x \mid p) = x\log p + (1 - x)\log(1 - p)
 
     With a link, :func:`probit` or :func:`logistic` of a predictor, it can only be observed, and adds a hidden
-    variable to the model.
+    variable to the model. Without one it is also a number in sums and products, as ``included * weight`` in the mean of
+    a Normal: a weight that may be absent, spike and slab.
 
     Parameters
     ----------
@@ -121,6 +123,8 @@ class Bernoulli(Variable):
         (1, "probability.log_complement"),
     )
     zeros = template((1, "probability.zero_x self.x"), (1, "probability.zero_complement self.complement"))
+
+    is_zero_or_one = True
 
     hidden: Hidden | None = None
     """The hidden variable that its link brings with it."""
@@ -156,7 +160,7 @@ class Bernoulli(Variable):
         mean = slots.entries("probability")[0]
         return mean, mean * (1.0 - mean)
 
-    def refuse_as_parent(self, owner: Variable, slot: str) -> None:
+    def refuse_as_parent(self, owner: Stated, slot: str) -> None:
         """Refuse to be a parent with a link."""
         if self.hidden is not None:
             raise ConjugacyError(
@@ -192,7 +196,9 @@ class Poisson(Variable):
     name
         Unique within the model.
     rate
-        :math:`r > 0`, the expected count: number, array or Gamma.
+        :math:`r > 0`, the expected count: number, array, Gamma, or a product of these, as ``rate * exposure`` with
+        known exposures (:class:`Data`) and ``ability[player] * weakness[opponent]``. Every Gamma in a product keeps
+        its own factor, and is in it once.
     plates
         Its repetitions.
 
@@ -200,6 +206,17 @@ class Poisson(Variable):
     --------
     >>> Poisson("visits", rate=2.5)
     Poisson('visits')
+
+    Failures of two pumps in 94.3 and 15.7 hours of service, at one rate an hour:
+
+    >>> import caviar as cv
+    >>> pump, rate = cv.Plate("pump"), cv.Gamma("rate", 1, 1)
+    >>> model = cv.Model(cv.Poisson("failures", rate * cv.Data("hours", plates=pump), plates=pump))
+    >>> model.fit({"failures": [5, 1], "hours": [94.3, 15.7]})["rate"]
+    Gamma(
+        shape=7.0,
+        rate=111.0,
+    )  # batch ()
     """
 
     family = families.Poisson
@@ -213,7 +230,7 @@ class Poisson(Variable):
 
     def moments_given(self, slots: ExpectedSlots) -> tuple[Array, Array]:
         """Return mean and variance."""
-        rate, variance = slots.entries("rate")
+        rate, variance = slots.positive("rate")
         return rate, rate + variance
 
     def evened(self, value: Array) -> Array:

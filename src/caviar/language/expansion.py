@@ -9,18 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
 from .._errors import ConjugacyError, ModelError, PlateError
 from .algebra import Addend, Diagonal, Predictor, as_predictor
-from .constants import Constant, as_known
+from .constants import Constant
 from .joining import joined
-from .nodes import Data, Indexed, Node, Part, placed
+from .nodes import Indexed, Part, placed
+from .operands import Operands, event_rank_of, length_of, vector_of, whole_vector
 from .plates import Plate
-from .roles import LINEAR, LINEAR_VECTOR, PRECISION, PRECISION_MATRIX, Role
-from .slots import Slot, agreed_dimension, parts_remedy
+from .roles import LINEAR, LINEAR_VECTOR, PRECISION, PRECISION_MATRIX, RATE, ZERO_OR_ONE, Role
+from .slots import RoleOfDimension, Slot, agreed_dimension
 from .stated import Stated
 from .templates import Density, Factor, Summand
 
@@ -50,8 +51,22 @@ class Expansion:
     letter_sizes: dict[str, int] = field(default_factory=dict)
 
 
-def expand(owner: Stated, density: Density, stated: Mapping[str, Predictor | Diagonal]) -> Expansion:
+def expand(
+    owner: Stated,
+    density: Density,
+    stated: Mapping[str, Predictor | Diagonal],
+    roles: Mapping[str, Role | RoleOfDimension],
+) -> Expansion:
     """Return the slots and the density that a variable has with sums or products in some of its slots.
+
+    Parameters
+    ----------
+    owner, density
+        The variable, and its log density with whole slots.
+    stated
+        Slot -> the sum or product in it.
+    roles
+        Slot -> its role.
 
     Raises
     ------
@@ -66,10 +81,13 @@ def expand(owner: Stated, density: Density, stated: Mapping[str, Predictor | Dia
     letters = iter(_LETTERS)
     for name, expression in stated.items():
         if isinstance(expression, Diagonal):
-            _expand_diagonal(owner, expansion, name, expression, letters)
+            _expand_diagonal(owner, expansion, name, expression)
             continue
-        kind = _LocationSum if _is_location(density, name) else _PrecisionProduct
-        writer = kind(owner, name, expression, letters)
+        writer: _LocationSum | _PositiveProduct
+        if _is_location(density, name):
+            writer = _LocationSum(owner, name, expression, letters)
+        else:
+            writer = _PositiveProduct(owner, name, expression, RATE if roles[name] is RATE else PRECISION)
         expansion.slots |= writer.slots
         expansion.letter_sizes |= writer.letter_sizes
         expansion.density = _rewritten(expansion.density, name, writer)
@@ -81,7 +99,7 @@ def _is_location(density: Density, slot: str) -> bool:
     return any(f.slot == slot and f.statistic == "xx" for summand in density for f in summand.factors)
 
 
-def _rewritten(density: Density, slot: str, writer: _LocationSum | _PrecisionProduct) -> Density:
+def _rewritten(density: Density, slot: str, writer: _LocationSum | _PositiveProduct) -> Density:
     summands = []
     for summand in density:
         target = next((f for f in summand.factors if f.slot == slot), None)
@@ -98,53 +116,14 @@ def _rewritten(density: Density, slot: str, writer: _LocationSum | _PrecisionPro
     return tuple(summands)
 
 
-class _Operands:
-    """The distinct operands of a sum, each a slot of its own."""
-
-    def __init__(self, owner: Stated, name: str) -> None:
-        self.owner = owner
-        self.name = name
-        self.slots: dict[str, Slot] = {}
-        self._keys: dict[tuple[object, ...], str] = {}
-
-    def add(self, value: Any, role: Role, dimension: int | None = None) -> str:
-        """Return the key of an operand's slot."""
-        part = value if isinstance(value, Part) else None
-        whole: Node | Indexed = value.whole if isinstance(value, Part) else value
-        expression = placed(whole, self.owner)
-        is_chosen = isinstance(expression, Indexed)
-        node, index = (expression.node, expression.by) if is_chosen else (expression, None)
-        identity = (id(node), id(index))
-        if identity in self._keys:
-            return self._keys[identity]
-        for slot in self.slots.values():
-            if slot.node is node and not node.is_known:
-                raise ConjugacyError(
-                    f"'{node.name}' is used in '{self.name}' of '{self.owner.name}' with two indices; its elements "
-                    f"would be coupled, and no update of all of them at once exists. "
-                    f"Use two variables, or one MultivariateNormal in a dot product."
-                )
-        key = f"{self.name}.{len(self.slots)}"
-        self._keys[identity] = key
-        self.slots[key] = Slot(self.name, expression, role, dimension, part=part)
-        return key
-
-    def refuse(self, part: Part) -> NoReturn:
-        """Say that a part of a joint factor is not used where it may be."""
-        where = f"'{self.name}' of {type(self.owner).__name__} '{self.owner.name}'"
-        raise ConjugacyError(f"{where} cannot hold {part!r} like this. {parts_remedy(part)}")
-
-
 class _LocationSum:
-    """A sum in the slot of a location: ``x`` and ``xx`` of it, written out."""
+    """A sum in the slot of a location: ``x`` and ``xx`` of it, written out.
+
+    In that of a vector, each product has one vector, and numbers.
+    """
 
     def __init__(self, owner: Stated, name: str, predictor: Predictor, letters: Iterator[str]) -> None:
-        if owner.value_rank:
-            raise ModelError(
-                f"'{name}' of {type(owner).__name__} '{owner.name}' takes no sum or product: state a Normal for each "
-                f"number, repeated over a plate"
-            )
-        operands = _Operands(owner, name)
+        operands = Operands(owner, name)
         self.letter_sizes: dict[str, int] = {}
         self.slots = operands.slots
         # coefficient, and for each operand its letter in m and its second letter in m^2
@@ -153,7 +132,7 @@ class _LocationSum:
             self._addends.append((addend.coefficient, self._usage(operands, addend, letters)))
 
     def _usage(
-        self, operands: _Operands, addend: Addend, letters: Iterator[str]
+        self, operands: Operands, addend: Addend, letters: Iterator[str]
     ) -> dict[str, tuple[str, str]]:
         used: dict[str, tuple[str, str]] = {}
 
@@ -167,13 +146,17 @@ class _LocationSum:
                 )
             used[key] = pair
 
+        whole = whole_vector(operands, addend) if operands.owner.value_rank else None
         for number in addend.numbers:
             if isinstance(number, Part) and (number.which, number.event_rank) != ("mean", 0):
                 operands.refuse(number)
-            use(operands.add(number, LINEAR), ("", ""))
+            if number is whole:
+                use(self._vector_key(operands, number), _OF_OWNER)
+            else:
+                use(operands.add(number, self._role_of(operands, number)), ("", ""))
         for one, other in addend.dots:
-            vectors = (_vector(operands, one), _vector(operands, other))
-            size = _length(operands, vectors)
+            vectors = (vector_of(operands, one), vector_of(operands, other))
+            size = length_of(operands, vectors)
             try:
                 pair = (next(letters), next(letters))
             except StopIteration:
@@ -186,95 +169,63 @@ class _LocationSum:
                 use(operands.add(vector, LINEAR_VECTOR, size), pair)
         return used
 
+    @staticmethod
+    def _vector_key(operands: Operands, vector: Any) -> str:
+        owner, name = operands.owner, operands.name
+        owner.dimension = agreed_dimension(owner, name, placed(vector, owner), LINEAR_VECTOR)
+        return operands.add(vector, LINEAR_VECTOR, owner.dimension)
+
+    def _role_of(self, operands: Operands, number: Any) -> Role:
+        node: Any = number.node if isinstance(number, Indexed | Part) else number
+        if not isinstance(node, Stated) or not node.is_zero_or_one:
+            return LINEAR
+        node.refuse_as_parent(operands.owner, operands.name)
+        return ZERO_OR_ONE
+
     def pieces(self, target: Factor) -> list[_Piece]:
         """Return what a statistic of the sum is, in statistics of its operands."""
+        addends = [(c, _lettered(used, target.letters)) for c, used in self._addends]
         if target.statistic == "x":
             return [
-                (c, tuple(Factor(key, "x", first) for key, (first, _) in used.items()))
-                for c, used in self._addends
+                (c, tuple(Factor(key, "x", first) for key, (first, _) in used.items())) for c, used in addends
             ]
         pieces = []
-        for i, (c, used) in enumerate(self._addends):
-            pieces.append((c * c, _product(used, used)))
-            for d, other in self._addends[i + 1 :]:
-                pieces.append((2 * c * d, _product(used, other)))
+        for i, (c, used) in enumerate(addends):
+            pieces.append((c * c, self._product(used, used)))
+            for d, other in addends[i + 1 :]:
+                pieces.append((2 * c * d, self._product(used, other)))
         return pieces
 
-
-def _product(one: Mapping[str, tuple[str, str]], other: Mapping[str, tuple[str, str]]) -> tuple[Factor, ...]:
-    """Return the statistics of a product of two addends: second moments of what is in both."""
-    factors = []
-    for key, (first, _) in one.items():
-        if key in other:
-            factors.append(Factor(key, "xx", first + other[key][1]))
-        else:
-            factors.append(Factor(key, "x", first))
-    factors += [Factor(key, "x", second) for key, (_, second) in other.items() if key not in one]
-    return tuple(factors)
-
-
-def _vector(operands: _Operands, value: Any) -> Node | Indexed | Part:
-    """Return an operand of a dot product as a node; a plain vector becomes a constant.
-
-    Raises
-    ------
-    ConjugacyError, PlateError
-        If it is no vector.
-    """
-    where = f"dot in '{operands.name}' of '{operands.owner.name}'"
-    if isinstance(value, Part):
-        if (value.which, value.event_rank, value.node.precision_rank) != ("mean", 1, 0):
-            operands.refuse(value)
-        return value
-    if not isinstance(value, Node | Indexed):
-        known = as_known(value, where)
-        if known.ndim == 1:
-            return Constant(f"{operands.owner.name}.{operands.name}.{len(operands.slots)}", known)
-        advice = "Multiply by a number with *."
-        if known.ndim:
-            advice = "Give the array plates: Constant('X', array, plates=obs)."
-        raise PlateError(f"{where} takes vectors; got shape {known.shape}. {advice}")
-    node: Any = value.node if isinstance(value, Indexed) else value
-    rank = 1 if isinstance(node, Data) else _event_rank(node)
-    if rank == 1:
-        return value
-    if rank == 0 and not node.is_known and node.plates:
-        raise ConjugacyError(
-            f"{where} takes vectors, but '{node.name}' is a {type(node).__name__} with plates. Numbers that meet in "
-            f"one dot product cannot be updated in parallel; state them as one MultivariateNormal."
-        )
-    raise PlateError(
-        f"{where} takes vectors, but '{node.name}' is {'a number; multiply with *' if rank == 0 else 'a matrix'}"
-    )
+    def _product(
+        self, one: Mapping[str, tuple[str, str]], other: Mapping[str, tuple[str, str]]
+    ) -> tuple[Factor, ...]:
+        """Return the statistics of a product of two addends: second moments of what is in both."""
+        factors = []
+        for key, (first, _) in one.items():
+            if key in other and self.slots[key].role is not ZERO_OR_ONE:
+                factors.append(Factor(key, "xx", first + other[key][1]))
+            else:
+                factors.append(Factor(key, "x", first))
+        factors += [Factor(key, "x", second) for key, (_, second) in other.items() if key not in one]
+        return tuple(factors)
 
 
-def _length(operands: _Operands, vectors: Sequence[Node | Indexed | Part]) -> int:
-    nodes = [vector.node if isinstance(vector, Indexed | Part) else vector for vector in vectors]
-    sizes = [node.dimension for node in nodes if node.dimension is not None]
-    where = f"dot in '{operands.name}' of '{operands.owner.name}'"
-    if not sizes:
-        names = " and ".join(f"'{node.name}'" for node in nodes)
-        raise PlateError(
-            f"{where}: the length of {names} is unknown; one of the two must be a MultivariateNormal or a Constant"
-        )
-    if len(set(sizes)) > 1:
-        lengths = ", ".join(f"'{node.name}' has length {node.dimension}" for node in nodes)
-        raise PlateError(f"{where} takes two vectors of one length: {lengths}")
-    return sizes[0]
+_OF_OWNER = ("owner", "owner")
+"""In the place of the letters of a vector that runs along the event axis of the variable itself."""
 
 
-def _event_rank(node: Node) -> int:
-    if isinstance(node, Constant):
-        return node.event_rank
-    return node.value_rank if isinstance(node, Stated) else 0
+def _lettered(used: Mapping[str, tuple[str, str]], own: str) -> dict[str, tuple[str, str]]:
+    """Return the letters of operands, those of the variable's own axes put in."""
+    pair = (own[:1], own[1:])
+    return {key: pair if letters is _OF_OWNER else letters for key, letters in used.items()}
 
 
 def _is_matrix(density: Density, slot: str) -> bool:
     return any(f.slot == slot and f.statistic == "log_det" for summand in density for f in summand.factors)
 
 
-class _PrecisionProduct:
-    r"""A product in the slot of a precision, with known values added to it where the slot takes them.
+class _PositiveProduct:
+    r"""A product in the slot of a precision or rate, with known values added to it where the slot takes them.
 
     The logarithm of such a sum has no expectation in closed form, but a bound: known values are positive, so
     :math:`\log|B + C| \ge \log|B|`. The density enters the ELBO through that bound.
@@ -285,13 +236,13 @@ class _PrecisionProduct:
         owner: Stated,
         name: str,
         predictor: Predictor,
-        letters: Iterator[str],
+        role: Role,
         along: Plate | None = None,
     ) -> None:
-        self._owner, self._name = owner, name
+        self._owner, self._name, self._role = owner, name, role
         self._where = f"'{name}' of {type(owner).__name__} '{owner.name}'"
         self._takes_matrix = along is None and _is_matrix(owner.density, name)
-        self._operands = _Operands(owner, name)
+        self._operands = Operands(owner, name)
         self.letter_sizes: dict[str, int] = {}
         self.slots = self._operands.slots
         stated, known = self._told_apart(predictor)
@@ -310,7 +261,7 @@ class _PrecisionProduct:
         else:
             others = [addend for addend in predictor.addends if not _is_known(addend)]
             known = [addend for addend in predictor.addends if _is_known(addend)]
-        takes_known = self._name in _TAKE_KNOWN_VALUES
+        takes_known = self._name in _TAKE_KNOWN_VALUES and self._role is PRECISION
         if len(others) == 1 and not others[0].dots and (takes_known or not known):
             return others[0], known
         more = " and known values added to it," if takes_known else ""
@@ -332,8 +283,8 @@ class _PrecisionProduct:
             if isinstance(node, Constant) and not np.any(node.value):
                 raise ModelError(f"{self._where} must be positive; '{node.name}' is zero")
             before = len(self.slots)
-            is_matrix = self._takes_matrix and _event_rank(node) == 2
-            key = self._operands.add(factor, PRECISION_MATRIX if is_matrix else PRECISION)
+            is_matrix = self._takes_matrix and event_rank_of(node) == 2
+            key = self._operands.add(factor, PRECISION_MATRIX if is_matrix else self._role)
             if len(self.slots) == before:
                 raise ConjugacyError(
                     f"'{node.name}' appears twice in the product in {self._where}; use two variables"
@@ -392,9 +343,7 @@ def _is_known(addend: Addend) -> bool:
     return all(isinstance(operand, Constant) for operand in addend.operands)
 
 
-def _expand_diagonal(
-    owner: Stated, expansion: Expansion, name: str, stated: Diagonal, letters: Iterator[str]
-) -> None:
+def _expand_diagonal(owner: Stated, expansion: Expansion, name: str, stated: Diagonal) -> None:
     node = stated.node
     where = f"'{name}' of {type(owner).__name__} '{owner.name}'"
     if owner.value_rank not in (1, 2) or not _is_matrix(owner.density, name):
@@ -411,14 +360,14 @@ def _expand_diagonal(
             f"{size}"
         )
     owner.dimension = size
-    writer = _PrecisionProduct(owner, name, as_predictor(stated.entries), letters, along=plate)
+    writer = _PositiveProduct(owner, name, as_predictor(stated.entries), PRECISION, along=plate)
     expansion.slots |= writer.slots
     expansion.density = tuple(
         written for summand in expansion.density for written in _written_along(summand, name, writer)
     )
 
 
-def _written_along(summand: Summand, slot: str, writer: _PrecisionProduct) -> list[Summand]:
+def _written_along(summand: Summand, slot: str, writer: _PositiveProduct) -> list[Summand]:
     """Return a summand with a diagonal matrix in a slot written out in its entries, a sum over the letter i."""
     target = next((f for f in summand.factors if f.slot == slot), None)
     if target is None:

@@ -19,6 +19,10 @@ class ExpectedSlots(Protocol):
         """Return mean and variance of a node in a slot, entry by entry."""
         ...
 
+    def positive(self, name: str) -> tuple[Array, Array]:
+        """Return mean and variance of a positive number, or of a product of several."""
+        ...
+
     def inverse(self, name: str) -> tuple[Array, Array]:
         """Return the expected inverse of a precision or rate, and of its square; of a matrix its diagonal."""
         ...

@@ -20,6 +20,7 @@ from .._errors import ConjugacyError, ModelError, ParameterError
 from .._typing import AnyArray, Array
 from .algebra import Algebra, Link, Predictor, as_predictor
 from .nodes import Node
+from .stated import Stated
 from .templates import LOG_2PI, Density, template
 from .variable import Variable
 
@@ -182,7 +183,7 @@ class Hidden(Variable):
         """Return what is wrong with negative numbers."""
         return "must not be negative" if np.any(value < 0) else ""
 
-    def refuse_as_parent(self, owner: Variable, slot: str) -> None:
+    def refuse_as_parent(self, owner: Stated, slot: str) -> None:
         """Refuse to be the parent of anything but its answer."""
         if owner is not self.answer:
             raise ConjugacyError(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal, TypeAlias
+from itertools import product
+from typing import Any, ClassVar, Literal, TypeAlias, cast
 
 from .._errors import ModelError, ParameterError, PlateError
 from .algebra import Algebra, Predictor
@@ -45,8 +46,11 @@ class Node(Algebra):
         """Return the plates along which one of its statistics is repeated."""
         return self.plates
 
-    def __getitem__(self, index: Label | Data) -> Indexed:
-        """Return this node with one of its plates chosen by a Categorical or by known labels: ``mean[z]``."""
+    def __getitem__(self, index: Label | Data | Indexed) -> Indexed:
+        """Return this node with one of its plates chosen: by a Categorical, ``mean[z]``, or by known labels.
+
+        A label of groups is itself chosen by the records of these: ``mean[z[Data("group", plates=record)]]``.
+        """
         return Indexed(self, index)
 
     def __repr__(self) -> str:
@@ -89,34 +93,70 @@ class Data(Node):
 
 
 class Indexed(Algebra):
-    """A node with a plate indexed by a Categorical or by known labels: ``mean[z]``, ``intercept[county]``.
+    """A node with plates indexed by a Categorical or by known labels: ``mean[z]``, ``intercept[county]``.
+
+    With several indices, ``confusion[z][annotator]``, one at the most is a Categorical. They choose from the plates
+    that fit them, in the order of these.
+
+    Parameters
+    ----------
+    node
+        What is indexed.
+    *indices
+        Categoricals, Data with labels, or labels of groups chosen by such, as they are stated.
 
     Attributes
     ----------
     node
         The node that is indexed.
+    indices
+        All indices, as they are stated.
     by
-        The index: a Categorical, or Data with labels.
+        The index: the Categorical if there is one, or else the first Data with labels.
+    through
+        Where the index is a label of groups, ``mean[z[group]]``, what says which group each record is of; or None.
+    known
+        The other indices, which are known labels: each with the plate that it chooses from.
     candidates
-        The plates that it may choose from: those of its number of categories, or any. Where there are several, it is
-        the one that the variable that has this in a slot does not have; see :meth:`within`.
+        The plates that ``by`` may choose from: those of its number of categories, or any. Where there are several, it
+        is one that the variable that has this in a slot does not have; see :meth:`within`.
     """
 
-    def __init__(self, node: Node, by: Label | Data) -> None:
-        categories = by.categories if isinstance(by, Label) else None
-        if categories is None and not isinstance(by, Data):
+    through: Indexed | None = None
+    known: tuple[Indexed, ...] = ()
+
+    def __init__(self, node: Node, *indices: Label | Data | Indexed) -> None:
+        self.node = node
+        self.indices = indices
+        places = [place for place, index in enumerate(indices) if not isinstance(index, Data)]
+        if len(places) > 1:
+            first, second = (_spelled(indices[place]) for place in places[:2])
+            raise PlateError(
+                f"'{node.name}' is chosen from by '{first}' already, and cannot be chosen from by '{second}' too: one "
+                f"index may be a Categorical, and the others known labels. State one Categorical whose categories are "
+                f"the pairs, and one plate of that size"
+            )
+        first: Any = indices[places[0] if places else 0]
+        if isinstance(first, Indexed) and isinstance(first.node, Label) and isinstance(first.by, Data):
+            self.through, first = (first, first.node) if not first.known else (None, first)
+        categories = first.categories if isinstance(first, Label) else None
+        if categories is None and not isinstance(first, Data):
             raise ModelError(
                 f"'{node.name}' can be indexed by a Categorical variable, as in {node.name}[z], or by known labels, "
-                f"{node.name}[Data('group', plates=obs)]; got {by!r}"
+                f"{node.name}[Data('group', plates=obs)]; got {first!r}"
             )
-        own = [plate for plate in node.plates if plate not in by.plates]
-        fitting = [plate for plate in own if isinstance(by, Data) or plate.size in (None, categories)]
+        self.by: Label | Data = cast("Label | Data", first)
+        own = [plate for plate in node.plates if plate not in self.along]
+        fitting = [plate for plate in own if categories is None or plate.size in (None, categories)]
         if not fitting:
-            raise PlateError(_why_not_indexable(node, by, own))
-        self.node = node
-        self.by = by
+            raise PlateError(_why_not_indexable(node, self.by, own))
+        if len(own) < len(indices):
+            raise PlateError(
+                f"'{node.name}' has {len(own)} plates that {len(indices)} indices could choose from: {self!r}"
+            )
         self.candidates = tuple(fitting)
-        self._check_size()
+        if len(indices) == 1:
+            self._check_size()
 
     def _check_size(self) -> None:
         # of nested plates the data say how many there are
@@ -129,8 +169,22 @@ class Indexed(Algebra):
             )
 
     @property
+    def along(self) -> tuple[Plate, ...]:
+        """The plates for each repetition of which ``by`` chooses."""
+        if self.through is None:
+            return self.by.plates
+        own = [plate for plate in self.by.plates if plate is not self.through.plate]
+        return tuple(dict.fromkeys((*self.through.by.plates, *own)))
+
+    @property
+    def labels(self) -> tuple[Data, ...]:
+        """The known labels that take part in the choice."""
+        first: Node = self.by if self.through is None else self.through.by
+        return tuple(own for own in (first, *(own.by for own in self.known)) if isinstance(own, Data))
+
+    @property
     def plate(self) -> Plate:
-        """The plate that is chosen from."""
+        """The plate that ``by`` chooses from."""
         (plate,) = self.candidates
         return plate
 
@@ -153,24 +207,23 @@ class Indexed(Algebra):
             )
         return Part(self, which)
 
-    def __getitem__(self, by: object) -> Indexed:
-        """Refuse a second choice."""
-        raise PlateError(
-            f"'{self.node.name}' is chosen from by '{self.by.name}' already, and cannot be chosen from twice; got "
-            f"{by!r}. State one Categorical whose categories are the pairs, and one plate of that size"
-        )
+    def __getitem__(self, index: Label | Data | Indexed) -> Indexed:
+        """Return this with another of its plates chosen: ``confusion[z][annotator]``."""
+        return Indexed(self.node, *self.indices, index)
 
     def within(self, owner: Node) -> Indexed:
-        """Return this as it is in a slot of ``owner``: with one candidate.
+        """Return this as it is in a slot of ``owner``: with one candidate for each index.
 
         Raises
         ------
         PlateError
             If the plates of the owner leave none or several.
         """
+        if len(self.indices) > 1:
+            return self._all_within(owner)
         if len(self.candidates) == 1:
             return self
-        chosen = Indexed(self.node, self.by)
+        chosen = Indexed(self.node, *self.indices)
         chosen.candidates = tuple(plate for plate in self.candidates if plate not in owner.plates)
         if len(chosen.candidates) != 1:
             names = ", ".join(f"'{plate.name}'" for plate in self.candidates)
@@ -181,8 +234,33 @@ class Indexed(Algebra):
         chosen._check_size()
         return chosen
 
+    def _all_within(self, owner: Node) -> Indexed:
+        """Return this with a plate for each of several indices: the first that fit in the order of the statement."""
+        if self.known:
+            return self
+        each = [Indexed(self.node, index) for index in self.indices]
+        free = [[plate for plate in own.candidates if plate not in owner.plates] for own in each]
+        found = next((plates for plates in product(*free) if len(set(plates)) == len(plates)), None)
+        if found is None:
+            names = ", ".join(f"'{plate.name}'" for plate in self.node.plates)
+            raise PlateError(
+                f"{self!r}: no plates of '{self.node.name}' ({names}) are left for all indices beside those of "
+                f"'{owner.name}'"
+            )
+        for own, plate in zip(each, found, strict=True):
+            own.candidates = (plate,)
+            own._check_size()
+        (head,) = [own for own in each if own.by is self.by and own.through is self.through][:1]
+        head.known = tuple(own for own in each if own is not head)
+        head.indices = self.indices
+        return head
+
     def __repr__(self) -> str:
-        return f"{self.node.name}[{self.by.name}]"
+        return self.node.name + "".join(f"[{_spelled(index)}]" for index in self.indices)
+
+
+def _spelled(index: Node | Indexed) -> str:
+    return index.name if isinstance(index, Node) else repr(index)
 
 
 class Part(Algebra):
@@ -222,7 +300,12 @@ class Part(Algebra):
 
     def belongs_with(self, other: Part) -> bool:
         """Whether both are parts of the same repetitions of the same joint factor."""
-        return self.node is other.node and self.by is other.by
+        return self.node is other.node and self.by is other.by and self.labels == other.labels
+
+    @property
+    def labels(self) -> tuple[Data, ...]:
+        """The known labels that take part in the choice."""
+        return self.whole.labels if isinstance(self.whole, Indexed) else ()
 
     def __getitem__(self, index: Any) -> Part:
         """Return this part with a plate chosen: ``theta.mean[z]`` is ``theta[z].mean``."""

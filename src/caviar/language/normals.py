@@ -131,7 +131,8 @@ class MultivariateNormal(_Location):
     name
         Unique within the model; also the name of its data and of its factor in the posterior.
     mean
-        Vector of length D, MultivariateNormal, or a whole NormalWishart (then without ``precision``).
+        Vector of length D, MultivariateNormal, a sum of these times numbers, as ``level + effect[group] + x * slope``,
+        or a whole NormalWishart (then without ``precision``).
     precision
         Inverse covariance, D x D: array or Wishart. ``precision=0`` states the flat improper prior.
     plates

@@ -176,6 +176,7 @@ LINEAR = Role("linear", 0, {"x": _identity, "xx": np.square}, ("Normal",), _not_
 LINEAR_VECTOR = Role(
     "linear_vector", 1, {"x": _identity, "xx": _outer}, ("MultivariateNormal",), _not_finite, adds_up=True
 )
+ZERO_OR_ONE = Role("zero_or_one", 0, {"x": _identity}, ("Bernoulli",), adds_up=True)
 PRECISION = Role("precision", 0, {"log_x": _log, "x": _identity}, ("Gamma",), _not_positive_or_flat)
 PRECISION_MATRIX = Role(
     "precision_matrix", 2, {"log_det": _log_det, "x": symmetric_part}, ("Wishart",), _not_definite_or_flat

@@ -22,6 +22,7 @@ from .roles import (
     PRECISION,
     PRECISION_MATRIX,
     PROBABILITY,
+    RATE,
     Role,
 )
 from .stated import Stated
@@ -29,7 +30,7 @@ from .templates import Summand
 
 RoleOfDimension: TypeAlias = Callable[[int], Role]
 
-_TAKE_SUMS = (LOCATION, LOCATION_VECTOR, PRECISION, PRECISION_MATRIX)
+_TAKE_SUMS = (LOCATION, LOCATION_VECTOR, PRECISION, PRECISION_MATRIX, RATE)
 _JOINT = (LOCATION_AND_PRECISION, LOCATION_AND_PRECISION_MATRIX)
 _VALUES = ("a number", "a vector", "a square matrix")
 
@@ -51,12 +52,22 @@ class Slot:
     """The node itself, without its index."""
     index: Label | Data | None = field(init=False, repr=False, compare=False)
     """The Categorical, or the known labels, that choose the node's plate, if any."""
+    through: Indexed | None = field(init=False, repr=False, compare=False)
+    """Of a label of groups that chooses, the label of each record: chosen by known labels."""
 
     def __post_init__(self) -> None:
-        node, index = self.expression, None
+        node, index, through = self.expression, None, None
         if isinstance(node, Indexed):
-            node, index = node.node, node.by
-        vars(self).update(node=node, index=index)
+            node, index, through = node.node, node.by, node.through
+        vars(self).update(node=node, index=index, through=through)
+
+    @property
+    def choices(self) -> tuple[Indexed, ...]:
+        """What known labels choose from: plates of the node, or the label of groups that chooses from it."""
+        if not isinstance(self.expression, Indexed):
+            return ()
+        chosen = self.through or self.expression
+        return (*((chosen,) if isinstance(chosen.by, Data) else ()), *self.expression.known)
 
 
 def _where(owner: Stated, slot: str) -> str:
@@ -77,6 +88,8 @@ def as_expression(
     is_joint = role is LOCATION_AND_PRECISION or role is LOCATION_AND_PRECISION_MATRIX
     if isinstance(value, (Node, Indexed)):
         node = value.node if isinstance(value, Indexed) else value
+        if role is LOCATION and isinstance(node, Stated) and node.is_zero_or_one:
+            return as_predictor(value)
         if not (is_joint and node.is_known):
             return value
     where = _where(owner, slot)
@@ -234,10 +247,10 @@ def check_slot(owner: Stated, slot: Slot) -> None:
 
 
 def _check_plates(owner: Stated, slot: Slot) -> None:
-    chosen = slot.expression.plate if isinstance(slot.expression, Indexed) else None
-    needed = [plate for plate in slot.node.plates if plate is not chosen and plate is not slot.along]
-    if slot.index is not None:
-        needed += slot.index.plates
+    every = (slot.expression, *slot.expression.known) if isinstance(slot.expression, Indexed) else ()
+    chosen, along = [own.plate for own in every], [plate for own in every for plate in own.along]
+    needed = [plate for plate in slot.node.plates if plate not in chosen and plate is not slot.along]
+    needed += along
     for plate in needed:
         if plate in owner.plates_of_slot(slot.name):
             continue
@@ -245,9 +258,12 @@ def _check_plates(owner: Stated, slot: Slot) -> None:
             hint = "the precision is tied along it, one and the same; leave the plate out"
         elif plate.name in [own.name for own in owner.plates]:
             hint = f"two Plate objects are both named '{plate.name}': use the same object"
-        elif slot.index is not None and plate in slot.index.plates:
+        elif slot.index is not None and plate in along:
             every = f"'{slot.index.name}' chooses once for each of its repetitions"
             hint = f"{every}: add plate '{plate.name}' to '{owner.name}'"
+            if slot.through is None and not slot.index.is_known and owner.plates:
+                label = f"{slot.index.name}[Data('{plate.name}', plates={owner.plates[0].name})]"
+                hint += f", or say of which '{plate.name}' each of its own is: {slot.node.name}[{label}]"
         else:
             choose = f"choose from it with a Categorical: {slot.node.name}[z]"
             hint = f"add plate '{plate.name}' to '{owner.name}', or {choose}"

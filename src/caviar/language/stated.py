@@ -18,6 +18,9 @@ class Stated(Node):
     value_rank: ClassVar[int] = 0
     """Event axes of one value: 0 a number, 1 a vector, 2 a matrix."""
 
+    is_zero_or_one: ClassVar[bool] = False
+    """Whether it is the number 0 or 1, whose square is itself, where a location may be."""
+
     precision_rank: ClassVar[int] = 0
     """Event axes of the precision, of a joint factor: 0 a number, 2 a matrix."""
 
@@ -35,3 +38,12 @@ class Stated(Node):
     def plates_of_slot(self, slot: str) -> tuple[Plate, ...]:
         """Return the plates along which what is in a slot may be repeated."""
         return self.batch_plates if slot in self.shared_slots else self.plates
+
+    def refuse_as_parent(self, owner: Stated, slot: str) -> None:
+        """Refuse to be in a slot if it can only be observed.
+
+        Raises
+        ------
+        ConjugacyError
+            If so: the message says why.
+        """

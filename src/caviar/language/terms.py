@@ -13,7 +13,7 @@ from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
 from .._errors import ConjugacyError, ModelError, PlateError
-from .nodes import Data, Indexed, Node
+from .nodes import Indexed, Node
 from .plates import Plate
 from .slots import Slot
 from .templates import Factor, Summand
@@ -175,7 +175,10 @@ class _Writer:
     def __init__(self, variable: Variable, gates: Sequence[Variable]) -> None:
         self.variable = variable
         self.plates = _axes(variable.density_plates)
-        self.gates = [Operand(gate, "x", (*plate_axes(gate), Axis(gate, "k"))) for gate in gates]
+        through = _labels_of_groups(variable, gates)
+        self.gates = [
+            Operand(gate, "x", (*_axes_through(gate, through.get(gate)), Axis(gate, "k"))) for gate in gates
+        ]
         self.chooses = any(slot.index is not None for slot in variable.slots.values())
         self._operands: dict[Factor, Operand] = {}
 
@@ -192,7 +195,7 @@ class _Writer:
             if len(gates) > 1:
                 gates = [gate for gate in gates if any(slot.index is gate.node for slot in slots)]
             own += tuple([gate.axes[-1] for gate in gates])
-            operands += (*gates, *_known_choices(slots))
+            operands += (*gates, *_known_choices(self.variable, slots, [gate.node for gate in gates]))
         axes = dict.fromkeys(own)
         for operand in operands:
             if operand.axes:
@@ -215,15 +218,48 @@ class _Writer:
         return operand
 
 
-def _known_choices(slots: Sequence[Slot]) -> list[Operand]:
-    """Return the one-hot labels by which a term chooses from plates, each once."""
+def _known_choices(owner: Variable, slots: Sequence[Slot], gates: Sequence[Node]) -> list[Operand]:
+    """Return the one-hot labels by which a term chooses from plates, each once; also the groups of its gates."""
     choices: dict[Axis, Operand] = {}
-    for slot in slots:
-        if isinstance(slot.index, Data):
-            assert isinstance(slot.expression, Indexed)
-            data, category = slot.index, _category(slot.expression)
-            choices[category] = Operand(data, "one_hot", (*plate_axes(data), category))
+    of_gates = (slot for slot in owner.slots.values() if slot.through is not None and slot.index in gates)
+    for chosen in (own for slot in (*slots, *of_gates) for own in slot.choices):
+        category = _category(chosen)
+        choices[category] = Operand(chosen.by, "one_hot", (*plate_axes(chosen.by), category))
     return list(choices.values())
+
+
+def _labels_of_groups(owner: Variable, gates: Sequence[Variable]) -> dict[Variable, Indexed]:
+    """Return the gates that are labels of groups, with what says of which group each record is.
+
+    Raises
+    ------
+    ConjugacyError
+        If a gate is used with two such, or with and without.
+    """
+    found: dict[Variable, Indexed] = {}
+    for gate in gates:
+        used = [slot.through for slot in owner.slots.values() if slot.index is gate]
+        labels = {None if own is None else own.by for own in used}
+        if len(labels) > 1:
+            raise ConjugacyError(
+                f"'{gate.name}' chooses in '{owner.name}' both as {_spelled(gate, used[0])} and as "
+                f"{_spelled(gate, next(own for own in used if own is not used[0]))}; the two would be coupled. Use "
+                f"two variables"
+            )
+        if used and used[0] is not None:
+            found[gate] = used[0]
+    return found
+
+
+def _spelled(gate: Variable, through: Indexed | None) -> str:
+    return gate.name if through is None else repr(through)
+
+
+def _axes_through(gate: Variable, through: Indexed | None) -> tuple[Axis, ...]:
+    """Return the axes of a gate's plates; where it is a label of groups, that of the labels in the place of these."""
+    if through is None:
+        return plate_axes(gate)
+    return tuple([_category(through) if plate is through.plate else Axis(plate) for plate in gate.plates])
 
 
 def _category(indexed: Indexed) -> Axis:
@@ -248,8 +284,8 @@ def _axes_in(slot: Slot, statistic: str, events: tuple[Axis, ...]) -> tuple[Axis
     plates = node.plates_of(statistic)
     if not isinstance(expression, Indexed):
         return (plate_axes(node) if plates is node.plates else _axes(plates)) + events
-    chosen = expression.plate
-    return (*(_category(expression) if plate is chosen else Axis(plate) for plate in plates), *events)
+    chosen = {own.plate: _category(own) for own in (expression, *expression.known)}
+    return (*(chosen.get(plate) or Axis(plate) for plate in plates), *events)
 
 
 def prove_conjugate(nodes: Sequence[Node]) -> None:

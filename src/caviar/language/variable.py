@@ -86,7 +86,9 @@ class Variable(Stated):
         given = {s: value for s, value in stated.items() if not isinstance(value, Predictor | Diagonal)}
         for slot, expression in given.items():
             self.dimension = agreed_dimension(self, slot, expression, arguments[slot][1])
-        expanded = expand(self, density or self.density, sums)
+        expanded = expand(
+            self, density or self.density, sums, {slot: role for slot, (_, role) in arguments.items()}
+        )
         self.letter_sizes = expanded.letter_sizes
         roles = {slot: resolve_role(self, slot, arguments[slot][1]) for slot in given}
         self.slots = {
@@ -111,6 +113,9 @@ class Variable(Stated):
             yield slot.node
             if slot.index is not None:
                 yield slot.index
+            for chosen in slot.choices:
+                if chosen.by is not slot.index:
+                    yield chosen.by
 
     @property
     def drawn_given(self) -> Iterator[Node]:
@@ -206,15 +211,6 @@ class Variable(Stated):
     def problem_with(self, value: AnyArray) -> str:
         """Return what keeps a value off the variable's support, or an empty string."""
         return ""
-
-    def refuse_as_parent(self, owner: Variable, slot: str) -> None:
-        """Refuse to be in a slot if it can only be observed.
-
-        Raises
-        ------
-        ConjugacyError
-            If so: the message says why.
-        """
 
     def _states_flat_prior(self) -> bool:
         return False

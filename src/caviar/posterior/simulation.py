@@ -133,21 +133,21 @@ def _stated_value(owner: Variable, name: str, stated: Any, values: Mapping[str, 
 
 
 def _addend_value(owner: Variable, addend: Addend, values: Mapping[str, Any]) -> AnyArray:
-    """Return the value of one product; of numbers and at most one matrix, or of numbers and dot products."""
+    """Return the value of one product; of numbers and at most one vector or matrix, or of numbers and dot products."""
     rank = len(owner.plates)
     product = np.full((1,) * rank, addend.coefficient)
-    matrix = None
+    whole = None
     for number in addend.numbers:
         value = _operand_value(owner, number, values)
         if value.ndim > rank:
-            matrix = value
+            whole = value
         else:
             product = product * value
     for first, second in addend.dots:
         product = product * np.sum(
             _operand_value(owner, first, values) * _operand_value(owner, second, values), axis=-1
         )
-    return product if matrix is None else product[..., None, None] * matrix
+    return product if whole is None else product.reshape(product.shape + (1,) * (whole.ndim - rank)) * whole
 
 
 def _entries_value(owner: Variable, stated: Diagonal, values: Mapping[str, Any]) -> AnyArray:
@@ -187,7 +187,12 @@ def operand_slot(owner: Variable, operand: Node | Indexed) -> Slot:
 def _is_operand(owner: Variable, slot: Slot, operand: Node | Indexed) -> bool:
     expression = placed(operand, owner)
     if isinstance(expression, Indexed):
-        return slot.node is expression.node and slot.index is expression.by
+        return (
+            slot.node is expression.node
+            and slot.index is expression.by
+            and isinstance(slot.expression, Indexed)
+            and slot.expression.labels == expression.labels
+        )
     return slot.expression is expression
 
 
@@ -208,12 +213,23 @@ def slot_value(
         # a chain's transitions, chosen by its own state of the step before: those from every state, or all rows of it
         return np.asarray(value)
     if isinstance(slot.expression, Indexed):
-        by = slot.expression.by
-        labels[slot.expression.plate] = laid_out(values[by.name], by.plates, owner, {})
+        for chosen in (slot.expression, *slot.expression.known):
+            labels[chosen.plate] = _labels_in(owner, chosen, values)
     if isinstance(value, tuple):
         both = zip(value, ("precision_x", "precision"), strict=True)
         return type(value)(*(laid_out(part, node.plates_of(name), owner, labels) for part, name in both))
     return laid_out(value, node.plates if plates is None else plates, owner, labels)
+
+
+def _labels_in(owner: Variable, chosen: Indexed, values: Mapping[str, Any]) -> AnyArray:
+    """Return the labels that choose, over the plates of the owner; those of groups as the records have them."""
+    by, of_groups = chosen.by, {}
+    if chosen.through is not None:
+        records = laid_out(values[chosen.through.by.name], chosen.through.by.plates, owner, {})
+        # along an axis of length one all labels are the same
+        alike = np.shape(values[by.name])[by.plates.index(chosen.through.plate)] == 1
+        of_groups[chosen.through.plate] = 0 * records if alike else records
+    return laid_out(values[by.name], by.plates, owner, of_groups)
 
 
 def laid_out(
@@ -299,9 +315,9 @@ def check_labels(nodes: Sequence[Node], values: dict[str, Any], sizes: Mapping[P
     """Check known labels against the sizes of the plates that they choose from, and make them whole numbers."""
     slots = (slot for node in nodes if isinstance(node, Variable) for slot in node.slots.values())
     for slot in slots:
-        if isinstance(slot.index, Data) and isinstance(slot.expression, Indexed):
-            name = slot.index.name
-            problem = labels_of(sizes[slot.expression.plate]).problem(np.asarray(values[name]))
+        for chosen in slot.choices:
+            name = chosen.by.name
+            problem = labels_of(sizes[chosen.plate]).problem(np.asarray(values[name]))
             if problem:
                 raise DataError(f"the data of '{name}', which choose from a plate, {problem}")
             values[name] = np.asarray(values[name]).astype(np.intp)

@@ -50,13 +50,34 @@ def _document_of_operand(operand: Any) -> dict[str, Any]:
         return {**_document_of_operand(operand.whole), "part": operand.which}
     if isinstance(operand, Indexed):
         # the labels of a nested plate are the language's own: they come back with the plate
-        chosen = {} if is_membership(operand.by) else {"by": operand.by.name}
+        indices = [] if is_membership(operand.by) else [_document_of_index(own) for own in operand.indices]
+        # one name alone is how a single index has always been written
+        chosen: dict[str, Any] = (
+            {"by": indices} if len(indices) > 1 or not all(map(_is_name, indices)) else {}
+        )
+        if len(indices) == 1 and _is_name(indices[0]):
+            chosen = {"by": indices[0]}
         return {"node": operand.node.name, **chosen}
     if isinstance(operand, Node):
         return {"node": operand.name}
     # a plain vector of a dot product
     plain = isinstance(operand, list) and all(isinstance(number, float | int) for number in operand)
     return {"value": operand if plain else np.asarray(operand, dtype=np.float64)}
+
+
+def _document_of_index(index: Node | Indexed) -> Any:
+    """Return the name of an index; of a label of groups that and the name of what it is chosen by."""
+    return index.name if isinstance(index, Node) else {"label": index.node.name, "of": index.by.name}
+
+
+def _is_name(index: Any) -> bool:
+    return isinstance(index, str)
+
+
+def _index_of(document: Any, nodes: Mapping[str, Node]) -> Any:
+    if _is_name(document):
+        return nodes[document]
+    return Indexed(nodes[document["label"]], nodes[document["of"]])  # type: ignore[arg-type]
 
 
 def is_membership(node: Node) -> bool:
@@ -116,7 +137,9 @@ def _operand_of(document: Mapping[str, Any], nodes: Mapping[str, Node]) -> Any:
             raise TypeError(f"a vector {value!r:.40}")
         return value
     node: Any = nodes[document["node"]]
-    whole = Indexed(node, nodes[document["by"]]) if "by" in document else node  # type: ignore[arg-type]
+    by: Any = document.get("by", [])
+    indices = [_index_of(own, nodes) for own in (by if isinstance(by, list) else [by])]
+    whole = Indexed(node, *indices) if indices else node
     if "part" not in document:
         return whole
     if document["part"] not in _PARTS or not node.has_parts:
@@ -151,7 +174,7 @@ def _names_of(expression: Any) -> list[Node]:
     if isinstance(expression, Part):
         return _names_of(expression.whole)
     if isinstance(expression, Indexed):
-        return [expression.node, expression.by]
+        return [expression.node, *dict.fromkeys((expression.by, *expression.labels))]
     return [expression] if isinstance(expression, Node) else []
 
 

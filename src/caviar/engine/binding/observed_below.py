@@ -57,7 +57,7 @@ class _Search:
             for slot in child.slots.values():
                 self._uses.setdefault(slot.node, []).append(_Use(child, slot.expression))
                 if isinstance(slot.index, Variable):
-                    self._uses.setdefault(slot.index, []).append(_Use(child, slot.index))
+                    self._uses.setdefault(slot.index, []).append(_Use(child, slot.through or slot.index))
 
     def reached(self, variable: Variable) -> AnyArray:
         """Return which repetitions of a variable off the rows lead to an observation, or are known: (plates...)."""

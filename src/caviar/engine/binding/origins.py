@@ -20,7 +20,18 @@ from typing import Any
 import numpy as np
 
 from ..._typing import AnyArray, Array
-from ...language import Constant, Data, Indexed, Node, Normal, Plate, Predictor, Slot, Variable
+from ...language import (
+    Constant,
+    Data,
+    Indexed,
+    MultivariateNormal,
+    Node,
+    Normal,
+    Plate,
+    Predictor,
+    Slot,
+    Variable,
+)
 from .bound_model import BoundModel
 
 
@@ -130,7 +141,7 @@ def _stated_location(bound: BoundModel, leaf: Variable) -> KnownLocation | None:
     node, others = slot.node, [plate for plate in leaf.plates if plate is not rows]
     if isinstance(slot.expression, Indexed):
         label, plate = slot.expression.by, slot.expression.plate
-        if not bound.is_known(label) or label.plates != (rows,):
+        if not bound.is_known(label) or label.plates != (rows,) or slot.expression.known:
             return None
         kept = [own for own in node.plates if own is not plate]
         is_known = isinstance(node, Constant) and kept == [own for own in others if own in kept]
@@ -177,11 +188,12 @@ def location_slot(bound: BoundModel, variable: Variable) -> Slot | None:
 def _plain_addend(bound: BoundModel, owner: Variable) -> Slot | None:
     """Return the slot of the addend of a variable's mean that may be moved with it, or None.
 
-    It is a latent Normal added once and as it is, chosen by known labels or none; the same for all if there is one,
-    of others one with a latent mean, then with the widest known prior: what the level of the data is in.
+    It is a latent Normal, of a vector a MultivariateNormal, added once and as it is, chosen by known labels or none;
+    the same for all if there is one, of others one with a latent mean, then with the widest known prior: what the level
+    of the data is in.
     """
     stated = owner.stated.get("mean")
-    if not isinstance(owner, Normal) or not isinstance(stated, Predictor):
+    if not isinstance(owner, Normal | MultivariateNormal) or not isinstance(stated, Predictor):
         return None
     times = Counter(id(_node_of(operand)) for addend in stated.addends for operand in addend.operands)
     alone = {
@@ -196,7 +208,7 @@ def _plain_addend(bound: BoundModel, owner: Variable) -> Slot | None:
         and slot.part is None
         and id(slot.node) in alone
         and times[id(slot.node)] == 1
-        and isinstance(slot.node, Normal)
+        and type(slot.node) is type(owner)
         and not bound.is_known(slot.node)
         and (slot.index is None or bound.is_known(slot.index))
     ]

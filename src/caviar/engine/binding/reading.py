@@ -63,8 +63,11 @@ def read(nodes: Sequence[Node], leaves: Sequence[Variable], data: Mapping[str, A
     """
     ranks = value_ranks(nodes)
     known = {node.name: node for node in nodes}
+    # what is missing of a variable with others below it must be inferred, whether it is stated as observed or not
+    above = {parent for node in nodes if isinstance(node, Variable) for parent in node.parents}
+    ends = {leaf for leaf in leaves if leaf not in above}
     named = ((known[name], value) for name, value in data.items())
-    return {node: _read(node, value, ranks.get(node, 0), node in leaves) for node, value in named}
+    return {node: _read(node, value, ranks.get(node, 0), node in ends) for node, value in named}
 
 
 def _read(node: Node, value: Any, rank: int, is_leaf: bool) -> Given:

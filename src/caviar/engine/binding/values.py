@@ -10,7 +10,7 @@ import numpy as np
 
 from ..._errors import DataError, PlateError
 from ..._typing import AnyArray
-from ...language import Data, Indexed, Node, Plate, Variable
+from ...language import Data, Node, Plate, Variable
 from ...language.roles import PRECISION, PRECISION_MATRIX, labels_of
 from ...lazy.block_map import any_of, map_blocks
 from ...lazy.rows import Computed, LazyRows
@@ -98,8 +98,8 @@ def value_ranks(nodes: Sequence[Node]) -> dict[Node, int]:
                 raise PlateError(
                     f"'{slot.node.name}' is used for values of different rank; declare a Data for each"
                 )
-            if isinstance(slot.index, Data):
-                ranks.setdefault(slot.index, 0)
+            for chosen in slot.choices:
+                ranks.setdefault(chosen.by, 0)
     return ranks
 
 
@@ -154,14 +154,12 @@ def check_known_slots(node: Variable, values: Mapping[Node, AnyArray], sizes: Ma
     if node in values:
         refuse_flat(node)
     for slot in node.slots.values():
-        if slot.index is not None and isinstance(slot.index, Data) and isinstance(slot.expression, Indexed):
-            problem = _problem_with(
-                as_plain(values[slot.index]), labels_of(sizes[slot.expression.plate]).problem
-            )
+        for chosen in slot.choices:
+            problem = _problem_with(as_plain(values[chosen.by]), labels_of(sizes[chosen.plate]).problem)
             if problem:
                 raise DataError(
-                    f"the data of '{slot.index.name}', which choose from plate '{slot.expression.plate.name}' of "
-                    f"'{slot.node.name}', {problem}"
+                    f"the data of '{chosen.by.name}', which choose from plate '{chosen.plate.name}' of "
+                    f"'{chosen.node.name}', {problem}"
                 )
         if slot.dimension and slot.node.is_known and slot.dimension != values[slot.node].shape[-1]:
             raise PlateError(

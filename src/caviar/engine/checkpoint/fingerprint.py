@@ -11,7 +11,7 @@ from scipy.sparse import issparse
 
 from ..._errors import ParameterError
 from ...families import ExponentialFamily
-from ...language import Axis, Constant, Node, Operand, Variable, terms_of
+from ...language import Axis, Constant, Node, Operand, Slot, Variable, terms_of
 from ..ascent.problem import Problem
 from ..binding.clamped.factor import Clamped, ClampedFactor, PointMass
 from ..design.keys import ColumnKey
@@ -112,8 +112,17 @@ def _stated(node: Node) -> list[Any]:
 
 def _operand(operand: Operand) -> list[Any]:
     slot = operand.slot
-    place = None if slot is None else [slot.name, None if slot.index is None else slot.index.name]
+    place = (
+        None
+        if slot is None
+        else [slot.name, *(None if own is None else own.name for own in _chosen_by(slot))]
+    )
     return [operand.node.name, operand.statistic, _axes(operand.axes), place]
+
+
+def _chosen_by(slot: Slot) -> list[Node | None]:
+    """Return what chooses in a slot: its index, and of a label of groups also what says of which each record is."""
+    return [slot.index] if slot.through is None else [slot.index, slot.through.by]
 
 
 def _axes(axes: Iterable[Axis]) -> list[str]:

@@ -11,6 +11,7 @@ is summed over: each of its categories is a row of the same kind, with the categ
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
@@ -27,7 +28,7 @@ from ..binding.bound_model import BoundModel
 from ..binding.clamped.factor import ClampedFactor, PointMass
 from ..binding.evidence import Evidence, Latent
 from ..compiled.labels_that_meet import is_label_of_rows
-from .row_messages import Choice, Measured, RowsInCategory
+from .row_messages import Choices, Measured, RowsInCategory
 
 _ENTRIES = 2**18
 """Numbers of the largest statistic that one block of rows makes."""
@@ -134,12 +135,12 @@ class _Told:
     Attributes
     ----------
     choices
-        How each row chooses one of the repetitions of a factor; None where it speaks to all of them.
+        How each row chooses one of the repetitions of a factor.
     counted
         Of factors that rows tell nothing but sparse counts or labels, the operand with these.
     """
 
-    choices: Mapping[Variable, Choice | None]
+    choices: Mapping[Variable, Choices]
     counted: Mapping[Variable, Operand]
 
     @classmethod
@@ -155,20 +156,20 @@ class _Told:
         return cls(choices, _counted(row, choices))
 
 
-def _only(row: RowsInCategory, variable: Variable, choices: set[Choice | None]) -> Choice | None:
+def _only(row: RowsInCategory, variable: Variable, choices: set[Choices]) -> Choices:
     """Return the one way in which a row chooses from a factor; by labels that are not the only way, it chooses all."""
     if len(choices) == 1:
         (choice,) = choices
         return choice
-    if any(choice is not None and choice.by is row.gate for choice in choices):
+    if any(own.by is row.gate for choice in choices for own in choice):
         raise ModelError(
             f"the predictive density has no closed form here: '{variable.name}' enters it both with and without the "
             f"choice of a category. {_SAMPLES}"
         )
-    return None
+    return ()
 
 
-def _counted(row: RowsInCategory, choices: Mapping[Variable, Choice | None]) -> dict[Variable, Operand]:
+def _counted(row: RowsInCategory, choices: Mapping[Variable, Choices]) -> dict[Variable, Operand]:
     """Return the factors that rows tell nothing but sparse counts, or one label each, with what tells them.
 
     Their gain is a sum over the counts that are not zero; as messages these would be written out.
@@ -195,14 +196,14 @@ def _block_rows(row: RowsInCategory, told: _Told) -> int:
     """Return how many rows a block has, by the largest message of a row."""
     values: list[Any] = [row.bound.values_of(operand.node) for operand in told.counted.values()]
     largest = max([1, *(counts.nnz // row.bound.n_rows for counts in values if issparse(counts))])
-    for variable, choice in told.choices.items():
+    for variable, choices in told.choices.items():
         if variable not in told.counted:
             factor = row.q[variable]
             own = factor.unknown if isinstance(factor, ClampedFactor) else factor
             levels = 1
             # a tied factor has numbers that all its repetitions share
-            if choice is not None and variable.tied is None:
-                levels = factor.batch_shape[choice.place]
+            if variable.tied is None:
+                levels = math.prod(factor.batch_shape[choice.place] for choice in choices)
             largest = max(largest, *(np.size(eta) // levels for eta in own.natural))
     return max(1, _ENTRIES // largest)
 
@@ -289,18 +290,21 @@ def _tell(
     message[operand.statistic] = found if before is None else before + found
 
 
-def _chosen(row: RowsInCategory, variable: Variable, choice: Choice | None) -> Any:
+def _chosen(row: RowsInCategory, variable: Variable, choices: Choices) -> Any:
     """Return a factor; where rows choose one of its repetitions, what they choose: rows first, unless all the same."""
     factor = row.q[variable]
-    if choice is None:
+    if not choices:
         return factor
-    if variable.tied is not None and variable.plates[choice.place] is variable.tied:
+    if any(variable.plates[choice.place] is variable.tied for choice in choices):
         factor = factor.marginals
-    labels = row.labels_of(choice)
-    sizes = factor.batch_shape[: choice.place] + factor.batch_shape[choice.place + 1 :]
-    others = list(np.ogrid[tuple(slice(size) for size in sizes)]) if sizes else []
-    others.insert(choice.place, labels.reshape(labels.shape + (1,) * len(sizes)))
-    return factor[tuple(others)]
+    labels = {choice.place: row.labels_of(choice) for choice in choices}
+    sizes = [size for place, size in enumerate(factor.batch_shape) if place not in labels]
+    others = iter(np.ogrid[tuple(slice(size) for size in sizes)] if sizes else ())
+    index = []
+    for place in range(len(factor.batch_shape)):
+        own = labels.get(place)
+        index.append(next(others) if own is None else own.reshape(own.shape + (1,) * len(sizes)))
+    return factor[tuple(index)]
 
 
 def _gain(variable: Variable, factor: Any, message: Mapping[str, Array]) -> Array:

@@ -31,7 +31,7 @@ _FACTOR = "factor"
 
 @dataclass(frozen=True)
 class Choice:
-    """How a row chooses one of the repetitions of a factor.
+    """How a row chooses along one plate of a factor.
 
     Attributes
     ----------
@@ -43,6 +43,10 @@ class Choice:
 
     by: Node
     place: int
+
+
+Choices: TypeAlias = tuple[Choice, ...]
+"""How a row chooses one of the repetitions of a factor; empty where it speaks to all of them."""
 
 
 @dataclass(frozen=True)
@@ -108,29 +112,29 @@ class RowsInCategory:
         """
         return None if self.gate is None or term.owner is self.gate else Axis(self.gate, "k")
 
-    def choices(self) -> dict[Variable, set[Choice | None]]:
-        """Return how rows choose from each factor that they speak to: None where they speak to all repetitions."""
-        found: dict[Any, set[Choice | None]] = {}
+    def choices(self) -> dict[Variable, set[Choices]]:
+        """Return how rows choose from each factor that they speak to."""
+        found: dict[Any, set[Choices]] = {}
         for owner in self.owners:
             for term in (*self.terms(owner), *self.zero_terms(owner)):
                 for operand in self.latent(term):
-                    found.setdefault(operand.node, set()).add(self._choice(term, operand))
+                    found.setdefault(operand.node, set()).add(self._choices(term, operand))
         return found
 
-    def _choice(self, term: Term, operand: Operand) -> Choice | None:
+    def _choices(self, term: Term, operand: Operand) -> Choices:
         choosing = {axis: label.node for axis, label in self._labels(term).items()}
         gate = self.settled(term)
         if self.gate is not None and gate is not None:
             # whatever else chooses, the category is known
             choosing = {gate: self.gate, **choosing}
-        for axis, node in choosing.items():
-            if axis in operand.axes:
-                return Choice(node, operand.axes.index(axis))
+        found = tuple(
+            Choice(node, operand.axes.index(axis)) for axis, node in choosing.items() if axis in operand.axes
+        )
         # a statistic that is shared along the plate lacks its axis
         expression = None if operand.slot is None else operand.slot.expression
-        if isinstance(expression, Indexed) and expression.by in choosing.values():
-            return Choice(expression.by, expression.node.plates.index(expression.plate))
-        return None
+        if not found and isinstance(expression, Indexed) and expression.by in choosing.values():
+            return (Choice(expression.by, expression.node.plates.index(expression.plate)),)
+        return tuple(sorted(found, key=lambda choice: choice.place))
 
     def _labels(self, term: Term) -> dict[Axis, Operand]:
         """Return the known labels by which a term can be looked up, by the axis that they choose along.
@@ -162,7 +166,7 @@ class RowsInCategory:
         self,
         term: Term,
         operand: Operand,
-        choice: Choice | None,
+        choices: Choices,
         meaning: Callable[[Array], Array] = np.asarray,
     ) -> Array:
         """Return what a term says to a factor: a ``meaning`` of the derivative by its statistic.
@@ -177,7 +181,7 @@ class RowsInCategory:
         looked_up = {
             axis
             for axis, label in self._labels(term).items()
-            if axis not in operand.axes or (choice is not None and choice.by is label.node)
+            if axis not in operand.axes or any(choice.by is label.node for choice in choices)
         }
         target = Factor(_FACTOR, tuple(axis for axis in operand.axes if axis is not gate))
         contraction, arrays = self._contraction(term, (target,), looked_up)

@@ -71,6 +71,8 @@ def _candidates(basis: Basis) -> Iterator[Callable[[], Start]]:
     problem = basis.problem
     pooled = any(is_pooled(problem, variable) for variable in problem.order)
     if not (problem.factors or basis.gates or pooled):
+        if basis.present:
+            yield partial(start_from, basis, {})
         yield lambda: (problem, dict(basis.q))
         return
     n_rows = basis.sample.n_rows

@@ -15,8 +15,8 @@ from ...engine.binding.clamped.repetitions import is_joint
 from ...engine.binding.nested import flattened
 from ...engine.binding.values import as_values, check_known_slots, check_support
 from ...engine.local.gated import Switched
-from ...language import Constant, Data, Label, Node, Plate, Variable
-from ..simulation import check_labels, conditional, known_arrays, settle_sizes
+from ...language import Constant, Data, Indexed, Label, Node, Plate, Slot, Variable
+from ..simulation import check_labels, conditional, known_arrays, laid_out, settle_sizes
 from .expectations import Expectations, refuse
 from .moments import moments
 from .prediction import Prediction
@@ -134,7 +134,7 @@ def _check_names(nodes: Sequence[Node], data: Mapping[str, Any]) -> None:
 
 def _prediction(leaf: Variable, rows: _Rows) -> Prediction:
     gates: dict[Variable, Array] = {
-        slot.index: _weights(slot.index, leaf, rows)
+        slot.index: _laid_out(_weights(slot.index, leaf, rows), slot, leaf, rows)
         for slot in leaf.slots.values()
         if isinstance(slot.index, Variable) and slot.index.name not in rows.known
     }
@@ -152,6 +152,19 @@ def _prediction(leaf: Variable, rows: _Rows) -> Prediction:
 
     mean, variance = moments(leaf, rows.known, factors, gates)
     return Prediction(full(mean), np.sqrt(full(variance)))
+
+
+def _laid_out(weights: Array, slot: Slot, leaf: Variable, rows: _Rows) -> Array:
+    """Return probabilities of a Categorical over the plates of what it chooses for, (plates of the leaf..., K)."""
+    assert isinstance(slot.expression, Indexed)
+    chosen = slot.expression
+    if set(chosen.along) - set(leaf.plates):
+        refuse(leaf, "a Categorical chooses its parents that is repeated over plates which it does not have")
+    labels = {}
+    if chosen.through is not None:
+        records = chosen.through.by
+        labels[chosen.through.plate] = laid_out(rows.known[records.name], records.plates, leaf, {})
+    return laid_out(weights, chosen.by.plates, leaf, labels)
 
 
 def _factor(variable: Variable, leaf: Variable, rows: _Rows) -> Any:

@@ -63,7 +63,10 @@ class Expectations:
         return mean, np.diagonal(covariance, axis1=-2, axis2=-1) if self.owner.value_rank else covariance
 
     def predictor(self, stated: Predictor) -> tuple[Array, Array]:
-        """Return mean and variance of a sum of products; the factors of two that share an operand meet once."""
+        """Return mean and variance of a sum of products; the factors of two that share an operand meet once.
+
+        Of a vector they are those of each entry, which numbers have in common.
+        """
         mean, variance = np.zeros(()), np.zeros(())
         for i, addend in enumerate(stated.addends):
             product = list(self._operands(addend))
@@ -101,7 +104,9 @@ class Expectations:
 
     def entries(self, name: str) -> tuple[Array, Array]:
         """Return mean and variance of a node in a slot, entry by entry."""
-        slot = self.owner.slots[name]
+        return self._entries(self.owner.slots[name])
+
+    def _entries(self, slot: Slot) -> tuple[Array, Array]:
         if self._is_known(slot.node):
             value = np.asarray(slot_value(self.owner, slot, self.known), dtype=np.float64)
             return value, np.zeros_like(value)
@@ -110,6 +115,21 @@ class Expectations:
             value = self._laid_out(slot, factor.value)
             return value, np.zeros_like(value)
         return self._laid_out(slot, factor.mean), self._laid_out(slot, factor.variance)
+
+    def positive(self, name: str) -> tuple[Array, Array]:
+        r"""Return mean and variance of a positive number, or of a product of several that are independent under q.
+
+        .. math:: \mathrm{Var} \prod_i r_i = \prod_i (m_i^2 + v_i) - \prod_i m_i^2
+        """
+        stated = self.owner.stated[name]
+        if not isinstance(stated, Predictor):
+            return self._entries(self.owner.slots[name])
+        (addend,) = stated.addends
+        mean, variance = np.asarray(addend.coefficient), np.zeros(())
+        for operand in addend.numbers:
+            own, spread = self._entries(operand_slot(self.owner, operand))
+            mean, variance = mean * own, variance * (np.square(own) + spread) + np.square(mean) * spread
+        return mean, variance
 
     def inverse(self, name: str) -> tuple[Array, Array]:
         """Return the expected inverse of a precision or rate, and of its square; of a matrix the diagonal of the first.
@@ -169,7 +189,10 @@ class Expectations:
                 yield id(whole), plain.reshape((1,) * len(self.owner.plates) + plain.shape), None, letter
                 continue
             slot = operand_slot(self.owner, whole)
-            yield id(slot), *self._moments(slot), letter
+            own, covariance = self._moments(slot)
+            if self.owner.value_rank and not letter:
+                own, covariance = _of_entries(own, covariance, is_vector=slot.role.rank == 1)
+            yield id(slot), own, covariance, letter
 
     def _moments(self, slot: Slot) -> tuple[Array, Array | None]:
         if self._is_known(slot.node):
@@ -239,3 +262,10 @@ def _contracted(parts: Sequence[tuple[Any, str]]) -> Array:
         return np.ones(())
     subscripts = ",".join(f"...{letters}" for _, letters in parts)
     return np.einsum(f"{subscripts}->...", *(array for array, _ in parts), optimize="greedy")
+
+
+def _of_entries(mean: Array, covariance: Array | None, *, is_vector: bool) -> tuple[Array, Array | None]:
+    """Return mean and variance of each entry of a vector; of a number the same for all entries."""
+    if is_vector:
+        return mean, None if covariance is None else np.diagonal(covariance, axis1=-2, axis2=-1)
+    return mean[..., None], None if covariance is None else covariance[..., None]

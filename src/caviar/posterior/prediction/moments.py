@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from ..._typing import Array
-from ...language import Plate, Variable
-from .expectations import Expectations, refuse
+from ...language import Variable
+from .expectations import Expectations
 
 Moments = tuple[Array, Array]
 """Mean and variance of a variable, over its plates and event."""
@@ -32,7 +32,8 @@ def moments(
     factors
         Name -> distribution of each latent variable that has one.
     gates
-        The latent Categoricals that choose parents of ``owner`` -> probabilities, shape (plates of it..., K).
+        The latent Categoricals that choose parents of ``owner`` -> probabilities, shape (plates of ``owner``..., K),
+        of length 1 along those where they do not vary.
 
     Raises
     ------
@@ -46,18 +47,9 @@ def moments(
         for (gate, weights), category in zip(gates.items(), categories, strict=True):
             # a label that is the same everywhere has an axis of length 1 for each plate
             held[gate.name] = np.full((1,) * len(gate.plates), category)
-            weight = weight * over_plates(weights[..., category], gate.plates, owner)
+            weight = weight * weights[..., category]
         components.append((weight, *owner.moments_given(Expectations(owner, held, factors))))
     return _mixed(components, len(owner.plates))
-
-
-def over_plates(array: Array, plates: tuple[Plate, ...], owner: Variable) -> Array:
-    """Return an array over plates with an axis for each plate of the owner, in its order."""
-    if set(plates) - set(owner.plates):
-        refuse(owner, "a Categorical chooses its parents that is repeated over plates which it does not have")
-    order = sorted(range(len(plates)), key=lambda i: owner.plates.index(plates[i]))
-    index = tuple(slice(None) if plate in plates else None for plate in owner.plates)
-    return array.transpose(order)[index]
 
 
 def _mixed(components: list[tuple[Array, Array, Array]], n_plates: int) -> Moments:

@@ -121,6 +121,22 @@ class Basis:
         )
 
     @cached_property
+    def present(self) -> tuple[Variable, ...]:
+        """Global numbers 0 or 1 that multiply something: they begin at 1, or nothing would say what they multiply."""
+        return tuple(
+            variable
+            for variable in self.problem.order
+            if variable.is_zero_or_one
+            and self.problem.bound.of(variable).clamped is None
+            and any(
+                slot.node is variable and slot.role.adds_up
+                for node in self.problem.bound.nodes
+                if isinstance(node, Variable)
+                for slot in node.slots.values()
+            )
+        )
+
+    @cached_property
     def draws(self) -> LocalState:
         """Local factors at random: of those that are guessed nothing about."""
         return drawn(self.problem, self.q, self.sample, self.row_map, self.rng)

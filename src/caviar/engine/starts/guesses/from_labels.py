@@ -17,7 +17,7 @@ from .basis import Basis, Guess
 def from_labels(basis: Basis, guess: Guess) -> Swept:
     """Return the globals after their updates with some labels at these values; what has none is drawn.
 
-    Gates that are global variables stay at their labels meanwhile.
+    Gates that are global variables stay at their labels meanwhile, and numbers 0 or 1 that multiply something at 1.
     """
     problem, sample = basis.problem, basis.sample
     local = {
@@ -40,5 +40,12 @@ def from_labels(basis: Basis, guess: Guess) -> Swept:
     def give(rows: Rows) -> LocalState:
         return {key: values[:, rows.where].copy() for key, values in state.items()}
 
-    q: dict[Variable, Any] = {**basis.q, **fixed}
-    return swept(problem, q, give, sample, basis.row_map, frozenset(fixed))
+    ones = {
+        variable: PointMass.of(variable, np.ones(basis.q[variable].batch_shape)) for variable in basis.present
+    }
+    q: dict[Variable, Any] = {**basis.q, **fixed, **ones}
+    problem, q, arrays = swept(problem, q, give, sample, basis.row_map, frozenset((*fixed, *ones)))
+    for variable in ones:
+        q[variable] = problem.update(variable, arrays)
+        arrays.update(problem.statistics(variable, q[variable]))
+    return problem, q, arrays

@@ -24,6 +24,7 @@ from ...binding.bound_model import BoundModel
 from ...design.keys import ColumnKey
 from ...rows.subsample import Sample
 from ..clustering.partitions import in_units, location_points
+from ..clustering.points_of_groups import labels_of_groups, points_of_groups
 from ..components.gates import Gate
 
 _MOST_POINTS = 1_000
@@ -57,6 +58,9 @@ def clouds_of(problem: Problem, sample: Sample, gate: Gate) -> list[Cloud]:
         located = location_points(problem, gate.factor, sample)
         if located is not None:
             found.append(located)
+    grouped = [_joined({leaf: own}, weights) for leaf, own in _of_groups(problem, sample, gate)]
+    if grouped:
+        found.append(np.concatenate(grouped, axis=1))
     leaves = list(leaves_below(problem.bound, gate.variable))
     is_located = bool(found) and all(_is_located(leaf, gate) for leaf in leaves)
     arranged = {
@@ -81,6 +85,17 @@ def clouds_of(problem: Problem, sample: Sample, gate: Gate) -> list[Cloud]:
         if fewer is not None and not any(_is_same(fewer, other) for other in distinct):
             distinct.append(fewer)
     return [Cloud(points, weights) for points in distinct]
+
+
+def _of_groups(problem: Problem, sample: Sample, gate: Gate) -> Iterator[tuple[Variable, Array]]:
+    """Yield what records show of the groups that a gate is a label of."""
+    if gate.factor is not None:
+        return
+    for leaf, labels in labels_of_groups(problem, sample, gate.variable):
+        values = sampled_values(problem, sample, leaf)
+        if values is not None:
+            (n_groups,) = gate.shape(problem, sample.n_rows)
+            yield leaf, points_of_groups(problem, sample, leaf, _each(leaf, values[0]), labels, n_groups)
 
 
 def weights_of(problem: Problem, sample: Sample, gate: Gate) -> Array:

@@ -1,0 +1,145 @@
+"""Labels of groups, chosen by the records of these, ``mean[z[group]]``: mixtures over groups in long format."""
+
+import numpy as np
+import pytest
+from scipy.special import logsumexp
+from scipy.stats import norm
+
+import caviar as cv
+
+RECORD = cv.Plate("record")
+N_GROUPS, EACH = 40, 4
+GROUPS = np.repeat(np.arange(N_GROUPS), EACH)
+RNG = np.random.default_rng(0)
+TRUTH = RNG.integers(3, size=N_GROUPS)
+TIME = np.tile(np.arange(EACH) - 1.5, N_GROUPS)
+GROWTH = RNG.normal(
+    np.array([0.0, 0.0, 3.0])[TRUTH][GROUPS] + np.array([1.5, -1.5, 0.0])[TRUTH][GROUPS] * TIME
+)
+
+
+def of_record(z, name="group"):
+    return z[cv.Data(name, plates=RECORD)]
+
+
+def growth(n_groups=N_GROUPS, kinds=3):
+    """Return intercepts and slopes of latent classes of groups: latent-class growth."""
+    kind = cv.Plate("kind", kinds)
+    z = cv.Categorical("z", cv.Dirichlet("weights", np.ones(kinds)), plates=cv.Plate("person", n_groups))
+    level, slope = cv.Normal("level", 0, 0.01, plates=kind), cv.Normal("slope", 0, 0.01, plates=kind)
+    own = of_record(z)
+    mean = level[own] + slope[own] * cv.Data("time", plates=RECORD)
+    return cv.Model(cv.Normal("y", mean, cv.Gamma("tau", 1, 1), plates=RECORD))
+
+
+def test_known_components_have_the_exact_evidence_and_posterior():
+    rng = np.random.default_rng(1)
+    labels, y = rng.integers(6, size=25), rng.normal(size=25)
+    means = cv.Constant("means", [-1.0, 1.5], plates=cv.Plate("kind", 2))
+    z = cv.Categorical("z", [0.3, 0.7], plates=cv.Plate("person", 6))
+    posterior = cv.Model(cv.Normal("y", means[of_record(z)], 1.0, plates=RECORD)).fit(
+        {"y": y, "group": labels}
+    )
+    logits = norm.logpdf(y[:, None], [-1.0, 1.5])
+    joint = np.log([0.3, 0.7]) + np.array([logits[labels == g].sum(0) for g in range(6)])
+    evidence = logsumexp(joint, axis=1)
+    assert posterior.elbo == pytest.approx(evidence.sum(), rel=1e-13)
+    np.testing.assert_allclose(posterior["z"].probabilities, np.exp(joint - evidence[:, None]), atol=1e-13)
+
+
+def test_groups_of_one_size_are_rows_of_a_wide_table():
+    """The same model with a row for each group, whose label is an ordinary one."""
+    long = growth().fit({"y": GROWTH, "group": GROUPS, "time": TIME}, tol=1e-12)
+    person, occasion, kind = cv.Plate("person"), cv.Plate("occasion", EACH), cv.Plate("kind", 3)
+    z = cv.Categorical("z", cv.Dirichlet("weights", np.ones(3)), plates=person)
+    level, slope = cv.Normal("level", 0, 0.01, plates=kind), cv.Normal("slope", 0, 0.01, plates=kind)
+    time = cv.Constant("time", TIME[:EACH], plates=occasion)
+    y = cv.Normal("y", level[z] + slope[z] * time, cv.Gamma("tau", 1, 1), plates=(person, occasion))
+    wide = cv.Model(y).fit({"y": GROWTH.reshape(N_GROUPS, EACH)}, tol=1e-12)
+    assert long.elbo == pytest.approx(wide.elbo, rel=1e-9)
+    order, other = np.argsort(long["level"].mean), np.argsort(wide["level"].mean)
+    np.testing.assert_allclose(long["slope"].mean[order], wide["slope"].mean[other], rtol=1e-4)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_every_start_finds_the_classes(seed):
+    posterior = growth().fit({"y": GROWTH, "group": GROUPS, "time": TIME}, seed=seed)
+    reference = growth().fit({"y": GROWTH, "group": GROUPS, "time": TIME}, seed=10, n_restarts=10)
+    assert posterior.elbo == pytest.approx(reference.elbo, abs=1e-3)
+    found = posterior["z"].probabilities.argmax(1)
+    assert (
+        np.mean([np.mean(TRUTH[found == k] == np.bincount(TRUTH[found == k]).argmax()) for k in range(3)])
+        > 0.9
+    )
+
+
+def test_votes_on_items_weigh_annotators_by_how_often_they_are_right():
+    """Dawid and Skene in long format: confusions are chosen by the class of the item and by the annotator."""
+    rng = np.random.default_rng(3)
+    accuracy = np.array([0.95, 0.9, 0.4, 0.4, 0.4])
+    truth = rng.integers(3, size=120)
+    items = np.repeat(np.arange(120), 3)
+    voters = np.concatenate([rng.choice(5, 3, replace=False) for _ in range(120)])
+    votes = np.where(
+        rng.random(len(items)) < accuracy[voters], truth[items], rng.integers(3, size=len(items))
+    )
+    annotator, right = cv.Plate("annotator", 5), np.ones((3, 5, 3)) + 2 * np.eye(3)[:, None, :]
+    confusion = cv.Dirichlet("confusion", right, plates=(cv.Plate("class", 3), annotator))
+    z = cv.Categorical("z", cv.Dirichlet("weights", np.ones(3)), plates=cv.Plate("item", 120))
+    chosen = confusion[of_record(z, "item")][cv.Data("voter", plates=RECORD)]
+    model = cv.Model(cv.Categorical("vote", chosen, plates=RECORD))
+    posterior = model.fit({"vote": votes, "item": items, "voter": voters}, seed=0, tol=1e-12)
+    # its own update: counts of votes by class and annotator
+    counts = np.zeros((3, 5, 3))
+    for item, voter, vote in zip(items, voters, votes, strict=True):
+        counts[:, voter, vote] += posterior["z"].probabilities[item]
+    np.testing.assert_allclose(posterior["confusion"].concentration, right + counts, atol=1e-4)
+    majority = np.array([np.bincount(votes[items == i], minlength=3).argmax() for i in range(120)])
+    found = posterior["z"].probabilities.argmax(1)
+    assert np.mean(found == truth) > np.mean(majority == truth)
+
+
+def test_predictions_are_those_of_draws():
+    posterior = growth().fit({"y": GROWTH, "group": GROUPS, "time": TIME})
+    new = {"group": np.array([0, 0, 7]), "time": np.array([0.0, 3.0, 1.0])}
+    predicted = posterior.predict(new)["y"]
+    draws = posterior.predictive(data=new, n_draws=40_000, seed=0)["y"]
+    np.testing.assert_allclose(predicted.mean, draws.mean(0), atol=0.05)
+    np.testing.assert_allclose(predicted.standard_deviation, draws.std(0), rtol=0.05)
+
+
+def test_saved_weighted_and_in_batches(tmp_path):
+    data = {"y": GROWTH, "group": GROUPS, "time": TIME}
+    posterior = growth().fit(data, tol=1e-12)
+    posterior.save(tmp_path / "growth.caviar")
+    again = cv.load(tmp_path / "growth.caviar")
+    assert repr(again.model.leaves[0].stated) == repr(posterior.model.leaves[0].stated)
+    np.testing.assert_array_equal(again["z"].probabilities, posterior["z"].probabilities)
+    twice = {name: np.concatenate([own, own]) for name, own in data.items()}
+    whole = growth().fit(twice, tol=1e-12).elbo
+    assert growth().fit(data, sample_weight=np.full(len(GROWTH), 2.0), tol=1e-12).elbo == pytest.approx(
+        whole, rel=1e-9
+    )
+
+
+def test_labels_that_are_known_in_part_stay():
+    known = np.full(N_GROUPS, np.nan)
+    known[:10] = TRUTH[:10]
+    posterior = growth().fit({"y": GROWTH, "group": GROUPS, "time": TIME, "z": known})
+    np.testing.assert_allclose(posterior["z"].probabilities[:10], np.eye(3)[TRUTH[:10]])
+    assert np.mean(posterior["z"].probabilities.argmax(1) == TRUTH) > 0.9
+
+
+def test_two_ways_of_choosing_by_one_label_are_refused():
+    z = cv.Categorical("z", [0.5, 0.5], plates=cv.Plate("person", 4))
+    a, b = (cv.Normal(name, 0, 1, plates=cv.Plate(f"kind of {name}", 2)) for name in "ab")
+    with pytest.raises(cv.ConjugacyError, match="chooses in 'y' both"):
+        cv.Model(cv.Normal("y", a[of_record(z)] + b[of_record(z, "other")], 1.0, plates=RECORD))
+    with pytest.raises(cv.PlateError, match=r"of which 'person' each of its own is: a\[z\[Data"):
+        cv.Normal("y", a[z], 1.0, plates=RECORD)
+
+
+@pytest.mark.parametrize("groups", [[0, 1, 2, 40], [0, 1, -1, 2], [0, 1, 0.5, 2]])
+def test_records_of_no_group_are_refused(groups):
+    with pytest.raises(cv.DataError, match="'group', which choose from plate 'person' of 'z'"):
+        growth().fit({"y": np.zeros(4), "time": np.zeros(4), "group": np.array(groups)})

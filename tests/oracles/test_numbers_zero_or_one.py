@@ -1,0 +1,119 @@
+"""A Bernoulli as a number in sums and products: weights that may be absent, and indicators of rows."""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy.special import expit, logsumexp
+from scipy.stats import multivariate_normal, norm
+
+import caviar as cv
+
+OBS = cv.Plate("obs")
+RNG = np.random.default_rng(0)
+N, D = 40, 4
+X = RNG.normal(size=(N, D))
+Y = 1.5 * X[:, 0] - 2 * X[:, 2] + RNG.normal(size=N)
+DATA = {"y": Y, **{f"x{d}": X[:, d] for d in range(D)}}
+
+
+def spike_and_slab():
+    addends = [
+        cv.Bernoulli(f"g{d}", 0.3) * cv.Normal(f"w{d}", 0, 1.0) * cv.Data(f"x{d}", plates=OBS)
+        for d in range(D)
+    ]
+    return cv.Model(cv.Normal("y", sum(addends[1:], start=addends[0]), 1.0, plates=OBS))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_spike_and_slab_finds_the_weights_and_stays_below_the_evidence(seed):
+    """The sum over all subsets; a start with all weights absent would end 100 nats lower."""
+    joint = [
+        multivariate_normal(np.zeros(N), np.eye(N) + (X * g) @ (X * g).T).logpdf(Y)
+        + np.sum(np.where(g, np.log(0.3), np.log(0.7)))
+        for g in map(np.array, itertools.product([0, 1], repeat=D))
+    ]
+    posterior = spike_and_slab().fit(DATA, seed=seed, tol=1e-12)
+    assert logsumexp(joint) - 0.5 < posterior.elbo <= logsumexp(joint)
+    assert [round(float(posterior[f"g{d}"].mean)) for d in range(D)] == [1, 0, 1, 0]
+
+
+def test_each_factor_is_its_own_update():
+    posterior = spike_and_slab().fit(DATA, tol=1e-13)
+    g = np.array([float(posterior[f"g{d}"].mean) for d in range(D)])
+    m = np.array([float(posterior[f"w{d}"].mean) for d in range(D)])
+    v = np.array([float(posterior[f"w{d}"].variance) for d in range(D)])
+    for d in range(D):
+        rest = Y - (X * g * m).sum(1) + X[:, d] * g[d] * m[d]
+        precision = 1.0 + g[d] * X[:, d] @ X[:, d]
+        assert 1 / v[d] == pytest.approx(precision, rel=1e-8)
+        assert m[d] == pytest.approx(g[d] * (X[:, d] @ rest) / precision, abs=1e-6)
+        gain = m[d] * (X[:, d] @ rest) - 0.5 * (m[d] ** 2 + v[d]) * (X[:, d] @ X[:, d])
+        assert g[d] == pytest.approx(expit(np.log(3 / 7) + gain), abs=1e-6)
+
+
+def test_an_indicator_of_rows_is_a_mixture_of_two():
+    """With everything else known the evidence is the sum over both values."""
+    rng = np.random.default_rng(1)
+    y = rng.normal(3.0 * (rng.random(50) < 0.4), 1)
+    posterior = cv.Model(cv.Normal("y", 3.0 * cv.Bernoulli("g", 0.4, plates=OBS) - 0.5, 1.0, plates=OBS)).fit(
+        {"y": y}
+    )
+    joint = np.log([0.6, 0.4]) + norm.logpdf(y[:, None], [-0.5, 2.5])
+    assert posterior.elbo == pytest.approx(logsumexp(joint, axis=1).sum(), rel=1e-12)
+    found = posterior.local({"y": y})["g"].mean
+    np.testing.assert_allclose(found, np.exp(joint[:, 1] - logsumexp(joint, axis=1)), atol=1e-12)
+
+
+def test_it_may_be_the_mean_itself():
+    y = np.array([0.1, 0.9, 1.3])
+    posterior = cv.Model(cv.Normal("y", cv.Bernoulli("g", 0.5), 2.0, plates=OBS)).fit({"y": y})
+    both = [norm.logpdf(y, mean, np.sqrt(0.5)).sum() + np.log(0.5) for mean in (0, 1)]
+    assert posterior.elbo == pytest.approx(logsumexp(both), rel=1e-12)
+
+
+def test_predictions_are_those_of_draws_and_files_keep_it(tmp_path):
+    posterior = spike_and_slab().fit(DATA)
+    new = {name: own[:3] for name, own in DATA.items() if name != "y"}
+    predicted = posterior.predict(new)["y"]
+    draws = posterior.predictive(data=new, n_draws=40_000, seed=0)["y"]
+    np.testing.assert_allclose(predicted.mean, draws.mean(0), atol=0.03)
+    np.testing.assert_allclose(predicted.standard_deviation, draws.std(0), rtol=0.03)
+    posterior.save(tmp_path / "slab.caviar")
+    assert cv.load(tmp_path / "slab.caviar").elbo == posterior.elbo
+
+
+@pytest.mark.parametrize(
+    ("mean", "words"),
+    [
+        (lambda g, w: g * g, "appears twice in one product"),
+        (lambda g, w: cv.Bernoulli("answer", cv.logistic(w), plates=OBS) * w, "can only be observed"),
+        (lambda g, w: cv.Beta("b", 1, 1) * w, "cannot be the Beta 'b'"),
+    ],
+)
+def test_what_has_no_update_is_refused(mean, words):
+    with pytest.raises(cv.ConjugacyError, match=words):
+        cv.Normal("y", mean(cv.Bernoulli("g", 0.5), cv.Normal("w", 0, 1)), 1.0, plates=OBS)
+
+
+@pytest.mark.parametrize("stated", [False, True])
+@pytest.mark.parametrize("kind", ["number", "indicator"])
+def test_missing_values_with_variables_below_them_are_refused_stated_as_observed_or_not(stated, kind):
+    """They were taken for zeros where the variable was one of the leaves."""
+    above = cv.Normal("x", 0, 1, plates=OBS) if kind == "number" else cv.Bernoulli("x", 0.5, plates=OBS)
+    y = cv.Normal("y", cv.Normal("b", 0, 1) * above, 1.0, plates=OBS)
+    model = cv.Model(y, above) if stated else cv.Model(y)
+    with pytest.raises(cv.DataError, match=r"'x', a .* has missing values .* and variables below it"):
+        model.fit({"y": np.arange(4.0), "x": np.array([1.0, np.nan, 0.0, 1.0])})
+
+
+def test_labels_known_in_part_are_the_same_stated_as_observed_or_not():
+    z = cv.Categorical("z", [0.5, 0.5], plates=OBS)
+    mean = cv.Normal("mean", 0, 0.1, plates=cv.Plate("kind", 2))
+    y = cv.Normal("y", mean[z], 1.0, plates=OBS)
+    rng = np.random.default_rng(2)
+    labels = rng.integers(2, size=60).astype(float)
+    data = {"y": rng.normal(3 * labels, 1), "z": np.where(np.arange(60) % 3, labels, np.nan)}
+    one, other = cv.Model(y).fit(data), cv.Model(y, z).fit(data)
+    assert one.elbo == pytest.approx(other.elbo, rel=1e-12)
+    np.testing.assert_allclose(one["mean"].mean, other["mean"].mean, rtol=1e-10)
