@@ -144,6 +144,31 @@ class Joint(ExponentialFamily):
         return self.precision_marginal.entropy() + 0.5 * (self._n_numbers * (1.0 + LOG_TWO_PI) - expected_log)
 
     @abstractmethod
+    def _response(self, change: Statistics) -> tuple[Array, Array, Statistics]:
+        """Return the changes of the locations, of their precision, and of the precision's natural parameters."""
+
+    def response_of_value(self, change: Statistics) -> tuple[Array, ...]:
+        mean, _, natural = self._response(change)
+        return mean, self.precision_marginal.response(natural)[1]
+
+    @property
+    @abstractmethod
+    def _covariances(self) -> Array:
+        """Covariance of the numbers of each location, batch + (M, D, D)."""
+
+    def covariance_of_value(self) -> Array:
+        # locations have the same mean whatever the precision is, and are independent given it
+        blocks, of_precision = self._covariances, self.precision_marginal.covariance_of_value()
+        n_locations, size = blocks.shape[-3:-1]
+        start = n_locations * size
+        total = np.zeros((*self.batch_shape, start + of_precision.shape[-1], start + of_precision.shape[-1]))
+        for number in range(n_locations):
+            own = slice(number * size, (number + 1) * size)
+            total[..., own, own] = blocks[..., number, :, :]
+        total[..., start:, start:] = of_precision
+        return total
+
+    @abstractmethod
     def _location_marginals(self, ends: Ends) -> Marginals:
         """Return the figures of the locations."""
 

@@ -85,6 +85,9 @@ class Bernoulli(ExponentialFamily):
         """(probability,)."""
         return (self.probability,)
 
+    def response(self, change: Statistics) -> Statistics:
+        return (self.variance * change[0],)
+
     @cached_property
     def log_partition(self) -> Array:
         """Minus the log-probability of a zero: log(1 + e^eta)."""

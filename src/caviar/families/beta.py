@@ -94,6 +94,17 @@ class Beta(ExponentialFamily):
         (log_weights,) = self._dirichlet.expected_statistics
         return log_weights[..., 0], log_weights[..., 1]
 
+    def response(self, change: Statistics) -> Statistics:
+        (log_weights,) = self._dirichlet.response((np.stack(change, axis=-1),))
+        return log_weights[..., 0], log_weights[..., 1]
+
+    def response_of_value(self, change: Statistics) -> tuple[Array, ...]:
+        (weights,) = self._dirichlet.response_of_value((np.stack(change, axis=-1),))
+        return (weights[..., 0],)
+
+    def covariance_of_value(self) -> Array:
+        return self.variance[..., np.newaxis, np.newaxis]
+
     @cached_property
     def log_partition(self) -> Array:
         """Logarithm of the Beta function of a and b."""

@@ -104,6 +104,11 @@ class Categorical(ExponentialFamily):
         """(probabilities,)."""
         return (self.probabilities,)
 
+    def response(self, change: Statistics) -> Statistics:
+        (logits,) = change
+        weighted = self.probabilities * logits
+        return (weighted - self.probabilities * weighted.sum(axis=-1, keepdims=True),)
+
     @cached_property
     def log_partition(self) -> Array:
         """Log of the sum of the exponentials of the natural parameters."""

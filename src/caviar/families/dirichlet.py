@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
-from scipy.special import xlogy
+from scipy.special import polygamma, xlogy
 
 from caviar._errors import ImproperError, ParameterError
 from caviar._typing import Array, Statistics
@@ -108,6 +108,19 @@ class Dirichlet(ExponentialFamily):
     def expected_statistics(self) -> Statistics:
         """(digamma(concentration) - digamma(total),)."""
         return (expected_log_weights(self.concentration, self.total),)
+
+    def response(self, change: Statistics) -> Statistics:
+        (concentration,) = change
+        shared = polygamma(1, self.total) * concentration.sum(axis=-1)
+        return (polygamma(1, self.concentration) * concentration - shared[..., np.newaxis],)
+
+    def response_of_value(self, change: Statistics) -> tuple[Array, ...]:
+        (concentration,) = change
+        surplus = concentration - self.mean * concentration.sum(axis=-1, keepdims=True)
+        return (surplus / self.total[..., np.newaxis],)
+
+    def covariance_of_value(self) -> Array:
+        return self.covariance
 
     @cached_property
     def log_partition(self) -> Array:

@@ -5,7 +5,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import digamma, gammaincinv, gammaln, xlogy
+from scipy.special import digamma, gammaincinv, gammaln, polygamma, xlogy
 
 from caviar._errors import ImproperError, ParameterError
 from caviar._typing import Array, Statistics
@@ -102,6 +102,12 @@ class Gamma(ExponentialFamily):
     def expected_statistics(self) -> Statistics:
         """(digamma(shape) - log rate, shape / rate)."""
         return digamma(self.shape) - self._log_rate, self.mean
+
+    def response(self, change: Statistics) -> Statistics:
+        of_shape, of_rate = change
+        per_rate = 1.0 / self.rate
+        log_x = polygamma(1, self.shape) * of_shape + of_rate * per_rate
+        return log_x, (of_shape + self.mean * of_rate) * per_rate
 
     @cached_property
     def log_partition(self) -> Array:

@@ -89,6 +89,9 @@ class Poisson(ExponentialFamily):
         """(rate,)."""
         return (self.rate,)
 
+    def response(self, change: Statistics) -> Statistics:
+        return (self.rate * change[0],)
+
     @cached_property
     def log_partition(self) -> Array:
         """The rate."""

@@ -7,7 +7,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import digamma, gammaincinv, gammaln
+from scipy.special import digamma, gammaincinv, gammaln, polygamma
 
 from caviar._errors import ImproperError, ParameterError
 from caviar._typing import Array, Statistics
@@ -148,6 +148,16 @@ class Wishart(ExponentialFamily):
         size = self.inverse_scale.shape[-1]
         digammas = np.add.reduce(digamma(self._halves), axis=-1)
         return digammas + (size * _LOG_TWO - self._log_determinant), self.mean
+
+    def response(self, change: Statistics) -> Statistics:
+        half_df, half_scale = change
+        product = self._scale @ half_scale
+        df = half_df[..., np.newaxis, np.newaxis]
+        log_det = polygamma(1, self._halves).sum(axis=-1) * half_df
+        log_det = log_det + 2.0 * np.trace(product, axis1=-2, axis2=-1)
+        return log_det, 2.0 * (
+            df * self._scale + self.df[..., np.newaxis, np.newaxis] * product @ self._scale
+        )
 
     @cached_property
     def log_partition(self) -> Array:
