@@ -157,6 +157,18 @@ class LocalFactor(ABC):
         """Overwrite natural parameters (E, B) by expected statistics."""
 
     @abstractmethod
+    def response(self, natural: Array, expected: Array, change: Array) -> Array:
+        """Return by how much expected statistics change with the natural parameters: their covariance times a change.
+
+        Parameters
+        ----------
+        natural, expected
+            Of a block, (E, B) both.
+        change
+            Of the natural parameters, (E, B).
+        """
+
+    @abstractmethod
     def distributions(self, natural: Array) -> dict[Variable, Any]:
         """Return the factors of a block with natural parameters (E, B), batched over its rows first."""
 

@@ -22,6 +22,7 @@ from ..local.local_factor import LocalFactor
 from ..local.statistics import Arrays, Coefficients, LocalState, Rows, Summary, Sums
 from .coupled_labels import best_labels
 from .inference import FactorOfRows, inference_of
+from .response.block import BlockResponse
 from .terms.centred import Centres
 from .terms.contracted import ContractedTerm
 from .terms.matrix_layout import MatrixLayout
@@ -174,6 +175,10 @@ class IndependentRows:
             f"cannot be integrated out exactly"
         )
 
+    def why_no_response(self) -> str:
+        """Return nothing: the sums respond as their terms do."""
+        return ""
+
     def why_not_on_a_device(self) -> str:
         """Return why no passes can be made on a device, which are matrix products; nothing if they can."""
         if not self.factors:
@@ -306,6 +311,42 @@ class IndependentRows:
                 natural[inference.factor.key], work.state[inference.factor.key] = own, own.copy()
                 inference.factor.infer(work.state[inference.factor.key])
         return natural
+
+    def respond(
+        self,
+        rows: Rows,
+        coefficients: Coefficients,
+        changes: Sequence[Coefficients],
+        before: LocalState,
+        scratch: Workspace,
+        given: Mapping[FactorKey, Sequence[Array]] | None = None,
+    ) -> Sums:
+        """Return by how much the sums over a block change with the coefficients, an axis of the D changes first.
+
+        Parameters
+        ----------
+        changes
+            Of the coefficients.
+        before
+            Local statistics, near their optimum where local factors depend on each other; of what is given at it.
+        given
+            Local factors that are inferred elsewhere: how their statistics (E, B) change with each of the changes.
+        """
+        work = BlockWork(rows, coefficients, scratch, before)
+        if self.keeps_locals and not work.state:
+            self._settle(work)
+        return BlockResponse(self._inferences, self._products, self._contracted).sums(work, changes, given)
+
+    def change_of(
+        self,
+        factor: LocalFactor,
+        rows: Rows,
+        coefficients: Coefficients,
+        change: Coefficients,
+        scratch: Workspace,
+    ) -> Array:
+        """Return by how much the natural parameters (E, B) of a factor change; they live in the scratch."""
+        return self._inference(factor).change(BlockWork(rows, coefficients, scratch), change)
 
     def zeros_of(self, factor: LocalFactor, zeros: Coefficients, rows: Rows, scratch: Workspace) -> Array:
         """Return how many known probabilities of zero each statistic meets, whatever other local variables are."""
