@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 
 from caviar._errors import ParameterError
 from caviar._typing import AnyArray, Array, Statistics
-from caviar.families._marginals import Ends, Marginals
+from caviar.families._marginals import Ends, Marginals, normal_marginals
 from caviar.numerics.cached import cached_property
 
 LOG_TWO_PI = math.log(2.0 * math.pi)
@@ -193,6 +193,23 @@ class ExponentialFamily(ABC):
             Probabilities below the ends of the intervals.
         """
         return [Marginals(np.asarray(self.mean))]  # pyright: ignore[reportAttributeAccessIssue]
+
+    @classmethod
+    def matched_marginals(cls, part: str, mean: Array, sd: Array, ends: Ends) -> Marginals:
+        """Return the figures of entries of values with other standard deviations than those of a factor.
+
+        They are those of Normals, or of another distribution with the same support as the entries of the family.
+
+        Parameters
+        ----------
+        part
+            Of the value, as in :meth:`entry_marginals`.
+        mean, sd
+            Of each entry, (plates..., event...).
+        ends
+            Probabilities below the ends of the intervals.
+        """
+        return normal_marginals(mean, sd, ends)
 
     @abstractmethod
     def log_density(self, value: Any) -> Array:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from scipy.special import betaincinv, ndtri, stdtrit
+import numpy as np
+from scipy.special import betaincinv, expit, gammaincinv, logit, ndtri, stdtrit
 
 from caviar._typing import Array
 
@@ -45,3 +46,27 @@ def beta_marginals(a: Array, b: Array, mean: Array, sd: Array, ends: Ends) -> Ma
     """Return the figures of Betas."""
     lower, upper = (betaincinv(a, b, end) for end in ends)
     return Marginals(mean, sd, lower, upper)
+
+
+def matched_gamma(mean: Array, sd: Array, ends: Ends) -> Marginals:
+    """Return the figures of Gammas with these means and standard deviations."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        shape = (mean / sd) ** 2
+        lower, upper = (np.where(sd > 0, gammaincinv(shape, end) * mean / shape, mean) for end in ends)
+    return Marginals(mean, sd, lower, upper)
+
+
+def matched_beta(mean: Array, sd: Array, ends: Ends) -> Marginals:
+    """Return the figures of Betas with these means and standard deviations.
+
+    Where no Beta has them, those of a Normal on the logit.
+    """
+    largest = mean * (1.0 - mean)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        total = largest / sd**2 - 1.0
+        found = []
+        for end in ends:
+            matched = betaincinv(mean * total, (1.0 - mean) * total, end)
+            spread = expit(logit(mean) + ndtri(end) * sd / largest)
+            found.append(np.where((sd > 0) & (largest > 0), np.where(total > 0, matched, spread), mean))
+    return Marginals(mean, sd, *found)

@@ -9,6 +9,7 @@ from scipy.special import entr, expit, logit
 
 from caviar._typing import AnyArray, Array, Statistics
 from caviar.families._base import ExponentialFamily, Seed, Size, as_value, draw_shape
+from caviar.families._marginals import Ends, Marginals
 from caviar.families._parameters import read_parameters, refuse_improper, require
 from caviar.numerics.cached import cached_property
 from caviar.numerics.gamma_function import relative_entropy
@@ -113,6 +114,10 @@ class Bernoulli(ExponentialFamily):
     def variance(self) -> Array:
         """Variance p (1 - p)."""
         return self.probability * self.complement
+
+    @classmethod
+    def matched_marginals(cls, part: str, mean: Array, sd: Array, ends: Ends) -> Marginals:
+        return Marginals(mean, sd)
 
     def log_density(self, value: ArrayLike) -> Array:
         """Return the log-probability of 0 or 1; minus infinity for any other value."""

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from caviar._errors import ImproperError
 from caviar._typing import Array, Statistics
 from caviar.families._base import ExponentialFamily, Seed, Size, as_value, safe_log
-from caviar.families._marginals import Ends, Marginals, beta_marginals
+from caviar.families._marginals import Ends, Marginals, beta_marginals, matched_beta
 from caviar.families._parameters import read_parameters, refuse_improper, require
 from caviar.families.dirichlet import Dirichlet
 from caviar.numerics.cached import cached_property
@@ -123,6 +123,10 @@ class Beta(ExponentialFamily):
 
     def entry_marginals(self, ends: Ends) -> list[Marginals]:
         return [beta_marginals(self.a, self.b, self.mean, np.sqrt(self.variance), ends)]
+
+    @classmethod
+    def matched_marginals(cls, part: str, mean: Array, sd: Array, ends: Ends) -> Marginals:
+        return matched_beta(mean, sd, ends)
 
     def log_density(self, value: ArrayLike) -> Array:
         """Return the log-density at x, which broadcasts with the batch."""

@@ -10,6 +10,7 @@ from scipy.special import entr
 from caviar._errors import ParameterError
 from caviar._typing import AnyArray, Array, Statistics
 from caviar.families._base import ExponentialFamily, Seed, Size, draw_shape
+from caviar.families._marginals import Ends, Marginals
 from caviar.families._parameters import read_parameters, refuse_improper, require
 from caviar.numerics.cached import cached_property
 from caviar.numerics.gamma_function import relative_entropy
@@ -131,6 +132,10 @@ class Categorical(ExponentialFamily):
         """Covariance of the one-hot vector, shape (..., K, K)."""
         p = self.probabilities
         return p[..., np.newaxis] * np.eye(p.shape[-1]) - p[..., :, np.newaxis] * p[..., np.newaxis, :]
+
+    @classmethod
+    def matched_marginals(cls, part: str, mean: Array, sd: Array, ends: Ends) -> Marginals:
+        return Marginals(mean, sd)
 
     def log_density(self, value: ArrayLike) -> Array:
         """Return the log-probability of integer labels, which broadcast with the batch."""

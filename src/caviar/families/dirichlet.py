@@ -11,7 +11,7 @@ from scipy.special import polygamma, xlogy
 from caviar._errors import ImproperError, ParameterError
 from caviar._typing import Array, Statistics
 from caviar.families._base import ExponentialFamily, Seed, Size, as_value, draw_shape, safe_log
-from caviar.families._marginals import Ends, Marginals, beta_marginals
+from caviar.families._marginals import Ends, Marginals, beta_marginals, matched_beta
 from caviar.families._parameters import read_parameters, refuse_improper, require
 from caviar.numerics.cached import cached_property
 from caviar.numerics.gamma_function import (
@@ -167,6 +167,10 @@ class Dirichlet(ExponentialFamily):
         if others.shape[-1] == 1:
             return [Marginals(self.mean, np.zeros_like(self.mean), self.mean, self.mean)]
         return [beta_marginals(self.concentration, others, self.mean, np.sqrt(self.variance), ends)]
+
+    @classmethod
+    def matched_marginals(cls, part: str, mean: Array, sd: Array, ends: Ends) -> Marginals:
+        return matched_beta(mean, sd, ends)
 
     def log_density(self, value: ArrayLike) -> Array:
         """Return the log-density at weights of shape (..., K); minus infinity where they do not sum to one."""

@@ -10,7 +10,7 @@ from scipy.special import digamma, gammaincinv, gammaln, polygamma, xlogy
 from caviar._errors import ImproperError, ParameterError
 from caviar._typing import Array, Statistics
 from caviar.families._base import ExponentialFamily, Seed, Size, as_value, draw_shape, safe_log
-from caviar.families._marginals import Ends, Marginals
+from caviar.families._marginals import Ends, Marginals, matched_gamma
 from caviar.families._parameters import read_parameters, refuse_improper, require
 from caviar.numerics.cached import cached_property
 from caviar.numerics.gamma_function import (
@@ -127,6 +127,10 @@ class Gamma(ExponentialFamily):
     def entry_marginals(self, ends: Ends) -> list[Marginals]:
         lower, upper = (gammaincinv(self.shape, end) / self.rate for end in ends)
         return [Marginals(self.mean, np.sqrt(self.variance), lower, upper)]
+
+    @classmethod
+    def matched_marginals(cls, part: str, mean: Array, sd: Array, ends: Ends) -> Marginals:
+        return matched_gamma(mean, sd, ends)
 
     def log_density(self, value: ArrayLike) -> Array:
         """Return the log-density at x, which broadcasts with the batch."""

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from caviar._errors import ImproperError, ParameterError
 from caviar._typing import Array, Statistics
 from caviar.families._base import ExponentialFamily, Seed, Size, as_value, draw_shape, safe_log
-from caviar.families._marginals import Ends, Marginals
+from caviar.families._marginals import Ends, Marginals, matched_beta
 from caviar.families._parameters import read_parameters, refuse_improper, require
 from caviar.families.dirichlet import Dirichlet, dirichlet_draws
 from caviar.numerics.cached import cached_property
@@ -180,6 +180,10 @@ class StickBreaking(ExponentialFamily):
         # from draws, the same at each call
         lower, upper = np.quantile(self.sample(_DRAWS, np.random.default_rng(0)), ends, axis=0)
         return [Marginals(self.mean, np.sqrt(self.variance), lower, upper)]
+
+    @classmethod
+    def matched_marginals(cls, part: str, mean: Array, sd: Array, ends: Ends) -> Marginals:
+        return matched_beta(mean, sd, ends)
 
     def log_density(self, value: ArrayLike) -> Array:
         """Return the log-density at weights of shape (..., K).

@@ -106,10 +106,10 @@ class Conditionals:
         return *self._placed(sums, across), entropy
 
     def add_change_of_gain(self, values: Array, linear: Array, precision: Array, natural: Array) -> None:
-        """Add to changes of log densities (K, B) those of the gain, where h (K, D) and P (K, D, D) change by these.
+        r"""Add to changes of log densities (K, B) those of the gain, where h (K, D) and P (K, D, D) change by these.
 
-        With :math:`m` the expected missing entries of a row it is :math:`m' \\delta h_m - m' \\delta P_{mo} x_o -
-        \\tfrac12 (m' \\delta P_{mm} m + \\mathrm{tr}\\, \\delta P_{mm} V)`.
+        With :math:`m` the expected missing entries of a row it is :math:`m' \delta h_m - m' \delta P_{mo} x_o -
+        \tfrac12 (m' \delta P_{mm} m + \mathrm{tr}\, \delta P_{mm} V)`.
         """
         beside, square, offset = self._at_missing(linear, precision)
         constant = 0.5 * np.einsum("gkmn,gkmn->gk", square, self.covariance)
@@ -122,7 +122,7 @@ class Conditionals:
     def change_of_moments(
         self, expected: Array, features: Array, square: Feature, linear: Array, precision: Array
     ) -> tuple[Array, Array]:
-        """Return by how much the first two of :meth:`moments` change, where h (K, D) and P (K, D, D) change by these."""
+        """Return by how much the first two of :meth:`moments` change, as h (K, D) and P (K, D, D) change by these."""
         beside, of_missing, offset = self._at_missing(linear, precision)
         regression = self.covariance @ (beside - of_missing @ self.regression)
         mean = self.covariance @ (offset - (of_missing @ self.mean[..., None])[..., 0])[..., None]

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
-from ..._typing import AnyArray, Array
+from ..._typing import Array
 from ..design.backend import Workspace
 from ..design.keys import FactorKey
 from ..local.chain import ChainFactor

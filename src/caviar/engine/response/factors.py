@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -86,7 +87,7 @@ def factor_response(
         numbers.append(np.arange(stop, stop + eta.size).reshape(*batch, -1))
         stop += eta.size
     offsets = np.cumsum([0, *map(math.prod, shapes)])
-    entries = [np.arange(a, b).reshape(*batch, -1) for a, b in zip(offsets, offsets[1:], strict=False)]
+    entries = [np.arange(a, b).reshape(*batch, -1) for a, b in pairwise(offsets)]
     learnt = np.ones(batch, dtype=bool) if evidence.clamped is None else ~evidence.clamped.is_known
     active = np.ones(batch, dtype=bool) if evidence.active is None else evidence.active
     places, value_places = (np.concatenate(own, axis=-1)[learnt] for own in (numbers, entries))
@@ -109,7 +110,10 @@ def _shapes_of_parts(factor: Any) -> tuple[tuple[int, ...], ...]:
 
 
 def _responses(variable: Variable, factor: Any, natural: Statistics) -> tuple[Array, Array, Array | None]:
-    """Return Cov(t), (R, p, p), Cov(t, g), (R, p, G), and Cov(g), (R, G, G), of R repetitions; the last None of points."""
+    """Return Cov(t), (R, p, p), Cov(t, g), (R, p, G), and Cov(g), (R, G, G), of R repetitions.
+
+    The last is None of points.
+    """
     learnt = factor.learnt
     if learnt is None:
         return *_of_point(variable, natural), None
@@ -177,7 +181,7 @@ def _sizes(natural: Statistics, change: Sequence[Array]) -> Array:
 def _scaled_units(natural: Statistics) -> list[list[Array]]:
     """Return changes of one entry at a time, as large as the natural parameters are."""
     found = []
-    for place, change in enumerate(_units(natural)):
+    for change in _units(natural):
         scaled = []
         for eta, own in zip(natural, change, strict=True):
             if eta.ndim == 3 and eta.shape[1] == eta.shape[2]:
@@ -189,12 +193,11 @@ def _scaled_units(natural: Statistics) -> list[list[Array]]:
                 scale = np.where(eta != 0, np.abs(eta), largest.reshape(-1, *(1,) * (eta.ndim - 1)))
             scaled.append(own * scale)
         found.append(scaled)
-        del place
     return found
 
 
 def _units(natural: Statistics) -> list[list[Array]]:
-    """Return changes of one entry of R repetitions at a time; of a symmetric matrix half of it and half of its other."""
+    """Return changes of one entry at a time, of all R repetitions; of a symmetric matrix half of each of two."""
     found = []
     for number, eta in enumerate(natural):
         shape = eta.shape[1:]

@@ -4,8 +4,8 @@ A tilt of the log joint by :math:`s\, c' t` moves the expected statistics at a f
 
 .. math:: (I - V H)\, x = V c, \qquad H = \frac{\partial \eta}{\partial m},
 
-with the natural parameters :math:`\eta(m)` of all updates at expected statistics m, local factors at their optimum. With
-:math:`V = L L'` all of it is about the symmetric matrix :math:`K = L' H L`.
+with the natural parameters :math:`\eta(m)` of all updates at expected statistics m, local factors at their optimum.
+With :math:`V = L L'` all of it is about the symmetric matrix :math:`K = L' H L`.
 """
 
 from __future__ import annotations

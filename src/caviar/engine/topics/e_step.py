@@ -116,7 +116,7 @@ class TopicRows:
 
     def why_no_response(self) -> str:
         """Return why it is not told how the sums respond to changes of the topics."""
-        return "these are documents, whose proportions and words have a kernel of their own, which tells no responses yet"
+        return "these are documents, whose proportions and words have a kernel of their own that tells no responses"
 
     def respond(
         self,

@@ -131,6 +131,7 @@ class RowTerm(ABC):
 
     def backward_change(self, work: BlockWork, change: Coefficients, sums: Sums) -> None:
         """Add by how much its sums change with the coefficients, the local factors as they are: most do not."""
+        return
 
     @abstractmethod
     def backward(self, work: BlockWork, sums: Sums) -> None:

@@ -1,0 +1,154 @@
+"""LinearResponse: what a fit knows of its own uncertainty beyond mean field."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from .._errors import ModelError, ParameterError
+from .._typing import AnyArray, Array
+from ..engine.response.quantities import Response
+from ..families._marginals import Ends, Marginals
+from .summary import Summary, summary_of
+
+LINEAR_RESPONSE = "Standard deviations and intervals are those of linear response."
+"""The remark beside intervals that are."""
+
+
+class LinearResponse:
+    """Covariances, standard deviations and intervals of global variables by linear response.
+
+    :meth:`Posterior.linear_response` makes it. Variables are named as in the summary: a joint factor has
+    ``"NAME.mean"`` and ``"NAME.precision"``.
+    """
+
+    def __init__(self, posterior: Any, response: Response) -> None:
+        self._posterior = posterior
+        self._response = response
+
+    @property
+    def smallest_eigenvalue(self) -> float:
+        """Positive where the fit ended at a maximum, negative at a saddle point, about 0 along a flat direction.
+
+        It is that of the second derivative of minus the ELBO, in units of the factors' own precision: 1 where all
+        factors are independent, and near 0 where mean field is far too narrow in some direction.
+        """
+        return self._response.smallest_eigenvalue
+
+    def covariance(self, one: str, other: str | None = None) -> Array:
+        """Return the covariances between all entries of two variables, or of one: shape of the first + of the second.
+
+        Parameters
+        ----------
+        one, other
+            Names; without ``other``, of a variable with itself.
+
+        Examples
+        --------
+        >>> import caviar as cv
+        >>> p = cv.Dirichlet("p", [1, 1, 1])
+        >>> data = {"x": [0, 1, 1, 2]}
+        >>> posterior = cv.Model(cv.Categorical("x", p, plates=cv.Plate("obs"))).fit(data)
+        >>> print(posterior.linear_response(data).covariance("p").round(4))
+        [[ 0.0255 -0.0153 -0.0102]
+         [-0.0153  0.0306 -0.0153]
+         [-0.0102 -0.0153  0.0255]]
+        """
+        a, b = self._part(one), self._part(one if other is None else other)
+        found = self._response.covariance(a.variable, b.variable)
+        return found[np.ix_(a.places, b.places)].reshape((*a.shape, *b.shape))
+
+    def sd(self, name: str) -> Array:
+        """Return the standard deviation of each entry of a variable; infinity along a direction that nothing tells."""
+        part = self._part(name)
+        return np.sqrt(self._response.variance(part.variable)[part.places]).reshape(part.shape)
+
+    def interval(self, name: str, level: float = 0.95) -> Array:
+        """Return the central interval of each entry of a variable: lower ends, then upper ends, shape (2, ...).
+
+        Each entry has the mean of its factor and the standard deviation of linear response. A location is Normal; a
+        precision, and what else is positive, has a Gamma distribution; a probability a Beta distribution, or is Normal
+        on the logit where no Beta has such a variance.
+
+        Parameters
+        ----------
+        name
+            Of the variable.
+        level
+            Between 0 and 1.
+        """
+        part = self._part(name)
+        figures = self._figures(part, self.sd(name), _ends(level))
+        if figures.lower is None or figures.upper is None:
+            raise ModelError(f"'{name}' is a label or a count, which has probabilities, but no interval")
+        return np.stack([figures.lower, figures.upper])
+
+    def summary(self, *, level: float = 0.95, max_rows: int | None = 10) -> Summary:
+        """Return the table of :meth:`Posterior.summary` with these standard deviations and intervals.
+
+        Parameters
+        ----------
+        level
+            Of the intervals, between 0 and 1.
+        max_rows
+            At most so many entries of each variable; None for all.
+        """
+        ends = _ends(level)
+
+        def figures(name: str, level: float) -> Sequence[Marginals]:
+            own = [part for part in self._parts.values() if part.variable == name]
+            variances = self._response.variance(name)
+            return [
+                self._figures(part, np.sqrt(variances[part.places]).reshape(part.shape), ends) for part in own
+            ]
+
+        return summary_of(self._posterior, level, max_rows, figures, LINEAR_RESPONSE)
+
+    def _figures(self, part: _Part, sd: Array, ends: Ends) -> Marginals:
+        own = part.marginals
+        family = self._posterior[part.variable].family
+        found = family.matched_marginals(own.part, np.asarray(own.mean, dtype=np.float64), sd, ends)
+        return replace(found, part=own.part, is_shared=own.is_shared)
+
+    def _part(self, name: str) -> _Part:
+        if name in self._parts:
+            return self._parts[name]
+        known = ", ".join(map(repr, self._parts))
+        raise ModelError(f"linear response is of the global variables {known}; got {name!r}")
+
+    @cached_property
+    def _parts(self) -> dict[str, _Part]:
+        """The parts of all variables by the names that they have in a summary."""
+        found: dict[str, _Part] = {}
+        for name in self._posterior:
+            start = 0
+            for own in self._posterior[name].entry_marginals((0.05, 0.95)):
+                shape = np.shape(own.mean)
+                stop = start + int(np.prod(shape, dtype=int))
+                found[name + own.part] = _Part(name, own, np.arange(start, stop), shape)
+                start = stop
+        return found
+
+    def __repr__(self) -> str:
+        return f"LinearResponse(smallest_eigenvalue={self.smallest_eigenvalue:.4g})"
+
+
+class _Part:
+    """A part of the value of a variable: its figures under the factor, and the places of its entries."""
+
+    def __init__(self, variable: str, marginals: Marginals, places: AnyArray, shape: tuple[int, ...]) -> None:
+        self.variable = variable
+        self.marginals = marginals
+        self.places = places
+        self.shape = shape
+
+
+def _ends(level: float) -> Ends:
+    if isinstance(level, bool) or not isinstance(level, Real) or not 0 < level < 1:
+        raise ParameterError(f"level must lie between 0 and 1; got {level!r}")
+    return 0.5 - level / 2, 0.5 + level / 2
