@@ -48,6 +48,16 @@ def beta_marginals(a: Array, b: Array, mean: Array, sd: Array, ends: Ends) -> Ma
     return Marginals(mean, sd, lower, upper)
 
 
+def on_the_diagonal(one: Marginals, other: Marginals) -> Marginals:
+    """Return the figures of matrices: of one on the diagonal, and of another beside it."""
+    diagonal = np.eye(one.mean.shape[-1], dtype=bool)
+    sd, lower, upper = (
+        None if a is None or b is None else np.where(diagonal, a, b)
+        for a, b in ((one.sd, other.sd), (one.lower, other.lower), (one.upper, other.upper))
+    )
+    return Marginals(np.where(diagonal, one.mean, other.mean), sd, lower, upper)
+
+
 def matched_gamma(mean: Array, sd: Array, ends: Ends) -> Marginals:
     """Return the figures of Gammas with these means and standard deviations."""
     with np.errstate(divide="ignore", invalid="ignore"):

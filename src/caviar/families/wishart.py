@@ -12,7 +12,7 @@ from scipy.special import digamma, gammaincinv, gammaln, polygamma
 from caviar._errors import ImproperError, ParameterError
 from caviar._typing import Array, Statistics
 from caviar.families._base import ExponentialFamily, Seed, Size, as_value, draw_shape
-from caviar.families._marginals import Ends, Marginals, matched_gamma, normal_marginals
+from caviar.families._marginals import Ends, Marginals, matched_gamma, normal_marginals, on_the_diagonal
 from caviar.families._parameters import read_parameters, refuse_improper, require, require_positive_definite
 from caviar.numerics.cached import cached_property
 from caviar.numerics.gamma_function import (
@@ -209,10 +209,8 @@ class Wishart(ExponentialFamily):
 
     @classmethod
     def matched_marginals(cls, part: str, mean: Array, sd: Array, ends: Ends) -> Marginals:
-        diagonal = np.eye(mean.shape[-1], dtype=bool)
-        positive, other = matched_gamma(np.abs(mean), sd, ends), normal_marginals(mean, sd, ends)
-        lower = np.where(diagonal, positive.lower, other.lower)
-        return Marginals(mean, sd, lower, np.where(diagonal, positive.upper, other.upper))
+        of_size = matched_gamma(np.abs(mean), sd, ends)
+        return on_the_diagonal(of_size, normal_marginals(mean, sd, ends))
 
     def log_density(self, value: ArrayLike) -> Array:
         """Return the log-density at X of shape (..., D, D); minus infinity where X is not positive definite."""

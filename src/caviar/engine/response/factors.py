@@ -178,7 +178,7 @@ def _sizes(natural: Statistics, change: Sequence[Array]) -> Array:
     return sum((np.abs(c).reshape(len(c), -1).sum(axis=1) for c in change), np.zeros(len(natural[0])))
 
 
-def _scaled_units(natural: Statistics) -> list[list[Array]]:
+def _scaled_units(natural: Statistics) -> list[Statistics]:
     """Return changes of one entry at a time, as large as the natural parameters are."""
     found = []
     for change in _units(natural):
@@ -192,11 +192,11 @@ def _scaled_units(natural: Statistics) -> list[list[Array]]:
                 largest = np.where(largest > 0, largest, 1.0)
                 scale = np.where(eta != 0, np.abs(eta), largest.reshape(-1, *(1,) * (eta.ndim - 1)))
             scaled.append(own * scale)
-        found.append(scaled)
+        found.append(tuple(scaled))
     return found
 
 
-def _units(natural: Statistics) -> list[list[Array]]:
+def _units(natural: Statistics) -> list[Statistics]:
     """Return changes of one entry at a time, of all R repetitions; of a symmetric matrix half of each of two."""
     found = []
     for number, eta in enumerate(natural):
@@ -206,7 +206,7 @@ def _units(natural: Statistics) -> list[list[Array]]:
             change[number].reshape(len(eta), -1)[:, entry] = 1.0
             if len(shape) == 2 and shape[0] == shape[1] and np.array_equal(eta, eta.swapaxes(1, 2)):
                 change[number] = 0.5 * (change[number] + change[number].swapaxes(1, 2))
-            found.append(change)
+            found.append(tuple(change))
     return found
 
 

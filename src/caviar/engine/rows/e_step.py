@@ -22,7 +22,7 @@ from ..local.local_factor import LocalFactor
 from ..local.statistics import Arrays, Coefficients, LocalState, Rows, Summary, Sums
 from .coupled_labels import best_labels
 from .inference import FactorOfRows, inference_of
-from .response.block import BlockResponse
+from .terms.block_response import BlockResponse
 from .terms.centred import Centres
 from .terms.contracted import ContractedTerm
 from .terms.matrix_layout import MatrixLayout

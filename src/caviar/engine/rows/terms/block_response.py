@@ -12,20 +12,38 @@ of its change, with the covariance :math:`V_n` of each factor's statistics in th
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Protocol
 
 import numpy as np
 
 from ...._errors import ImproperError
 from ...._typing import Array
 from ...design.keys import FactorKey
+from ...local.local_factor import LocalFactor
 from ...local.statistics import Coefficients, LocalState, Sums
-from ..inference import FactorOfRows
-from ..terms.contracted import ContractedTerm
-from ..terms.row_term import BlockWork, RowTerm
+from .contracted import ContractedTerm
+from .row_term import BlockWork, RowTerm
 
 _MOST_SWEEPS = 2_000
 _SETTLED = 1e-14
 """Change of local factors that depend on each other, relative to their size, from sweep to sweep at their optimum."""
+
+
+class Inference(Protocol):
+    """A local factor, and the row terms that speak to it."""
+
+    @property
+    def factor(self) -> LocalFactor:
+        """The local factor."""
+        ...
+
+    def natural(self, work: BlockWork) -> Array:
+        """Return its natural parameters (E, B) given the others."""
+        ...
+
+    def change(self, work: BlockWork, change: Coefficients) -> Array:
+        """Return by how much these change with the coefficients, the others as they are."""
+        ...
 
 
 class BlockResponse:
@@ -43,7 +61,7 @@ class BlockResponse:
 
     def __init__(
         self,
-        inferences: Sequence[FactorOfRows],
+        inferences: Sequence[Inference],
         products: Sequence[RowTerm],
         contracted: Sequence[ContractedTerm],
     ) -> None:
@@ -80,7 +98,7 @@ class BlockResponse:
             found.append(self._summed(work, base, moved, change))
         return _stacked(found)
 
-    def _settled(self, work: BlockWork, inferences: Sequence[FactorOfRows]) -> LocalState:
+    def _settled(self, work: BlockWork, inferences: Sequence[Inference]) -> LocalState:
         """Bring local factors to their optimum, and return their natural parameters (E, B)."""
         natural: LocalState = {}
         for _ in range(_MOST_SWEEPS):
@@ -98,7 +116,7 @@ class BlockResponse:
     def _moved(
         self,
         work: BlockWork,
-        inferences: Sequence[FactorOfRows],
+        inferences: Sequence[Inference],
         natural: LocalState,
         change: Coefficients,
         given: LocalState,

@@ -1,1 +1,0 @@
-"""How a block of rows responds to changes of what it needs of the globals."""
