@@ -645,6 +645,8 @@ class Posterior:
 
         Raises
         ------
+        DataError
+            If the data are not those of the fit: q has another ELBO for them.
         ModelError
             For documents; and when something is asked of it, if the fit ended at a saddle point or has not settled.
 
@@ -671,7 +673,13 @@ class Posterior:
         -0.48
         """
         problem, row_map = self._evaluator.bind(data, sample_weight)
-        return LinearResponse(self, Response(problem, self._factors, row_map))
+        response = Response(problem, self._factors, row_map)
+        if response.elbo is not None and not self._is_own_elbo(response.elbo):
+            raise DataError(
+                f"expected the data of the fit, for which q has an ELBO of {self.elbo:.6g} nats; for these it is "
+                f"{response.elbo:.6g}. Give the data (and sample_weight=) of the fit, or fit the model to these"
+            )
+        return LinearResponse(self, response)
 
     def is_fit_of(self, data: Mapping[str, Any], *, sample_weight: Any = None) -> bool:
         """Return whether data, with their weights, are those of the fit: q has the same ELBO for them, to rounding.

@@ -12,7 +12,7 @@ from ..._errors import ModelError
 from ..._typing import Array
 from ..ascent.problem import Problem
 from ..ascent.state import AscentState, begin
-from ..evaluation.evaluate import in_frame
+from ..evaluation.evaluate import check_sizes, in_frame
 from ..rows.row_map import RowMap
 from .factors import FactorResponse
 from .operator import ResponseOperator
@@ -36,6 +36,14 @@ class Response:
         Global factors by name, measured from the user's origin.
     rows
         The map over the rows.
+
+    Attributes
+    ----------
+    shift
+        By how many standard deviations the factors are off where all updates agree, about; infinity at a saddle point.
+    elbo
+        The objective of these factors for these data; None where local factors depend on each other, whose sweeps may
+        end elsewhere.
     """
 
     def __init__(self, problem: Problem, factors: Mapping[str, Any], rows: RowMap) -> None:
@@ -43,6 +51,7 @@ class Response:
         if why:
             raise ModelError(f"linear response is not there for this model: {why}")
         problem = problem.with_rows(problem.rows.thorough())
+        check_sizes(problem, factors)
         self._session = rows.executor.session
         with self._session():
             state = begin(problem, in_frame(problem, factors), rows)
@@ -50,6 +59,7 @@ class Response:
             self._solution: Solution = solution_of(self._operator)
             self._starts = _starts(self._operator)
             self.shift = self._shift(state)
+        self.elbo = None if problem.rows.keeps_locals else state.elbo
 
     @property
     def smallest_eigenvalue(self) -> float:
@@ -78,6 +88,8 @@ class Response:
         for factor, own in zip(self._operator.factors, pieces, strict=True):
             residual[factor.places] = own
         told = np.asarray(self._operator.root.T @ residual)[:, None]
+        if self.smallest_eigenvalue < 0:
+            return np.inf
         squared = float((told * (told + self._solution.excess(told))).sum())
         return float(np.sqrt(squared)) if squared > 0 else 0.0
 
@@ -94,8 +106,8 @@ class Response:
         if self.shift > _UNSETTLED:
             raise ModelError(
                 f"the fit has not settled for these data: its factors would move by {self.shift:.2g} standard "
-                f"deviations yet. Give the data (and sample_weight=) of the fit; or go on with schedule='batch', a "
-                f"lower tol or a higher max_iter"
+                f"deviations yet. Give the data (and sample_weight=) of the fit; or fit with schedule='batch', a lower "
+                f"tol or a higher max_iter"
             )
 
     def factor(self, name: str) -> FactorResponse:
