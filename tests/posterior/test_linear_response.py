@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from invariants.registry import CASES
+from scipy.sparse import csr_array
 
 import caviar as cv
 from caviar.engine.response.quantities import Response
@@ -210,7 +211,7 @@ def test_a_fit_that_has_not_settled_is_told():
 
 
 def test_documents_are_refused():
-    words = np.array([[3, 0, 1, 0], [0, 2, 0, 4], [1, 1, 0, 2], [2, 0, 3, 0]])
+    words = csr_array(np.array([[3, 0, 1, 0], [0, 2, 0, 4], [1, 1, 0, 2], [2, 0, 3, 0]]))
     model = cv.models.latent_dirichlet_allocation(2, 4)
     data = {next(leaf.name for leaf in model.leaves): words}
     posterior = model.fit(data, seed=0)
