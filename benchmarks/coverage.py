@@ -2,11 +2,11 @@
 
     python benchmarks/coverage.py [--datasets 200] [--level 0.9] [--models crossed,probit] [--seed 0]
 
-Each data set is drawn from its model with all priors, fitted, and asked for the interval of each entry of some variables.
-An interval of level 0.9 that is right covers 90% of the truths (simulation-based calibration). Fits begin at the truth,
-so that all are in its mode: which mode a start finds is another question. The table shows the share that is covered, its
-standard error over data sets, the median of the standard deviation of linear response over that of mean field, and
-seconds of a fit and of its linear response.
+Each data set is drawn from its model with all priors, fitted, and asked for the interval of each entry of some
+variables. An interval of level 0.9 that is right covers 90% of the truths (simulation-based calibration). Fits begin at
+the truth, so that all are in its mode: which mode a start finds is another question. The table shows the share that is
+covered, its standard error over data sets, the median of the standard deviation of linear response over that of mean
+field, and seconds of a fit and of its linear response.
 """
 
 from __future__ import annotations

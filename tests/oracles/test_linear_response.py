@@ -221,6 +221,20 @@ def test_points_have_the_standard_errors_of_em() -> None:
     np.testing.assert_allclose(found[0], -found[1], atol=1e-10)
 
 
+@pytest.mark.parametrize("name", ["independent", "spherical", "times", "counts"])
+def test_all_changes_of_a_dense_product_at_once_are_those_along_directions(name: str) -> None:
+    case = CASES[name]
+    data = case.draw(np.random.default_rng(0), 40)
+    weights = np.random.default_rng(1).uniform(0.5, 2.0, 40)
+    posterior = case.fit(data, sample_weight=weights)
+    one, other = (
+        posterior.linear_response(data, sample_weight=weights)._response._operator for _ in range(2)
+    )
+    assert one._is_curved
+    vars(other)["_is_curved"] = False
+    np.testing.assert_allclose(one.matrix(), other.matrix(), atol=1e-13)
+
+
 def test_conjugate_gradients_answer_as_the_matrix_does() -> None:
     case = CASES["independent"]
     data = case.draw(np.random.default_rng(0), 40)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -59,6 +60,36 @@ def _responding(
     coefficients: Coefficients, changes: tuple[Coefficients, ...], rows: RowModel, scratch: Workspace
 ) -> RespondBlocks:
     return RespondBlocks(rows, coefficients, changes, scratch)
+
+
+@dataclass(frozen=True)
+class CurveBlocks:
+    """How the sums of dense products change with every entry of their matrices, all at once."""
+
+    rows: RowModel
+    coefficients: Coefficients
+    scratch: Workspace = field(default_factory=Workspace)
+
+    def __call__(self, source: RowSource, chunk: Chunk, carried: Any) -> tuple[Sums, Any]:
+        """Return the changes for pairs of entries, summed over a chunk."""
+        total = Sums.zero()
+        for bounds in chunk.bounds:
+            rows = rows_at(source, bounds)
+            if rows.n_rows:
+                total.add(self.rows.curvature(rows, self.coefficients, self.scratch))
+        return total, carried
+
+    def spread(self, over: Over) -> CurveBlocks:
+        """Return this: it is done once."""
+        return self
+
+    def task(self) -> Callable[[RowModel, Workspace], Work]:
+        """Return what makes this work with the same coefficients."""
+        return partial(_curving, self.coefficients.of_parts(self.rows.parts_of_messages))
+
+
+def _curving(coefficients: Coefficients, rows: RowModel, scratch: Workspace) -> CurveBlocks:
+    return CurveBlocks(rows, coefficients, scratch)
 
 
 def _respond_sequences(work: RespondBlocks, chain: ChainFactor, rows: Rows) -> Sums:

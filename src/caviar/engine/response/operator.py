@@ -11,6 +11,7 @@ With :math:`V = L L'` all of it is about the symmetric matrix :math:`K = L' H L`
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -22,12 +23,16 @@ from ..ascent.problem import Factors, Problem
 from ..design.keys import StatisticKey
 from ..local.statistics import Arrays, Coefficients, Sums
 from ..rows.row_map import RowMap, Warm
-from .blocks import RespondBlocks
+from ..rows.terms.block_response import n_pairs, whole_curvature
+from .blocks import CurveBlocks, RespondBlocks
 from .factors import FactorResponse, factor_response
 from .multilinear import Multilinear
 
 _MOST_AT_ONCE = 64
 """Changes of a pass: their sums over the rows are held together."""
+
+_MOST_PAIRS = 4e6
+"""Numbers of the changes of all sums with all entries of the matrices that are formed in one pass."""
 
 _MOST_NUMBERS = 2e7
 """Numbers of the changes of the states of whole sequences that are held together."""
@@ -154,6 +159,10 @@ class ResponseOperator:
             return found
         model, rows = self._model, self._rows
         of_rows = tuple(self._complete(parts[number]) for number in concerned)
+        if self._is_curved:
+            for number, change in zip(concerned, of_rows, strict=True):
+                found[number] = self._from_curvature(change)
+            return found
         work = RespondBlocks(model, self._coefficients, of_rows)
         chunks = rows.chunks
         carried = [self._warm.get(chunk.number) for chunk in chunks]
@@ -167,6 +176,38 @@ class ResponseOperator:
             )
             found[number] = model.summary(own, Sums.zero(), of_rows[place]).parts
         return found
+
+    @cached_property
+    def _is_curved(self) -> bool:
+        """Whether one pass that forms the changes of all sums takes less than passes along directions."""
+        if not self._model.is_dense:
+            return False
+        pairs = directional = 0.0
+        for factor in self._model.factors:
+            n_statistics, n_features = factor.n_rows, self._model.tables[factor].n_rows
+            pairs += n_pairs(n_statistics) * n_pairs(n_features)
+            directional += 2.0 * self.size * n_statistics * n_features
+        return pairs < min(directional, _MOST_PAIRS)
+
+    @cached_property
+    def _curvature(self) -> dict[str, Array]:
+        """The change of the sums of each local factor with its matrix, (E F, E F)."""
+        assert self._coefficients is not None
+        work, rows = CurveBlocks(self._model, self._coefficients), self._rows
+        total, _ = rows.executor.sum(work, rows.source, rows.chunks, [None] * len(rows.chunks))
+        tables = self._model.tables
+        return {
+            factor.key: whole_curvature(total.fused[factor.key], factor.n_rows, tables[factor].n_rows)
+            for factor in self._model.factors
+        }
+
+    def _from_curvature(self, change: Coefficients) -> Arrays:
+        """Return by how much the sums over the rows change with the coefficients."""
+        fused = {
+            key: (own @ change.matrices[key].ravel()).reshape(change.matrices[key].shape)
+            for key, own in self._curvature.items()
+        }
+        return self._model.summary(Sums(fused, {}, {}, {}), Sums.zero(), change).parts
 
     def _complete(self, parts: Arrays) -> Coefficients:
         """Return changes of coefficients, zeros where there are none."""

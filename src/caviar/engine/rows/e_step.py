@@ -22,7 +22,7 @@ from ..local.local_factor import LocalFactor
 from ..local.statistics import Arrays, Coefficients, LocalState, Rows, Summary, Sums
 from .coupled_labels import best_labels
 from .inference import FactorOfRows, inference_of
-from .terms.block_response import BlockResponse
+from .terms.block_response import BlockResponse, curvature
 from .terms.centred import Centres
 from .terms.contracted import ContractedTerm
 from .terms.matrix_layout import MatrixLayout
@@ -336,6 +336,23 @@ class IndependentRows:
         if self.keeps_locals and not work.state:
             self._settle(work)
         return BlockResponse(self._inferences, self._products, self._contracted).sums(work, changes, given)
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether each local factor depends on the rows, and is summed, in one dense matrix product alone."""
+        tables = self.compiled.tables
+        return (
+            self.is_fused
+            and self.chain is None
+            and not self.has_centres
+            and not any(self.partial.values())
+            and all(factor in tables and not tables[factor].tallied for factor in self.factors)
+        )
+
+    def curvature(self, rows: Rows, coefficients: Coefficients, scratch: Workspace) -> Sums:
+        """Return how the sums of dense products change with each entry of their matrices: see :func:`curvature`."""
+        tables = {factor.key: table for factor, table in self.tables.items()}
+        return curvature(BlockWork(rows, coefficients, scratch), self._inferences, tables)
 
     def change_of(
         self,

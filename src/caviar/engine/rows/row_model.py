@@ -161,6 +161,15 @@ class RowModel(Protocol):
         """Return by how much the sums over a block change with the coefficients, an axis of the changes first."""
         ...
 
+    @property
+    def is_dense(self) -> bool:
+        """Whether each local factor depends on the rows, and is summed, in one dense matrix product alone."""
+        ...
+
+    def curvature(self, rows: Rows, coefficients: Coefficients, scratch: Workspace) -> Sums:
+        """Return how the sums of dense products change with each entry of their matrices, for pairs of entries."""
+        ...
+
     def change_of(
         self,
         factor: LocalFactor,

@@ -76,6 +76,7 @@ class TopicRows:
     keeps_locals = True
     has_centres = False
     begins_anew = True
+    is_dense = False
     has_static = False
     chain = None
     entries: Sequence[ColumnKey] = ()
@@ -127,6 +128,10 @@ class TopicRows:
         scratch: Workspace,
         given: Mapping[FactorKey, Sequence[Array]] | None = None,
     ) -> Sums:
+        """Refuse: see :meth:`why_no_response`."""
+        raise ModelError(self.why_no_response())
+
+    def curvature(self, rows: Rows, coefficients: Coefficients, scratch: Workspace) -> Sums:
         """Refuse: see :meth:`why_no_response`."""
         raise ModelError(self.why_no_response())
 
