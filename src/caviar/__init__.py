@@ -87,6 +87,7 @@ if TYPE_CHECKING:
         probit,
     )
     from .posterior.diagnostics import Diagnosis
+    from .posterior.linear_response import LinearResponse
     from .posterior.posterior import Posterior
     from .posterior.prediction import Prediction
 
@@ -113,6 +114,7 @@ _HOME = {
     "Model": ".fitting.model",
     "Diagnosis": ".posterior.diagnostics",
     "Posterior": ".posterior.posterior",
+    "LinearResponse": ".posterior.linear_response",
     "Prediction": ".posterior.prediction",
 }
 """Where a name is, except errors and warnings, and the language, which has all others."""
@@ -149,6 +151,7 @@ __all__ = [
     "LatentDirichletAllocation",
     "LazyTable",
     "LinearGaussianChain",
+    "LinearResponse",
     "LostDigitsWarning",
     "MarkovChain",
     "MixedMixture",

@@ -244,3 +244,49 @@ def test_conjugate_gradients_answer_as_the_matrix_does() -> None:
     formed, iterated = Formed(operator), Iterated(operator)
     np.testing.assert_allclose(iterated.excess(columns), formed.excess(columns), atol=1e-8)
     assert iterated.smallest_eigenvalue == pytest.approx(formed.smallest_eigenvalue, rel=1e-3)
+
+
+def _sensitive(**other: Any) -> cv.Model:
+    stated = {
+        "location": [0.2, -0.3],
+        "scale": np.array([[1.5, 0.3], [0.3, 0.8]]),
+        "df": 3.5,
+        "weights": [1.0, 0.7],
+    }
+    stated |= {"shape": 2.0, **other}
+    component = cv.Plate("component", 2)
+    tau = cv.Gamma("tau", stated["shape"], 1.5)
+    mean = cv.MultivariateNormal("mean", stated["location"], np.eye(2) / 9, plates=component)
+    precision = cv.Wishart("precision", stated["df"], stated["scale"], plates=component)
+    z = cv.Categorical("z", cv.Dirichlet("weights", stated["weights"]), plates=OBS)
+    beside = cv.Normal("b", cv.Normal("level", 0.0, tau), tau, plates=OBS)
+    return cv.Model(cv.MultivariateNormal("x", mean[z], precision[z], plates=OBS), beside)
+
+
+@pytest.mark.parametrize(
+    ("parameter", "name", "step"),
+    [
+        ("mean.mean", "location", np.array([0.0, 1.0])),
+        ("precision.df", "df", np.array(1.0)),
+        ("precision.inverse_scale", "scale", np.array([[0.0, 0.5], [0.5, 0.0]])),
+        ("weights.concentration", "weights", np.array([1.0, 0.0])),
+        ("tau.shape", "shape", np.array(1.0)),
+    ],
+)
+def test_sensitivities_are_the_slopes_of_fits_with_other_priors(
+    parameter: str, name: str, step: np.ndarray
+) -> None:
+    data = {"x": _CLUSTERS, "b": _NOISE}
+    base = Settled(_sensitive().fit(data, seed=0, tol=1e-10), data)
+    stated = {"location": [0.2, -0.3], "df": 3.5, "weights": [1.0, 0.7], "shape": 2.0}
+    stated["scale"] = np.array([[1.5, 0.3], [0.3, 0.8]])
+    ends = {}
+    for h in (1e-3, -1e-3, 2e-3, -2e-3):
+        model = _sensitive(**{name: np.asarray(stated[name]) + h * step})
+        init = {own: base.factors[own].mean for own in base.factors}
+        ends[h] = Settled(model.fit(data, init=init, tol=1e-10), data).factors
+    for own in base.factors:
+        wide, narrow = ((ends[h][own].mean - ends[-h][own].mean) / (2 * h) for h in (2e-3, 1e-3))
+        place = tuple(np.argwhere(step)[0]) if step.ndim else ()
+        found = base.response.sensitivity(own)[parameter][place]
+        np.testing.assert_allclose(found, np.ravel((4 * narrow - wide) / 3), atol=1e-7)

@@ -62,9 +62,11 @@ class ResponseOperator:
         self.natural = {v: problem.updates[v].natural(self._arrays) for v in problem.order}
         self._shapes: dict[StatisticKey, tuple[int, ...]] = {}
         self.factors: list[FactorResponse] = []
+        self._places: dict[str, int] = {}
         start = 0
         for variable in problem.order:
             own = self.natural[variable]
+            self._places[variable.name] = start
             self._shapes |= {key: eta.shape for key, eta in zip(problem.keys[variable], own, strict=True)}
             self.factors.append(factor_response(problem, variable, q[variable], own, start))
             start += sum(eta.size for eta in own)
@@ -87,6 +89,10 @@ class ResponseOperator:
     def size(self) -> int:
         """Number of standardised coordinates, r."""
         return self.root.shape[1]
+
+    def start_of(self, factor: FactorResponse) -> int:
+        """Return the place of the first statistic of a factor among those of all globals."""
+        return self._places[factor.variable.name]
 
     @property
     def counts(self) -> AnyArray:

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from ..._errors import ModelError
-from ..._typing import Array
+from ..._typing import Array, Statistics
 from ..ascent.problem import Problem
 from ..ascent.state import AscentState, begin
 from ..evaluation.evaluate import check_sizes, in_frame
 from ..rows.row_map import RowMap
 from .factors import FactorResponse
 from .operator import ResponseOperator
+from .priors import parameters_of, tilts_of
 from .solution import Solution, solution_of, why_saddle
 
 _MOST_AT_ONCE = 512
@@ -143,6 +144,37 @@ class Response:
                 portion = columns[:, start : start + _MOST_AT_ONCE]
                 found[start : start + _MOST_AT_ONCE] += (portion * self._solution.excess(portion)).sum(axis=0)
         return np.where(self._solution.flat(columns), np.inf, np.maximum(found, 0.0))
+
+    def sensitivity(self, name: str) -> dict[str, Array]:
+        """Return by how much the mean of each entry of a variable, (n,), changes with each parameter of the priors.
+
+        The change of the natural parameters of a prior is a tilt of the log joint density.
+
+        Returns
+        -------
+        dict
+            ``"VARIABLE.PARAMETER"`` -> derivatives, shape of the parameter + (n,).
+        """
+        self.check()
+        columns, problem, found = self._columns(name), self._operator.problem, {}
+        for parameter in parameters_of(problem):
+            factor = self.factor(parameter.variable.name)
+            like = self._operator.natural[parameter.variable]
+            tilts = [self._told(factor, tilt) for tilt in tilts_of(problem, parameter, like)]
+            told = np.stack(tilts, axis=1) if tilts else np.zeros((self._operator.size, 0))
+            with self._session():
+                slopes = columns.T @ (told + self._solution.excess(told))
+            shape = (*parameter.node.value.shape, columns.shape[1])
+            found[f"{parameter.variable.name}.{parameter.name}"] = slopes.T.reshape(shape)
+        return found
+
+    def _told(self, factor: FactorResponse, tilt: Statistics) -> Array:
+        """Return a tilt by changes of natural parameters of one factor in standardised coordinates, (r,)."""
+        start = self._operator.start_of(factor)
+        flat = np.zeros(self._operator.n_statistics)
+        stop = start + sum(own.size for own in tilt)
+        flat[start:stop] = np.concatenate([own.ravel() for own in tilt])
+        return np.asarray(self._operator.root.T @ flat)
 
     def _columns(self, name: str) -> Array:
         """Return what each entry of a variable is in standardised coordinates, (r, n)."""
