@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -93,10 +93,9 @@ def factor_response(
     places, value_places = (np.concatenate(own, axis=-1)[learnt] for own in (numbers, entries))
     covariance, crossed, own = _responses(variable, factor, tuple(eta[learnt] for eta in natural))
     roots, values = [], []
-    for number in range(len(places)):
-        root, inverse = _root(covariance[number])
+    for (root, inverse), own_crossed in zip(_roots(covariance), crossed, strict=True):
         roots.append(root)
-        values.append(inverse @ crossed[number])
+        values.append(inverse @ own_crossed)
     if own is None:
         # what a point says of its value it says by its statistics
         own = np.stack([value.T @ value for value in values]) if values else np.zeros((0, 0, 0))
@@ -217,11 +216,12 @@ def _flat(parts: Sequence[Any], n: int) -> Array:
     )
 
 
-def _root(covariance: Array) -> tuple[Array, Array]:
-    """Return L with V = L L', of full column rank (p, rank), and its left inverse on the range of V."""
-    sd = np.sqrt(np.maximum(covariance.diagonal(), 0.0))
+def _roots(covariances: Array) -> Iterator[tuple[Array, Array]]:
+    """Yield L with V = L L', of full column rank (p, rank), and its left inverse on the range of V, of each V."""
+    sd = np.sqrt(np.maximum(np.einsum("nii->ni", covariances), 0.0))
     inverse_sd = np.divide(1.0, sd, out=np.zeros_like(sd), where=sd > 0)
-    values, vectors = np.linalg.eigh(inverse_sd[:, None] * covariance * inverse_sd)
-    kept = values > _NOTHING * max(len(values), 1)
-    values, vectors = np.sqrt(values[kept]), vectors[:, kept]
-    return sd[:, None] * vectors * values, (vectors / values).T * inverse_sd
+    every = np.linalg.eigh(inverse_sd[:, :, None] * covariances * inverse_sd[:, None, :])
+    for values, vectors, size, inverse in zip(*every, sd, inverse_sd, strict=True):
+        kept = values > _NOTHING * max(len(values), 1)
+        roots, directions = np.sqrt(values[kept]), vectors[:, kept]
+        yield size[:, None] * directions * roots, (directions / roots).T * inverse

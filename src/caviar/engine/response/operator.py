@@ -10,6 +10,7 @@ With :math:`V = L L'` all of it is about the symmetric matrix :math:`K = L' H L`
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
@@ -18,7 +19,6 @@ import numpy as np
 from scipy.sparse import csc_array
 
 from ..._typing import AnyArray, Array
-from ...language import Variable
 from ..ascent.problem import Factors, Problem
 from ..design.keys import StatisticKey
 from ..local.statistics import Arrays, Coefficients, Sums
@@ -62,6 +62,9 @@ class ResponseOperator:
         self.natural = {v: problem.updates[v].natural(self._arrays) for v in problem.order}
         self._shapes: dict[StatisticKey, tuple[int, ...]] = {}
         self.factors: list[FactorResponse] = []
+        self._square = {
+            key for v in problem.order for key in problem.keys[v] if len(v.letters[key.statistic]) == 2
+        }
         self._places: dict[str, int] = {}
         start = 0
         for variable in problem.order:
@@ -138,7 +141,7 @@ class ResponseOperator:
         found: Arrays = {}
         start = 0
         for key, shape in self._shapes.items():
-            stop = start + int(np.prod(shape, dtype=int))
+            stop = start + math.prod(shape)
             own = statistics[start:stop]
             if own.any():
                 found[key] = own.reshape(shape)
@@ -148,10 +151,13 @@ class ResponseOperator:
     def _joined(self, natural: Mapping[Hashable, Array]) -> Array:
         parts = []
         for key, shape in self._shapes.items():
-            own = np.broadcast_to(natural.get(key, 0.0), shape)
-            if len(shape) >= 2 and _is_square(self.problem, key):
+            own = natural.get(key)
+            if own is None:
+                parts.append(np.zeros(math.prod(shape)))
+                continue
+            if key in self._square:
                 own = 0.5 * (own + own.swapaxes(-1, -2))
-            parts.append(own.ravel())
+            parts.append((own if own.shape == shape else np.broadcast_to(own, shape)).ravel())
         return np.concatenate(parts) if parts else np.zeros(0)
 
     def _sums_changes(self, changes: Sequence[Arrays]) -> list[Arrays]:
@@ -229,11 +235,6 @@ def _uses(problem: Problem) -> Iterator[tuple[Hashable, Any, int]]:
         for position, key in enumerate(term.contraction.keys):
             if isinstance(key, StatisticKey) and key.variable in names:
                 yield key, term.said_to(position), position
-
-
-def _is_square(problem: Problem, key: StatisticKey) -> bool:
-    variable: Variable = next(own for own in problem.order if own.name == key.variable)
-    return len(variable.letters[key.statistic]) == 2
 
 
 def _block_diagonal(factors: Sequence[FactorResponse], n_statistics: int) -> Any:
