@@ -71,10 +71,15 @@ class CategoricalFactor(LocalFactor):
         (shape,) = self.shapes.values()
         return Inferred(softmax_inplace(natural.reshape(*shape, -1)), None)
 
-    def response(self, natural: Array, expected: Array, change: Array) -> Array:
-        """Return the change of responsibilities with logits: r times what each changes by beyond the mean change."""
+    def response(self, natural: Array, expected: Array) -> Callable[[Array], Array]:
+        """Return how responsibilities change with logits: r times what each changes by beyond the mean change."""
         (shape,) = self.shapes.values()
-        return responding(expected.reshape(*shape, -1), change.reshape(*shape, -1)).reshape(change.shape)
+        probabilities = expected.reshape(*shape, -1)
+
+        def respond(change: Array) -> Array:
+            return responding(probabilities, change.reshape(*shape, -1)).reshape(change.shape)
+
+        return respond
 
     def distributions(self, natural: Array) -> dict[Variable, Any]:
         """Return the Categorical of each row."""

@@ -65,19 +65,19 @@ class FamilyFactor(LocalFactor):
         is_shared = np.array_equal(view, np.broadcast_to(view[..., :1], view.shape))
         return symmetric(view[..., :1] if is_shared else view)
 
-    def response(self, natural: Array, expected: Array, change: Array) -> Array:
-        """Return the change of expected statistics with natural parameters."""
+    def response(self, natural: Array, expected: Array) -> Callable[[Array], Array]:
+        """Return how expected statistics change with natural parameters."""
         (variable,) = self.variables
-        arrays, changes = (
-            tuple(row_major(self.own(values, variable, s)) for s in variable.family.statistics)
-            for values in (natural, change)
-        )
-        found = np.empty_like(change)
-        for statistic, value in zip(
-            variable.family.statistics, variable.family.from_natural(arrays).response(changes), strict=True
-        ):
-            self.view(found, StatisticKey(variable.name, statistic))[...] = feature_major(value)
-        return found
+        distribution = self.distributions(natural)[variable]
+
+        def respond(change: Array) -> Array:
+            arrays = (self.own(change, variable, s) for s in variable.family.statistics)
+            moved, found = distribution.response(tuple(map(row_major, arrays))), np.empty_like(change)
+            for statistic, value in zip(variable.family.statistics, moved, strict=True):
+                self.view(found, StatisticKey(variable.name, statistic))[...] = feature_major(value)
+            return found
+
+        return respond
 
     def infer_shared(self, leading: Array, rest: Array, weights: Array | None) -> tuple[Array, Array]:
         """Overwrite leading natural parameters, (E', B), by expected statistics; the rest are the same for all rows.

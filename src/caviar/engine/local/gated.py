@@ -105,27 +105,31 @@ class SwitchedFactor(LocalFactor):
                 np.multiply(np.moveaxis(value, 1, -1), weights, out=view)
         return Inferred(log_normaliser, entropy)
 
-    def response(self, natural: Array, expected: Array, change: Array) -> Array:
-        """Return the change of expected statistics: of the gate with all that its categories say, and given each."""
+    def response(self, natural: Array, expected: Array) -> Callable[[Array], Array]:
+        """Return how expected statistics change: those of the gate with all that its categories say, and given each."""
         gate = StatisticKey(self.gate.name, "x")
-        probabilities, logits = self.view(expected, gate), self.view(change, gate).copy()
-        found = np.empty_like(change)
-        inside: list[tuple[StatisticKey, Array, Array]] = []
-        for variable, distribution in self._conditionals(natural).items():
-            keys = [StatisticKey(variable.name, s) for s in variable.family.statistics]
-            changes = tuple(np.moveaxis(self.own(change, variable, key.statistic), -1, 1) for key in keys)
-            means = distribution.expected_statistics
-            for own, mean in zip(changes, means, strict=True):
-                logits += (own * mean).reshape(*logits.shape, -1).sum(axis=-1)
-            inside += zip(keys, means, distribution.response(changes), strict=True)
-        moved = responding(probabilities, logits)
-        self.view(found, gate)[...] = moved
-        for key, mean, own in inside:
-            view = self.view(found, key)
-            shape = (len(moved), *(1,) * (view.ndim - 2), -1)
-            mean, own = (np.moveaxis(values, 1, -1) for values in (mean, own))
-            view[...] = moved.reshape(shape) * mean + probabilities.reshape(shape) * own
-        return found
+        probabilities, conditionals = self.view(expected, gate), self._conditionals(natural)
+
+        def respond(change: Array) -> Array:
+            logits, found = self.view(change, gate).copy(), np.empty_like(change)
+            inside: list[tuple[StatisticKey, Array, Array]] = []
+            for variable, distribution in conditionals.items():
+                keys = [StatisticKey(variable.name, s) for s in variable.family.statistics]
+                changes = tuple(np.moveaxis(self.own(change, variable, k.statistic), -1, 1) for k in keys)
+                means = distribution.expected_statistics
+                for own, mean in zip(changes, means, strict=True):
+                    logits += (own * mean).reshape(*logits.shape, -1).sum(axis=-1)
+                inside += zip(keys, means, distribution.response(changes), strict=True)
+            moved = responding(probabilities, logits)
+            self.view(found, gate)[...] = moved
+            for key, mean, own in inside:
+                view = self.view(found, key)
+                shape = (len(moved), *(1,) * (view.ndim - 2), -1)
+                mean, own = (np.moveaxis(values, 1, -1) for values in (mean, own))
+                view[...] = moved.reshape(shape) * mean + probabilities.reshape(shape) * own
+            return found
+
+        return respond
 
     def distributions(self, natural: Array) -> dict[Variable, Any]:
         """Return the Categorical of each row, and each gated variable given its categories."""

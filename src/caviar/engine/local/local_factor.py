@@ -157,15 +157,18 @@ class LocalFactor(ABC):
         """Overwrite natural parameters (E, B) by expected statistics."""
 
     @abstractmethod
-    def response(self, natural: Array, expected: Array, change: Array) -> Array:
-        """Return by how much expected statistics change with the natural parameters: their covariance times a change.
+    def response(self, natural: Array, expected: Array) -> Callable[[Array], Array]:
+        """Return how expected statistics change with the natural parameters: what multiplies by their covariance.
 
         Parameters
         ----------
         natural, expected
             Of a block, (E, B) both.
-        change
-            Of the natural parameters, (E, B).
+
+        Returns
+        -------
+        Callable
+            Change of the natural parameters, (E, B) -> change of the expected statistics, (E, B).
         """
 
     @abstractmethod

@@ -34,9 +34,9 @@ class VectorFactor(LocalFactor):
         natural.fill(1.0)
         return Inferred(log_partition, None)
 
-    def response(self, natural: Array, expected: Array, change: Array) -> Array:
-        """Return zeros: the number 1 changes with nothing."""
-        return np.zeros_like(change)
+    def response(self, natural: Array, expected: Array) -> Callable[[Array], Array]:
+        """Return zeros for any change: the number 1 changes with nothing."""
+        return np.zeros_like
 
     def distributions(self, natural: Array) -> dict[Variable, Any]:
         """Return nothing: no variable of the row is hidden as a whole."""

@@ -11,7 +11,7 @@ of its change, with the covariance :math:`V_n` of each factor's statistics in th
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -91,11 +91,15 @@ class BlockResponse:
         known = {} if given is None else given
         inferences = [own for own in self._inferences if own.factor.key not in known]
         natural = self._settled(work, inferences)
+        responses = {
+            own.factor.key: own.factor.response(natural[own.factor.key], work.state[own.factor.key])
+            for own in inferences
+        }
         base = self._counted(work, work.state)
         found = []
         for number, change in enumerate(changes):
             moved = {key: values[number] for key, values in known.items()}
-            moved |= self._moved(work, inferences, natural, change, moved)
+            moved |= self._moved(work, inferences, responses, change, moved)
             found.append(self._summed(work, base, moved, change))
         return _stacked(found)
 
@@ -118,7 +122,7 @@ class BlockResponse:
         self,
         work: BlockWork,
         inferences: Sequence[Inference],
-        natural: LocalState,
+        responses: Mapping[FactorKey, Callable[[Array], Array]],
         change: Coefficients,
         given: LocalState,
     ) -> LocalState:
@@ -130,7 +134,7 @@ class BlockResponse:
             for own in inferences:
                 key, before = own.factor.key, moved.get(own.factor.key)
                 total = said[key] + self._said_by_others(work, key, moved)
-                moved[key] = own.factor.response(natural[key], work.state[key], total)
+                moved[key] = responses[key](total)
                 largest = max(largest, np.inf if before is None else _difference(moved[key], before))
             if largest < _SETTLED or not self._coupling:
                 return moved
@@ -201,11 +205,11 @@ def curvature(
         factor.infer(expected)
         features, n_rows = work.features(table), work.rows.n_rows
         covariances = work.scratch.array((factor, "pairs"), (n_pairs(factor.n_rows), n_rows))
-        start = 0
+        respond, start = factor.response(natural, expected), 0
         for statistic in range(factor.n_rows):
             unit = np.zeros_like(natural)
             unit[statistic] = 1.0
-            moved = factor.counted(factor.response(natural, expected, unit), work.rows.columns)
+            moved = factor.counted(respond(unit), work.rows.columns)
             stop = start + factor.n_rows - statistic
             covariances[start:stop] = moved[statistic:]
             start = stop
