@@ -26,6 +26,12 @@ from .contracted import ContractedTerm
 from .row_term import BlockWork, RowTerm
 
 _MOST_SWEEPS = 2_000
+_NUMBERS_OF_A_STRIP, _FEWEST_ROWS = 200_000, 64
+"""Products of features that are held at a time: they stay in the cache."""
+
+_FEW_WEIGHTS = 4
+"""Pairs of statistics for which a product of matrices each takes less than the products of all pairs of features."""
+
 _SETTLED = 1e-14
 """Change of local factors that depend on each other, relative to their size, from sweep to sweep at their optimum."""
 
@@ -215,14 +221,30 @@ def curvature(
             start = stop
         if work.rows.weights is not None:
             covariances *= work.rows.weights
-        products = work.scratch.array((factor, "products"), (n_pairs(len(features)), n_rows))
-        start = 0
-        for number, feature in enumerate(features):
-            stop = start + len(features) - number
-            np.multiply(features[number:], feature, out=products[start:stop])
-            start = stop
-        found[factor.key] = covariances @ products.T
+        found[factor.key] = _sums_of_pairs(work, covariances, features)
     return Sums(found, {}, {}, {})
+
+
+def _sums_of_pairs(work: BlockWork, weights: Array, features: Array) -> Array:
+    """Return the sums over the rows of weights (P, B) times the products of two of the features (F, B), (P, pairs)."""
+    n_features, n_rows = features.shape
+    if len(weights) <= _FEW_WEIGHTS:
+        upper = np.triu_indices(n_features)
+        return np.stack([((features * own) @ features.T)[upper] for own in weights])
+    total = np.zeros((len(weights), n_pairs(n_features)))
+    strip = max(_FEWEST_ROWS, _NUMBERS_OF_A_STRIP // n_pairs(n_features))
+    buffer = work.scratch.array(
+        ("products of features", n_features), (n_pairs(n_features), min(strip, n_rows))
+    )
+    for begin in range(0, n_rows, strip):
+        own = features[:, begin : begin + strip]
+        products, start = buffer[:, : own.shape[1]], 0
+        for number, feature in enumerate(own):
+            stop = start + n_features - number
+            np.multiply(own[number:], feature, out=products[start:stop])
+            start = stop
+        total += weights[:, begin : begin + strip] @ products.T
+    return total
 
 
 def n_pairs(size: int) -> int:
