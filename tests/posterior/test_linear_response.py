@@ -179,6 +179,27 @@ def test_known_repetitions_do_not_vary():
     assert response.sd("level")[1] == 0
 
 
+def test_functions_of_variables_follow_by_the_delta_method(mixture):
+    posterior, data = mixture
+    response = posterior.linear_response(data)
+    difference = response.transformed(lambda mean: mean[1] - mean[0], "mean")
+    whole = response.covariance("mean")
+    wanted = whole[0, :, 0] + whole[1, :, 1] - whole[0, :, 1] - whole[1, :, 0]
+    np.testing.assert_allclose(difference.mean, posterior["mean"].mean[1] - posterior["mean"].mean[0])
+    np.testing.assert_allclose(difference.covariance, wanted, rtol=1e-9)
+    np.testing.assert_allclose(difference.sd, np.sqrt(wanted.diagonal()), rtol=1e-9)
+    half = 1.6448536269514722 * difference.sd
+    np.testing.assert_allclose(difference.interval(0.9), [difference.mean - half, difference.mean + half])
+    # of two variables: a weight times a mean
+    product = response.transformed(lambda mean, weights: mean[0, 0] * weights[0], "mean", "weights")
+    m, w = posterior["mean"].mean[0, 0], posterior["weights"].mean[0]
+    across = response.covariance("mean", "weights")[0, 0, 0]
+    own = w**2 * whole[0, 0, 0, 0] + m**2 * response.sd("weights")[0] ** 2 + 2 * m * w * across
+    np.testing.assert_allclose(product.covariance, own, rtol=1e-9)
+    with pytest.raises(cv.ParameterError, match="names of the variables"):
+        response.transformed(lambda: 0.0)
+
+
 def test_a_saddle_point_has_no_covariance():
     rng = np.random.default_rng(0)
     data = {"x": np.concatenate([rng.normal(-4, 1, 40), rng.normal(4, 1, 40)])}
