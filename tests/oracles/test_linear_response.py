@@ -11,7 +11,7 @@ from invariants.registry import CASES
 from scipy import stats
 
 import caviar as cv
-from caviar.engine.response.solution import Formed, Iterated
+from caviar.engine.response.solution import Asked, Formed, Iterated
 from oracles.tilted import Settled
 
 _RNG = np.random.default_rng(5)
@@ -244,6 +244,35 @@ def test_conjugate_gradients_answer_as_the_matrix_does() -> None:
     formed, iterated = Formed(operator), Iterated(operator)
     np.testing.assert_allclose(iterated.excess(columns), formed.excess(columns), atol=1e-8)
     assert iterated.smallest_eigenvalue == pytest.approx(formed.smallest_eigenvalue, rel=1e-3)
+
+
+def test_many_coordinates_are_exact_whether_few_or_all_are_asked_for() -> None:
+    """Of a Gaussian posterior: the first answers are by steps, later ones from the matrix."""
+    rng = np.random.default_rng(4)
+    n_rows, n_a, n_b = 600, 150, 30
+    g, h = np.append(np.arange(n_a), rng.integers(0, n_a, n_rows - n_a)), rng.integers(0, n_b, n_rows)
+    a = cv.Normal("a", 0, 1.0, plates=cv.Plate("row", n_a))
+    b = cv.Normal("b", 0, 0.5, plates=cv.Plate("column", n_b))
+    at = cv.Normal("mean", 0, 0.1) + a[cv.Data("g", plates=OBS)] + b[cv.Data("h", plates=OBS)]
+    data = {"g": g, "h": h, "y": rng.normal(size=n_rows)}
+    posterior = cv.Model(cv.Normal("y", at, 2.0, plates=OBS)).fit(data, tol=1e-12, max_iter=2000)
+    response = posterior.linear_response(data)
+    design = np.column_stack([np.ones(n_rows), np.eye(n_a)[g], np.eye(n_b)[h]])
+    precision = 2.0 * design.T @ design + np.diag(np.r_[0.1, np.ones(n_a), np.full(n_b, 0.5)])
+    exact = np.linalg.inv(precision)
+    solution = response._response._solution
+    assert isinstance(solution, Asked)
+    assert not solution._is_formed
+    np.testing.assert_allclose(response.sd("mean"), np.sqrt(exact[0, 0]), rtol=1e-8)
+    assert not solution._is_formed
+    # that of the precision, each factor's own taken for the unit
+    unit = np.sqrt(np.outer(precision.diagonal(), precision.diagonal()))
+    smallest = np.linalg.eigvalsh(precision / unit)[0]
+    assert response.smallest_eigenvalue == pytest.approx(smallest, rel=1e-3)
+    np.testing.assert_allclose(response.sd("a"), np.sqrt(exact.diagonal()[1 : 1 + n_a]), rtol=1e-8)
+    assert solution._is_formed
+    assert response.smallest_eigenvalue == pytest.approx(smallest, rel=1e-9)
+    np.testing.assert_allclose(response.covariance("mean", "b"), exact[0, 1 + n_a :], rtol=1e-7)
 
 
 def _sensitive(**other: Any) -> cv.Model:

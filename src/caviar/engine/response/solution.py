@@ -1,7 +1,8 @@
 r"""Solutions of linear response: :math:`S = (I - K)^{-1}`, beside the identity that mean field has in its place.
 
-Where there are few coordinates, K is formed and its eigenvalues tell all. Beyond, conjugate gradients make each answer,
-all columns of a question in the same passes, and Lanczos' method finds the smallest eigenvalue of I - K.
+Where there are few coordinates, K is formed and its eigenvalues tell all. Of more, conjugate gradients make each
+answer, all columns of a question in the same passes, until many are asked, and Lanczos' method finds the smallest
+eigenvalue of I - K.
 
 Source: Parlett, *The Symmetric Eigenvalue Problem* (1998), chapter 13, for the latter.
 """
@@ -17,8 +18,14 @@ from ..._errors import ModelError
 from ..._typing import AnyArray, Array
 from .operator import ResponseOperator
 
-MOST_FORMED = 2_000
-"""Coordinates up to which the matrix is formed."""
+ALWAYS_FORMED, MOST_FORMED = 300, 2_000
+"""Coordinates up to which the matrix is formed: in any case, and where enough is asked."""
+
+_MOST_WITH_UNSEEN = 5_000
+"""Coordinates at most where some repetitions have nothing observed below them: these need the matrix."""
+
+_STEPS = 25
+"""Of conjugate gradients for a column, about: passes of which forming the matrix takes one for each coordinate."""
 
 FLAT = 1e-7
 """Eigenvalue of I - K below which a direction is flat: the objective does not change along it."""
@@ -47,9 +54,18 @@ class Solution(ABC):
         """Return which of the columns (r, n) have a share in a flat direction, (n,)."""
 
 
-def solution_of(operator: ResponseOperator, most_formed: int = MOST_FORMED) -> Solution:
-    """Return the solution for an operator: of its matrix, where it has at most so many coordinates."""
-    return Formed(operator) if operator.size <= most_formed else Iterated(operator)
+def solution_of(operator: ResponseOperator) -> Solution:
+    """Return the solution for an operator: from its matrix, or by steps as long as few questions are asked."""
+    if operator.size <= ALWAYS_FORMED:
+        return Formed(operator)
+    if operator.counts.all():
+        return Asked(operator)
+    if operator.size > _MOST_WITH_UNSEEN:
+        raise ModelError(
+            f"linear response of more than {_MOST_WITH_UNSEEN} coordinates (this model has {operator.size}) takes no "
+            f"repetitions without anything observed below them; leave these out of their plate"
+        )
+    return Formed(operator)
 
 
 class Formed(Solution):
@@ -107,15 +123,33 @@ def _reached(matrix: Array, flat: Array, counts: AnyArray) -> Array:
     return np.asarray(np.linalg.solve(inside, matrix[np.ix_(below, counts)] @ flat[counts]), dtype=np.float64)
 
 
+class Asked(Solution):
+    """The solution by steps, until so many columns were asked for that the matrix would have taken less."""
+
+    def __init__(self, operator: ResponseOperator) -> None:
+        self._operator = operator
+        self._solution: Solution = Iterated(operator)
+        self._n_asked, self._is_formed = 0, False
+
+    @property
+    def smallest_eigenvalue(self) -> float:
+        return self._solution.smallest_eigenvalue
+
+    def excess(self, columns: Array) -> Array:
+        self._n_asked += columns.shape[1]
+        size = self._operator.size
+        if not self._is_formed and _STEPS * self._n_asked > size <= MOST_FORMED:
+            self._solution, self._is_formed = Formed(self._operator), True
+        return self._solution.excess(columns)
+
+    def flat(self, columns: Array) -> AnyArray:
+        return self._solution.flat(columns)
+
+
 class Iterated(Solution):
     """The solution by conjugate gradients: a pass for each step, of all columns together."""
 
     def __init__(self, operator: ResponseOperator) -> None:
-        if not operator.counts.all():
-            raise ModelError(
-                f"linear response of more than {MOST_FORMED} coordinates takes no repetitions without anything "
-                f"observed below them; leave these out of the plate"
-            )
         self._operator = operator
 
     @cached_property
