@@ -200,6 +200,16 @@ def test_functions_of_variables_follow_by_the_delta_method(mixture):
         response.transformed(lambda: 0.0)
 
 
+def test_a_factor_alone_keeps_its_own_interval_of_a_location():
+    """Student-t, of few rows: a Normal of the same standard deviation would be another one."""
+    data = {"x": [0.4, 1.3, -0.2, 2.0]}
+    posterior = cv.models.normal_gamma().fit(data)
+    (name,) = posterior.keys()
+    own = posterior[name].entry_marginals((0.05, 0.95))[0]
+    found = posterior.linear_response(data).interval(f"{name}.mean", 0.9)
+    np.testing.assert_allclose(found, [own.lower, own.upper], rtol=1e-9)
+
+
 def test_a_saddle_point_has_no_covariance():
     rng = np.random.default_rng(0)
     data = {"x": np.concatenate([rng.normal(-4, 1, 40), rng.normal(4, 1, 40)])}

@@ -195,21 +195,21 @@ class ExponentialFamily(ABC):
         return [Marginals(np.asarray(self.mean))]  # pyright: ignore[reportAttributeAccessIssue]
 
     @classmethod
-    def matched_marginals(cls, part: str, mean: Array, sd: Array, ends: Ends) -> Marginals:
+    def matched_marginals(cls, own: Marginals, sd: Array, ends: Ends) -> Marginals:
         """Return the figures of entries of values with other standard deviations than those of a factor.
 
         They are those of Normals, or of another distribution with the same support as the entries of the family.
 
         Parameters
         ----------
-        part
-            Of the value, as in :meth:`entry_marginals`.
-        mean, sd
+        own
+            The figures of the factor, as in :meth:`entry_marginals`.
+        sd
             Of each entry, (plates..., event...).
         ends
             Probabilities below the ends of the intervals.
         """
-        return normal_marginals(mean, sd, ends)
+        return normal_marginals(own.mean, sd, ends)
 
     @abstractmethod
     def log_density(self, value: Any) -> Array:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from caviar._typing import Array, Statistics
 from caviar.families._base import LOG_TWO_PI, ExponentialFamily, as_value
-from caviar.families._marginals import Ends, Marginals, normal_marginals
+from caviar.families._marginals import Ends, Marginals, widened
 from caviar.families._parameters import matched_locations, read_parameters, refuse_improper, require
 from caviar.numerics.cached import cached_property
 
@@ -178,10 +178,10 @@ class Joint(ExponentialFamily):
         return [self._location_marginals(ends), precision]
 
     @classmethod
-    def matched_marginals(cls, part: str, mean: Array, sd: Array, ends: Ends) -> Marginals:
-        if part == ".precision":
-            return cls.precision_family.matched_marginals(part, mean, sd, ends)
-        return normal_marginals(mean, sd, ends)
+    def matched_marginals(cls, own: Marginals, sd: Array, ends: Ends) -> Marginals:
+        if own.part == ".precision":
+            return cls.precision_family.matched_marginals(own, sd, ends)
+        return widened(own, sd, ends)
 
     def translate(self, delta: ArrayLike) -> Self:
         """Return the distribution of (locations + delta, precision)."""

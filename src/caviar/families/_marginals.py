@@ -48,6 +48,17 @@ def beta_marginals(a: Array, b: Array, mean: Array, sd: Array, ends: Ends) -> Ma
     return Marginals(mean, sd, lower, upper)
 
 
+def widened(own: Marginals, sd: Array, ends: Ends) -> Marginals:
+    """Return figures of the same shape with other standard deviations; of points those of Normals."""
+    if own.sd is None or own.lower is None or own.upper is None:
+        return normal_marginals(own.mean, sd, ends)
+    finite = np.isfinite(own.sd) & np.isfinite(sd) & (own.sd > 0)
+    # few degrees of freedom have no standard deviation: then their interval stays as it is
+    ratio = np.divide(sd, own.sd, out=np.ones(np.shape(sd)), where=finite)
+    lower, upper = (own.mean + ratio * (end - own.mean) for end in (own.lower, own.upper))
+    return Marginals(own.mean, sd, lower, upper)
+
+
 def on_the_diagonal(one: Marginals, other: Marginals) -> Marginals:
     """Return the figures of matrices: of one on the diagonal, and of another beside it."""
     diagonal = np.eye(one.mean.shape[-1], dtype=bool)

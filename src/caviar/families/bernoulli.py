@@ -116,8 +116,8 @@ class Bernoulli(ExponentialFamily):
         return self.probability * self.complement
 
     @classmethod
-    def matched_marginals(cls, part: str, mean: Array, sd: Array, ends: Ends) -> Marginals:
-        return Marginals(mean, sd)
+    def matched_marginals(cls, own: Marginals, sd: Array, ends: Ends) -> Marginals:
+        return Marginals(own.mean, sd)
 
     def log_density(self, value: ArrayLike) -> Array:
         """Return the log-probability of 0 or 1; minus infinity for any other value."""

@@ -125,8 +125,8 @@ class Beta(ExponentialFamily):
         return [beta_marginals(self.a, self.b, self.mean, np.sqrt(self.variance), ends)]
 
     @classmethod
-    def matched_marginals(cls, part: str, mean: Array, sd: Array, ends: Ends) -> Marginals:
-        return matched_beta(mean, sd, ends)
+    def matched_marginals(cls, own: Marginals, sd: Array, ends: Ends) -> Marginals:
+        return matched_beta(own.mean, sd, ends)
 
     def log_density(self, value: ArrayLike) -> Array:
         """Return the log-density at x, which broadcasts with the batch."""

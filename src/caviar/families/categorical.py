@@ -134,8 +134,8 @@ class Categorical(ExponentialFamily):
         return p[..., np.newaxis] * np.eye(p.shape[-1]) - p[..., :, np.newaxis] * p[..., np.newaxis, :]
 
     @classmethod
-    def matched_marginals(cls, part: str, mean: Array, sd: Array, ends: Ends) -> Marginals:
-        return Marginals(mean, sd)
+    def matched_marginals(cls, own: Marginals, sd: Array, ends: Ends) -> Marginals:
+        return Marginals(own.mean, sd)
 
     def log_density(self, value: ArrayLike) -> Array:
         """Return the log-probability of integer labels, which broadcast with the batch."""

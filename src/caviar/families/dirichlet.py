@@ -169,8 +169,8 @@ class Dirichlet(ExponentialFamily):
         return [beta_marginals(self.concentration, others, self.mean, np.sqrt(self.variance), ends)]
 
     @classmethod
-    def matched_marginals(cls, part: str, mean: Array, sd: Array, ends: Ends) -> Marginals:
-        return matched_beta(mean, sd, ends)
+    def matched_marginals(cls, own: Marginals, sd: Array, ends: Ends) -> Marginals:
+        return matched_beta(own.mean, sd, ends)
 
     def log_density(self, value: ArrayLike) -> Array:
         """Return the log-density at weights of shape (..., K); minus infinity where they do not sum to one."""

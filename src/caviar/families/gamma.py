@@ -129,8 +129,8 @@ class Gamma(ExponentialFamily):
         return [Marginals(self.mean, np.sqrt(self.variance), lower, upper)]
 
     @classmethod
-    def matched_marginals(cls, part: str, mean: Array, sd: Array, ends: Ends) -> Marginals:
-        return matched_gamma(mean, sd, ends)
+    def matched_marginals(cls, own: Marginals, sd: Array, ends: Ends) -> Marginals:
+        return matched_gamma(own.mean, sd, ends)
 
     def log_density(self, value: ArrayLike) -> Array:
         """Return the log-density at x, which broadcasts with the batch."""

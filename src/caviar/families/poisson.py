@@ -109,8 +109,8 @@ class Poisson(ExponentialFamily):
         return self.rate
 
     @classmethod
-    def matched_marginals(cls, part: str, mean: Array, sd: Array, ends: Ends) -> Marginals:
-        return Marginals(mean, sd)
+    def matched_marginals(cls, own: Marginals, sd: Array, ends: Ends) -> Marginals:
+        return Marginals(own.mean, sd)
 
     def log_density(self, value: ArrayLike) -> Array:
         """Return the log-probability of a count; minus infinity for any other value."""

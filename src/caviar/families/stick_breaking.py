@@ -182,8 +182,8 @@ class StickBreaking(ExponentialFamily):
         return [Marginals(self.mean, np.sqrt(self.variance), lower, upper)]
 
     @classmethod
-    def matched_marginals(cls, part: str, mean: Array, sd: Array, ends: Ends) -> Marginals:
-        return matched_beta(mean, sd, ends)
+    def matched_marginals(cls, own: Marginals, sd: Array, ends: Ends) -> Marginals:
+        return matched_beta(own.mean, sd, ends)
 
     def log_density(self, value: ArrayLike) -> Array:
         """Return the log-density at weights of shape (..., K).

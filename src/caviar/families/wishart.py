@@ -208,9 +208,9 @@ class Wishart(ExponentialFamily):
         return [Marginals(self.mean, np.sqrt(self.variance), lower, upper)]
 
     @classmethod
-    def matched_marginals(cls, part: str, mean: Array, sd: Array, ends: Ends) -> Marginals:
-        of_size = matched_gamma(np.abs(mean), sd, ends)
-        return on_the_diagonal(of_size, normal_marginals(mean, sd, ends))
+    def matched_marginals(cls, own: Marginals, sd: Array, ends: Ends) -> Marginals:
+        of_size = matched_gamma(np.abs(own.mean), sd, ends)
+        return on_the_diagonal(of_size, normal_marginals(own.mean, sd, ends))
 
     def log_density(self, value: ArrayLike) -> Array:
         """Return the log-density at X of shape (..., D, D); minus infinity where X is not positive definite."""

@@ -72,9 +72,9 @@ class LinearResponse:
     def interval(self, name: str, level: float = 0.95) -> Array:
         """Return the central interval of each entry of a variable: lower ends, then upper ends, shape (2, ...).
 
-        Each entry has the mean of its factor and the standard deviation of linear response. A location is Normal; a
-        precision, and what else is positive, has a Gamma distribution; a probability a Beta distribution, or is Normal
-        on the logit where no Beta has such a variance.
+        Each entry has the mean of its factor and the standard deviation of linear response. A location is Normal, or
+        Student-t with the degrees of freedom of a joint factor; a precision, and what else is positive, has a Gamma
+        distribution; a probability a Beta distribution, or is Normal on the logit where no Beta has such a variance.
 
         Parameters
         ----------
@@ -181,9 +181,10 @@ class LinearResponse:
         return summary_of(self._posterior, level, max_rows, figures, LINEAR_RESPONSE)
 
     def _figures(self, part: _Part, sd: Array, ends: Ends) -> Marginals:
-        own = part.marginals
-        family = self._posterior[part.variable].family
-        found = family.matched_marginals(own.part, np.asarray(own.mean, dtype=np.float64), sd, ends)
+        factor = self._posterior[part.variable]
+        own = next(other for other in factor.entry_marginals(ends) if other.part == part.marginals.part)
+        own = replace(own, mean=np.asarray(own.mean, dtype=np.float64))
+        found = factor.family.matched_marginals(own, sd, ends)
         return replace(found, part=own.part, is_shared=own.is_shared)
 
     def _part(self, name: str) -> _Part:
