@@ -105,8 +105,9 @@ def test_the_number_of_threads_changes_no_bit(name):
     problem, rows = posterior._evaluator.bind(data)
     factors = {name: posterior[name] for name in posterior}
     found = [Response(problem, factors, replace(rows, executor=Threads(number))) for number in (1, 3)]
+    one, other = found
     for name in factors:
-        np.testing.assert_array_equal(*(own.variance(name) for own in found))
+        np.testing.assert_array_equal(one.variance(name), other.variance(name))
 
 
 def test_rows_of_a_file_give_the_bits_of_arrays(tmp_path):
