@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from .language.positive import Gamma, Wishart
     from .language.simplex import Beta, Dirichlet, StickBreaking
     from .posterior.diagnostics import Diagnosis
+    from .posterior.linear_response import LinearResponse
     from .posterior.posterior import Posterior
     from .posterior.prediction import Prediction
 
@@ -108,6 +109,7 @@ _NAMES = {
     ".language.positive": ("Gamma", "Wishart"),
     ".language.simplex": ("Beta", "Dirichlet", "StickBreaking"),
     ".posterior.diagnostics": ("Diagnosis",),
+    ".posterior.linear_response": ("LinearResponse",),
     ".posterior.posterior": ("Posterior",),
     ".posterior.prediction": ("Prediction",),
 }
@@ -146,6 +148,7 @@ __all__ = [
     "LatentDirichletAllocation",
     "LazyTable",
     "LinearGaussianChain",
+    "LinearResponse",
     "LostDigitsWarning",
     "MarkovChain",
     "MixedMixture",

@@ -6,6 +6,7 @@ import signal
 import threading
 import time
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from sklearn.base import clone
 
 import caviar as cv
 from caviar.engine.ascent.status import Status
+from caviar.engine.response.quantities import Response
 from caviar.engine.rows.tasks import InferBlocks, SumStatic
 from caviar.execution import connection, dask, placement
 
@@ -27,6 +29,19 @@ def _settle(fit, *arguments, **keywords):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", cv.ConvergenceWarning)
         return fit(*arguments, **keywords)
+
+
+@pytest.mark.parametrize("name", ["independent", "measured-apart"])
+def test_linear_response_has_the_bits_of_threads(client, name):
+    case = CASES[name]
+    data = case.draw(np.random.default_rng(0), N)
+    posterior = _settle(case.fit, data, max_iter=20)
+    problem, rows = posterior._evaluator.bind(data)
+    factors = {own: posterior[own] for own in posterior}
+    executors = (rows.executor, dask.DaskExecutor(client))
+    found = [Response(problem, factors, replace(rows, executor=executor)) for executor in executors]
+    for own in factors:
+        np.testing.assert_array_equal(*(response.variance(own) for response in found))
 
 
 def assert_same_bits(one, other):

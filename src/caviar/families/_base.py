@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 
 from caviar._errors import ParameterError
 from caviar._typing import AnyArray, Array, Statistics
-from caviar.families._marginals import Ends, Marginals
+from caviar.families._marginals import Ends, Marginals, normal_marginals
 from caviar.numerics.cached import cached_property
 
 LOG_TWO_PI = math.log(2.0 * math.pi)
@@ -126,6 +126,39 @@ class ExponentialFamily(ABC):
     def expected_statistics(self) -> Statistics:
         """Expectation of each sufficient statistic, the gradient of the log-partition."""
 
+    @abstractmethod
+    def response(self, change: Statistics) -> Statistics:
+        r"""Return by how much the expected statistics change with the natural parameters.
+
+        .. math:: \frac{\mathrm d}{\mathrm d s} \mathrm E_{\eta + s \delta}[t] = \mathrm{Cov}(t)\, \delta
+
+        Parameters
+        ----------
+        change
+            Of each natural parameter, batch + shape of its statistic; of a matrix it is symmetric.
+        """
+
+    def response_of_value(self, change: Statistics) -> tuple[Array, ...]:
+        """Return by how much the mean of the value changes with the natural parameters.
+
+        One array a part: of the value, or of location and precision of a joint family.
+        """
+        return (self.response(change)[self.statistics.index("x")],)
+
+    def covariance_of_value(self) -> Array:
+        """Return the covariance of all entries of one value, part after part: shape batch + (G, G)."""
+        batch, place = self.batch_shape, self.statistics.index("x")
+        shapes = self.statistic_shapes(self.event_shape)
+        size = math.prod(shapes[place])
+        columns = []
+        for entry in range(size):
+            change = [np.zeros((*batch, *shape)) for shape in shapes]
+            change[place].reshape(*batch, size)[..., entry] = 1.0
+            if len(shapes[place]) == 2:
+                change[place] = 0.5 * (change[place] + change[place].swapaxes(-1, -2))
+            columns.append(self.response_of_value(tuple(change))[0].reshape(*batch, size))
+        return np.stack(columns, axis=-1)
+
     def expected_statistic(self, name: str) -> Array:
         """Return the expectation of one statistic, by name; families override it where that saves making the others."""
         return self.expected_statistics[self.statistics.index(name)]
@@ -160,6 +193,23 @@ class ExponentialFamily(ABC):
             Probabilities below the ends of the intervals.
         """
         return [Marginals(np.asarray(self.mean))]  # pyright: ignore[reportAttributeAccessIssue]
+
+    @classmethod
+    def matched_marginals(cls, own: Marginals, sd: Array, ends: Ends) -> Marginals:
+        """Return the figures of entries of values with other standard deviations than those of a factor.
+
+        They are those of Normals, or of another distribution with the same support as the entries of the family.
+
+        Parameters
+        ----------
+        own
+            The figures of the factor, as in :meth:`entry_marginals`.
+        sd
+            Of each entry, (plates..., event...).
+        ends
+            Probabilities below the ends of the intervals.
+        """
+        return normal_marginals(own.mean, sd, ends)
 
     @abstractmethod
     def log_density(self, value: Any) -> Array:

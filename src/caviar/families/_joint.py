@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from caviar._typing import Array, Statistics
 from caviar.families._base import LOG_TWO_PI, ExponentialFamily, as_value
-from caviar.families._marginals import Ends, Marginals
+from caviar.families._marginals import Ends, Marginals, widened
 from caviar.families._parameters import matched_locations, read_parameters, refuse_improper, require
 from caviar.numerics.cached import cached_property
 
@@ -160,6 +160,31 @@ class Joint(ExponentialFamily):
         return cls.precision_family.inverse_of(value[1])
 
     @abstractmethod
+    def _response(self, change: Statistics) -> tuple[Array, Array, Statistics]:
+        """Return the changes of the locations, of their precision, and of the precision's natural parameters."""
+
+    def response_of_value(self, change: Statistics) -> tuple[Array, ...]:
+        mean, _, natural = self._response(change)
+        return mean, self.precision_marginal.response(natural)[1]
+
+    @property
+    @abstractmethod
+    def _covariances(self) -> Array:
+        """Covariance of the numbers of each location, batch + (M, D, D)."""
+
+    def covariance_of_value(self) -> Array:
+        # locations have the same mean whatever the precision is, and are independent given it
+        blocks, of_precision = self._covariances, self.precision_marginal.covariance_of_value()
+        n_locations, size = blocks.shape[-3:-1]
+        start = n_locations * size
+        total = np.zeros((*self.batch_shape, start + of_precision.shape[-1], start + of_precision.shape[-1]))
+        for number in range(n_locations):
+            own = slice(number * size, (number + 1) * size)
+            total[..., own, own] = blocks[..., number, :, :]
+        total[..., start:, start:] = of_precision
+        return total
+
+    @abstractmethod
     def _location_marginals(self, ends: Ends) -> Marginals:
         """Return the figures of the locations."""
 
@@ -167,6 +192,12 @@ class Joint(ExponentialFamily):
         (precision,) = self.precision_marginal.entry_marginals(ends)
         precision = replace(precision, part=".precision", is_shared=self.is_shared)
         return [self._location_marginals(ends), precision]
+
+    @classmethod
+    def matched_marginals(cls, own: Marginals, sd: Array, ends: Ends) -> Marginals:
+        if own.part == ".precision":
+            return cls.precision_family.matched_marginals(own, sd, ends)
+        return widened(own, sd, ends)
 
     def translate(self, delta: ArrayLike) -> Self:
         """Return the distribution of (locations + delta, precision)."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from scipy.special import betaincinv, ndtri, stdtrit
+import numpy as np
+from scipy.special import betaincinv, expit, gammaincinv, logit, ndtri, stdtrit
 
 from caviar._typing import Array
 
@@ -45,3 +46,48 @@ def beta_marginals(a: Array, b: Array, mean: Array, sd: Array, ends: Ends) -> Ma
     """Return the figures of Betas."""
     lower, upper = (betaincinv(a, b, end) for end in ends)
     return Marginals(mean, sd, lower, upper)
+
+
+def widened(own: Marginals, sd: Array, ends: Ends) -> Marginals:
+    """Return figures of the same shape with other standard deviations; of points those of Normals."""
+    if own.sd is None or own.lower is None or own.upper is None:
+        return normal_marginals(own.mean, sd, ends)
+    finite = np.isfinite(own.sd) & np.isfinite(sd) & (own.sd > 0)
+    # few degrees of freedom have no standard deviation: then their interval stays as it is
+    ratio = np.divide(sd, own.sd, out=np.ones(np.shape(sd)), where=finite)
+    lower, upper = (own.mean + ratio * (end - own.mean) for end in (own.lower, own.upper))
+    return Marginals(own.mean, sd, lower, upper)
+
+
+def on_the_diagonal(one: Marginals, other: Marginals) -> Marginals:
+    """Return the figures of matrices: of one on the diagonal, and of another beside it."""
+    diagonal = np.eye(one.mean.shape[-1], dtype=bool)
+    sd, lower, upper = (
+        None if a is None or b is None else np.where(diagonal, a, b)
+        for a, b in ((one.sd, other.sd), (one.lower, other.lower), (one.upper, other.upper))
+    )
+    return Marginals(np.where(diagonal, one.mean, other.mean), sd, lower, upper)
+
+
+def matched_gamma(mean: Array, sd: Array, ends: Ends) -> Marginals:
+    """Return the figures of Gammas with these means and standard deviations."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        shape = (mean / sd) ** 2
+        lower, upper = (np.where(sd > 0, gammaincinv(shape, end) * mean / shape, mean) for end in ends)
+    return Marginals(mean, sd, lower, upper)
+
+
+def matched_beta(mean: Array, sd: Array, ends: Ends) -> Marginals:
+    """Return the figures of Betas with these means and standard deviations.
+
+    Where no Beta has them, those of a Normal on the logit.
+    """
+    largest = mean * (1.0 - mean)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        total = largest / sd**2 - 1.0
+        found = []
+        for end in ends:
+            matched = betaincinv(mean * total, (1.0 - mean) * total, end)
+            spread = expit(logit(mean) + ndtri(end) * sd / largest)
+            found.append(np.where((sd > 0) & (largest > 0), np.where(total > 0, matched, spread), mean))
+    return Marginals(mean, sd, *found)

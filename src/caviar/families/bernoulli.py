@@ -9,6 +9,7 @@ from scipy.special import entr, expit, logit
 
 from caviar._typing import AnyArray, Array, Statistics
 from caviar.families._base import ExponentialFamily, Seed, Size, as_value, draw_shape
+from caviar.families._marginals import Ends, Marginals
 from caviar.families._parameters import read_parameters, refuse_improper, require
 from caviar.numerics.cached import cached_property
 from caviar.numerics.gamma_function import relative_entropy
@@ -85,6 +86,9 @@ class Bernoulli(ExponentialFamily):
         """(probability,)."""
         return (self.probability,)
 
+    def response(self, change: Statistics) -> Statistics:
+        return (self.variance * change[0],)
+
     @cached_property
     def log_partition(self) -> Array:
         """Minus the log-probability of a zero: log(1 + e^eta)."""
@@ -113,6 +117,10 @@ class Bernoulli(ExponentialFamily):
 
     def location_moments(self) -> tuple[Array, Array]:
         return self.mean, self.variance
+
+    @classmethod
+    def matched_marginals(cls, own: Marginals, sd: Array, ends: Ends) -> Marginals:
+        return Marginals(own.mean, sd)
 
     def log_density(self, value: ArrayLike) -> Array:
         """Return the log-probability of 0 or 1; minus infinity for any other value."""

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from caviar._errors import ImproperError
 from caviar._typing import Array, Statistics
 from caviar.families._base import ExponentialFamily, Seed, Size, as_value, safe_log
-from caviar.families._marginals import Ends, Marginals, beta_marginals
+from caviar.families._marginals import Ends, Marginals, beta_marginals, matched_beta
 from caviar.families._parameters import read_parameters, refuse_improper, require
 from caviar.families.dirichlet import Dirichlet
 from caviar.numerics.cached import cached_property
@@ -94,6 +94,17 @@ class Beta(ExponentialFamily):
         (log_weights,) = self._dirichlet.expected_statistics
         return log_weights[..., 0], log_weights[..., 1]
 
+    def response(self, change: Statistics) -> Statistics:
+        (log_weights,) = self._dirichlet.response((np.stack(change, axis=-1),))
+        return log_weights[..., 0], log_weights[..., 1]
+
+    def response_of_value(self, change: Statistics) -> tuple[Array, ...]:
+        (weights,) = self._dirichlet.response_of_value((np.stack(change, axis=-1),))
+        return (weights[..., 0],)
+
+    def covariance_of_value(self) -> Array:
+        return self.variance[..., np.newaxis, np.newaxis]
+
     @cached_property
     def log_partition(self) -> Array:
         """Logarithm of the Beta function of a and b."""
@@ -118,6 +129,10 @@ class Beta(ExponentialFamily):
 
     def entry_marginals(self, ends: Ends) -> list[Marginals]:
         return [beta_marginals(self.a, self.b, self.mean, np.sqrt(self.variance), ends)]
+
+    @classmethod
+    def matched_marginals(cls, own: Marginals, sd: Array, ends: Ends) -> Marginals:
+        return matched_beta(own.mean, sd, ends)
 
     def log_density(self, value: ArrayLike) -> Array:
         """Return the log-density at x, which broadcasts with the batch."""

@@ -10,6 +10,7 @@ from scipy.special import entr
 from caviar._errors import ParameterError
 from caviar._typing import AnyArray, Array, Statistics
 from caviar.families._base import ExponentialFamily, Seed, Size, draw_shape
+from caviar.families._marginals import Ends, Marginals
 from caviar.families._parameters import read_parameters, refuse_improper, require
 from caviar.numerics.cached import cached_property
 from caviar.numerics.gamma_function import relative_entropy
@@ -104,6 +105,11 @@ class Categorical(ExponentialFamily):
         """(probabilities,)."""
         return (self.probabilities,)
 
+    def response(self, change: Statistics) -> Statistics:
+        (logits,) = change
+        weighted = self.probabilities * logits
+        return (weighted - self.probabilities * weighted.sum(axis=-1, keepdims=True),)
+
     @cached_property
     def log_partition(self) -> Array:
         """Log of the sum of the exponentials of the natural parameters."""
@@ -126,6 +132,10 @@ class Categorical(ExponentialFamily):
         """Covariance of the one-hot vector, shape (..., K, K)."""
         p = self.probabilities
         return p[..., np.newaxis] * np.eye(p.shape[-1]) - p[..., :, np.newaxis] * p[..., np.newaxis, :]
+
+    @classmethod
+    def matched_marginals(cls, own: Marginals, sd: Array, ends: Ends) -> Marginals:
+        return Marginals(own.mean, sd)
 
     def log_density(self, value: ArrayLike) -> Array:
         """Return the log-probability of integer labels, which broadcast with the batch."""

@@ -6,12 +6,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
-from scipy.special import xlogy
+from scipy.special import polygamma, xlogy
 
 from caviar._errors import ImproperError, ParameterError
 from caviar._typing import Array, Statistics
 from caviar.families._base import ExponentialFamily, Seed, Size, as_value, draw_shape, safe_log
-from caviar.families._marginals import Ends, Marginals, beta_marginals
+from caviar.families._marginals import Ends, Marginals, beta_marginals, matched_beta
 from caviar.families._parameters import read_parameters, refuse_improper, require
 from caviar.numerics.cached import cached_property
 from caviar.numerics.gamma_function import (
@@ -109,6 +109,19 @@ class Dirichlet(ExponentialFamily):
         """(digamma(concentration) - digamma(total),)."""
         return (expected_log_weights(self.concentration, self.total),)
 
+    def response(self, change: Statistics) -> Statistics:
+        (concentration,) = change
+        shared = polygamma(1, self.total) * concentration.sum(axis=-1)
+        return (polygamma(1, self.concentration) * concentration - shared[..., np.newaxis],)
+
+    def response_of_value(self, change: Statistics) -> tuple[Array, ...]:
+        (concentration,) = change
+        surplus = concentration - self.mean * concentration.sum(axis=-1, keepdims=True)
+        return (surplus / self.total[..., np.newaxis],)
+
+    def covariance_of_value(self) -> Array:
+        return self.covariance
+
     @cached_property
     def log_partition(self) -> Array:
         """Sum of log-gamma(concentration), minus log-gamma(total)."""
@@ -154,6 +167,10 @@ class Dirichlet(ExponentialFamily):
         if others.shape[-1] == 1:
             return [Marginals(self.mean, np.zeros_like(self.mean), self.mean, self.mean)]
         return [beta_marginals(self.concentration, others, self.mean, np.sqrt(self.variance), ends)]
+
+    @classmethod
+    def matched_marginals(cls, own: Marginals, sd: Array, ends: Ends) -> Marginals:
+        return matched_beta(own.mean, sd, ends)
 
     def log_density(self, value: ArrayLike) -> Array:
         """Return the log-density at weights of shape (..., K); minus infinity where they do not sum to one."""

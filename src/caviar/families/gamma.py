@@ -5,12 +5,12 @@ from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import digamma, gammaincinv, gammaln, xlogy
+from scipy.special import digamma, gammaincinv, gammaln, polygamma, xlogy
 
 from caviar._errors import ImproperError, ParameterError
 from caviar._typing import Array, Statistics
 from caviar.families._base import ExponentialFamily, Seed, Size, as_value, draw_shape, safe_log
-from caviar.families._marginals import Ends, Marginals
+from caviar.families._marginals import Ends, Marginals, matched_gamma
 from caviar.families._parameters import read_parameters, refuse_improper, require
 from caviar.numerics.cached import cached_property
 from caviar.numerics.gamma_function import (
@@ -103,6 +103,12 @@ class Gamma(ExponentialFamily):
         """(digamma(shape) - log rate, shape / rate)."""
         return digamma(self.shape) - self._log_rate, self.mean
 
+    def response(self, change: Statistics) -> Statistics:
+        of_shape, of_rate = change
+        per_rate = 1.0 / self.rate
+        log_x = polygamma(1, self.shape) * of_shape + of_rate * per_rate
+        return log_x, (of_shape + self.mean * of_rate) * per_rate
+
     @cached_property
     def log_partition(self) -> Array:
         """Log-gamma(shape) - shape * log rate."""
@@ -126,6 +132,10 @@ class Gamma(ExponentialFamily):
     def entry_marginals(self, ends: Ends) -> list[Marginals]:
         lower, upper = (gammaincinv(self.shape, end) / self.rate for end in ends)
         return [Marginals(self.mean, np.sqrt(self.variance), lower, upper)]
+
+    @classmethod
+    def matched_marginals(cls, own: Marginals, sd: Array, ends: Ends) -> Marginals:
+        return matched_gamma(own.mean, sd, ends)
 
     def log_density(self, value: ArrayLike) -> Array:
         """Return the log-density at x, which broadcasts with the batch."""

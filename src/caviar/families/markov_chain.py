@@ -152,7 +152,7 @@ class MarkovChain:
 
     def mode(self) -> AnyArray:
         """Return the most probable path, shape (N,): one joint state for all rows, by the Viterbi recursion."""
-        pieces = _Pieces.uncut(self.starts)
+        pieces = Pieces.uncut(self.starts)
         shifted, _ = _shifted(self.logits)
         shifted, n_rows = shifted[pieces.order], len(shifted)
         best = np.empty(shifted.shape)
@@ -206,7 +206,7 @@ class MarkovChain:
 
 
 @dataclass(frozen=True)
-class _Pieces:
+class Pieces:
     """Sequences cut into pieces, longest first, that are scanned at once: step l of all pieces is one slice.
 
     Attributes
@@ -230,11 +230,11 @@ class _Pieces:
     successions: tuple[tuple[AnyArray, AnyArray], ...]
 
     @classmethod
-    def uncut(cls, starts: AnyArray) -> _Pieces:
+    def uncut(cls, starts: AnyArray) -> Pieces:
         return cls.of(starts, len(starts))
 
     @classmethod
-    def of(cls, starts: AnyArray, longest: int) -> _Pieces:
+    def of(cls, starts: AnyArray, longest: int) -> Pieces:
         """Return the pieces of at most ``longest`` steps."""
         begins, lengths = _sequences(starts)
         per_sequence = -(-lengths // longest)
@@ -350,7 +350,7 @@ def _sums_of_scaled(
     :math:`\hat\alpha_t \circ \hat\beta_t` and pairs :math:`A \circ \sum_t \hat\alpha_{t-1} w_t'`. What underflows in
     :math:`\hat\alpha` mattered only where :math:`\hat\beta` is huge.
     """
-    pieces = _Pieces.of(starts, _longest_piece(starts, shifted.shape))
+    pieces = Pieces.of(starts, _longest_piece(starts, shifted.shape))
     place = np.empty_like(pieces.order)
     place[pieces.order] = np.arange(len(place))
     likelihood = array("likelihood", shifted.shape)
@@ -393,7 +393,7 @@ def _longest_piece(starts: AnyArray, shape: tuple[int, ...]) -> int:
     return piece if longest > max(1.0, cutting) else longest
 
 
-def _forward(pieces: _Pieces, likelihood: Array, first: Array, transition: Array, forward: Array) -> Array:
+def _forward(pieces: Pieces, likelihood: Array, first: Array, transition: Array, forward: Array) -> Array:
     """Write the messages forward, and return what each was divided by; ``first`` are those into the pieces.
 
     A message has the sum one in some of the steps, and at the end of a piece.
@@ -418,7 +418,7 @@ def _forward(pieces: _Pieces, likelihood: Array, first: Array, transition: Array
 
 
 def _backward(
-    pieces: _Pieces, scaled: Array, forward: Array, out_of: Array, transition: Array, backward: Array
+    pieces: Pieces, scaled: Array, forward: Array, out_of: Array, transition: Array, backward: Array
 ) -> None:
     """Write the messages backward; likelihoods, divided by the scales, are multiplied by these in place."""
     returning, last = transition.T.copy(), pieces.last
@@ -431,7 +431,7 @@ def _backward(
 
 
 def _between_pieces(
-    pieces: _Pieces, likelihood: Array, initial: Array, transition: Array
+    pieces: Pieces, likelihood: Array, initial: Array, transition: Array
 ) -> tuple[Array, Array]:
     """Return the messages into each piece and back into it from behind, (pieces, K) each."""
     n_states = len(initial)
@@ -453,7 +453,7 @@ def _exp_scaled(logarithms: Array) -> Array:
     return np.exp(logarithms - logarithms.max(axis=-1, keepdims=True))
 
 
-def _products(pieces: _Pieces, likelihood: Array, initial: Array, transition: Array) -> tuple[Array, Array]:
+def _products(pieces: Pieces, likelihood: Array, initial: Array, transition: Array) -> tuple[Array, Array]:
     """Return the product of the step matrices of each piece, (pieces, K, K), its rows scaled, and their log-scales.
 
     The first step of a sequence leads from any state to the initial ones.
@@ -475,7 +475,7 @@ def _products(pieces: _Pieces, likelihood: Array, initial: Array, transition: Ar
 
 def _sums_by_logarithm(shifted: Array, starts: AnyArray, log_initial: Array, log_transition: Array) -> _Sums:
     """Return the same from messages whose logarithms are taken: tens of times slower, and without underflow."""
-    pieces = _Pieces.uncut(starts)
+    pieces = Pieces.uncut(starts)
     ordered = shifted[pieces.order]
     forward, behind = np.empty(shifted.shape), np.zeros(shifted.shape)
     # minus infinity less minus infinity means what is impossible either way

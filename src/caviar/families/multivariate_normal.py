@@ -139,6 +139,13 @@ class MultivariateNormal(ExponentialFamily):
             total * self.covariance[0] + weighted.T @ self.mean if n_rows else np.zeros(self.event_shape * 2)
         )
 
+    def response(self, change: Statistics) -> Statistics:
+        linear, quadratic = change
+        mean = times_vector(self.covariance, linear + 2.0 * times_vector(quadratic, self.mean))
+        products = mean[..., :, np.newaxis] * self.mean[..., np.newaxis, :]
+        spread = 2.0 * self.covariance @ quadratic @ self.covariance
+        return mean, spread + products + products.swapaxes(-1, -2)
+
     @cached_property
     def log_partition(self) -> Array:
         """Half of m' P m - log|P / 2 pi|."""

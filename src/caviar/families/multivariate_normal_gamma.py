@@ -136,6 +136,28 @@ class MultivariateNormalGamma(Joint):
         products = expected[..., np.newaxis, np.newaxis] * outer(self.mean)
         return expected[..., np.newaxis] * self.mean, self._inverse + products, expected_log, expected
 
+    def _response(self, change: Statistics) -> tuple[Array, Array, Statistics]:
+        """Return the changes of the location, of its precision, and of the precision's natural parameters."""
+        linear, quadratic, log_precision, negative_rate = change
+        of_matrix = 2.0 * times_vector(quadratic, self.mean)
+        mean = times_vector(self._inverse, linear + of_matrix)
+        rate = (self.mean * (linear + 0.5 * of_matrix)).sum(axis=-1)
+        return mean, -2.0 * quadratic, (log_precision, negative_rate + rate)
+
+    def response(self, change: Statistics) -> Statistics:
+        mean, mean_precision, natural = self._response(change)
+        log_precision, precision = self.precision_marginal.response(natural)
+        expected = self.precision_marginal.mean
+        products = (
+            expected[..., np.newaxis, np.newaxis] * mean[..., :, np.newaxis] * self.mean[..., np.newaxis, :]
+        )
+        products = (
+            products + products.swapaxes(-1, -2) + precision[..., np.newaxis, np.newaxis] * outer(self.mean)
+        )
+        spread = self._inverse @ mean_precision @ self._inverse
+        weighted = precision[..., np.newaxis] * self.mean + expected[..., np.newaxis] * mean
+        return weighted, products - spread, log_precision, precision
+
     @property
     def covariance(self) -> Array:
         """Marginal covariance of the location, shape (..., D, D); infinite entries where shape <= 1."""
@@ -172,6 +194,11 @@ class MultivariateNormalGamma(Joint):
     @property
     def _spread(self) -> Array:
         return self.covariance
+
+    @property
+    def _covariances(self) -> Array:
+        covariance = self.covariance
+        return covariance.reshape(*self.batch_shape, -1, *covariance.shape[-2:])
 
     def _location_marginals(self, ends: Ends) -> Marginals:
         shape, rate = self.shape[..., None], self.rate[..., None]

@@ -88,6 +88,12 @@ class Normal(ExponentialFamily):
         """(mean, mean^2 + variance)."""
         return self.mean, self.mean * self.mean + self.variance
 
+    def response(self, change: Statistics) -> Statistics:
+        linear, quadratic = change
+        variance = 1.0 / self.precision
+        mean = (linear + 2.0 * quadratic * self.mean) * variance
+        return mean, 2.0 * (self.mean * mean + quadratic * variance**2)
+
     @cached_property
     def log_partition(self) -> Array:
         """Half of precision * mean^2 - log(precision / 2 pi)."""

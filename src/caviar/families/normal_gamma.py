@@ -73,6 +73,21 @@ class _NormalGammas(Joint):
         weighted = self._each(expected) * self.mean
         return weighted, 1.0 / self.mean_precision + weighted * self.mean, expected_log, expected
 
+    def _response(self, change: Statistics) -> tuple[Array, Array, Statistics]:
+        """Return the changes of the locations, of their precision, and of the precision's natural parameters."""
+        linear, quadratic, log_precision, negative_rate = change
+        mean_precision = -2.0 * quadratic
+        mean = (linear - mean_precision * self.mean) / self.mean_precision
+        rate = self._total(self.mean * (linear - 0.5 * mean_precision * self.mean))
+        return mean, mean_precision, (log_precision, negative_rate + rate)
+
+    def response(self, change: Statistics) -> Statistics:
+        mean, mean_precision, natural = self._response(change)
+        log_precision, precision = self.precision_marginal.response(natural)
+        weighted = self._each(precision) * self.mean + self._each(self.precision_marginal.mean) * mean
+        square = weighted * self.mean + self.expected_statistics[0] * mean
+        return weighted, square - mean_precision / self.mean_precision**2, log_precision, precision
+
     @cached_property
     def _log_determinant(self) -> Array:
         return self._total(np.log(self.mean_precision))
@@ -87,6 +102,10 @@ class _NormalGammas(Joint):
     @property
     def _spread(self) -> Array:
         return self.variance
+
+    @property
+    def _covariances(self) -> Array:
+        return self.variance.reshape(*self.batch_shape, -1, 1, 1)
 
     def _location_marginals(self, ends: Ends) -> Marginals:
         shape, rate = self._each(self.shape), self._each(self.rate)

@@ -104,6 +104,26 @@ class _NormalWisharts(Joint):
         quadratic = np.add.reduce(weighted * self.mean, axis=-1) + self.mean.shape[-1] / self.mean_precision
         return weighted, quadratic, expected_log_det, expected
 
+    def _response(self, change: Statistics) -> tuple[Array, Array, Statistics]:
+        """Return the changes of the locations, of their precision, and of the precision's natural parameters."""
+        linear, quadratic, half_df, negative_scale = change
+        mean_precision = -2.0 * quadratic
+        mean = (linear - mean_precision[..., np.newaxis] * self.mean) / self.mean_precision[..., np.newaxis]
+        # half of k m m': its change is symmetric in what the two means are
+        beside = (linear - 0.5 * mean_precision[..., np.newaxis] * self.mean)[..., :, np.newaxis]
+        products = beside * self.mean[..., np.newaxis, :]
+        scatter = symmetric_part(products.sum(axis=-3) if self.is_shared else products)
+        return mean, mean_precision, (half_df, negative_scale + scatter)
+
+    def response(self, change: Statistics) -> Statistics:
+        mean, mean_precision, natural = self._response(change)
+        log_det, precision = self.precision_marginal.response(natural)
+        expected = self.precision_marginal.mean
+        weighted = self._weighted(precision, self.mean) + self._weighted(expected, mean)
+        quadratic = (weighted * self.mean + self.expected_statistics[0] * mean).sum(axis=-1)
+        size = self.mean.shape[-1]
+        return weighted, quadratic - size * mean_precision / self.mean_precision**2, log_det, precision
+
     @cached_property
     def _log_determinant(self) -> Array:
         return self.mean.shape[-1] * self._total(np.log(self.mean_precision))
@@ -120,6 +140,11 @@ class _NormalWisharts(Joint):
     @property
     def _spread(self) -> Array:
         return self.covariance
+
+    @property
+    def _covariances(self) -> Array:
+        covariance = self.covariance
+        return covariance.reshape(*self.batch_shape, -1, *covariance.shape[-2:])
 
     def _location_marginals(self, ends: Ends) -> Marginals:
         df = self._each(self.df - self.mean.shape[-1] + 1)[..., np.newaxis]

@@ -9,6 +9,7 @@ from scipy.special import gammaln, xlogy
 
 from caviar._typing import AnyArray, Array, Statistics
 from caviar.families._base import ExponentialFamily, Seed, Size, as_value, draw_shape
+from caviar.families._marginals import Ends, Marginals
 from caviar.families._parameters import read_parameters, refuse_improper, require
 from caviar.numerics.cached import cached_property
 from caviar.numerics.gamma_function import relative_entropy, stirling_remainder
@@ -89,6 +90,9 @@ class Poisson(ExponentialFamily):
         """(rate,)."""
         return (self.rate,)
 
+    def response(self, change: Statistics) -> Statistics:
+        return (self.rate * change[0],)
+
     @cached_property
     def log_partition(self) -> Array:
         """The rate."""
@@ -103,6 +107,10 @@ class Poisson(ExponentialFamily):
     def variance(self) -> Array:
         """The rate."""
         return self.rate
+
+    @classmethod
+    def matched_marginals(cls, own: Marginals, sd: Array, ends: Ends) -> Marginals:
+        return Marginals(own.mean, sd)
 
     def log_density(self, value: ArrayLike) -> Array:
         """Return the log-probability of a count; minus infinity for any other value."""

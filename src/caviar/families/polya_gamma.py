@@ -117,6 +117,9 @@ class PolyaGamma(ExponentialFamily):
         product *= 0.5
         return product, growth
 
+    def response(self, change: Statistics) -> Statistics:
+        return (self.variance * change[0],)
+
     @cached_property
     def log_partition(self) -> Array:
         """Minus log cosh(tilt / 2)."""

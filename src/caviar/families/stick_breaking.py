@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from caviar._errors import ImproperError, ParameterError
 from caviar._typing import Array, Statistics
 from caviar.families._base import ExponentialFamily, Seed, Size, as_value, draw_shape, safe_log
-from caviar.families._marginals import Ends, Marginals
+from caviar.families._marginals import Ends, Marginals, matched_beta
 from caviar.families._parameters import read_parameters, refuse_improper, require
 from caviar.families.dirichlet import Dirichlet, dirichlet_draws
 from caviar.numerics.cached import cached_property
@@ -122,6 +122,44 @@ class StickBreaking(ExponentialFamily):
         rest = np.concatenate((nothing, logs[..., 1].cumsum(axis=-1)), axis=-1)
         return np.concatenate((logs[..., 0], nothing), axis=-1) + rest, rest
 
+    def _response_of_shares(self, change: Statistics) -> Statistics:
+        """Return the natural parameters of the shares (v_k, 1 - v_k) that go with those of the weights."""
+        weights, rests = change
+        rest = _sums_from_the_end(weights + rests)[..., 1:]
+        return (np.stack((weights[..., :-1], rest), axis=-1),)
+
+    def response(self, change: Statistics) -> Statistics:
+        (logs,) = self._shares.response(self._response_of_shares(change))
+        nothing = np.zeros((*logs.shape[:-2], 1))
+        rest = np.concatenate((nothing, logs[..., 1].cumsum(axis=-1)), axis=-1)
+        return np.concatenate((logs[..., 0], nothing), axis=-1) + rest, rest
+
+    def response_of_value(self, change: Statistics) -> tuple[Array, ...]:
+        (shares,) = self._shares.response_of_value(self._response_of_shares(change))
+        own = self._shares.mean
+        total = np.zeros((*shares.shape[:-2], shares.shape[-2] + 1))
+        for place in range(own.shape[-2]):
+            only = np.broadcast_to(own, shares.shape).copy()
+            only[..., place, :] = shares[..., place, :]
+            # pieces before this share do not have it
+            total[..., place:] += _pieces(only)[..., place:]
+        return (total,)
+
+    def covariance_of_value(self) -> Array:
+        mean, share = self.mean, self._shares.mean
+        second = self._shares.variance + share**2
+        # pieces j < k share (1 - v_i)^2 of each i < j, and v_j (1 - v_j) of their first
+        left = np.concatenate((np.ones((*mean.shape[:-1], 1)), second[..., 1].cumprod(axis=-1)), axis=-1)
+        size = mean.shape[-1]
+        products = np.zeros((*mean.shape, size))
+        for j in range(size - 1):
+            crossed = left[..., j] * (share[..., j, 0] - second[..., j, 0])
+            after = crossed[..., np.newaxis] * _pieces(share[..., j + 1 :, :])
+            products[..., j, j + 1 :] = after
+            products[..., j + 1 :, j] = after
+        products[..., range(size), range(size)] = _pieces(second)
+        return products - mean[..., :, np.newaxis] * mean[..., np.newaxis, :]
+
     @cached_property
     def log_partition(self) -> Array:
         """Sum of the logarithms of the Beta functions of a_k and b_k."""
@@ -142,6 +180,10 @@ class StickBreaking(ExponentialFamily):
         # from draws, the same at each call
         lower, upper = np.quantile(self.sample(_DRAWS, np.random.default_rng(0)), ends, axis=0)
         return [Marginals(self.mean, np.sqrt(self.variance), lower, upper)]
+
+    @classmethod
+    def matched_marginals(cls, own: Marginals, sd: Array, ends: Ends) -> Marginals:
+        return matched_beta(own.mean, sd, ends)
 
     def log_density(self, value: ArrayLike) -> Array:
         """Return the log-density at weights of shape (..., K).

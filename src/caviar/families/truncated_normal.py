@@ -113,6 +113,22 @@ class TruncatedNormal(ExponentialFamily):
         """(mean, mean of the square)."""
         return self.mean, self.mean * (self._unit * self._ratios[1])
 
+    def response(self, change: Statistics) -> Statistics:
+        linear, quadratic = change
+        unit, location = self._unit, self._standardised
+        first, second, third, fourth = self._ratios
+        square = first * second
+        # each covariance as a difference that cancels on neither side of zero
+        below, tail = location < 0, hazard(location)
+        skew = np.where(below, square * (third - first), 2.0 * first - tail * square)
+        spread = np.where(
+            below,
+            square * (third * fourth - square),
+            2.0 * square + location * (2.0 * first - tail * square),
+        )
+        skew, spread = skew * unit**3, spread * unit**4
+        return self.variance * linear + skew * quadratic, skew * linear + spread * quadratic
+
     @cached_property
     def log_partition(self) -> Array:
         """Logarithm of standard deviation * Phi / phi at the location."""

@@ -7,12 +7,12 @@ from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import digamma, gammaincinv, gammaln
+from scipy.special import digamma, gammaincinv, gammaln, polygamma
 
 from caviar._errors import ImproperError, ParameterError
 from caviar._typing import Array, Statistics
 from caviar.families._base import ExponentialFamily, Seed, Size, as_value, draw_shape
-from caviar.families._marginals import Ends, Marginals
+from caviar.families._marginals import Ends, Marginals, matched_gamma, normal_marginals, on_the_diagonal
 from caviar.families._parameters import read_parameters, refuse_improper, require, require_positive_definite
 from caviar.numerics.cached import cached_property
 from caviar.numerics.gamma_function import (
@@ -149,6 +149,16 @@ class Wishart(ExponentialFamily):
         digammas = np.add.reduce(digamma(self._halves), axis=-1)
         return digammas + (size * _LOG_TWO - self._log_determinant), self.mean
 
+    def response(self, change: Statistics) -> Statistics:
+        half_df, half_scale = change
+        product = self._scale @ half_scale
+        df = half_df[..., np.newaxis, np.newaxis]
+        log_det = polygamma(1, self._halves).sum(axis=-1) * half_df
+        log_det = log_det + 2.0 * np.trace(product, axis1=-2, axis2=-1)
+        return log_det, 2.0 * (
+            df * self._scale + self.df[..., np.newaxis, np.newaxis] * product @ self._scale
+        )
+
     @cached_property
     def log_partition(self) -> Array:
         """Log of the multivariate gamma function of df / 2, minus df / 2 times log|B / 2|."""
@@ -207,6 +217,11 @@ class Wishart(ExponentialFamily):
         scale = self.mean / df
         lower, upper = (np.where(diagonal, 2 * gammaincinv(df / 2, end) * scale, np.nan) for end in ends)
         return [Marginals(self.mean, np.sqrt(self.variance), lower, upper)]
+
+    @classmethod
+    def matched_marginals(cls, own: Marginals, sd: Array, ends: Ends) -> Marginals:
+        of_size = matched_gamma(np.abs(own.mean), sd, ends)
+        return on_the_diagonal(of_size, normal_marginals(own.mean, sd, ends))
 
     def log_density(self, value: ArrayLike) -> Array:
         """Return the log-density at X of shape (..., D, D); minus infinity where X is not positive definite."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any
@@ -96,13 +96,27 @@ class Summary:
         return "\n".join([heading, html_table(list(self._cells())), *remark])
 
 
-def summary_of(posterior: Any, level: float, max_rows: int | None) -> Summary:
-    """Return the summary of a posterior, with at most ``max_rows`` rows for each part of each factor; None for all."""
+def summary_of(
+    posterior: Any,
+    level: float,
+    max_rows: int | None,
+    figures: Callable[[str, float], Sequence[Marginals]] | None = None,
+    remark: str | None = None,
+) -> Summary:
+    """Return the summary of a posterior, with at most ``max_rows`` rows for each part of each factor; None for all.
+
+    Parameters
+    ----------
+    figures
+        Returns those of the entries of a variable, by its name and the level; None for those of its factor.
+    remark
+        On the intervals; None for that of the posterior.
+    """
     rows: list[SummaryRow] = []
     left_out: dict[str, int] = {}
     for name in posterior:
         plates = [plate.name for plate in posterior.model.variables[name].plates]
-        for part in marginals(posterior[name], level):
+        for part in figures(name, level) if figures else marginals(posterior[name], level):
             own = plates[:-1] if part.is_shared else plates
             entries = list(_entries(name, own, part, max_rows))
             rows += entries
@@ -111,8 +125,8 @@ def summary_of(posterior: Any, level: float, max_rows: int | None) -> Summary:
                 left_out[name + part.part] = total - len(entries)
     title = f"ELBO {posterior.elbo:.6f} nats, {posterior.status.value} (iterations: {posterior.n_iter})"
     has_intervals = any(not np.isnan(row.lower) for row in rows)
-    remark = posterior.interval_remark if has_intervals else ""
-    return Summary(title, tuple(rows), left_out, level, posterior.told_ends, remark)
+    told = posterior.interval_remark if remark is None else remark
+    return Summary(title, tuple(rows), left_out, level, posterior.told_ends, told if has_intervals else "")
 
 
 def _n_entries(part: Marginals, n_plates: int) -> int:

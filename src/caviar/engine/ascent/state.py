@@ -380,13 +380,13 @@ def update_locals(state: A, half: HalfStep, batch: int | None = None) -> A:
 
     Where reference points move, the objective is computed anew; the one before may have been inexact.
     """
-    problem, slack, coefficients = state.problem, half.slack, half.coefficients
+    slack, moved = half.slack, None
     if not half.loss <= TOLERATED_LOSS:
-        problem, q, arrays, coefficients = _settled(problem, state.q, dict(state.arrays), coefficients)
-    if problem is state.problem:
-        found = _looked(state, coefficients, batch)
+        moved = _settled(state.problem, state.q, dict(state.arrays), half.coefficients)
+    if moved is None or moved[0] is state.problem:
+        found = _looked(state, half.coefficients, batch)
     else:
-        found = _completed(state, problem, q, arrays, coefficients, {})
+        found = _completed(state, *moved, {})
         slack = max(slack, half.loss * state.rows.source.total_weight)
     fall = state.elbo - found.elbo
     if fall > 0 and not state.fell_at:
@@ -394,7 +394,7 @@ def update_locals(state: A, half: HalfStep, batch: int | None = None) -> A:
         size = half.before.scale
         slack = max(slack, 4 * np.finfo(float).eps * size if np.isfinite(size) else 0.0)
         if fall > ROUNDING * found.objective.scale + slack:
-            names = ",".join(factor.name for factor in problem.factors)
+            names = ",".join(factor.name for factor in found.problem.factors)
             return replaced(found, fell_at=_fall(names, fall))
     return found
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,18 +16,24 @@ _LARGE = 1e4
 """Nats of a row's prior from which on the divergence from it is told in the place of its terms and entropy."""
 
 
-def stated_prior(variable: Variable, plates: Sequence[Plate] | None = None) -> Any:
+def stated_prior(
+    variable: Variable, plates: Sequence[Plate] | None = None, other: Mapping[str, Array] | None = None
+) -> Any:
     """Return the prior made of the parameters that were stated, which natural parameters may have rounded away.
 
     None where they are not all constants of its own. Its batch has an axis for each of the plates, by default those of
-    the variable in their order, of length 1 where nothing varies.
+    the variable in their order, of length 1 where nothing varies. ``other`` values of some slots are in the place of
+    those that were stated.
     """
     slots = variable.slots.values()
     is_plain = all(isinstance(s.node, Constant) and s.index is None and s.along is None for s in slots)
     if not is_plain or variable.tied is not None or variable.slots.keys() != variable.stated.keys():
         return None
     over = variable.plates if plates is None else plates
-    return variable.distribution_given({slot.name: _over_plates(over, slot.node) for slot in slots})
+    values = {} if other is None else other
+    return variable.distribution_given(
+        {slot.name: _over_plates(over, slot.node, values.get(slot.name)) for slot in slots}
+    )
 
 
 def certain_priors(variables: Sequence[Variable], data_axis: Axis) -> dict[Variable, ExponentialFamily]:
@@ -62,10 +68,11 @@ def _certain_prior(variable: Variable, data_axis: Axis) -> ExponentialFamily | N
     return prior if _LARGE < max(own.max(initial=0.0) for own in products) < np.inf else None
 
 
-def _over_plates(plates: Sequence[Plate], node: Node) -> Array:
-    """Return a constant with an axis for each plate, of length 1 where it does not vary."""
+def _over_plates(plates: Sequence[Plate], node: Node, other: Array | None = None) -> Array:
+    """Return a constant, or another value of it, with an axis for each plate, of length 1 where it does not vary."""
     assert isinstance(node, Constant)
+    value = node.value if other is None else other
     present = [plate for plate in plates if plate in node.plates]
     order = [node.plates.index(plate) for plate in present]
-    turned = node.value.transpose(*order, *range(len(order), node.value.ndim))
+    turned = value.transpose(*order, *range(len(order), value.ndim))
     return turned[tuple(slice(None) if plate in present else None for plate in plates)]

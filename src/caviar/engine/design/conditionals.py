@@ -6,7 +6,7 @@ See :mod:`~caviar.engine.rows.terms.missing_patterns`.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -104,6 +104,49 @@ class Conditionals:
         np.put_along_axis(across, places, 0.5 * within, axis=-1)
         entropy = float(np.vdot(counts, self.constant + 0.5 * n_missing))
         return *self._placed(sums, across), entropy
+
+    def add_change_of_gain(self, values: Array, linear: Array, precision: Array, natural: Array) -> None:
+        r"""Add to changes of log densities (K, B) those of the gain, where h (K, D) and P (K, D, D) change by these.
+
+        With :math:`m` the expected missing entries of a row it is :math:`m' \delta h_m - m' \delta P_{mo} x_o -
+        \tfrac12 (m' \delta P_{mm} m + \mathrm{tr}\, \delta P_{mm} V)`.
+        """
+        beside, square, offset = self._at_missing(linear, precision)
+        constant = 0.5 * np.einsum("gkmn,gkmn->gk", square, self.covariance)
+        for number, (start, stop) in enumerate(zip(self.bounds, self.bounds[1:], strict=False)):
+            observed = values[:, start:stop]
+            missing = self.mean[number][..., None] - self.regression[number] @ observed
+            said = offset[number][..., None] - beside[number] @ observed - 0.5 * square[number] @ missing
+            natural[:, start:stop] += (missing * said).sum(axis=1) - constant[number][:, None]
+
+    def change_of_moments(
+        self, expected: Array, features: Array, square: Feature, linear: Array, precision: Array
+    ) -> tuple[Array, Array]:
+        """Return by how much the first two of :meth:`moments` change, as h (K, D) and P (K, D, D) change by these."""
+        beside, of_missing, offset = self._at_missing(linear, precision)
+        regression = self.covariance @ (beside - of_missing @ self.regression)
+        mean = self.covariance @ (offset - (of_missing @ self.mean[..., None])[..., 0])[..., None]
+        covariance = -self.covariance @ of_missing @ self.covariance
+        # they are of the second degree in what changes here: this difference has no error but rounding
+        above, below = (
+            replace(
+                self,
+                regression=self.regression + sign * regression,
+                mean=self.mean + sign * mean[..., 0],
+                covariance=self.covariance + sign * covariance,
+            ).moments(expected, features, square)
+            for sign in (1.0, -1.0)
+        )
+        return 0.5 * (above[0] - below[0]), 0.5 * (above[1] - below[1])
+
+    def _at_missing(self, linear: Array, precision: Array) -> tuple[Array, Array, Array]:
+        """Return P_m. (G, K, M, D), P_mm (G, K, M, M) and h_m (G, K, M) of each pattern."""
+        category = np.arange(len(linear))[:, None]
+        beside = precision[category, self.missing[:, None]]
+        square = precision[
+            category[..., None], self.missing[:, None, :, None], self.missing[:, None, None, :]
+        ]
+        return beside, square, linear[category, self.missing[:, None]]
 
     def _placed(self, sums: Array, across: Array) -> tuple[Array, Array]:
         """Return (G, K, M) and (G, K, M, D), summed over the patterns: (K, D), and with its transpose (K, D, D)."""

@@ -369,8 +369,10 @@ class Derivative:
         kept = () if self._keep is None else (self._keep,)
         if contraction.is_scalar:
             keys = contraction.keys[:position] + contraction.keys[position + 1 :]
+            if not kept:
+                return lambda arrays: np.float64(contraction._product(keys, arrays))
             ones = (1,) * len(kept)
-            return lambda arrays: np.float64(contraction._product(keys, arrays)).reshape(ones)[()]
+            return lambda arrays: np.full(ones, contraction._product(keys, arrays))
         between = contraction._between if self._keep is None else None
         if between is not None:
             scale, keys = contraction.constant, contraction.keys

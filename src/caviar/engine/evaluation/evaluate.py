@@ -84,7 +84,7 @@ def local_distributions(
     problem = _thorough(problem)
     outer = outer_variables(problem.bound.nodes, problem.order) if anew else []
     if not anew:
-        _check_sizes(problem, factors)
+        check_sizes(problem, factors)
     q = in_frame(problem, factors, [variable for variable in problem.order if variable not in outer])
     found_anew: dict[str, Any] = {}
     if outer:
@@ -160,7 +160,7 @@ def _means_of_slots(problem: Problem, variable: Variable, q: Mapping[Variable, A
     return found
 
 
-def _check_sizes(problem: Problem, factors: Mapping[str, Any]) -> None:
+def check_sizes(problem: Problem, factors: Mapping[str, Any]) -> None:
     """Refuse factors of an outer plate that has another size in these data."""
     for variable in outer_variables(problem.bound.nodes, problem.order):
         sizes = tuple(problem.bound.sizes[plate] for plate in variable.plates)
@@ -183,7 +183,7 @@ def predictive_densities(problem: Problem, factors: Mapping[str, Any], row_map: 
     own = kind_of(problem).densities(factors, lambda: local_distributions(problem, factors, row_map))
     if own is not None:
         return own
-    _check_sizes(problem, factors)
+    check_sizes(problem, factors)
 
     def measure(gate: Variable | None, category: int | None) -> tuple[Coordinates, dict[Variable, Any]]:
         coordinates = coordinates_about(problem.coordinates, factors, gate, category)
@@ -268,7 +268,7 @@ def objective_at(problem: Problem, factors: Mapping[str, Any], row_map: RowMap) 
         raise ModelError(
             f"the model has no latent variable '{unknown[0]}'; it has {', '.join(sorted(known))}"
         )
-    _check_sizes(problem, factors)
+    check_sizes(problem, factors)
     for variable in problem.order:
         refuse_other_factor(problem, variable, _factor_of(factors, variable))
     q = in_frame(problem, factors)

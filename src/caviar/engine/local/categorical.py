@@ -49,6 +49,13 @@ def softmax_inplace(logits: Array) -> Array:
     return total
 
 
+def responding(probabilities: Array, change: Array) -> Array:
+    """Return by how much probabilities change with their logits, (..., K, B) both."""
+    weighted = probabilities * change
+    weighted -= probabilities * weighted.sum(axis=-2, keepdims=True)
+    return weighted
+
+
 class CategoricalFactor(LocalFactor):
     """The factor of one local Categorical."""
 
@@ -63,6 +70,16 @@ class CategoricalFactor(LocalFactor):
         """Overwrite logits by responsibilities."""
         (shape,) = self.shapes.values()
         return Inferred(softmax_inplace(natural.reshape(*shape, -1)), None)
+
+    def response(self, natural: Array, expected: Array) -> Callable[[Array], Array]:
+        """Return how responsibilities change with logits: r times what each changes by beyond the mean change."""
+        (shape,) = self.shapes.values()
+        probabilities = expected.reshape(*shape, -1)
+
+        def respond(change: Array) -> Array:
+            return responding(probabilities, change.reshape(*shape, -1)).reshape(change.shape)
+
+        return respond
 
     def distributions(self, natural: Array) -> dict[Variable, Any]:
         """Return the Categorical of each row."""

@@ -48,6 +48,25 @@ class Starts:
         return np.full(n_rows, self.everywhere) if self.column is None else columns[self.column].astype(bool)
 
 
+@dataclass(frozen=True)
+class SequenceResponse:
+    """How the states of whole sequences respond to D changes.
+
+    Attributes
+    ----------
+    expected
+        Expected statistics of the rows, (E, B).
+    changes
+        Theirs, (D, E, B).
+    sums
+        Of the sums over the rows by key, an axis of the changes first.
+    """
+
+    expected: Array
+    changes: Array
+    sums: Arrays
+
+
 class ChainFactor(LocalFactor):
     """The factor of a variable whose rows depend on each other.
 
@@ -97,6 +116,27 @@ class ChainFactor(LocalFactor):
     ) -> Any:
         """Return the moments of the states of whole sequences and sums over their rows; they may lie in the scratch."""
         return self.path(natural, starts, sums).smoothing
+
+    @abstractmethod
+    def response_of_sequences(
+        self,
+        natural: Array,
+        starts: AnyArray,
+        sums: Mapping[Hashable, Array],
+        changes: Array,
+        changes_of_sums: Sequence[Mapping[Hashable, Array]],
+    ) -> SequenceResponse:
+        """Return how the states of whole sequences respond to D changes.
+
+        Parameters
+        ----------
+        natural, starts, sums
+            As for :meth:`path`.
+        changes
+            Of what each row says of its state, (D, E, B).
+        changes_of_sums
+            Of the natural parameters of statistics summed over the rows, by key; none where one does not change.
+        """
 
     @abstractmethod
     def expected(self, smoothing: Any) -> Array:

@@ -65,6 +65,20 @@ class FamilyFactor(LocalFactor):
         is_shared = np.array_equal(view, np.broadcast_to(view[..., :1], view.shape))
         return symmetric(view[..., :1] if is_shared else view)
 
+    def response(self, natural: Array, expected: Array) -> Callable[[Array], Array]:
+        """Return how expected statistics change with natural parameters."""
+        (variable,) = self.variables
+        distribution = self.distributions(natural)[variable]
+
+        def respond(change: Array) -> Array:
+            arrays = (self.own(change, variable, s) for s in variable.family.statistics)
+            moved, found = distribution.response(tuple(map(row_major, arrays))), np.empty_like(change)
+            for statistic, value in zip(variable.family.statistics, moved, strict=True):
+                self.view(found, StatisticKey(variable.name, statistic))[...] = feature_major(value)
+            return found
+
+        return respond
+
     def infer_shared(self, leading: Array, rest: Array, weights: Array | None) -> tuple[Array, Array]:
         """Overwrite leading natural parameters, (E', B), by expected statistics; the rest are the same for all rows.
 

@@ -17,7 +17,7 @@ from ..binding.evidence import Evidence
 from ..design.features import row_major
 from ..design.inferred import Inferred
 from ..design.keys import StatisticKey
-from .categorical import softmax_inplace
+from .categorical import responding, softmax_inplace
 from .local_factor import LocalFactor, own_axes
 
 
@@ -104,6 +104,32 @@ class SwitchedFactor(LocalFactor):
                 weights = logits.reshape(len(logits), *(1,) * (view.ndim - 2), -1)
                 np.multiply(np.moveaxis(value, 1, -1), weights, out=view)
         return Inferred(log_normaliser, entropy)
+
+    def response(self, natural: Array, expected: Array) -> Callable[[Array], Array]:
+        """Return how expected statistics change: those of the gate with all that its categories say, and given each."""
+        gate = StatisticKey(self.gate.name, "x")
+        probabilities, conditionals = self.view(expected, gate), self._conditionals(natural)
+
+        def respond(change: Array) -> Array:
+            logits, found = self.view(change, gate).copy(), np.empty_like(change)
+            inside: list[tuple[StatisticKey, Array, Array]] = []
+            for variable, distribution in conditionals.items():
+                keys = [StatisticKey(variable.name, s) for s in variable.family.statistics]
+                changes = tuple(np.moveaxis(self.own(change, variable, k.statistic), -1, 1) for k in keys)
+                means = distribution.expected_statistics
+                for own, mean in zip(changes, means, strict=True):
+                    logits += (own * mean).reshape(*logits.shape, -1).sum(axis=-1)
+                inside += zip(keys, means, distribution.response(changes), strict=True)
+            moved = responding(probabilities, logits)
+            self.view(found, gate)[...] = moved
+            for key, mean, own in inside:
+                view = self.view(found, key)
+                shape = (len(moved), *(1,) * (view.ndim - 2), -1)
+                mean, own = (np.moveaxis(values, 1, -1) for values in (mean, own))
+                view[...] = moved.reshape(shape) * mean + probabilities.reshape(shape) * own
+            return found
+
+        return respond
 
     def distributions(self, natural: Array) -> dict[Variable, Any]:
         """Return the Categorical of each row, and each gated variable given its categories."""

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from ... import families
 from ..._typing import AnyArray, Array
+from ...families._gaussian_chain_response import Blocks, response_of_gaussian_chain
 from ...families.linear_gaussian_chain import StateMoments
 from ...language import Axis, LinearGaussianChain
 from ...numerics.linalg import outer, symmetric_part
 from ..binding.evidence import Evidence
 from ..design.inferred import Inferred
 from ..design.keys import StatisticKey
-from .chain import ChainFactor, Starts
+from .chain import ChainFactor, SequenceResponse, Starts
 from .family import FamilyFactor
 from .statistics import Arrays
 
@@ -70,6 +71,68 @@ class LinearGaussianChainFactor(ChainFactor, FamilyFactor):
             transition,
             noise_precision,
         )
+
+    def response_of_sequences(
+        self,
+        natural: Array,
+        starts: AnyArray,
+        sums: Mapping[Hashable, Array],
+        changes: Array,
+        changes_of_sums: Sequence[Mapping[Hashable, Array]],
+    ) -> SequenceResponse:
+        """Return how first and second moments of the states, and their sums over the rows, respond to changes."""
+        smoothing = self.path(natural, starts, sums).smoothing
+        blocks = self._blocks(natural, starts, sums)
+        each = [
+            self._blocks(own, starts, of_sums) for own, of_sums in zip(changes, changes_of_sums, strict=True)
+        ]
+        moved = Blocks(*(np.stack(parts) for parts in zip(*each, strict=True)))
+        found = response_of_gaussian_chain(blocks, moved)
+        n_changes, n_rows = found.mean.shape[:2]
+        second = found.second.reshape(n_changes, n_rows, -1)
+        after = np.flatnonzero(~starts)
+        following, previous = found.second[:, after].sum(axis=1), found.second[:, after - 1].sum(axis=1)
+        pairs = found.pairs[:, after].sum(axis=1)
+        of = {
+            "first_x": found.mean[:, starts].sum(axis=1),
+            "first_xx": found.second[:, starts].sum(axis=1),
+            "previous_xx": previous,
+            "pairs": pairs,
+            "next_xx": following,
+            "n_first": np.zeros(n_changes),
+            "n_steps": np.zeros(n_changes),
+        }
+        if self._transition is not None:
+            crossed = self._transition @ pairs
+            returned = self._transition @ previous @ self._transition.T
+            of["residual_xx"] = following - crossed - crossed.swapaxes(-1, -2) + returned
+        return SequenceResponse(
+            self.expected(smoothing),
+            np.concatenate([found.mean, second], axis=2).swapaxes(1, 2),
+            self._keyed(of),
+        )
+
+    def _blocks(self, natural: Array, starts: AnyArray, sums: Mapping[Hashable, Array]) -> Blocks:
+        """Return the precision of the states and their linear terms; both are linear in what rows and steps say."""
+        size = self._size
+        shapes = {"first_x": (size,)}
+        of = {
+            key.statistic: np.broadcast_to(sums.get(key, 0.0), shapes.get(key.statistic, (size, size)))
+            for key in self._summed
+            if not key.statistic.startswith("n_")
+        }
+        if self._transition is not None:
+            noise = symmetric_part(of["residual_xx"])
+            moved = noise @ self._transition
+            of |= {"next_xx": noise, "previous_xx": self._transition.T @ moved, "pairs": -2.0 * moved.T}
+        linear, second = natural[:size].T.copy(), natural[size:].T.reshape(-1, size, size).copy()
+        after = np.flatnonzero(~starts)
+        linear[starts] += of["first_x"]
+        second[starts] += of["first_xx"]
+        second[after] += of["next_xx"]
+        second[after - 1] += of["previous_xx"]
+        between = np.where(starts[:, None, None], 0.0, -of["pairs"])
+        return Blocks(linear, -2.0 * symmetric_part(second), between)
 
     def continued(
         self,

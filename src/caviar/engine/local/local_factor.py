@@ -157,6 +157,21 @@ class LocalFactor(ABC):
         """Overwrite natural parameters (E, B) by expected statistics."""
 
     @abstractmethod
+    def response(self, natural: Array, expected: Array) -> Callable[[Array], Array]:
+        """Return how expected statistics change with the natural parameters: what multiplies by their covariance.
+
+        Parameters
+        ----------
+        natural, expected
+            Of a block, (E, B) both.
+
+        Returns
+        -------
+        Callable
+            Change of the natural parameters, (E, B) -> change of the expected statistics, (E, B).
+        """
+
+    @abstractmethod
     def distributions(self, natural: Array) -> dict[Variable, Any]:
         """Return the factors of a block with natural parameters (E, B), batched over its rows first."""
 

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 
 import numpy as np
 
 from ... import families
 from ..._typing import AnyArray, Array
+from ...families._markov_response import response_of_smoothing
 from ...families.markov_chain import Smoothing, smooth
 from ...language import Axis, MarkovChain
 from ..binding.evidence import Evidence
 from ..design.keys import StatisticKey
 from ..design.scratch import Scratch
 from .categorical import CategoricalFactor
-from .chain import ChainFactor, Starts
+from .chain import ChainFactor, SequenceResponse, Starts
 from .statistics import Arrays
 
 
@@ -50,6 +51,27 @@ class MarkovChainFactor(ChainFactor, CategoricalFactor):
         """Return the probabilities of the states, first states and pairs; they lie in the scratch."""
         return smooth(
             natural.T, starts, *self._logs(sums), lambda name, shape: scratch.array((self, name), shape)
+        )
+
+    def response_of_sequences(
+        self,
+        natural: Array,
+        starts: AnyArray,
+        sums: Mapping[Hashable, Array],
+        changes: Array,
+        changes_of_sums: Sequence[Mapping[Hashable, Array]],
+    ) -> SequenceResponse:
+        """Return how the probabilities of the states, first states and pairs respond to changes of log-likelihoods."""
+        initial, transition = self._logs(sums)
+        of_initial, of_transition = (
+            np.stack([np.broadcast_to(own.get(key, 0.0), np.shape(sums[key])) for own in changes_of_sums])
+            for key in self._summed
+        )
+        found = response_of_smoothing(
+            natural.T, starts, initial, transition, changes.swapaxes(1, 2), of_initial, of_transition
+        )
+        return SequenceResponse(
+            found.marginals.T, found.changes.swapaxes(1, 2), self._keyed(found.first, found.pairs)
         )
 
     def _logs(self, sums: Mapping[Hashable, Array]) -> tuple[Array, Array]:

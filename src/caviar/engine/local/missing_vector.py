@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from ..._typing import Array
 from ...language import Axis, Variable
 from ..binding.evidence import Evidence
@@ -31,6 +33,10 @@ class VectorFactor(LocalFactor):
         log_partition = natural[0].copy()
         natural.fill(1.0)
         return Inferred(log_partition, None)
+
+    def response(self, natural: Array, expected: Array) -> Callable[[Array], Array]:
+        """Return zeros for any change: the number 1 changes with nothing."""
+        return np.zeros_like
 
     def distributions(self, natural: Array) -> dict[Variable, Any]:
         """Return nothing: no variable of the row is hidden as a whole."""

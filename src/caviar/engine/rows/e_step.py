@@ -21,6 +21,7 @@ from ..local.local_factor import LocalFactor
 from ..local.statistics import Arrays, Coefficients, LocalState, Rows, Summary, Sums
 from .coupled_labels import best_labels
 from .inference import FactorOfRows, inference_of
+from .terms.block_response import BlockResponse, curvature
 from .terms.centred import Centres
 from .terms.kinds import contracted_terms, matrix_terms
 from .terms.matrix_layout import MatrixLayout
@@ -172,6 +173,10 @@ class IndependentRows:
             f"cannot be integrated out exactly"
         )
 
+    def why_no_response(self) -> str:
+        """Return nothing: the sums respond as their terms do."""
+        return ""
+
     def why_not_on_a_device(self) -> str:
         """Return why no passes can be made on a device, which are matrix products; nothing if they can."""
         if not self.factors:
@@ -304,6 +309,59 @@ class IndependentRows:
                 natural[inference.factor.key], work.state[inference.factor.key] = own, own.copy()
                 inference.factor.infer(work.state[inference.factor.key])
         return natural
+
+    def respond(
+        self,
+        rows: Rows,
+        coefficients: Coefficients,
+        changes: Sequence[Coefficients],
+        before: LocalState,
+        scratch: Workspace,
+        given: Mapping[FactorKey, Sequence[Array]] | None = None,
+    ) -> Sums:
+        """Return by how much the sums over a block change with the coefficients, an axis of the D changes first.
+
+        Parameters
+        ----------
+        changes
+            Of the coefficients.
+        before
+            Local statistics, near their optimum where local factors depend on each other; of what is given at it.
+        given
+            Local factors that are inferred elsewhere: how their statistics (E, B) change with each of the changes.
+        """
+        work = BlockWork(rows, coefficients, scratch, before)
+        if self.keeps_locals and not work.state:
+            self._settle(work)
+        return BlockResponse(self._inferences, self._products, self._contracted).sums(work, changes, given)
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether each local factor depends on the rows, and is summed, in one dense matrix product alone."""
+        tables = self.compiled.tables
+        return (
+            self.is_fused
+            and self.chain is None
+            and not self.has_centres
+            and not any(self.partial.values())
+            and all(factor in tables and not tables[factor].tallied for factor in self.factors)
+        )
+
+    def curvature(self, rows: Rows, coefficients: Coefficients, scratch: Workspace) -> Sums:
+        """Return how the sums of dense products change with each entry of their matrices: see :func:`curvature`."""
+        tables = {factor.key: table for factor, table in self.tables.items()}
+        return curvature(BlockWork(rows, coefficients, scratch), self._inferences, tables)
+
+    def change_of(
+        self,
+        factor: LocalFactor,
+        rows: Rows,
+        coefficients: Coefficients,
+        change: Coefficients,
+        scratch: Workspace,
+    ) -> Array:
+        """Return by how much the natural parameters (E, B) of a factor change; they live in the scratch."""
+        return self._inference(factor).change(BlockWork(rows, coefficients, scratch), change)
 
     def zeros_of(self, factor: LocalFactor, zeros: Coefficients, rows: Rows, scratch: Workspace) -> Array:
         """Return how many known probabilities of zero each statistic meets, whatever other local variables are."""

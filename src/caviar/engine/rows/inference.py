@@ -64,6 +64,18 @@ class FactorOfRows:
         """Return how many known probabilities of zero each statistic meets, (E, B), in the scratch."""
         return self._added(work, zeros, self._exact_terms, "zeros")
 
+    def change(self, work: BlockWork, change: Coefficients) -> Array:
+        """Return by how much its natural parameters (E, B) change with the coefficients; they live in the scratch.
+
+        The local factors that it depends on are as they are.
+        """
+        total = work.scratch.array((self.factor, "change"), (self.factor.n_rows, work.rows.n_rows))
+        if not self._has_product:
+            total.fill(0.0)
+        for term in self._terms:
+            term.forward_change(self.factor.key, work, change, total)
+        return total
+
     def _added(
         self, work: BlockWork, coefficients: Coefficients, terms: Sequence[RowTerm], name: str
     ) -> Array:

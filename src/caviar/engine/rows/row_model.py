@@ -149,6 +149,42 @@ class RowModel(Protocol):
         """Return the natural parameters of every local factor for a block of rows, but of those that are given."""
         ...
 
+    def respond(
+        self,
+        rows: Rows,
+        coefficients: Coefficients,
+        changes: Sequence[Coefficients],
+        before: LocalState,
+        scratch: Workspace,
+        given: Mapping[FactorKey, Sequence[Array]] | None = None,
+    ) -> Sums:
+        """Return by how much the sums over a block change with the coefficients, an axis of the changes first."""
+        ...
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether each local factor depends on the rows, and is summed, in one dense matrix product alone."""
+        ...
+
+    def curvature(self, rows: Rows, coefficients: Coefficients, scratch: Workspace) -> Sums:
+        """Return how the sums of dense products change with each entry of their matrices, for pairs of entries."""
+        ...
+
+    def change_of(
+        self,
+        factor: LocalFactor,
+        rows: Rows,
+        coefficients: Coefficients,
+        change: Coefficients,
+        scratch: Workspace,
+    ) -> Array:
+        """Return by how much the natural parameters of a factor that no other depends on change."""
+        ...
+
+    def why_no_response(self) -> str:
+        """Return why it cannot be told how the sums respond to changes of the coefficients; nothing if it can."""
+        ...
+
     def with_entropies(self, sums: Sums, coefficients: Coefficients) -> Sums:
         """Return sums with entropies in the place of log-partitions, which were made with these coefficients."""
         ...

@@ -153,7 +153,7 @@ def _inferred(
 
     Statistics of steps that do not count are zero.
     """
-    steps, starts = _steps_of(chain, rows), _starts_of(chain, rows)
+    steps, starts = steps_of_block(chain, rows), starts_of_block(chain, rows)
     if not isinstance(steps, slice) and not len(steps):
         nothing = chain.sums_given(np.zeros((chain.n_rows, 0)), starts[steps])
         return np.zeros((chain.n_rows, rows.n_rows)), nothing, 0.0
@@ -206,18 +206,18 @@ def given_sequences(
     for places, own in tiles_of(row_pass, rows):
         given = {key: values[:, places].copy() for key, values in state.items()}
         total.add(row_pass.sums_of(own, given, coefficients, scratch))
-    steps = _steps_of(chain, rows)
-    total.parts.update(chain.sums_given(state[chain.key][:, steps], _starts_of(chain, rows)[steps]))
+    steps = steps_of_block(chain, rows)
+    total.parts.update(chain.sums_given(state[chain.key][:, steps], starts_of_block(chain, rows)[steps]))
     return total
 
 
-def _steps_of(chain: ChainFactor, rows: Rows) -> slice | AnyArray:
+def steps_of_block(chain: ChainFactor, rows: Rows) -> slice | AnyArray:
     """Return where in a block the steps that count are; of each sequence the first ones, or none."""
     seen = chain.seen(rows.columns)
     return slice(None) if seen is None or seen.all() else np.flatnonzero(seen)
 
 
-def _starts_of(chain: ChainFactor, rows: Rows) -> AnyArray:
+def starts_of_block(chain: ChainFactor, rows: Rows) -> AnyArray:
     """Return whether a sequence begins at each row of a block of whole ones."""
     starts = chain.starts.among(rows.columns, rows.n_rows)
     starts[0] = True

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
+from ..._errors import ModelError
 from ..._typing import Array
 from ..design.backend import Workspace
 from ..design.features import FeatureTable
@@ -75,6 +76,7 @@ class TopicRows:
     keeps_locals = True
     has_centres = False
     begins_anew = True
+    is_dense = False
     has_static = False
     chain = None
     entries: Sequence[ColumnKey] = ()
@@ -112,6 +114,37 @@ class TopicRows:
     def why_not_on_a_device(self) -> str:
         """Return why no passes can be made on a device."""
         return "the pass over the rows of this model is one of its own"
+
+    def why_no_response(self) -> str:
+        """Return why it is not told how the sums respond to changes of the topics."""
+        return "these are documents, whose proportions and words have a kernel of their own that tells no responses"
+
+    def respond(
+        self,
+        rows: Rows,
+        coefficients: Coefficients,
+        changes: Sequence[Coefficients],
+        before: LocalState,
+        scratch: Workspace,
+        given: Mapping[FactorKey, Sequence[Array]] | None = None,
+    ) -> Sums:
+        """Refuse: see :meth:`why_no_response`."""
+        raise ModelError(self.why_no_response())
+
+    def curvature(self, rows: Rows, coefficients: Coefficients, scratch: Workspace) -> Sums:
+        """Refuse: see :meth:`why_no_response`."""
+        raise ModelError(self.why_no_response())
+
+    def change_of(
+        self,
+        factor: LocalFactor,
+        rows: Rows,
+        coefficients: Coefficients,
+        change: Coefficients,
+        scratch: Workspace,
+    ) -> Array:
+        """Refuse: see :meth:`why_no_response`."""
+        raise ModelError(self.why_no_response())
 
     @property
     def parts_of_messages(self) -> Set[Hashable]:

@@ -108,6 +108,37 @@ class MissingPatterns(RowTerm):
                 for several in conditionals:
                     several.of(categories).add_gain(values[: self._value.n_rows], own[categories])
 
+    def forward_change(
+        self, target: FactorKey, work: BlockWork, change: Coefficients, natural: Array
+    ) -> None:
+        """Add by how much the gain of integrating out the missing entries changes."""
+        own, conditionals = natural[self._rows], self._conditionals(work)
+        if conditionals:
+            linear, precision = self._linear_and_precision(change)
+            for categories, values in self._views(work):
+                observed = values[: self._value.n_rows]
+                for several in conditionals:
+                    given = several.of(categories)
+                    given.add_change_of_gain(
+                        observed, linear[categories], precision[categories], own[categories]
+                    )
+
+    def backward_change(self, work: BlockWork, change: Coefficients, sums: Sums) -> None:
+        """Add by how much the moments of the missing entries change, the probabilities as they are."""
+        key, conditionals = self.factor.key, self._conditionals(work)
+        own, total = work.weighted(key)[self._rows], sums.fused[key][self._rows, self._columns]
+        size, (i, j) = self._value.n_rows, self._square.pairs
+        if conditionals:
+            linear, precision = self._linear_and_precision(change)
+            for categories, values in self._views(work):
+                for several in conditionals:
+                    given = several.of(categories)
+                    first, second = given.change_of_moments(
+                        own[categories], values, self._square, linear[categories], precision[categories]
+                    )
+                    total[categories, :size] += first
+                    total[categories, size:] += second[:, i, j]
+
     def backward(self, work: BlockWork, sums: Sums) -> None:
         """Add to the sums over a block the moments of the missing entries, and their entropy."""
         key, entropy = self.factor.key, 0.0
@@ -148,12 +179,7 @@ class MissingPatterns(RowTerm):
         )
 
     def _made(self, coefficients: Coefficients, rows: Rows) -> Iterator[Conditionals]:
-        matrix = coefficients.matrices[self.factor.key][self._rows, self._columns]
-        size = self._value.n_rows
-        linear = matrix[:, :size]
-        twice = self._square.unpack(matrix[:, size:])
-        # a packed coefficient is that of both x_i x_j and x_j x_i
-        precision = -(twice + np.einsum("kii->ki", twice)[..., None] * np.eye(size))
+        linear, precision = self._linear_and_precision(coefficients)
         for bounds, missing in patterns(rows.columns[ColumnKey(self.leaf.name).entries]):
             try:
                 yield given_observed(linear, precision, bounds, missing)
@@ -162,6 +188,14 @@ class MissingPatterns(RowTerm):
                     f"the missing entries of '{self.leaf.name}' have no distribution: the expected precision of a "
                     f"component is not positive definite, to double precision"
                 ) from error
+
+    def _linear_and_precision(self, coefficients: Coefficients) -> tuple[Array, Array]:
+        """Return h (K, D) and P (K, D, D) of each category."""
+        matrix = coefficients.matrices[self.factor.key][self._rows, self._columns]
+        size = self._value.n_rows
+        twice = self._square.unpack(matrix[:, size:])
+        # a packed coefficient is that of both x_i x_j and x_j x_i
+        return matrix[:, :size], -(twice + np.einsum("kii->ki", twice)[..., None] * np.eye(size))
 
     def at_columns(self, coefficients: Coefficients) -> Coefficients:
         """Return coefficients by which missing entries have the mean and variance of their columns."""

@@ -125,6 +125,19 @@ class RowTerm(ABC):
         that count known probabilities of zero.
         """
 
+    def forward_change(
+        self, target: FactorKey, work: BlockWork, change: Coefficients, natural: Array
+    ) -> None:
+        """Add by how much it changes what it says as the coefficients change, the local factors as they are.
+
+        The first term of a factor writes all of its natural parameters (E, B).
+        """
+        self.forward(target, work, change, natural)
+
+    def backward_change(self, work: BlockWork, change: Coefficients, sums: Sums) -> None:
+        """Add by how much its sums change with the coefficients, the local factors as they are: most do not."""
+        return
+
     @abstractmethod
     def backward(self, work: BlockWork, sums: Sums) -> None:
         """Add the terms with the coefficients taken out, summed over the rows; called once a block.

@@ -1,0 +1,130 @@
+"""Directional passes over chunks of rows, wherever these are: sums with an axis of the changes before all others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ..._typing import Array
+from ..design.backend import Workspace
+from ..design.keys import FactorKey
+from ..local.chain import ChainFactor
+from ..local.statistics import Coefficients, LocalState, Rows, Sums
+from ..rows.row_model import RowModel
+from ..rows.sequences import Over, one_by_one, starts_of_block, steps_of_block, tiles_of
+from ..rows.tasks import Chunk, RowSource, Work, rows_at
+
+
+@dataclass(frozen=True)
+class RespondBlocks:
+    """How sums over blocks of rows change with the coefficients, the local factors at their optimum."""
+
+    rows: RowModel
+    coefficients: Coefficients
+    changes: tuple[Coefficients, ...]
+    scratch: Workspace = field(default_factory=Workspace)
+    over: Over = one_by_one
+
+    def __call__(
+        self, source: RowSource, chunk: Chunk, carried: list[LocalState] | None
+    ) -> tuple[Sums, list[LocalState] | None]:
+        """Return the changes of the sums over a chunk; what is carried stays as it is."""
+        total = Sums.zero()
+        for bounds, before in zip(chunk.bounds, carried or [{}] * len(chunk.bounds), strict=True):
+            rows = rows_at(source, bounds)
+            if rows.n_rows:
+                total.add(self._responded(rows, before))
+        return total, carried
+
+    def _responded(self, rows: Rows, before: LocalState) -> Sums:
+        if self.rows.chain is not None:
+            return _respond_sequences(self, self.rows.chain, rows)
+        return self.rows.respond(rows, self.coefficients, self.changes, before, self.scratch)
+
+    def spread(self, over: Over) -> RespondBlocks:
+        """Return the same work, the tiles of a long sequence done with the help of others."""
+        return replace(self, over=over)
+
+    def task(self) -> Callable[[RowModel, Workspace], Work]:
+        """Return what makes this work with the same coefficients, as far as rows need them."""
+        wanted = self.rows.parts_of_messages
+        changes = tuple(change.of_parts(wanted) for change in self.changes)
+        return partial(_responding, self.coefficients.of_parts(wanted), changes)
+
+
+def _responding(
+    coefficients: Coefficients, changes: tuple[Coefficients, ...], rows: RowModel, scratch: Workspace
+) -> RespondBlocks:
+    return RespondBlocks(rows, coefficients, changes, scratch)
+
+
+@dataclass(frozen=True)
+class CurveBlocks:
+    """How the sums of dense products change with every entry of their matrices, all at once."""
+
+    rows: RowModel
+    coefficients: Coefficients
+    scratch: Workspace = field(default_factory=Workspace)
+
+    def __call__(self, source: RowSource, chunk: Chunk, carried: Any) -> tuple[Sums, Any]:
+        """Return the changes for pairs of entries, summed over a chunk."""
+        total = Sums.zero()
+        for bounds in chunk.bounds:
+            rows = rows_at(source, bounds)
+            if rows.n_rows:
+                total.add(self.rows.curvature(rows, self.coefficients, self.scratch))
+        return total, carried
+
+    def spread(self, over: Over) -> CurveBlocks:
+        """Return this: it is done once."""
+        return self
+
+    def task(self) -> Callable[[RowModel, Workspace], Work]:
+        """Return what makes this work with the same coefficients."""
+        return partial(_curving, self.coefficients.of_parts(self.rows.parts_of_messages))
+
+
+def _curving(coefficients: Coefficients, rows: RowModel, scratch: Workspace) -> CurveBlocks:
+    return CurveBlocks(rows, coefficients, scratch)
+
+
+def _respond_sequences(work: RespondBlocks, chain: ChainFactor, rows: Rows) -> Sums:
+    """Return the changes of the sums over a block of whole sequences."""
+    model, coefficients, changes, scratch = work.rows, work.coefficients, work.changes, work.scratch
+    tiles, steps, starts = tiles_of(model, rows), steps_of_block(chain, rows), starts_of_block(chain, rows)
+    shape = (chain.n_rows, rows.n_rows)
+    natural, moved = np.empty(shape), np.empty((len(changes), *shape))
+
+    def read(number: int) -> None:
+        places, own = tiles[number]
+        natural[:, places] = model.natural_of(chain, own, coefficients, scratch)
+        for direction, change in enumerate(changes):
+            moved[direction][:, places] = model.change_of(chain, own, coefficients, change, scratch)
+
+    for _ in work.over(read, len(tiles)):
+        pass
+    expected, responses = np.zeros(shape), np.zeros(moved.shape)
+    found = chain.response_of_sequences(
+        natural[:, steps],
+        starts[steps],
+        coefficients.parts,
+        moved[:, :, steps],
+        [change.parts for change in changes],
+    )
+    expected[:, steps], responses[:, :, steps] = found.expected, found.changes
+
+    def tile(number: int) -> Sums:
+        places, own = tiles[number]
+        given: dict[FactorKey, Sequence[Array]] = {chain.key: [r[:, places].copy() for r in responses]}
+        before = {chain.key: expected[:, places].copy()}
+        return model.respond(own, coefficients, changes, before, scratch, given)
+
+    total = Sums.zero()
+    for own in work.over(tile, len(tiles)):
+        total.add(own)
+    total.parts.update(found.sums)
+    return total

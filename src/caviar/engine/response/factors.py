@@ -1,0 +1,227 @@
+"""Global factors as what responds: covariances of their statistics, square roots of these, and values of people."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from ..._errors import ImproperError
+from ..._typing import AnyArray, Array, Statistics
+from ...language import Variable
+from ..ascent.problem import Problem
+
+_NOTHING = 1e-13
+"""Eigenvalue of a correlation matrix of statistics that is rounding: they are not free of each other."""
+
+_STENCIL = (4 / 5, -1 / 5, 4 / 105, -1 / 280)
+"""Weights of the differences over 1, 2, 3 and 4 steps either way: exact for polynomials of the eighth degree."""
+
+_STEP, _SMALLEST_STEP = 1e-2, 1e-7
+"""Of these differences, relative to the natural parameters; less where it leaves the domain."""
+
+
+@dataclass(frozen=True, eq=False)
+class FactorResponse:
+    """How the repetitions of a global factor that are learnt respond to their natural parameters.
+
+    Attributes
+    ----------
+    variable
+        Whose factor it is.
+    places
+        Where the statistics of each repetition are among those of all globals, shape (R, p).
+    roots
+        For each repetition a square root L of the covariance of its statistics, V = L L', (p, rank).
+    value_places
+        Where the entries of the value of each repetition are among all entries of the variable, (R, G).
+    values
+        For each repetition the response of its entries to standardised tilts, L^+ Cov(t, g), (rank, G).
+    covariances
+        Of the entries of each repetition under the factor, (R, G, G).
+    shapes
+        Shape of each part of the value of all repetitions.
+    counts
+        Whether each repetition counts in the terms of others, (R,).
+    """
+
+    variable: Variable
+    places: AnyArray
+    roots: Sequence[Array]
+    value_places: AnyArray
+    values: Sequence[Array]
+    covariances: Array
+    shapes: tuple[tuple[int, ...], ...]
+    counts: AnyArray
+
+    @property
+    def n_entries(self) -> int:
+        """Entries of all parts of the value."""
+        return sum(map(math.prod, self.shapes))
+
+
+def factor_response(
+    problem: Problem, variable: Variable, factor: Any, natural: Statistics, start: int
+) -> FactorResponse:
+    """Return how a global factor responds.
+
+    Parameters
+    ----------
+    factor
+        The factor, with its known repetitions.
+    natural
+        Its natural parameters: of a point those that it is the mode for.
+    start
+        Place of its first statistic among those of all globals.
+    """
+    evidence = problem.bound.of(variable)
+    shapes = _shapes_of_parts(factor)
+    n_plates = len(variable.plates_of(variable.family.statistics[-1]))
+    batch = natural[-1].shape[:n_plates]
+    numbers, stop = [], start
+    for eta in natural:
+        numbers.append(np.arange(stop, stop + eta.size).reshape(*batch, -1))
+        stop += eta.size
+    offsets = np.cumsum([0, *map(math.prod, shapes)])
+    entries = [np.arange(a, b).reshape(*batch, -1) for a, b in pairwise(offsets)]
+    learnt = np.ones(batch, dtype=bool) if evidence.clamped is None else ~evidence.clamped.is_known
+    active = np.ones(batch, dtype=bool) if evidence.active is None else evidence.active
+    places, value_places = (np.concatenate(own, axis=-1)[learnt] for own in (numbers, entries))
+    covariance, crossed, own = _responses(variable, factor, tuple(eta[learnt] for eta in natural))
+    roots, values = [], []
+    for (root, inverse), own_crossed in zip(_roots(covariance), crossed, strict=True):
+        roots.append(root)
+        values.append(inverse @ own_crossed)
+    if own is None:
+        # what a point says of its value it says by its statistics
+        own = np.stack([value.T @ value for value in values]) if values else np.zeros((0, 0, 0))
+    return FactorResponse(
+        variable, places, roots, value_places, values, own, shapes, np.broadcast_to(active, batch)[learnt]
+    )
+
+
+def _shapes_of_parts(factor: Any) -> tuple[tuple[int, ...], ...]:
+    return tuple(np.shape(part.mean) for part in factor.entry_marginals((0.05, 0.95)))
+
+
+def _responses(variable: Variable, factor: Any, natural: Statistics) -> tuple[Array, Array, Array | None]:
+    """Return Cov(t), (R, p, p), Cov(t, g), (R, p, G), and Cov(g), (R, G, G), of R repetitions.
+
+    The last is None of points.
+    """
+    learnt = factor.learnt
+    if learnt is None:
+        return *_of_point(variable, natural), None
+    member = variable.family.from_natural(natural)
+    found = [
+        (
+            _flat(member.response(change), len(natural[0])),
+            _flat(member.response_of_value(change), len(natural[0])),
+        )
+        for change in _units(natural)
+    ]
+    covariance, crossed = (np.stack(parts, axis=1) for parts in zip(*found, strict=True))
+    return 0.5 * (covariance + covariance.swapaxes(1, 2)), crossed, member.covariance_of_value()
+
+
+def _of_point(variable: Variable, natural: Statistics) -> tuple[Array, Array]:
+    """Return how statistics, (R, p, p), and entries, (R, p, G), of points respond to natural parameters.
+
+    By differences of the eighth order: modes have no closed form where a width has a floor.
+    """
+    n = len(natural[0])
+    if variable.family.statistics == ("x",):
+        # labels stay as they are
+        size = natural[0].reshape(n, -1).shape[1]
+        return np.zeros((n, size, size)), np.zeros((n, size, 1))
+
+    def at(moved: Statistics) -> tuple[Array, Array]:
+        value = variable.mode_of(moved)
+        parts = value if isinstance(value, tuple) else (value,)
+        return _flat(variable.family.statistics_of(value), n), _flat(parts, n)
+
+    found = [_slopes(at, natural, change) for change in _scaled_units(natural)]
+    covariance, crossed = (np.stack(parts, axis=1) for parts in zip(*found, strict=True))
+    return 0.5 * (covariance + covariance.swapaxes(1, 2)), crossed
+
+
+def _slopes(
+    at: Callable[[Statistics], tuple[Array, ...]], natural: Statistics, change: Sequence[Array]
+) -> tuple[Array, ...]:
+    """Return the derivatives of functions of natural parameters along a change divided by its size."""
+    size = _sizes(natural, change)
+    step = _STEP
+    while True:
+        try:
+            total: list[Array | float] = []
+            for times, weight in enumerate(_STENCIL, start=1):
+                above, below = (
+                    at(tuple(eta + sign * times * step * c for eta, c in zip(natural, change, strict=True)))
+                    for sign in (1.0, -1.0)
+                )
+                steps = [weight * (a - b) for a, b in zip(above, below, strict=True)]
+                total = [t + s for t, s in zip(total, steps, strict=True)] if total else list(steps)
+            return tuple(np.asarray(t) / (step * size[:, None]) for t in total)
+        except (ImproperError, np.linalg.LinAlgError):
+            step /= 4.0
+            if step < _SMALLEST_STEP:
+                raise
+
+
+def _sizes(natural: Statistics, change: Sequence[Array]) -> Array:
+    """Return the size of a change, (R,): that of its only entry, or of its two symmetric ones together."""
+    return sum((np.abs(c).reshape(len(c), -1).sum(axis=1) for c in change), np.zeros(len(natural[0])))
+
+
+def _scaled_units(natural: Statistics) -> list[Statistics]:
+    """Return changes of one entry at a time, as large as the natural parameters are."""
+    found = []
+    for change in _units(natural):
+        scaled = []
+        for eta, own in zip(natural, change, strict=True):
+            if eta.ndim == 3 and eta.shape[1] == eta.shape[2]:
+                diagonal = np.sqrt(np.abs(np.einsum("nii->ni", eta))) + 1e-300
+                scale = diagonal[:, :, None] * diagonal[:, None, :]
+            else:
+                largest = np.abs(eta).reshape(len(eta), -1).max(axis=1, initial=0.0)
+                largest = np.where(largest > 0, largest, 1.0)
+                scale = np.where(eta != 0, np.abs(eta), largest.reshape(-1, *(1,) * (eta.ndim - 1)))
+            scaled.append(own * scale)
+        found.append(tuple(scaled))
+    return found
+
+
+def _units(natural: Statistics) -> list[Statistics]:
+    """Return changes of one entry at a time, of all R repetitions; of a symmetric matrix half of each of two."""
+    found = []
+    for number, eta in enumerate(natural):
+        shape = eta.shape[1:]
+        for entry in range(math.prod(shape)):
+            change = [np.zeros(own.shape) for own in natural]
+            change[number].reshape(len(eta), -1)[:, entry] = 1.0
+            if len(shape) == 2 and shape[0] == shape[1] and np.array_equal(eta, eta.swapaxes(1, 2)):
+                change[number] = 0.5 * (change[number] + change[number].swapaxes(1, 2))
+            found.append(tuple(change))
+    return found
+
+
+def _flat(parts: Sequence[Any], n: int) -> Array:
+    """Return arrays of R repetitions side by side, (R, total)."""
+    return np.concatenate(
+        [np.broadcast_to(part, (n, *np.shape(part)[1:])).reshape(n, -1) for part in parts], axis=1
+    )
+
+
+def _roots(covariances: Array) -> Iterator[tuple[Array, Array]]:
+    """Yield L with V = L L', of full column rank (p, rank), and its left inverse on the range of V, of each V."""
+    sd = np.sqrt(np.maximum(np.einsum("nii->ni", covariances), 0.0))
+    inverse_sd = np.divide(1.0, sd, out=np.zeros_like(sd), where=sd > 0)
+    every = np.linalg.eigh(inverse_sd[:, :, None] * covariances * inverse_sd[:, None, :])
+    for values, vectors, size, inverse in zip(*every, sd, inverse_sd, strict=True):
+        kept = values > _NOTHING * max(len(values), 1)
+        roots, directions = np.sqrt(values[kept]), vectors[:, kept]
+        yield size[:, None] * directions * roots, (directions / roots).T * inverse

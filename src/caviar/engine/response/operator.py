@@ -1,0 +1,254 @@
+r"""The operator of linear response: how the updates of all globals change with their expected statistics.
+
+A tilt of the log joint by :math:`s\, c' t` moves the expected statistics at a fixed point by :math:`s\,x`,
+
+.. math:: (I - V H)\, x = V c, \qquad H = \frac{\partial \eta}{\partial m},
+
+with the natural parameters :math:`\eta(m)` of all updates at expected statistics m, local factors at their optimum.
+With :math:`V = L L'` all of it is about the symmetric matrix :math:`K = L' H L`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csc_array
+
+from ..._typing import AnyArray, Array
+from ..ascent.problem import Factors, Problem
+from ..design.keys import StatisticKey
+from ..local.statistics import Arrays, Coefficients, Sums
+from ..rows.row_map import RowMap, Warm
+from ..rows.terms.block_response import n_pairs, whole_curvature
+from .blocks import CurveBlocks, RespondBlocks
+from .factors import FactorResponse, factor_response
+from .multilinear import Multilinear
+
+_MOST_AT_ONCE = 64
+"""Changes of a pass: their sums over the rows are held together."""
+
+_MOST_PAIRS = 4e6
+"""Numbers of the changes of all sums with all entries of the matrices that are formed in one pass."""
+
+_MOST_NUMBERS = 2e7
+"""Numbers of the changes of the states of whole sequences that are held together."""
+
+
+class ResponseOperator:
+    """How the updates of all globals respond, in standardised coordinates of their statistics.
+
+    Parameters
+    ----------
+    problem, q
+        The globals, measured from the reference points of the problem.
+    arrays
+        Expected statistics of these, and sums over the rows.
+    rows
+        The map over the rows.
+    warm
+        Local factors near their optimum, where these depend on each other.
+    """
+
+    def __init__(
+        self, problem: Problem, q: Factors, arrays: Mapping[Hashable, Array], rows: RowMap, warm: Warm
+    ) -> None:
+        self.problem = problem
+        self._arrays, self._rows, self._warm = dict(arrays), rows, warm
+        self._model = rows.model
+        self.natural = {v: problem.updates[v].natural(self._arrays) for v in problem.order}
+        self._shapes: dict[StatisticKey, tuple[int, ...]] = {}
+        self.factors: list[FactorResponse] = []
+        self._square = {
+            key for v in problem.order for key in problem.keys[v] if len(v.letters[key.statistic]) == 2
+        }
+        self._places: dict[str, int] = {}
+        start = 0
+        for variable in problem.order:
+            own = self.natural[variable]
+            self._places[variable.name] = start
+            self._shapes |= {key: eta.shape for key, eta in zip(problem.keys[variable], own, strict=True)}
+            self.factors.append(factor_response(problem, variable, q[variable], own, start))
+            start += sum(eta.size for eta in own)
+        self.n_statistics = start
+        self.root = _block_diagonal(self.factors, start)
+        self._of_updates = Multilinear(_uses(problem))
+        needed: set[Hashable] = set(self._model.parts_of_messages) if problem.factors else set()
+        if problem.factors:
+            parts = problem.compiled.parts
+            needed |= {key for key, part in parts.items() if part.factor is not None}
+        self._of_coefficients = Multilinear(
+            (key, term.contraction, position)
+            for term in problem.compiled.terms
+            for position, key in enumerate(term.contraction.keys)
+            if key in needed
+        )
+        self._coefficients = self._model.coefficients(self._arrays) if problem.factors else None
+
+    @property
+    def size(self) -> int:
+        """Number of standardised coordinates, r."""
+        return self.root.shape[1]
+
+    def start_of(self, factor: FactorResponse) -> int:
+        """Return the place of the first statistic of a factor among those of all globals."""
+        return self._places[factor.variable.name]
+
+    @property
+    def counts(self) -> AnyArray:
+        """Whether each coordinate is of a repetition that counts in the terms of others, (r,)."""
+        each = [
+            np.full(root.shape[1], own)
+            for factor in self.factors
+            for root, own in zip(factor.roots, factor.counts, strict=True)
+        ]
+        return np.concatenate(each) if each else np.zeros(0, dtype=bool)
+
+    def matrix(self) -> Array:
+        """Return K = L' H L, (r, r): a pass for every 64 coordinates."""
+        return self.apply(np.eye(self.size))
+
+    def apply(self, coordinates: Array) -> Array:
+        """Return K times some columns of coordinates, (r, n)."""
+        images = [self._natural_changes(columns) for columns in self._portions(coordinates)]
+        whole = np.concatenate(images, axis=1) if images else np.zeros((self.n_statistics, 0))
+        return np.asarray(self.root.T @ whole)
+
+    def _portions(self, coordinates: Array) -> Iterator[Array]:
+        most = _MOST_AT_ONCE
+        if self._model.chain is not None:
+            longest = max(
+                (stop - start for start, stop in self._rows.blocks(self._rows.source.n_rows)), default=1
+            )
+            most = max(1, min(most, int(_MOST_NUMBERS / (longest * self._model.chain.n_rows))))
+        for start in range(0, coordinates.shape[1], most):
+            yield coordinates[:, start : start + most]
+
+    def _natural_changes(self, coordinates: Array) -> Array:
+        """Return by how much the natural parameters of all updates change, (P, n)."""
+        changes = [self._apart(column) for column in np.asarray(self.root @ coordinates).T]
+        sums = self._sums_changes(changes)
+        found = np.zeros((self.n_statistics, len(changes)))
+        for number, (own, parts) in enumerate(zip(changes, sums, strict=True)):
+            found[:, number] = self._joined(self._of_updates.change(self._arrays, {**own, **parts}))
+        return found
+
+    def _apart(self, statistics: Array) -> Arrays:
+        """Return changes of the statistics by key; those that do not change are left out."""
+        found: Arrays = {}
+        start = 0
+        for key, shape in self._shapes.items():
+            stop = start + math.prod(shape)
+            own = statistics[start:stop]
+            if own.any():
+                found[key] = own.reshape(shape)
+            start = stop
+        return found
+
+    def _joined(self, natural: Mapping[Hashable, Array]) -> Array:
+        parts = []
+        for key, shape in self._shapes.items():
+            own = natural.get(key)
+            if own is None:
+                parts.append(np.zeros(math.prod(shape)))
+                continue
+            if key in self._square:
+                own = 0.5 * (own + own.swapaxes(-1, -2))
+            parts.append((own if own.shape == shape else np.broadcast_to(own, shape)).ravel())
+        return np.concatenate(parts) if parts else np.zeros(0)
+
+    def _sums_changes(self, changes: Sequence[Arrays]) -> list[Arrays]:
+        """Return by how much the sums over the rows change with each change of the globals."""
+        if self._coefficients is None:
+            return [{} for _ in changes]
+        parts = [self._of_coefficients.change(self._arrays, change) for change in changes]
+        concerned = [number for number, own in enumerate(parts) if own]
+        found: list[Arrays] = [{} for _ in changes]
+        if not concerned:
+            return found
+        model, rows = self._model, self._rows
+        of_rows = tuple(self._complete(parts[number]) for number in concerned)
+        if self._is_curved:
+            for number, change in zip(concerned, of_rows, strict=True):
+                found[number] = self._from_curvature(change)
+            return found
+        work = RespondBlocks(model, self._coefficients, of_rows)
+        chunks = rows.chunks
+        carried = [self._warm.get(chunk.number) for chunk in chunks]
+        total, _ = rows.executor.sum(work, rows.source, chunks, carried)
+        for place, number in enumerate(concerned):
+            own = Sums(
+                {key: value[place] for key, value in total.fused.items()},
+                {key: value[place] for key, value in total.parts.items()},
+                {},
+                {},
+            )
+            found[number] = model.summary(own, Sums.zero(), of_rows[place]).parts
+        return found
+
+    @cached_property
+    def _is_curved(self) -> bool:
+        """Whether one pass that forms the changes of all sums takes less than passes along directions."""
+        if not self._model.is_dense:
+            return False
+        pairs = directional = 0.0
+        for factor in self._model.factors:
+            n_statistics, n_features = factor.n_rows, self._model.tables[factor].n_rows
+            pairs += n_pairs(n_statistics) * n_pairs(n_features)
+            directional += 2.0 * self.size * n_statistics * n_features
+        return pairs < min(directional, _MOST_PAIRS)
+
+    @cached_property
+    def _curvature(self) -> dict[str, Array]:
+        """The change of the sums of each local factor with its matrix, (E F, E F)."""
+        assert self._coefficients is not None
+        work, rows = CurveBlocks(self._model, self._coefficients), self._rows
+        total, _ = rows.executor.sum(work, rows.source, rows.chunks, [None] * len(rows.chunks))
+        tables = self._model.tables
+        return {
+            factor.key: whole_curvature(total.fused[factor.key], factor.n_rows, tables[factor].n_rows)
+            for factor in self._model.factors
+        }
+
+    def _from_curvature(self, change: Coefficients) -> Arrays:
+        """Return by how much the sums over the rows change with the coefficients."""
+        fused = {
+            key: (own @ change.matrices[key].ravel()).reshape(change.matrices[key].shape)
+            for key, own in self._curvature.items()
+        }
+        return self._model.summary(Sums(fused, {}, {}, {}), Sums.zero(), change).parts
+
+    def _complete(self, parts: Arrays) -> Coefficients:
+        """Return changes of coefficients, zeros where there are none."""
+        assert self._coefficients is not None
+        every = {key: parts.get(key, np.zeros_like(value)) for key, value in self._coefficients.parts.items()}
+        return Coefficients(self._model.matrices(every), every)
+
+
+def _uses(problem: Problem) -> Iterator[tuple[Hashable, Any, int]]:
+    """Yield where the statistics of the globals are in the terms: what is said to each."""
+    names = {variable.name for variable in problem.order}
+    for term in problem.compiled.terms:
+        for position, key in enumerate(term.contraction.keys):
+            if isinstance(key, StatisticKey) and key.variable in names:
+                yield key, term.said_to(position), position
+
+
+def _block_diagonal(factors: Sequence[FactorResponse], n_statistics: int) -> Any:
+    """Return the square roots of all repetitions as one sparse matrix, (P, r)."""
+    rows, columns, entries = [], [], []
+    start = 0
+    for factor in factors:
+        for places, root in zip(factor.places, factor.roots, strict=True):
+            rank = root.shape[1]
+            rows.append(np.repeat(places, rank))
+            columns.append(np.tile(np.arange(start, start + rank), len(places)))
+            entries.append(root.ravel())
+            start += rank
+    if not entries:
+        return csc_array((n_statistics, 0))
+    triples = (np.concatenate(entries), (np.concatenate(rows), np.concatenate(columns)))
+    return csc_array(triples, shape=(n_statistics, start))

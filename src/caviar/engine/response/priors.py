@@ -1,0 +1,67 @@
+"""How the natural parameters of stated priors change with their parameters: tilts, from which sensitivities follow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..._typing import Array, Statistics
+from ...language import Constant, Variable
+from ...numerics.linalg import symmetric_part
+from ..ascent.problem import Problem
+from ..compiled.stated_priors import stated_prior
+
+_STEP = 1e-3
+"""Relative to a parameter: natural parameters are of the second degree in it at the most, so any step is exact."""
+
+
+class PriorParameter(NamedTuple):
+    """A parameter of a prior that known numbers alone state."""
+
+    variable: Variable
+    name: str
+    node: Constant
+
+
+def parameters_of(problem: Problem) -> Iterator[PriorParameter]:
+    """Yield the parameters of the priors of global variables that known numbers alone state."""
+    for variable in problem.order:
+        if problem.bound.of(variable).prior is not None or variable.is_flat or stated_prior(variable) is None:
+            continue
+        for slot in variable.slots.values():
+            assert isinstance(slot.node, Constant)
+            yield PriorParameter(variable, slot.name, slot.node)
+
+
+def tilts_of(problem: Problem, parameter: PriorParameter, like: Statistics) -> Iterator[Statistics]:
+    """Yield by how much the natural parameters of a prior change with each entry of one of its parameters.
+
+    Two symmetric entries of a matrix change together, by half each.
+
+    Parameters
+    ----------
+    like
+        Natural parameters of the shapes that are wanted.
+    """
+    value = parameter.node.value
+    is_matrix = value.ndim - len(parameter.node.plates) == 2
+    for place in np.ndindex(value.shape):
+        change = np.zeros(value.shape)
+        change[place] = 1.0
+        if is_matrix:
+            change = symmetric_part(change)
+        size = float(np.abs(value).max(initial=0.0))
+        step = _STEP * (abs(float(value[place])) or size or 1.0)
+        above, below = (_natural(problem, parameter, value + sign * step * change) for sign in (1.0, -1.0))
+        pairs = zip(above, below, like, strict=True)
+        yield tuple(np.broadcast_to((a - b) / (2.0 * step), np.shape(eta)) for a, b, eta in pairs)
+
+
+def _natural(problem: Problem, parameter: PriorParameter, value: Array) -> Statistics:
+    """Return the natural parameters of a prior with another value of a parameter, measured from the frame."""
+    member: Any = stated_prior(parameter.variable, other={parameter.name: value})
+    reference = problem.coordinates.of(parameter.variable)
+    natural: Statistics = (member if reference is None else member.translate(-reference)).natural
+    return natural

@@ -1,0 +1,198 @@
+"""Covariances of the entries of values of global variables, by linear response."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ..._errors import ModelError
+from ..._typing import Array, Statistics
+from ..ascent.problem import Problem
+from ..ascent.state import AscentState, begin
+from ..evaluation.evaluate import check_sizes, in_frame
+from ..rows.row_map import RowMap
+from .factors import FactorResponse
+from .operator import ResponseOperator
+from .priors import parameters_of, tilts_of
+from .solution import Solution, solution_of, why_saddle
+
+_MOST_AT_ONCE = 512
+"""Entries whose variances are found together."""
+
+_UNSETTLED = 1.0
+"""Standard deviations that a fit may yet move for its responses to tell something."""
+
+
+class Response:
+    """The linear response of a fit.
+
+    Parameters
+    ----------
+    problem
+        Of the data of the fit.
+    factors
+        Global factors by name, measured from the user's origin.
+    rows
+        The map over the rows.
+
+    Attributes
+    ----------
+    shift
+        By how many standard deviations the factors are off where all updates agree, about; infinity at a saddle point.
+    elbo
+        The objective of these factors for these data; None where local factors depend on each other, whose sweeps may
+        end elsewhere.
+    """
+
+    def __init__(self, problem: Problem, factors: Mapping[str, Any], rows: RowMap) -> None:
+        why = problem.rows.why_no_response() if problem.factors else ""
+        if why:
+            raise ModelError(f"linear response is not there for this model: {why}")
+        problem = problem.with_rows(problem.rows.thorough())
+        check_sizes(problem, factors)
+        self._session = rows.executor.session
+        with self._session():
+            state = begin(problem, in_frame(problem, factors), rows)
+            self._operator = ResponseOperator(state.problem, state.q, state.arrays, state.rows, state.warm)
+            self._solution: Solution = solution_of(self._operator)
+            self._starts = _starts(self._operator)
+            self.shift = self._shift(state)
+        self.elbo = None if problem.rows.keeps_locals else state.elbo
+
+    @property
+    def smallest_eigenvalue(self) -> float:
+        """Of I - V^(1/2) H V^(1/2): positive at a maximum, negative at a saddle point, 0 along a flat direction."""
+        with self._session():
+            return self._solution.smallest_eigenvalue
+
+    def _shift(self, state: AscentState) -> float:
+        """Return by how many standard deviations the factors are off where all updates agree, at most; about."""
+        pieces = []
+        for factor in self._operator.factors:
+            variable = factor.variable
+            learnt = state.q[variable].learnt
+            if learnt is None:
+                pieces.append(np.zeros((len(factor.places), factor.places.shape[1])))
+                continue
+            known, target = state.problem.bound.of(variable).clamped, self._operator.natural[variable]
+            target = target if known is None else known.unknown(target)
+            n = len(factor.places)
+            differences = (
+                np.broadcast_to(new, np.broadcast_shapes(np.shape(new), np.shape(old))) - old
+                for new, old in zip(target, learnt.natural, strict=True)
+            )
+            pieces.append(np.concatenate([own.reshape(n, -1) for own in differences], axis=1))
+        residual = np.zeros(self._operator.n_statistics)
+        for factor, own in zip(self._operator.factors, pieces, strict=True):
+            residual[factor.places] = own
+        told = np.asarray(self._operator.root.T @ residual)[:, None]
+        if self.smallest_eigenvalue < 0:
+            return np.inf
+        squared = float((told * (told + self._solution.excess(told))).sum())
+        return float(np.sqrt(squared)) if squared > 0 else 0.0
+
+    def check(self) -> None:
+        """Refuse where there is no covariance.
+
+        Raises
+        ------
+        ModelError
+            At a saddle point, and where the factors have not settled.
+        """
+        if self.smallest_eigenvalue < -1e-7:
+            raise ModelError(why_saddle(self.smallest_eigenvalue))
+        if self.shift > _UNSETTLED:
+            raise ModelError(
+                f"the fit has not settled for these data: its factors would move by {self.shift:.2g} standard "
+                f"deviations yet. Give the data (and sample_weight=) of the fit; or fit with schedule='batch', a lower "
+                f"tol or a higher max_iter"
+            )
+
+    def factor(self, name: str) -> FactorResponse:
+        """Return the factor of a global variable, as what responds."""
+        return self._factors[name]
+
+    @cached_property
+    def _factors(self) -> dict[str, FactorResponse]:
+        return {own.variable.name: own for own in self._operator.factors}
+
+    def covariance(self, one: str, other: str) -> Array:
+        """Return the covariances of all entries of two global variables, (n, m)."""
+        self.check()
+        a, b = self._columns(one), self._columns(other)
+        with self._session():
+            found = a.T @ self._solution.excess(b)
+        if one == other:
+            factor = self.factor(one)
+            for places, own in zip(factor.value_places, factor.covariances, strict=True):
+                found[np.ix_(places, places)] += own
+        flat = self._solution.flat(a)[:, None] & self._solution.flat(b)
+        return np.where(flat, np.copysign(np.inf, found), found)
+
+    def variance(self, name: str) -> Array:
+        """Return the variance of each entry of a global variable, (n,); infinite along flat directions."""
+        self.check()
+        factor, columns = self.factor(name), self._columns(name)
+        found = np.zeros(columns.shape[1])
+        for places, own in zip(factor.value_places, factor.covariances, strict=True):
+            found[places] = np.diagonal(own)
+        with self._session():
+            for start in range(0, len(found), _MOST_AT_ONCE):
+                portion = columns[:, start : start + _MOST_AT_ONCE]
+                found[start : start + _MOST_AT_ONCE] += (portion * self._solution.excess(portion)).sum(axis=0)
+        return np.where(self._solution.flat(columns), np.inf, np.maximum(found, 0.0))
+
+    def sensitivity(self, name: str) -> dict[str, Array]:
+        """Return by how much the mean of each entry of a variable, (n,), changes with each parameter of the priors.
+
+        The change of the natural parameters of a prior is a tilt of the log joint density.
+
+        Returns
+        -------
+        dict
+            ``"VARIABLE.PARAMETER"`` -> derivatives, shape of the parameter + (n,).
+        """
+        self.check()
+        columns, problem, found = self._columns(name), self._operator.problem, {}
+        for parameter in parameters_of(problem):
+            factor = self.factor(parameter.variable.name)
+            like = self._operator.natural[parameter.variable]
+            tilts = [self._told(factor, tilt) for tilt in tilts_of(problem, parameter, like)]
+            told = np.stack(tilts, axis=1) if tilts else np.zeros((self._operator.size, 0))
+            with self._session():
+                slopes = columns.T @ (told + self._solution.excess(told))
+            shape = (*parameter.node.value.shape, columns.shape[1])
+            found[f"{parameter.variable.name}.{parameter.name}"] = slopes.T.reshape(shape)
+        return found
+
+    def _told(self, factor: FactorResponse, tilt: Statistics) -> Array:
+        """Return a tilt by changes of natural parameters of one factor in standardised coordinates, (r,)."""
+        start = self._operator.start_of(factor)
+        flat = np.zeros(self._operator.n_statistics)
+        stop = start + sum(own.size for own in tilt)
+        flat[start:stop] = np.concatenate([own.ravel() for own in tilt])
+        return np.asarray(self._operator.root.T @ flat)
+
+    def _columns(self, name: str) -> Array:
+        """Return what each entry of a variable is in standardised coordinates, (r, n)."""
+        factor, start = self.factor(name), self._starts[name]
+        found = np.zeros((self._operator.size, factor.n_entries))
+        for places, value in zip(factor.value_places, factor.values, strict=True):
+            found[start : start + len(value), places] = value
+            start += len(value)
+        return found
+
+
+def _starts(operator: ResponseOperator) -> dict[str, int]:
+    """Return the first coordinate of each global variable."""
+
+    def places() -> Iterator[tuple[str, int]]:
+        start = 0
+        for factor in operator.factors:
+            yield factor.variable.name, start
+            start += sum(root.shape[1] for root in factor.roots)
+
+    return dict(places())

@@ -1,0 +1,215 @@
+r"""Solutions of linear response: :math:`S = (I - K)^{-1}`, beside the identity that mean field has in its place.
+
+Where there are few coordinates, K is formed and its eigenvalues tell all. Of more, conjugate gradients make each
+answer, all columns of a question in the same passes, until many are asked, and Lanczos' method finds the smallest
+eigenvalue of I - K.
+
+Source: Parlett, *The Symmetric Eigenvalue Problem* (1998), chapter 13, for the latter.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from functools import cached_property
+
+import numpy as np
+
+from ..._errors import ModelError
+from ..._typing import AnyArray, Array
+from .operator import ResponseOperator
+
+ALWAYS_FORMED, MOST_FORMED = 300, 2_000
+"""Coordinates up to which the matrix is formed: in any case, and where enough is asked."""
+
+_MOST_WITH_UNSEEN = 5_000
+"""Coordinates at most where some repetitions have nothing observed below them: these need the matrix."""
+
+_STEPS = 25
+"""Of conjugate gradients for a column, about: passes of which forming the matrix takes one for each coordinate."""
+
+FLAT = 1e-7
+"""Eigenvalue of I - K below which a direction is flat: the objective does not change along it."""
+
+_RESIDUAL = 1e-10
+"""Of conjugate gradients, relative to what is asked."""
+
+_MOST_STEPS = 500
+_LANCZOS_STEPS, _LANCZOS_GAIN = 60, 1e-4
+
+
+class Solution(ABC):
+    """What linear response adds to the factors, in standardised coordinates."""
+
+    @property
+    @abstractmethod
+    def smallest_eigenvalue(self) -> float:
+        """The smallest eigenvalue of I - K; infinity where there is nothing."""
+
+    @abstractmethod
+    def excess(self, columns: Array) -> Array:
+        """Return (S - I) times columns, (r, n), without what is along flat directions."""
+
+    @abstractmethod
+    def flat(self, columns: Array) -> AnyArray:
+        """Return which of the columns (r, n) have a share in a flat direction, (n,)."""
+
+
+def solution_of(operator: ResponseOperator) -> Solution:
+    """Return the solution for an operator: from its matrix, or by steps as long as few questions are asked."""
+    if operator.size <= ALWAYS_FORMED:
+        return Formed(operator)
+    if operator.counts.all():
+        return Asked(operator)
+    if operator.size > _MOST_WITH_UNSEEN:
+        raise ModelError(
+            f"linear response of more than {_MOST_WITH_UNSEEN} coordinates (this model has {operator.size}) takes no "
+            f"repetitions without anything observed below them; leave these out of their plate"
+        )
+    return Formed(operator)
+
+
+class Formed(Solution):
+    """The solution from the matrix K.
+
+    A repetition that counts in no term of others, for nothing is observed below it, is drawn given these: with their
+    coordinates C and its own, S = G D G' with G = (I - K)^-1 and D = (I - K_CC) beside the identity.
+    """
+
+    def __init__(self, operator: ResponseOperator) -> None:
+        matrix = operator.matrix()
+        counts = operator.counts
+        own = matrix[np.ix_(counts, counts)]
+        values, vectors = np.linalg.eigh(0.5 * (own + own.T))
+        self._values, self._counts = 1.0 - values, counts
+        self._flat = np.zeros((len(matrix), int((np.abs(self._values) < FLAT).sum())))
+        self._flat[counts] = vectors[:, np.abs(self._values) < FLAT]
+        kept = np.abs(self._values) >= FLAT
+        solved = np.zeros_like(matrix)
+        solved[np.ix_(counts, counts)] = (vectors[:, kept] / self._values[kept]) @ vectors[:, kept].T
+        solved[np.ix_(counts, counts)] += self._flat[counts] @ self._flat[counts].T
+        if not counts.all():
+            solved = _drawn_below(matrix, solved, counts)
+            self._flat[~counts] = _reached(matrix, self._flat, counts)
+        self._excess = solved - np.eye(len(matrix))
+
+    @property
+    def smallest_eigenvalue(self) -> float:
+        return float(self._values.min(initial=np.inf))
+
+    def excess(self, columns: Array) -> Array:
+        return self._excess @ columns
+
+    def flat(self, columns: Array) -> AnyArray:
+        shares = np.abs(self._flat.T @ columns).max(axis=0, initial=0.0)
+        lengths = np.sqrt((columns * columns).sum(axis=0))
+        return shares > np.sqrt(FLAT) * lengths
+
+
+def _drawn_below(matrix: Array, solved: Array, counts: AnyArray) -> Array:
+    """Return S of all coordinates from that of those which count."""
+    below = ~counts
+    inside = np.linalg.inv(np.eye(int(below.sum())) - matrix[np.ix_(below, below)])
+    reached = inside @ matrix[np.ix_(below, counts)]
+    own = solved[np.ix_(counts, counts)]
+    solved[np.ix_(below, counts)] = reached @ own
+    solved[np.ix_(counts, below)] = (reached @ own).T
+    solved[np.ix_(below, below)] = inside @ inside.T + reached @ own @ reached.T
+    return solved
+
+
+def _reached(matrix: Array, flat: Array, counts: AnyArray) -> Array:
+    below = ~counts
+    inside = np.eye(int(below.sum())) - matrix[np.ix_(below, below)]
+    return np.asarray(np.linalg.solve(inside, matrix[np.ix_(below, counts)] @ flat[counts]), dtype=np.float64)
+
+
+class Asked(Solution):
+    """The solution by steps, until so many columns were asked for that the matrix would have taken less."""
+
+    def __init__(self, operator: ResponseOperator) -> None:
+        self._operator = operator
+        self._solution: Solution = Iterated(operator)
+        self._n_asked, self._is_formed = 0, False
+
+    @property
+    def smallest_eigenvalue(self) -> float:
+        return self._solution.smallest_eigenvalue
+
+    def excess(self, columns: Array) -> Array:
+        self._n_asked += columns.shape[1]
+        size = self._operator.size
+        if not self._is_formed and _STEPS * self._n_asked > size <= MOST_FORMED:
+            self._solution, self._is_formed = Formed(self._operator), True
+        return self._solution.excess(columns)
+
+    def flat(self, columns: Array) -> AnyArray:
+        return self._solution.flat(columns)
+
+
+class Iterated(Solution):
+    """The solution by conjugate gradients: a pass for each step, of all columns together."""
+
+    def __init__(self, operator: ResponseOperator) -> None:
+        self._operator = operator
+
+    @cached_property
+    def smallest_eigenvalue(self) -> float:  # pyright: ignore[reportIncompatibleMethodOverride]
+        vector = np.random.default_rng(0).normal(size=self._operator.size)
+        basis = [vector / np.linalg.norm(vector)]
+        diagonal: list[float] = []
+        beside: list[float] = []
+        smallest = np.inf
+        for _ in range(min(_LANCZOS_STEPS, self._operator.size)):
+            image = basis[-1] - self._operator.apply(basis[-1][:, None])[:, 0]
+            diagonal.append(float(basis[-1] @ image))
+            tridiagonal = np.diag(diagonal) + np.diag(beside, 1) + np.diag(beside, -1)
+            before, smallest = smallest, float(np.linalg.eigvalsh(tridiagonal)[0])
+            if before - smallest < _LANCZOS_GAIN * abs(smallest):
+                break
+            whole = np.array(basis)
+            for _ in range(2):
+                # twice, so that rounding leaves nothing of the others
+                image = image - whole.T @ (whole @ image)
+            beside.append(float(np.linalg.norm(image)))
+            if beside[-1] < _RESIDUAL:
+                break
+            basis.append(image / beside[-1])
+        return smallest
+
+    def excess(self, columns: Array) -> Array:
+        """Return (S - I) w of each column w: x with (I - K) x = K w."""
+        wanted = self._operator.apply(columns)
+        found, residual = np.zeros_like(wanted), wanted.copy()
+        direction, squared = residual.copy(), (residual**2).sum(axis=0)
+        goal = _RESIDUAL**2 * (columns**2).sum(axis=0)
+        for _ in range(_MOST_STEPS):
+            open_ = np.flatnonzero(squared > goal)
+            if not len(open_):
+                return found
+            own = direction[:, open_]
+            image = own - self._operator.apply(own)
+            curvature = (own * image).sum(axis=0)
+            if (curvature <= 0).any():
+                raise ModelError(why_saddle(float((curvature / (own**2).sum(axis=0)).min())))
+            step = squared[open_] / curvature
+            found[:, open_] += step * own
+            residual[:, open_] -= step * image
+            renewed = (residual[:, open_] ** 2).sum(axis=0)
+            direction[:, open_] = residual[:, open_] + renewed / squared[open_] * own
+            squared[open_] = renewed
+        raise ModelError(
+            f"linear response does not settle in {_MOST_STEPS} steps: the objective is nearly flat along some "
+            f"direction; give priors that tell what the data do not"
+        )
+
+    def flat(self, columns: Array) -> AnyArray:
+        return np.zeros(columns.shape[1], dtype=bool)
+
+
+def why_saddle(eigenvalue: float) -> str:
+    """Say that a fit ended at a saddle point."""
+    return (
+        f"the fit has ended at a saddle point: along some direction the ELBO rises (smallest eigenvalue "
+        f"{eigenvalue:.2g}, which must be positive), so it has no covariance there. Fit again with another seed "
+        f"or more restarts"
+    )

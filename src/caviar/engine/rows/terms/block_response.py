@@ -1,0 +1,283 @@
+r"""One directional pass over a block of rows: how its sums respond to changes of the coefficients.
+
+Natural parameters of local factors are linear in the coefficients and in the statistics of each other local factor, and
+sums are linear in each factor's statistics. So their changes are the same row terms, one operand at a time in the place
+of its change, with the covariance :math:`V_n` of each factor's statistics in the middle:
+
+.. math::
+    \delta\eta_n = \delta W\, T_n + \sum_{m \neq n} H_{nm}\, \delta u_m, \qquad
+    \delta u_n = V_n\, \delta\eta_n, \qquad \delta S = \sum_n \delta u_n T_n'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Protocol
+
+import numpy as np
+
+from ...._errors import ImproperError
+from ...._typing import AnyArray, Array
+from ...design.features import FeatureTable
+from ...design.keys import FactorKey
+from ...local.local_factor import LocalFactor
+from ...local.statistics import Coefficients, LocalState, Sums
+from .contracted import ContractedTerm
+from .row_term import BlockWork, RowTerm
+
+_MOST_SWEEPS = 2_000
+_NUMBERS_OF_A_STRIP, _FEWEST_ROWS = 200_000, 64
+"""Products of features that are held at a time: they stay in the cache."""
+
+_FEW_WEIGHTS = 4
+"""Pairs of statistics for which a product of matrices each takes less than the products of all pairs of features."""
+
+_SETTLED = 1e-14
+"""Change of local factors that depend on each other, relative to their size, from sweep to sweep at their optimum."""
+
+
+class Inference(Protocol):
+    """A local factor, and the row terms that speak to it."""
+
+    @property
+    def factor(self) -> LocalFactor:
+        """The local factor."""
+        ...
+
+    def natural(self, work: BlockWork) -> Array:
+        """Return its natural parameters (E, B) given the others."""
+        ...
+
+    def change(self, work: BlockWork, change: Coefficients) -> Array:
+        """Return by how much these change with the coefficients, the others as they are."""
+        ...
+
+
+class BlockResponse:
+    """The directional pass of a model over a block.
+
+    Parameters
+    ----------
+    inferences
+        Local factors, and the row terms that speak to each.
+    products
+        Row terms that meet the data in the matrix products.
+    contracted
+        The others.
+    """
+
+    def __init__(
+        self,
+        inferences: Sequence[Inference],
+        products: Sequence[RowTerm],
+        contracted: Sequence[ContractedTerm],
+    ) -> None:
+        self._inferences = tuple(inferences)
+        self._products = tuple(products)
+        self._contracted = tuple(contracted)
+        self._coupling = tuple(term for term in contracted if term.couples)
+
+    def sums(
+        self,
+        work: BlockWork,
+        changes: Sequence[Coefficients],
+        given: Mapping[FactorKey, Sequence[Array]] | None = None,
+    ) -> Sums:
+        """Return by how much the sums over a block change, with an axis of the D changes before all others.
+
+        Parameters
+        ----------
+        work
+            The block; where local factors depend on each other or are given, with their statistics.
+        changes
+            Of the coefficients.
+        given
+            Local factors that are inferred elsewhere: the change of their statistics (E, B) for each of the changes.
+        """
+        known = {} if given is None else given
+        inferences = [own for own in self._inferences if own.factor.key not in known]
+        natural = self._settled(work, inferences)
+        responses = {
+            own.factor.key: own.factor.response(natural[own.factor.key], work.state[own.factor.key])
+            for own in inferences
+        }
+        base = self._counted(work, work.state)
+        found = []
+        for number, change in enumerate(changes):
+            moved = {key: values[number] for key, values in known.items()}
+            moved |= self._moved(work, inferences, responses, change, moved)
+            found.append(self._summed(work, base, moved, change))
+        return _stacked(found)
+
+    def _settled(self, work: BlockWork, inferences: Sequence[Inference]) -> LocalState:
+        """Bring local factors to their optimum, and return their natural parameters (E, B)."""
+        natural: LocalState = {}
+        for _ in range(_MOST_SWEEPS):
+            largest = 0.0
+            for own in inferences:
+                key, before = own.factor.key, work.state.get(own.factor.key)
+                natural[key] = own.natural(work).copy()
+                work.state[key] = natural[key].copy()
+                own.factor.infer(work.state[key])
+                largest = max(largest, np.inf if before is None else _difference(work.state[key], before))
+            if largest < _SETTLED or not self._coupling:
+                break
+        return natural
+
+    def _moved(
+        self,
+        work: BlockWork,
+        inferences: Sequence[Inference],
+        responses: Mapping[FactorKey, Callable[[Array], Array]],
+        change: Coefficients,
+        given: LocalState,
+    ) -> LocalState:
+        """Return by how much the statistics of local factors change, (E, B) each."""
+        said = {own.factor.key: own.change(work, change).copy() for own in inferences}
+        moved = dict(given)
+        for _ in range(_MOST_SWEEPS):
+            largest = 0.0
+            for own in inferences:
+                key, before = own.factor.key, moved.get(own.factor.key)
+                total = said[key] + self._said_by_others(work, key, moved)
+                moved[key] = responses[key](total)
+                largest = max(largest, np.inf if before is None else _difference(moved[key], before))
+            if largest < _SETTLED or not self._coupling:
+                return moved
+        raise ImproperError(
+            "local variables of a row that depend on each other do not settle: their factors are at no maximum of the "
+            "objective"
+        )
+
+    def _said_by_others(self, work: BlockWork, target: FactorKey, moved: LocalState) -> Array | float:
+        """Return by how much the natural parameters of a factor change with the statistics of the others."""
+        total = None
+        for term in self._coupling:
+            for other in term.targets if target in term.targets else ():
+                if other == target or other not in moved:
+                    continue
+                if total is None:
+                    total = np.zeros_like(work.state[target])
+                own, work.state[other] = work.state[other], moved[other]
+                term.forward(target, work, work.coefficients, total)
+                work.state[other] = own
+        return 0.0 if total is None else total
+
+    def _summed(self, work: BlockWork, base: LocalState, moved: LocalState, change: Coefficients) -> Sums:
+        """Return by how much the sums over a block change."""
+        sums, counted = Sums.zero(), self._counted(work, moved)
+        for term in self._contracted:
+            for key in term.targets:
+                work.counted = {**base, key: counted[key]}
+                own = Sums.zero()
+                term.backward(work, own)
+                sums.add(own)
+        work.counted = counted
+        work.weigh(in_place=False)
+        for product in self._products:
+            product.backward(work, sums)
+        work.counted = base
+        work.weigh(in_place=False)
+        for product in self._products:
+            product.backward_change(work, change, sums)
+        return Sums({key: total.copy() for key, total in sums.fused.items()}, sums.parts, {}, {})
+
+    def _counted(self, work: BlockWork, state: LocalState) -> LocalState:
+        """Return statistics with zeros where a repetition does not count."""
+        columns, factors = work.rows.columns, (own.factor for own in self._inferences)
+        return {factor.key: factor.counted(state[factor.key], columns) for factor in factors}
+
+
+def curvature(
+    work: BlockWork, inferences: Sequence[Inference], tables: Mapping[FactorKey, FeatureTable]
+) -> Sums:
+    r"""Return how sums of dense products change with each entry of their matrices, for every pair of entries.
+
+    .. math:: \frac{\partial S_{ef}}{\partial W_{gh}} = \sum_n V_{n, eg} \, T_{nf} T_{nh}
+
+    as the product of the covariances of pairs of statistics (e, g) and products of features (f, h), both in the order
+    of an upper triangle.
+
+    Parameters
+    ----------
+    tables
+        Features of each local factor.
+    """
+    found: dict[FactorKey, Array] = {}
+    for own in inferences:
+        factor, table = own.factor, tables[own.factor.key]
+        natural = own.natural(work).copy()
+        expected = natural.copy()
+        factor.infer(expected)
+        features, n_rows = work.features(table), work.rows.n_rows
+        covariances = work.scratch.array((factor, "pairs"), (n_pairs(factor.n_rows), n_rows))
+        respond, start = factor.response(natural, expected), 0
+        for statistic in range(factor.n_rows):
+            unit = np.zeros_like(natural)
+            unit[statistic] = 1.0
+            moved = factor.counted(respond(unit), work.rows.columns)
+            stop = start + factor.n_rows - statistic
+            covariances[start:stop] = moved[statistic:]
+            start = stop
+        if work.rows.weights is not None:
+            covariances *= work.rows.weights
+        found[factor.key] = _sums_of_pairs(work, covariances, features)
+    return Sums(found, {}, {}, {})
+
+
+def _sums_of_pairs(work: BlockWork, weights: Array, features: Array) -> Array:
+    """Return the sums over the rows of weights (P, B) times the products of two of the features (F, B), (P, pairs)."""
+    n_features, n_rows = features.shape
+    if len(weights) <= _FEW_WEIGHTS:
+        upper = np.triu_indices(n_features)
+        return np.stack([((features * own) @ features.T)[upper] for own in weights])
+    total = np.zeros((len(weights), n_pairs(n_features)))
+    strip = max(_FEWEST_ROWS, _NUMBERS_OF_A_STRIP // n_pairs(n_features))
+    buffer = work.scratch.array(
+        ("products of features", n_features), (n_pairs(n_features), min(strip, n_rows))
+    )
+    for begin in range(0, n_rows, strip):
+        own = features[:, begin : begin + strip]
+        products, start = buffer[:, : own.shape[1]], 0
+        for number, feature in enumerate(own):
+            stop = start + n_features - number
+            np.multiply(own[number:], feature, out=products[start:stop])
+            start = stop
+        total += weights[:, begin : begin + strip] @ products.T
+    return total
+
+
+def n_pairs(size: int) -> int:
+    """Return how many entries an upper triangle has."""
+    return size * (size + 1) // 2
+
+
+def whole_curvature(packed: Array, n_statistics: int, n_features: int) -> Array:
+    """Return the change of each sum with each entry of the matrix, (E F, E F), from those of pairs."""
+    of_statistics, of_features = (_places(size) for size in (n_statistics, n_features))
+    whole = packed[of_statistics[:, None, :, None], of_features[None, :, None, :]]
+    return whole.reshape(n_statistics * n_features, n_statistics * n_features)
+
+
+def _places(size: int) -> AnyArray:
+    """Return where each entry of a symmetric matrix is in its upper triangle."""
+    rows, columns = np.triu_indices(size)
+    places = np.empty((size, size), dtype=np.intp)
+    places[rows, columns] = places[columns, rows] = np.arange(len(rows))
+    return places
+
+
+def _difference(one: Array, other: Array) -> float:
+    """Return the largest difference between two states, relative to the largest number of one."""
+    largest = np.abs(one).max(initial=0.0)
+    return float(np.abs(one - other).max(initial=0.0) / largest) if largest else 0.0
+
+
+def _stacked(found: Iterable[Sums]) -> Sums:
+    """Return sums as one, with an axis of them before all others."""
+    every = list(found)
+
+    def together(name: str) -> dict[Hashable, Array]:
+        return {key: np.stack([getattr(own, name)[key] for own in every]) for key in getattr(every[0], name)}
+
+    return Sums(together("fused"), together("parts"), {}, {})  # pyright: ignore[reportArgumentType]

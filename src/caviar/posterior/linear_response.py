@@ -1,0 +1,274 @@
+"""LinearResponse: what a fit knows of its own uncertainty beyond mean field."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .._errors import ModelError, ParameterError
+from .._typing import AnyArray, Array
+from ..engine.response.quantities import Response
+from ..families._marginals import Ends, Marginals, normal_marginals
+from .summary import Summary, summary_of
+
+LINEAR_RESPONSE = "Standard deviations and intervals are those of linear response."
+"""The remark beside intervals that are."""
+
+
+class LinearResponse:
+    """Covariances, standard deviations and intervals of global variables by linear response.
+
+    :meth:`Posterior.linear_response` makes it. Variables are named as in the summary: a joint factor has
+    ``"NAME.mean"`` and ``"NAME.precision"``.
+    """
+
+    def __init__(self, posterior: Any, response: Response) -> None:
+        self._posterior = posterior
+        self._response = response
+
+    @property
+    def smallest_eigenvalue(self) -> float:
+        """Positive where the fit ended at a maximum, negative at a saddle point, about 0 along a flat direction.
+
+        It is that of the second derivative of minus the ELBO, in units of the factors' own precision: 1 where all
+        factors are independent, and near 0 where mean field is far too narrow in some direction.
+        """
+        return self._response.smallest_eigenvalue
+
+    def covariance(self, one: str, other: str | None = None) -> Array:
+        """Return the covariances between all entries of two variables, or of one: shape of the first + of the second.
+
+        Parameters
+        ----------
+        one, other
+            Names; without ``other``, of a variable with itself.
+
+        Examples
+        --------
+        >>> import caviar as cv
+        >>> p = cv.Dirichlet("p", [1, 1, 1])
+        >>> data = {"x": [0, 1, 1, 2]}
+        >>> posterior = cv.Model(cv.Categorical("x", p, plates=cv.Plate("obs"))).fit(data)
+        >>> print(posterior.linear_response(data).covariance("p").round(4))
+        [[ 0.0255 -0.0153 -0.0102]
+         [-0.0153  0.0306 -0.0153]
+         [-0.0102 -0.0153  0.0255]]
+        """
+        a, b = self._part(one), self._part(one if other is None else other)
+        found = self._response.covariance(a.variable, b.variable)
+        return found[np.ix_(a.places, b.places)].reshape((*a.shape, *b.shape))
+
+    def sd(self, name: str) -> Array:
+        """Return the standard deviation of each entry of a variable; infinity along a direction that nothing tells."""
+        part = self._part(name)
+        return np.sqrt(self._response.variance(part.variable)[part.places]).reshape(part.shape)
+
+    def interval(self, name: str, level: float = 0.95) -> Array:
+        """Return the central interval of each entry of a variable: lower ends, then upper ends, shape (2, ...).
+
+        Each entry has the mean of its factor and the standard deviation of linear response. A location is Normal, or
+        Student-t with the degrees of freedom of a joint factor; a precision, and what else is positive, has a Gamma
+        distribution; a probability a Beta distribution, or is Normal on the logit where no Beta has such a variance.
+
+        Parameters
+        ----------
+        name
+            Of the variable.
+        level
+            Between 0 and 1.
+        """
+        part = self._part(name)
+        figures = self._figures(part, self.sd(name), _ends(level))
+        if figures.lower is None or figures.upper is None:
+            raise ModelError(f"'{name}' is a label or a count, which has probabilities, but no interval")
+        return np.stack([figures.lower, figures.upper])
+
+    def transformed(self, function: Callable[..., ArrayLike], *names: str) -> Transformed:
+        """Return a function of variables, as a difference or a standard deviation, with its covariance.
+
+        By the delta method: the function at the means, and its covariance from its derivatives there. That is exact
+        for linear functions, and good for others where they are nearly linear within a standard deviation.
+
+        Parameters
+        ----------
+        function
+            Takes the value of each variable, arrays of the shape of its mean, and returns an array.
+        names
+            Of the variables, in the order that the function takes them.
+
+        Examples
+        --------
+        >>> import numpy as np, caviar as cv
+        >>> tau = cv.Gamma("tau", 2, 2)
+        >>> data = {"x": [1.0, -0.5, 2.0, 0.3]}
+        >>> x = cv.Normal("x", cv.Normal("m", 0, 1), tau, plates=cv.Plate("obs"))
+        >>> response = cv.Model(x).fit(data, tol=1e-12).linear_response(data)
+        >>> noise = response.transformed(lambda tau: tau**-0.5, "tau")
+        >>> print(round(float(noise.mean), 3), round(float(noise.sd), 3))
+        1.018 0.267
+        """
+        if not names:
+            raise ParameterError("transformed takes a function, and the names of the variables that it is of")
+        parts = [self._part(name) for name in names]
+        means = [np.asarray(part.marginals.mean, dtype=np.float64) for part in parts]
+        mean = np.asarray(function(*means), dtype=np.float64)
+        slopes = [_slopes(function, means, number, 1e-3 * self.sd(name)) for number, name in enumerate(names)]
+        covariance = np.zeros((mean.size, mean.size))
+        for one, a in zip(names, slopes, strict=True):
+            for other, b in zip(names, slopes, strict=True):
+                own = self.covariance(one, other).reshape(a.shape[1], b.shape[1])
+                covariance += a @ own @ b.T
+        return Transformed(mean, covariance.reshape(mean.shape * 2))
+
+    def sensitivity(self, name: str) -> dict[str, Array]:
+        """Return by how much the means of a variable change with the numbers that state the priors.
+
+        Parameters
+        ----------
+        name
+            Of the variable.
+
+        Returns
+        -------
+        dict
+            ``"VARIABLE.PARAMETER"`` -> derivatives: shape of the parameter as stated, then that of the variable. Two
+            symmetric entries of a matrix change together, by half each. Priors that depend on other variables, and flat
+            ones, have no numbers of their own.
+
+        Examples
+        --------
+        The mean of a Normal with the precision 1 and three rows of precision 4 is 12/13 of their mean:
+
+        >>> import caviar as cv
+        >>> m = cv.Normal("m", 0, 1)
+        >>> data = {"x": [1.0, 1.5, 2.0]}
+        >>> posterior = cv.Model(cv.Normal("x", m, 4.0, plates=cv.Plate("obs"))).fit(data)
+        >>> found = posterior.linear_response(data).sensitivity("m")
+        >>> print({prior: round(float(slope), 4) for prior, slope in found.items()})
+        {'m.mean': 0.0769, 'm.precision': -0.1065}
+        """
+        part = self._part(name)
+        return {
+            prior: slopes[..., part.places].reshape(slopes.shape[:-1] + part.shape)
+            for prior, slopes in self._response.sensitivity(part.variable).items()
+        }
+
+    def summary(self, *, level: float = 0.95, max_rows: int | None = 10) -> Summary:
+        """Return the table of :meth:`Posterior.summary` with these standard deviations and intervals.
+
+        Parameters
+        ----------
+        level
+            Of the intervals, between 0 and 1.
+        max_rows
+            At most so many entries of each variable; None for all.
+        """
+        ends = _ends(level)
+
+        def figures(name: str, level: float) -> Sequence[Marginals]:
+            own = [part for part in self._parts.values() if part.variable == name]
+            variances = self._response.variance(name)
+            return [
+                self._figures(part, np.sqrt(variances[part.places]).reshape(part.shape), ends) for part in own
+            ]
+
+        return summary_of(self._posterior, level, max_rows, figures, LINEAR_RESPONSE)
+
+    def _figures(self, part: _Part, sd: Array, ends: Ends) -> Marginals:
+        factor = self._posterior[part.variable]
+        own = next(other for other in factor.entry_marginals(ends) if other.part == part.marginals.part)
+        own = replace(own, mean=np.asarray(own.mean, dtype=np.float64))
+        found = factor.family.matched_marginals(own, sd, ends)
+        return replace(found, part=own.part, is_shared=own.is_shared)
+
+    def _part(self, name: str) -> _Part:
+        if name in self._parts:
+            return self._parts[name]
+        known = ", ".join(map(repr, self._parts))
+        raise ModelError(f"linear response is of the global variables {known}; got {name!r}")
+
+    @cached_property
+    def _parts(self) -> dict[str, _Part]:
+        """The parts of all variables by the names that they have in a summary."""
+        found: dict[str, _Part] = {}
+        for name in self._posterior:
+            start = 0
+            for own in self._posterior[name].entry_marginals((0.05, 0.95)):
+                shape = np.shape(own.mean)
+                stop = start + int(np.prod(shape, dtype=int))
+                found[name + own.part] = _Part(name, own, np.arange(start, stop), shape)
+                start = stop
+        return found
+
+    def __repr__(self) -> str:
+        return f"LinearResponse(smallest_eigenvalue={self.smallest_eigenvalue:.4g})"
+
+
+@dataclass(frozen=True)
+class Transformed:
+    """A function of variables by the delta method.
+
+    Attributes
+    ----------
+    mean
+        The function at the means.
+    covariance
+        Of its entries, shape of the mean twice.
+    """
+
+    mean: Array
+    covariance: Array
+
+    @property
+    def sd(self) -> Array:
+        """Standard deviation of each entry."""
+        size = self.mean.size
+        return np.sqrt(self.covariance.reshape(size, size).diagonal()).reshape(self.mean.shape)
+
+    def interval(self, level: float = 0.95) -> Array:
+        """Return the central interval of each entry, those of a Normal: lower ends, then upper ends, (2, ...)."""
+        figures = normal_marginals(self.mean, self.sd, _ends(level))
+        return np.stack([np.asarray(figures.lower), np.asarray(figures.upper)])
+
+
+def _slopes(function: Callable[..., ArrayLike], means: Sequence[Array], number: int, steps: Array) -> Array:
+    """Return the derivatives of a function by the entries of one of its arguments, (results, entries).
+
+    By differences of the fourth order.
+    """
+
+    def at(place: int, times: float) -> Array:
+        moved = [mean.copy() for mean in means]
+        moved[number].flat[place] += times * steps.flat[place]
+        return np.ravel(np.asarray(function(*moved), dtype=np.float64))
+
+    columns = []
+    for place in range(means[number].size):
+        if not 0 < steps.flat[place] < np.inf:
+            columns.append(np.zeros(at(place, 0.0).shape))
+            continue
+        narrow, wide = at(place, 1.0) - at(place, -1.0), at(place, 2.0) - at(place, -2.0)
+        columns.append((8.0 * narrow - wide) / (12.0 * steps.flat[place]))
+    return np.stack(columns, axis=1)
+
+
+class _Part:
+    """A part of the value of a variable: its figures under the factor, and the places of its entries."""
+
+    def __init__(self, variable: str, marginals: Marginals, places: AnyArray, shape: tuple[int, ...]) -> None:
+        self.variable = variable
+        self.marginals = marginals
+        self.places = places
+        self.shape = shape
+
+
+def _ends(level: float) -> Ends:
+    if isinstance(level, bool) or not isinstance(level, Real) or not 0 < level < 1:
+        raise ParameterError(f"level must lie between 0 and 1; got {level!r}")
+    return 0.5 - level / 2, 0.5 + level / 2

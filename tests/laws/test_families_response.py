@@ -1,0 +1,81 @@
+"""How expected statistics and means respond to natural parameters, against differences and against draws."""
+
+import numpy as np
+
+_STEPS = (2e-3, 1e-3)
+
+
+def _directions(q, rng):
+    """Return a random direction for each natural parameter, symmetric where the parameter is a matrix."""
+    result = []
+    for eta, shape in zip(q.natural, q.statistic_shapes(q.event_shape), strict=True):
+        direction = rng.normal(size=eta.shape)
+        if len(shape) == 2 and np.array_equal(eta, eta.swapaxes(-1, -2)):
+            direction = direction + direction.swapaxes(-1, -2)
+        # no step may leave the natural parameter space
+        result.append(direction * 0.1)
+    return tuple(result)
+
+
+def _difference(q, change, of):
+    """Return the change of what is made of the natural parameters, by differences of the fourth order."""
+
+    def slope(h):
+        up, down = (
+            of(q.from_natural(tuple(eta + s * h * d for eta, d in zip(q.natural, change, strict=True))))
+            for s in (1, -1)
+        )
+        return [(a - b) / (2 * h) for a, b in zip(up, down, strict=True)]
+
+    wide, narrow = map(slope, _STEPS)
+    return [(4 * b - a) / 3 for a, b in zip(wide, narrow, strict=True)]
+
+
+def _means(q):
+    """Return the mean of each part of the value."""
+    if hasattr(q, "precision_marginal"):
+        return [np.asarray(q.mean), np.asarray(q.precision_marginal.mean)]
+    return [np.asarray(q.mean)]
+
+
+def test_expected_statistics_respond_as_they_change(q):
+    rng = np.random.default_rng(11)
+    for _ in range(3):
+        change = _directions(q, rng)
+        wanted = _difference(q, change, lambda other: other.expected_statistics)
+        for found, own, expected in zip(q.response(change), wanted, q.expected_statistics, strict=True):
+            assert found.shape == expected.shape
+            scale = np.abs(own).max() + 1e-3 * np.abs(expected).max()
+            np.testing.assert_allclose(found, own, rtol=1e-7, atol=1e-8 * scale)
+
+
+def test_responses_are_symmetric(q, laws):
+    rng = np.random.default_rng(12)
+    one, other = _directions(q, rng), _directions(q, rng)
+    forth, back = laws.inner(q, one, q.response(other)), laws.inner(q, other, q.response(one))
+    np.testing.assert_allclose(forth, back, rtol=1e-10, atol=1e-12)
+    assert (laws.inner(q, one, q.response(one)) > -1e-12).all()
+
+
+def test_means_respond_as_they_change(q):
+    rng = np.random.default_rng(13)
+    change = _directions(q, rng)
+    for found, own in zip(q.response_of_value(change), _difference(q, change, _means), strict=True):
+        np.testing.assert_allclose(found, own, rtol=1e-7, atol=1e-8 * np.abs(own).max())
+
+
+def test_covariance_of_a_value_is_that_of_draws(q, laws):
+    draws = laws.draw(q, 40_000, seed=5)
+    if type(q).__name__ == "Categorical":
+        draws = [np.eye(q.event_shape[0])[draws[0]]]
+    batch = q.batch_shape
+    flat = np.concatenate([np.asarray(part).reshape(40_000, *batch, -1) for part in draws], axis=-1)
+    deviation = flat - flat.mean(axis=0)
+    drawn = np.einsum("n...i,n...j->...ij", deviation, deviation) / 40_000
+    found = q.covariance_of_value()
+    assert found.shape == drawn.shape
+    np.testing.assert_allclose(found, np.swapaxes(found, -1, -2), rtol=1e-12, atol=1e-14)
+    sd = np.sqrt(np.diagonal(found, axis1=-2, axis2=-1))
+    scale = sd[..., :, None] * sd[..., None, :]
+    finite = np.isfinite(scale)
+    np.testing.assert_array_less(np.abs(drawn - found)[finite] / scale[finite], 0.15)

@@ -1,0 +1,268 @@
+"""What ``posterior.linear_response`` gives and refuses, wherever the rows are."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from invariants.registry import CASES
+from scipy.sparse import csr_array
+
+import caviar as cv
+from caviar.engine.response.quantities import Response
+from caviar.execution import Threads
+from caviar.posterior.posterior import Posterior
+
+OBS = cv.Plate("obs")
+
+
+@pytest.fixture(scope="module")
+def mixture():
+    rng = np.random.default_rng(0)
+    x = np.concatenate([rng.normal(0, 1, (60, 2)), rng.normal(3, 1, (40, 2))])
+    posterior = cv.models.gaussian_mixture(2, 2).fit({"x": x}, seed=0)
+    return posterior, {"x": x}
+
+
+def _everything(posterior, data, **arguments):
+    response = posterior.linear_response(data, **arguments)
+    parts = [part.name for part in _parts(posterior)]
+    return np.concatenate([np.ravel(response.covariance(a, b)) for a in parts for b in parts])
+
+
+def _parts(posterior):
+    class Part:
+        def __init__(self, name):
+            self.name = name
+
+    for name in posterior:
+        for own in posterior[name].entry_marginals((0.1, 0.9)):
+            yield Part(name + own.part)
+
+
+def test_shapes_and_symmetry(mixture):
+    posterior, data = mixture
+    response = posterior.linear_response(data)
+    assert response.sd("mean").shape == (2, 2)
+    assert response.covariance("mean").shape == (2, 2, 2, 2)
+    assert response.covariance("mean", "weights").shape == (2, 2, 2)
+    assert response.interval("precision", 0.9).shape == (2, 2, 2, 2)
+    np.testing.assert_allclose(
+        response.covariance("mean", "weights"), np.moveaxis(response.covariance("weights", "mean"), 0, -1)
+    )
+    variances = np.diagonal(response.covariance("mean").reshape(4, 4)).reshape(2, 2)
+    np.testing.assert_allclose(response.sd("mean"), np.sqrt(variances), rtol=1e-12)
+    # two weights sum to one
+    np.testing.assert_allclose(response.covariance("weights").sum(axis=0), 0.0, atol=1e-15)
+    np.testing.assert_allclose(response.covariance("mean", "weights").sum(axis=-1), 0.0, atol=1e-15)
+
+
+def test_uncertainty_is_more_than_that_of_mean_field(mixture):
+    posterior, data = mixture
+    response = posterior.linear_response(data)
+    assert 0 < response.smallest_eigenvalue < 1
+    assert (response.sd("weights") > np.sqrt(posterior["weights"].variance)).all()
+    own = np.sqrt(np.diagonal(posterior["mean"].covariance, axis1=-2, axis2=-1))
+    assert (response.sd("mean") > own).all()
+
+
+def test_the_summary_has_its_standard_deviations_and_says_so(mixture):
+    posterior, data = mixture
+    response = posterior.linear_response(data)
+    summary = response.summary(level=0.9)
+    sds = [row.sd for row in summary.rows if row.variable == "mean"]
+    np.testing.assert_allclose(sds, response.sd("mean").ravel())
+    lower = [row.lower for row in summary.rows if row.variable == "weights"]
+    np.testing.assert_allclose(lower, response.interval("weights", 0.9)[0])
+    assert "linear response" in str(summary)
+    assert [row.mean for row in summary.rows] == [row.mean for row in posterior.summary().rows]
+
+
+def test_intervals_stay_inside_the_support(mixture):
+    posterior, data = mixture
+    response = posterior.linear_response(data)
+    weights, precision = response.interval("weights", 0.999), response.interval("precision", 0.999)
+    assert ((weights > 0) & (weights < 1)).all()
+    assert (np.diagonal(precision[0], axis1=-2, axis2=-1) > 0).all()
+
+
+def test_parts_of_a_joint_factor_have_names_of_their_own():
+    rng = np.random.default_rng(0)
+    data = {"x": np.concatenate([rng.normal(0, 1, (60, 2)), rng.normal(3, 1, (40, 2))])}
+    posterior = cv.models.normal_wishart_mixture(2, 2).fit(data, seed=0)
+    response = posterior.linear_response(data)
+    assert response.sd("theta.mean").shape == (2, 2)
+    assert response.sd("theta.precision").shape == (2, 2, 2)
+    assert response.covariance("theta.precision", "weights").shape == (2, 2, 2, 2)
+    with pytest.raises(cv.ModelError, match=r"'theta.mean', 'theta.precision', 'weights'; got 'theta'"):
+        response.sd("theta")
+
+
+@pytest.mark.parametrize("name", ["independent", "measured-apart"])
+def test_the_number_of_threads_changes_no_bit(name):
+    case = CASES[name]
+    data = case.draw(np.random.default_rng(0), 9_000)
+    posterior = case.fit(data, max_iter=50)
+    problem, rows = posterior._evaluator.bind(data)
+    factors = {name: posterior[name] for name in posterior}
+    found = [Response(problem, factors, replace(rows, executor=Threads(number))) for number in (1, 3)]
+    one, other = found
+    for name in factors:
+        np.testing.assert_array_equal(one.variance(name), other.variance(name))
+
+
+def test_rows_of_a_file_give_the_bits_of_arrays(tmp_path):
+    pytest.importorskip("pyarrow")
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rng = np.random.default_rng(0)
+    x = np.concatenate([rng.normal(-2, 1, 3_000), rng.normal(2, 1, 2_000)])
+    path = tmp_path / "rows.parquet"
+    pq.write_table(pa.table({"x": x}), path)
+    component = cv.Plate("component", 2)
+    mean = cv.Normal("mean", 0, 0.1, plates=component)
+    z = cv.Categorical("z", cv.Dirichlet("weights", [1.0, 1.0]), plates=OBS)
+    posterior = cv.Model(cv.Normal("x", mean[z], 1.0, plates=OBS)).fit({"x": x}, seed=0)
+    of_file = posterior.linear_response({"x": cv.scan(path)["x"]})
+    np.testing.assert_array_equal(of_file.sd("mean"), posterior.linear_response({"x": x}).sd("mean"))
+
+
+def test_a_weight_of_two_is_the_row_twice():
+    case = CASES["independent"]
+    data = case.draw(np.random.default_rng(0), 50)
+    weights = np.where(np.arange(50) < 20, 2.0, 1.0)
+    posterior = case.fit(data, tol=1e-12, max_iter=3000, sample_weight=weights)
+    twice = {"x": np.concatenate([data["x"], data["x"][:20]])}
+    one = _everything(posterior, data, sample_weight=weights)
+    np.testing.assert_allclose(one, _everything(posterior, twice), rtol=1e-9, atol=1e-13)
+
+
+def test_a_saved_posterior_answers_the_same(mixture, tmp_path):
+    posterior, data = mixture
+    posterior.save(tmp_path / "fit.caviar")
+    again = cv.load(tmp_path / "fit.caviar")
+    np.testing.assert_allclose(
+        again.linear_response(data).sd("mean"), posterior.linear_response(data).sd("mean"), rtol=1e-12
+    )
+
+
+def test_repetitions_with_nothing_below_them_are_drawn_given_the_others():
+    """A group without rows: exact for a Gaussian posterior, known variances."""
+    group, g = cv.Plate("group", 3), np.array([0, 0, 1, 1, 1])
+    mean = cv.Normal("mean", 0, 0.5)
+    level = cv.Normal("level", mean, 2.0, plates=group)
+    data = {"g": g, "y": np.array([1.0, 2.0, -1.0, 0.0, 0.5])}
+    posterior = cv.Model(cv.Normal("y", level[cv.Data("g", plates=OBS)], 3.0, plates=OBS)).fit(
+        data, tol=1e-13, max_iter=5000
+    )
+    response = posterior.linear_response(data)
+    precision = np.zeros((4, 4))
+    precision[0, 0] = 0.5 + 3 * 2.0
+    precision[0, 1:] = precision[1:, 0] = -2.0
+    precision[range(1, 4), range(1, 4)] = 2.0 + 3.0 * np.bincount(g, minlength=3)
+    exact = np.linalg.inv(precision)
+    np.testing.assert_allclose(response.covariance("level"), exact[1:, 1:], rtol=1e-9)
+    np.testing.assert_allclose(response.covariance("mean", "level"), exact[0, 1:], rtol=1e-9)
+
+
+def test_known_repetitions_do_not_vary():
+    group = cv.Plate("group", 3)
+    level = cv.Normal("level", cv.Normal("mean", 0, 0.5), 2.0, plates=group)
+    g = np.array([0, 0, 1, 1, 2])
+    data = {"g": g, "y": np.array([1.0, 2.0, -1.0, 0.0, 0.5]), "level": [np.nan, 0.3, np.nan]}
+    posterior = cv.Model(cv.Normal("y", level[cv.Data("g", plates=OBS)], 3.0, plates=OBS)).fit(
+        data, tol=1e-13, max_iter=5000
+    )
+    response = posterior.linear_response(data)
+    precision = np.array([[0.5 + 6.0, -2.0, -2.0], [-2.0, 2.0 + 6.0, 0.0], [-2.0, 0.0, 2.0 + 3.0]])
+    exact = np.linalg.inv(precision)
+    np.testing.assert_allclose(response.covariance("level")[np.ix_([0, 2], [0, 2])], exact[1:, 1:], rtol=1e-9)
+    assert response.sd("level")[1] == 0
+
+
+def test_functions_of_variables_follow_by_the_delta_method(mixture):
+    posterior, data = mixture
+    response = posterior.linear_response(data)
+    difference = response.transformed(lambda mean: mean[1] - mean[0], "mean")
+    whole = response.covariance("mean")
+    wanted = whole[0, :, 0] + whole[1, :, 1] - whole[0, :, 1] - whole[1, :, 0]
+    np.testing.assert_allclose(difference.mean, posterior["mean"].mean[1] - posterior["mean"].mean[0])
+    np.testing.assert_allclose(difference.covariance, wanted, rtol=1e-9)
+    np.testing.assert_allclose(difference.sd, np.sqrt(wanted.diagonal()), rtol=1e-9)
+    half = 1.6448536269514722 * difference.sd
+    np.testing.assert_allclose(difference.interval(0.9), [difference.mean - half, difference.mean + half])
+    # of two variables: a weight times a mean
+    product = response.transformed(lambda mean, weights: mean[0, 0] * weights[0], "mean", "weights")
+    m, w = posterior["mean"].mean[0, 0], posterior["weights"].mean[0]
+    across = response.covariance("mean", "weights")[0, 0, 0]
+    own = w**2 * whole[0, 0, 0, 0] + m**2 * response.sd("weights")[0] ** 2 + 2 * m * w * across
+    np.testing.assert_allclose(product.covariance, own, rtol=1e-9)
+    with pytest.raises(cv.ParameterError, match="names of the variables"):
+        response.transformed(lambda: 0.0)
+
+
+def test_a_factor_alone_keeps_its_own_interval_of_a_location():
+    """Student-t, of few rows: a Normal of the same standard deviation would be another one."""
+    data = {"x": [0.4, 1.3, -0.2, 2.0]}
+    posterior = cv.models.normal_gamma().fit(data)
+    (name,) = posterior.keys()
+    own = posterior[name].entry_marginals((0.05, 0.95))[0]
+    found = posterior.linear_response(data).interval(f"{name}.mean", 0.9)
+    np.testing.assert_allclose(found, [own.lower, own.upper], rtol=1e-9)
+
+
+def test_a_saddle_point_has_no_covariance():
+    rng = np.random.default_rng(0)
+    data = {"x": np.concatenate([rng.normal(-4, 1, 40), rng.normal(4, 1, 40)])}
+    component = cv.Plate("component", 2)
+    mean = cv.Normal("mean", 0, 0.1, plates=component)
+    model = cv.Model(cv.Normal("x", mean[cv.Categorical("z", [0.5, 0.5], plates=OBS)], 1.0, plates=OBS))
+    posterior = model.fit(data, seed=0)
+    middle = cv.families.Normal(np.full(2, data["x"].mean()), np.full(2, 40.1))
+    posterior = Posterior._of_parts(
+        **{**vars(posterior), "_factors": {"mean": middle}, "elbo": posterior.elbo_at({"mean": middle}, data)}
+    )
+    response = posterior.linear_response(data)
+    assert response.smallest_eigenvalue < -1
+    with pytest.raises(cv.ModelError, match="saddle point"):
+        response.sd("mean")
+
+
+def test_other_data_than_those_of_the_fit_are_refused(mixture):
+    posterior, data = mixture
+    with pytest.raises(cv.DataError, match="expected the data of the fit"):
+        posterior.linear_response({"x": data["x"][:-1]})
+
+
+def test_a_fit_that_has_not_settled_is_told():
+    case = CASES["known-variance"]
+    data = case.draw(np.random.default_rng(0), 2_000)
+    posterior = case.fit(data, init={"mean": [-3.0, 0.5, 3.0]}, max_iter=1, tol=1e3)
+    with pytest.raises(cv.ModelError, match="has not settled"):
+        posterior.linear_response(data).sd("mean")
+
+
+def test_documents_are_refused():
+    words = csr_array(np.array([[3, 0, 1, 0], [0, 2, 0, 4], [1, 1, 0, 2], [2, 0, 3, 0]]))
+    model = cv.models.latent_dirichlet_allocation(2, 4)
+    data = {next(leaf.name for leaf in model.leaves): words}
+    posterior = model.fit(data, seed=0)
+    with pytest.raises(cv.ModelError, match="these are documents"):
+        posterior.linear_response(data)
+
+
+def test_bad_arguments_are_refused(mixture):
+    posterior, data = mixture
+    response = posterior.linear_response(data)
+    with pytest.raises(cv.ModelError, match="got 'sigma'"):
+        response.covariance("mean", "sigma")
+    with pytest.raises(cv.ParameterError, match="level must lie between 0 and 1"):
+        response.interval("mean", 1.5)
+
+
+def test_a_direction_that_nothing_tells_has_no_end():
+    """Rotations of factors: the posterior is the same along them, as the standard deviations say."""
+    case = CASES["factors"]
+    data = case.draw(np.random.default_rng(0), 60)
+    response = case.fit(data, tol=1e-12, max_iter=5000).linear_response(data)
+    assert abs(response.smallest_eigenvalue) < 1e-6
