@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import islice
 
 import numpy as np
 
@@ -23,12 +24,16 @@ from .guesses.clusterwise import by_regression
 from .guesses.in_time import in_time
 from .guesses.neighbours import by_neighbours
 from .guesses.partitioned import in_clusters, in_fewer_clusters, one_by_one
+from .products.scores import with_scores
 from .race import Begun, best_of
 from .regroup import regroup
 from .warm_up import settled
 
 _BEHIND = 0.25
 """Nats a value behind the best before the first iteration beyond which a start of an ordinary mixture is left out."""
+
+_SCORED = 3
+"""Guesses of labels beside which hidden locations that are multiplied are guessed, too."""
 
 
 GUESSES: tuple[Callable[[Basis], Iterator[Guess]], ...] = (
@@ -72,6 +77,7 @@ def _candidates(basis: Basis) -> Iterator[Callable[[], Start]]:
     pooled = any(is_pooled(problem, variable) for variable in problem.order)
     if not (problem.factors or basis.gates or pooled):
         yield lambda: (problem, dict(basis.q))
+        yield from _with_scores(basis, {})
         return
     n_rows = basis.sample.n_rows
     certain = {
@@ -80,5 +86,13 @@ def _candidates(basis: Basis) -> Iterator[Callable[[], Start]]:
     for guesses in GUESSES:
         for guess in guesses(basis):
             yield partial(start_from, basis, {**certain, **guess})
+    yield from _with_scores(basis, certain)
     if pooled or any(basis.differs(gate) for gate in basis.gates):
         yield lambda: (problem, dict(basis.q))
+
+
+def _with_scores(basis: Basis, certain: Guess) -> Iterator[Callable[[], Start]]:
+    """Yield starts in which hidden locations that are multiplied begin at principal components."""
+    guesses = list(islice(in_clusters(basis), _SCORED)) if basis.gates else [{}]
+    for other, guess in with_scores(basis, [{**certain, **guess} for guess in guesses]):
+        yield partial(start_from, other, guess)

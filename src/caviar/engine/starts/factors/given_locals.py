@@ -53,7 +53,7 @@ class GivenLocals:
         given: LocalState = {}
         for variable, values in self._values.items():
             factor = next(f for f in self._problem.factors if variable in f.variables)
-            given[factor.key] = _expected(self._problem, factor, variable, values[rows.where], rows)
+            given[factor.key] = expected_of(self._problem, factor, variable, values[rows.where], rows)
         if self.are_all:
             return given
         found = self._row_map.at(self._problem.rows).natural_of(rows, self._coefficients, given)
@@ -104,7 +104,7 @@ def _check_categories(variable: Variable, array: AnyArray, labels: tuple[int, ..
         raise ParameterError(f"init of '{variable.name}': the probabilities of a row must sum to one")
 
 
-def _expected(
+def expected_of(
     problem: Problem, factor: LocalFactor, variable: Variable, values: AnyArray, rows: Rows
 ) -> Array:
     """Return expected statistics (E, B) of a factor from values of one of its variables."""

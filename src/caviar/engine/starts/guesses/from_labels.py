@@ -34,11 +34,13 @@ def from_labels(basis: Basis, guess: Guess) -> Swept:
     state: LocalState = {
         factor.key: with_labels(problem, factor, labels, every) for factor, labels in local.items()
     }
+    state = {**basis.points, **state}
     if any(factor.key not in state for factor in problem.factors):
         state = {**basis.draws, **state}
 
     def give(rows: Rows) -> LocalState:
         return {key: values[:, rows.where].copy() for key, values in state.items()}
 
+    fixed = {**basis.held, **fixed}
     q: dict[Variable, Any] = {**basis.q, **fixed}
     return swept(problem, q, give, sample, basis.row_map, frozenset(fixed))
