@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from itertools import islice
 
 import numpy as np
 
@@ -72,27 +71,32 @@ def data_start(problem: Problem, sample: Sample, row_map: RowMap, rng: np.random
 
 
 def _candidates(basis: Basis) -> Iterator[Callable[[], Start]]:
-    """Yield what returns a start, one for each guess; and the prior, where it is not the same for all components."""
+    """Yield what returns a start, one for each guess; and the prior, where it is not the same for all components.
+
+    Beside the first guesses of labels there are starts in which hidden locations that are multiplied are guessed, too.
+    """
     problem = basis.problem
     pooled = any(is_pooled(problem, variable) for variable in problem.order)
     if not (problem.factors or basis.gates or pooled):
         yield lambda: (problem, dict(basis.q))
-        yield from _with_scores(basis, {})
+        yield from (partial(start_from, other, {}) for other in with_scores(basis, {}))
         return
-    n_rows = basis.sample.n_rows
-    certain = {
-        g.variable: np.zeros(g.shape(problem, n_rows), dtype=np.int64) for g in basis.gates if g.size == 1
-    }
-    for guesses in GUESSES:
-        for guess in guesses(basis):
-            yield partial(start_from, basis, {**certain, **guess})
-    yield from _with_scores(basis, certain)
+    for number, guess in enumerate(_guesses(basis)):
+        yield partial(start_from, basis, guess)
+        if number < _SCORED:
+            yield from (partial(start_from, other, guess) for other in with_scores(basis, guess))
     if pooled or any(basis.differs(gate) for gate in basis.gates):
         yield lambda: (problem, dict(basis.q))
 
 
-def _with_scores(basis: Basis, certain: Guess) -> Iterator[Callable[[], Start]]:
-    """Yield starts in which hidden locations that are multiplied begin at principal components."""
-    guesses = list(islice(in_clusters(basis), _SCORED)) if basis.gates else [{}]
-    for other, guess in with_scores(basis, [{**certain, **guess} for guess in guesses]):
-        yield partial(start_from, other, guess)
+def _guesses(basis: Basis) -> Iterator[Guess]:
+    """Yield the guesses of labels, in which gates of one category have it."""
+    n_rows = basis.sample.n_rows
+    certain = {
+        gate.variable: np.zeros(gate.shape(basis.problem, n_rows), dtype=np.int64)
+        for gate in basis.gates
+        if gate.size == 1
+    }
+    for guesses in GUESSES:
+        for guess in guesses(basis):
+            yield {**certain, **guess}

@@ -120,8 +120,17 @@ def expected_of(
     return expected
 
 
-def with_labels(problem: Problem, factor: LocalFactor, labels: AnyArray, rows: Rows) -> Array:
-    """Return expected statistics of a factor whose Categorical is known; see :func:`_seen_below` for the others."""
+def with_labels(
+    problem: Problem,
+    factor: LocalFactor,
+    labels: AnyArray,
+    rows: Rows,
+    given: Mapping[Variable, Array] | None = None,
+) -> Array:
+    """Return expected statistics of a factor whose Categorical is known.
+
+    What it gates has values that are given, (B, ...), or else those of :func:`_seen_below`.
+    """
     gate = factor.variables[0]
     probabilities = gate.statistics_of(labels)[0] if labels.ndim == len(gate.plates) else labels
     one_hot = np.ascontiguousarray(np.moveaxis(probabilities, 0, -1), dtype=np.float64)
@@ -131,7 +140,8 @@ def with_labels(problem: Problem, factor: LocalFactor, labels: AnyArray, rows: R
     expected = np.zeros((factor.n_rows, len(labels)))
     factor.view(expected, StatisticKey(gate.name, "x"))[...] = one_hot
     for variable in factor.variables[1:]:
-        values = _seen_below(problem, variable, rows)
+        known = None if given is None else given.get(variable)
+        values = _seen_below(problem, variable, rows) if known is None else known
         for name, statistic in zip(variable.family.statistics, variable.statistics_of(values), strict=True):
             view = factor.view(expected, StatisticKey(variable.name, name))
             view[...] = np.moveaxis(statistic, 0, -1)[None] * one_hot.reshape(

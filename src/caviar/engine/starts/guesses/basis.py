@@ -44,7 +44,7 @@ class Basis:
     rng
         Where random numbers come from.
     points
-        Local factors that are guessed beside the labels; the others are drawn.
+        Values of hidden locations of the rows that are guessed, rows first; the others are drawn.
     held
         Globals that are guessed, and held while the others are updated first.
     """
@@ -55,7 +55,7 @@ class Basis:
     row_map: RowMap
     q: Mapping[Variable, Any]
     rng: np.random.Generator
-    points: LocalState = field(default_factory=dict)
+    points: Mapping[Variable, Array] = field(default_factory=dict)
     held: Mapping[Variable, Any] = field(default_factory=dict)
 
     @cached_property

@@ -9,7 +9,7 @@ import numpy as np
 from ....language import Variable
 from ...binding.clamped.factor import PointMass
 from ...local.statistics import LocalState, Rows
-from ..factors.given_locals import with_labels
+from ..factors.given_locals import expected_of, with_labels
 from ..factors.swept import Swept, swept
 from .basis import Basis, Guess
 
@@ -32,9 +32,13 @@ def from_labels(basis: Basis, guess: Guess) -> Swept:
     }
     every = Rows(sample.columns, sample.row_weights, sample.n_rows, slice(0, sample.n_rows))
     state: LocalState = {
-        factor.key: with_labels(problem, factor, labels, every) for factor, labels in local.items()
+        factor.key: with_labels(problem, factor, labels, every, basis.points)
+        for factor, labels in local.items()
     }
-    state = {**basis.points, **state}
+    for factor in problem.factors:
+        (variable, *others) = factor.variables
+        if not others and variable in basis.points:
+            state[factor.key] = expected_of(problem, factor, variable, basis.points[variable], every)
     if any(factor.key not in state for factor in problem.factors):
         state = {**basis.draws, **state}
 

@@ -32,6 +32,8 @@ _FEW = 300
 _MORE, _POWERS = 10, 4
 """Directions beside those that are asked for, and products with a table, by which random directions turn to them."""
 
+_TINY = float(np.finfo(float).tiny)
+
 
 @dataclass(frozen=True)
 class LowRank:
@@ -43,13 +45,10 @@ class LowRank:
         With weighted squares of mean 1, (rows, components).
     loadings
         In the units of the table, (columns, components).
-    n_clear
-        Components that are larger than those of noise alone.
     """
 
     scores: Array
     loadings: Array
-    n_clear: int
 
 
 def low_rank(
@@ -70,33 +69,66 @@ def low_rank(
     """
     roots = np.sqrt(weights / weights.sum())
     variances = _variances(table, seen, roots)
-    noise = np.full_like(variances, variances.mean()) if units == "one" else variances.copy()
-    is_repeated = seen is not None or units == "noise"
-    size = min(size, *table.shape)
-    filled, share = table, 1.0
-    for _ in range(_ROUNDS if is_repeated else 1):
-        by = 1 / np.sqrt(noise)
-        left, variance, right = _components(_scaled(filled, roots, by), size, rng)
-        if units != "noise":
-            share = max(float(len(noise) - variance.sum()), 0.0) / max(len(noise) - size, 1)
-        kept = np.maximum(variance - share, 0.0)
-        fitted = np.sqrt(kept) * right / by[:, None]
+    noise = np.full_like(variances, variances.mean()) if units == "one" else variances
+    found = _components(table, roots, noise, size, rng)
+    for _ in range(_ROUNDS):
         before = noise
+        share = 1.0 if units == "noise" else found.left_over
         if units == "noise":
-            least = _LEAST_NOISE * variances
-            noise = np.maximum(variances - np.square(fitted).sum(axis=1), least)
+            noise = np.maximum(variances - found.explained(share), _LEAST_NOISE * variances)
         if seen is not None:
-            shrunk = kept / np.maximum(variance, np.finfo(float).tiny)
-            scores = left / np.maximum(roots, np.finfo(float).tiny)[:, None]
-            product = (scores * shrunk) @ (np.sqrt(variance) * right / by[:, None]).T
-            filled = np.where(seen, table, product)
-            variances = _variances(filled, None, roots)
-        if seen is None and np.allclose(noise, before, rtol=_SETTLED, atol=0):
+            table = np.where(seen, table, found.shrunk(roots, share))
+            variances = _variances(table, None, roots)
+        elif np.allclose(noise, before, rtol=_SETTLED, atol=0):
             break
-    edge = share * (1 + np.sqrt(table.shape[1] / table.shape[0])) ** 2
-    scores = left / np.maximum(roots, np.finfo(float).tiny)[:, None]
-    loadings = np.sqrt(variance) * right / by[:, None]
-    return LowRank(scores, loadings, int((variance > edge).sum()))
+        found = _components(table, roots, noise, size, rng)
+    return LowRank(found.scores(roots), found.loadings)
+
+
+@dataclass(frozen=True, eq=False)
+class _Components:
+    """The leading components of a table in units of the noise of its columns.
+
+    Attributes
+    ----------
+    left
+        Directions of the rows times the roots of their weights, (rows, components).
+    variances
+        In these units, (components,).
+    right
+        Directions of the columns, (columns, components).
+    noise
+        Variance of each column's noise, (columns,).
+    """
+
+    left: Array
+    variances: Array
+    right: Array
+    noise: Array
+
+    @property
+    def loadings(self) -> Array:
+        """What a score of 1 adds to each column, (columns, components)."""
+        return np.sqrt(self.variances) * self.right * np.sqrt(self.noise)[:, None]
+
+    @property
+    def left_over(self) -> float:
+        """Variance of a column, in its unit, that is in no component, by the directions that are left."""
+        n_columns = len(self.noise)
+        return max(n_columns - float(self.variances.sum()), 0.0) / max(n_columns - len(self.variances), 1)
+
+    def scores(self, roots: Array) -> Array:
+        """Return the scores of the rows, (rows, components)."""
+        return self.left / np.maximum(roots, _TINY)[:, None]
+
+    def explained(self, share: float) -> Array:
+        """Return the variance of each column that components explain beside noise of this share, (columns,)."""
+        return np.square(self.right) @ np.maximum(self.variances - share, 0.0) * self.noise
+
+    def shrunk(self, roots: Array, share: float) -> Array:
+        """Return the table of posterior means, given noise of this share, (rows, columns)."""
+        factors = np.maximum(self.variances - share, 0.0) / np.maximum(self.variances, _TINY)
+        return (self.scores(roots) * factors) @ self.loadings.T
 
 
 def _variances(table: Any, seen: AnyArray | None, roots: Array) -> Array:
@@ -112,13 +144,18 @@ def _variances(table: Any, seen: AnyArray | None, roots: Array) -> Array:
     return np.where(found > 0, found, positive.mean() if len(positive) else 1.0)
 
 
-def _scaled(table: Any, rows: Array, columns: Array) -> Any:
+def _components(table: Any, roots: Array, noise: Array, size: int, rng: np.random.Generator) -> _Components:
+    """Return the leading components of a table, whose rows count as the squares of these roots."""
+    by = 1 / np.sqrt(noise)
     if isinstance(table, np.ndarray):
-        return rows[:, None] * table * columns
-    return table.multiply(rows[:, None]).multiply(columns).tocsr()
+        scaled = roots[:, None] * table * by
+    else:
+        scaled = table.multiply(roots[:, None]).multiply(by).tocsr()
+    left, variances, right = _leading(scaled, min(size, *table.shape), rng)
+    return _Components(left, variances, right, noise)
 
 
-def _components(table: Any, size: int, rng: np.random.Generator) -> tuple[Array, Array, Array]:
+def _leading(table: Any, size: int, rng: np.random.Generator) -> tuple[Array, Array, Array]:
     """Return left directions, squared singular values and right directions of the largest components."""
     n_rows, n_columns = table.shape
     if min(n_rows, n_columns) > _FEW or not isinstance(table, np.ndarray):
@@ -126,15 +163,10 @@ def _components(table: Any, size: int, rng: np.random.Generator) -> tuple[Array,
         for _ in range(_POWERS):
             directions = np.linalg.qr(table.T @ np.linalg.qr(table @ directions)[0])[0]
         left, values, inner = np.linalg.svd(table @ directions, full_matrices=False)
-        right = directions @ inner.T
-    elif n_rows < n_columns:
-        squares, left = np.linalg.eigh(table @ table.T)
-        values = np.sqrt(np.maximum(squares, 0.0))[::-1]
-        left = left[:, ::-1]
-        right = table.T @ left / np.maximum(values, np.finfo(float).tiny)
-    else:
-        squares, right = np.linalg.eigh(table.T @ table)
-        values = np.sqrt(np.maximum(squares, 0.0))[::-1]
-        right = right[:, ::-1]
-        left = table @ right / np.maximum(values, np.finfo(float).tiny)
-    return left[:, :size], np.square(values[:size]), right[:, :size]
+        return left[:, :size], np.square(values[:size]), (directions @ inner.T)[:, :size]
+    if n_rows < n_columns:
+        right, squares, left = _leading(table.T, size, rng)
+        return left, squares, right
+    squares, right = np.linalg.eigh(table.T @ table)
+    squares, right = np.maximum(squares[::-1][:size], 0.0), right[:, ::-1][:, :size]
+    return table @ right / np.maximum(np.sqrt(squares), _TINY), squares, right

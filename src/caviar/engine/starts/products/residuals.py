@@ -44,9 +44,7 @@ class _Addend:
     plates: frozenset[Plate]
 
 
-def residuals(
-    basis: Basis, product: Product, guess: Guess, values: Array, plates: Sequence[Plate]
-) -> Array:
+def residuals(basis: Basis, product: Product, guess: Guess, values: Array, plates: Sequence[Plate]) -> Array:
     """Return the values of a leaf, (rows, plates...), less the other addends of its sum; NaN where missing.
 
     Parameters
@@ -74,7 +72,7 @@ def residuals(
 
 
 def _read(basis: Basis, addend: Addend, guess: Guess, plates: Sequence[Plate]) -> _Addend | None:
-    """Return an addend with at most one variable; None of others, and where its columns or labels are not of the rows."""
+    """Return an addend with one variable at most; None of others, and where its columns are not of the rows."""
     n_rows, data_plate = basis.sample.n_rows, basis.problem.bound.data_plate
     columns, groups = np.ones((n_rows, 1)), np.zeros(n_rows, dtype=np.int64)
     varying: frozenset[Plate] = frozenset()
@@ -128,11 +126,11 @@ def _divided(sums: Array, counts: Array) -> Array:
 def _means(sums: Array, counts: Array, groups: AnyArray) -> Array:
     """Return the mean of each row's group."""
     n_groups = int(groups.max()) + 1
-    found = [
-        _divided(np.bincount(groups, own, n_groups), np.bincount(groups, count, n_groups))
-        for own, count in zip(sums.T, counts.T, strict=True)
-    ]
-    return np.stack(found, axis=1)[groups]
+    totals, weights = (
+        np.stack([np.bincount(groups, own, n_groups) for own in columns.T], axis=1).astype(np.float64)
+        for columns in (sums, counts)
+    )
+    return _divided(totals, weights)[groups]
 
 
 def _regression(columns: Array, sums: Array, counts: Array) -> Array:

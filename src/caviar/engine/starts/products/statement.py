@@ -22,6 +22,7 @@ from ....language import (
 from ....language.algebra import Addend
 from ...ascent.problem import Problem
 from ...local.family import FamilyFactor
+from ...local.gated import SwitchedFactor
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,16 +97,16 @@ def products_of(problem: Problem) -> dict[Variable, list[Product]]:
     """
     found: dict[Variable, list[Product]] = {}
     for leaf in problem.compiled.sources:
-        stated = sum_of(leaf) if isinstance(leaf, Variable) else None
-        for product in _products(problem, leaf, stated) if stated is not None else ():
+        for product in _products(problem, leaf) if isinstance(leaf, Variable) else ():
             several = found.setdefault(product.given.variable, [])
             if all(own.leaf is not leaf for own in several):
                 several.append(product)
     return found
 
 
-def _products(problem: Problem, leaf: Variable, stated: Predictor) -> Iterator[Product]:
-    for addend in stated.addends:
+def _products(problem: Problem, leaf: Variable) -> Iterator[Product]:
+    stated = sum_of(leaf)
+    for addend in () if stated is None else stated.addends:
         sides = [_side(leaf, operand) for operand in addend.operands]
         one, other = sides if len(sides) == 2 else (None, None)
         if one is None or other is None or one.variable is other.variable:
@@ -135,5 +136,8 @@ def _is_free(problem: Problem, variable: Variable) -> bool:
     own = problem.bound.of(variable)
     if own.clamped is not None or own.prior is not None:
         return False
-    is_of_rows = any(isinstance(f, FamilyFactor) and f.variables == (variable,) for f in problem.factors)
-    return is_of_rows or variable in problem.order
+    return variable in problem.order or any(
+        variable in factor.variables
+        for factor in problem.factors
+        if isinstance(factor, FamilyFactor | SwitchedFactor)
+    )
