@@ -13,7 +13,7 @@ from ..binding.nested import outer_variables
 from ..rows.row_map import RowMap
 from ..rows.subsample import Sample
 from ..topics.kind_of_rows import kind_of
-from .candidates import basis_of, start_from
+from .candidates import basis_of, start_from, with_scores
 from .exchange import exchanged
 from .factors.pooling import is_pooled
 from .factors.prior import Start
@@ -23,7 +23,6 @@ from .guesses.clusterwise import by_regression
 from .guesses.in_time import in_time
 from .guesses.neighbours import by_neighbours
 from .guesses.partitioned import in_clusters, in_fewer_clusters, one_by_one
-from .products.scores import with_scores
 from .race import Begun, best_of
 from .regroup import regroup
 from .warm_up import settled

@@ -27,9 +27,10 @@ from ....language import Bernoulli, Data, Gamma, Indexed, Node, Normal, Predicto
 from ....language.roles import one_hot
 from ..clustering.partitions import partition
 from ..components.gates import Gate
+from ..products.columns import sampled_values
 from .basis import Basis, Guess
 from .beside_groups import labels_beside_groups
-from .points import log_distances, logs, sampled_values
+from .points import log_distances, logs
 
 _MOST_COMBINATIONS = 512
 _MOST_ROWS = 300

@@ -12,8 +12,7 @@ from ...._typing import AnyArray, Array
 from ....language import Constant, Data, Indexed, Plate, Variable
 from ....language.algebra import Addend
 from ....language.roles import one_hot
-from ..guesses.basis import Basis, Guess
-from .columns import columns_of, labels_of
+from .columns import Setting
 from .statement import Product, sum_of
 
 _ROUNDS = 3
@@ -44,15 +43,13 @@ class _Addend:
     plates: frozenset[Plate]
 
 
-def residuals(basis: Basis, product: Product, guess: Guess, values: Array, plates: Sequence[Plate]) -> Array:
+def residuals(setting: Setting, product: Product, values: Array, plates: Sequence[Plate]) -> Array:
     """Return the values of a leaf, (rows, plates...), less the other addends of its sum; NaN where missing.
 
     Parameters
     ----------
-    basis, product
-        The model, its sample, and what is not taken away.
-    guess
-        Labels, where they choose among coefficients.
+    setting, product
+        Where it is, and what is not taken away.
     values, plates
         Values of the sample, and the plates of their axes after the rows.
     """
@@ -61,19 +58,19 @@ def residuals(basis: Basis, product: Product, guess: Guess, values: Array, plate
     found = [
         own
         for addend in stated.addends
-        if addend is not product.addend and (own := _read(basis, addend, guess, plates)) is not None
+        if addend is not product.addend and (own := _read(setting, addend, plates)) is not None
     ]
     fitted = [np.zeros(1) for _ in found]
     for _ in range(_ROUNDS if len(found) > 1 else 1):
         for place, own in enumerate(found):
             others = sum(fitted[:place] + fitted[place + 1 :], np.zeros(1))
-            fitted[place] = _fitted(own, values - others, plates, basis.sample.row_weights)
+            fitted[place] = _fitted(own, values - others, plates, setting.sample.row_weights)
     return values - sum(fitted, np.zeros(1))
 
 
-def _read(basis: Basis, addend: Addend, guess: Guess, plates: Sequence[Plate]) -> _Addend | None:
+def _read(setting: Setting, addend: Addend, plates: Sequence[Plate]) -> _Addend | None:
     """Return an addend with one variable at most; None of others, and where its columns are not of the rows."""
-    n_rows, data_plate = basis.sample.n_rows, basis.problem.bound.data_plate
+    n_rows = setting.sample.n_rows
     columns, groups = np.ones((n_rows, 1)), np.zeros(n_rows, dtype=np.int64)
     varying: frozenset[Plate] = frozenset()
     n_unknown, is_of_row = 0, False
@@ -81,15 +78,15 @@ def _read(basis: Basis, addend: Addend, guess: Guess, plates: Sequence[Plate]) -
         node: Any = operand.node if isinstance(operand, Indexed) else operand
         index = operand.by if isinstance(operand, Indexed) else None
         if isinstance(node, Data) and index is None:
-            own = columns_of(basis.sample, node)
+            own = setting.columns_of(node)
             if own is None:
                 return None
             columns = (columns[:, :, None] * own[:, None]).reshape(n_rows, -1)
         elif not isinstance(node, Constant) or index is not None:
             n_unknown += isinstance(node, Variable)
             varying = frozenset(plate for plate in node.plates if plate in plates)
-            is_of_row = data_plate in node.plates
-            labels = None if index is None else labels_of(basis.sample, index, guess)
+            is_of_row = setting.problem.bound.is_local(node)
+            labels = None if index is None else setting.labels_of(index)
             if labels is not None:
                 groups = np.unique(labels, return_inverse=True)[1]
     if n_unknown > 1 or (is_of_row and varying):

@@ -9,49 +9,44 @@ their own updates.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 
 from ...._typing import Array
 from ....language import Variable
-from ...binding.clamped.factor import PointMass
-from ..guesses.basis import Basis, Guess
+from .columns import Setting
 from .low_rank import Units, low_rank
 from .statement import Side
-from .tables import Table, sizes_of, tables_of
+from .tables import Table, tables_of
 
 _UNITS: tuple[Units, ...] = ("noise", "spread", "one")
 
 
-def with_scores(basis: Basis, guess: Guess) -> Iterator[Basis]:
-    """Yield bases in which one side of each product is at its scores, in several units; none without products.
+def scores_of(setting: Setting, rng: np.random.Generator) -> Iterator[Mapping[Variable, Array]]:
+    """Yield values of one side of each product, in several units: of the rows of the sample, or over its plates.
 
-    Parameters
-    ----------
-    basis
-        What a start is made from.
-    guess
-        Its labels.
+    Nothing is yielded where a statement multiplies no hidden locations.
     """
-    tables = tables_of(basis, guess)
+    tables = tables_of(setting, rng)
     before: list[Mapping[Variable, Array]] = []
     for units in _UNITS if tables else ():
-        points = {variable: _scores(basis, variable, own, units) for variable, own in tables.items()}
-        if not any(_are_same(points, other) for other in before):
-            before.append(points)
-            yield _with_points(basis, points)
+        found = {variable: _scores(setting, variable, own, units, rng) for variable, own in tables.items()}
+        if not any(_are_same(found, other) for other in before):
+            before.append(found)
+            yield found
 
 
 def _are_same(points: Mapping[Variable, Array], others: Mapping[Variable, Array]) -> bool:
     return all(np.allclose(own, others[variable], rtol=0, atol=1e-6) for variable, own in points.items())
 
 
-def _scores(basis: Basis, variable: Variable, tables: Sequence[Table], units: Units) -> Array:
-    """Return the scores of a location, (repetitions, components); 0 where no table has some."""
-    found = np.zeros((int(np.prod(sizes_of(basis, variable))), variable.dimension or 1))
+def _scores(
+    setting: Setting, variable: Variable, tables: Sequence[Table], units: Units, rng: np.random.Generator
+) -> Array:
+    """Return the scores of a location, (repetitions..., event...); 0 where no table has some."""
+    found = np.zeros((setting.n_repetitions(variable), variable.dimension or 1))
     for table in tables:
-        own = low_rank(table.values, table.seen, table.weights, table.size, units, basis.rng)
+        own = low_rank(table.values, table.seen, table.weights, table.size, units, rng)
         strengths = np.square(own.loadings).mean(axis=0)
         n_rows, n_columns = table.values.shape
         widths = [
@@ -59,7 +54,7 @@ def _scores(basis: Basis, variable: Variable, tables: Sequence[Table], units: Un
             for strength in strengths.tolist()
         ]
         found[table.rows, : table.size] = own.scores * widths
-    return found
+    return found.reshape(*setting.sizes_of(variable), *(variable.dimension or 1,) * variable.value_rank)
 
 
 def _width(given: Side, other: Side, n_given: int, n_other: int, strength: float) -> float:
@@ -77,16 +72,3 @@ def _width(given: Side, other: Side, n_given: int, n_other: int, strength: float
     excess = n_given - n_other
     root = (excess**2 + 4 * n_given * n_other * strength / (given.variance * other.variance)) ** 0.5
     return float((given.variance * (excess + root) / (2 * n_given)) ** 0.5)
-
-
-def _with_points(basis: Basis, found: Mapping[Variable, Array]) -> Basis:
-    """Return a basis with these values: of the rows in the place of draws, of globals to be held in first updates."""
-    points, held = dict(basis.points), dict(basis.held)
-    for variable, scores in found.items():
-        event = (variable.dimension or 1,) * variable.value_rank
-        values = scores.reshape(*sizes_of(basis, variable), *event)
-        if variable in basis.problem.order:
-            held[variable] = basis.problem.with_known(variable, PointMass.of(variable, values))
-        else:
-            points[variable] = values
-    return replace(basis, points=points, held=held)

@@ -15,9 +15,7 @@ from scipy.sparse import csr_matrix
 
 from ...._typing import AnyArray, Array
 from ....language import Plate, Variable
-from ..guesses.basis import Basis, Guess
-from ..guesses.points import sampled_values
-from .columns import labels_of
+from .columns import Setting, sampled_values
 from .low_rank import low_rank
 from .residuals import residuals
 from .statement import Product, Side, products_of
@@ -77,72 +75,59 @@ class _Entries:
         return replace(self, **taken)
 
 
-def tables_of(basis: Basis, guess: Guess) -> dict[Variable, list[Table]]:
+def tables_of(setting: Setting, rng: np.random.Generator) -> dict[Variable, list[Table]]:
     """Return the tables of the products of a model, by the location whose repetitions are their rows.
 
     Where a leaf has several products, the ones before are taken away from it.
 
     Parameters
     ----------
-    basis
-        The model and its sample.
-    guess
-        Labels of the rows, where they choose in a product or beside it.
+    setting
+        The model, its sample, and labels where they choose.
+    rng
+        For what is drawn where tables are large.
     """
-    by_given = products_of(basis.problem)
+    by_given = products_of(setting.problem)
     leaves = dict.fromkeys(product.leaf for several in by_given.values() for product in several)
-    read = {leaf: sampled_values(basis.problem, basis.sample, leaf) for leaf in leaves}
+    read = {leaf: sampled_values(setting.problem, setting.sample, leaf) for leaf in leaves}
     values = {leaf: own for leaf, own in read.items() if own is not None}
     found: dict[Variable, list[Table]] = {}
     for variable, several in by_given.items():
-        entries = [own for product in several if (own := _entries(basis, product, guess, values)) is not None]
-        for block in _blocks(basis, guess, entries):
-            table, where = _table(basis, block)
+        entries = [own for product in several if (own := _entries(setting, product, values)) is not None]
+        for block in _blocks(setting, entries):
+            table, where = _table(setting, block)
             if table is None:
                 continue
             found.setdefault(variable, []).append(table)
             if len(by_given) > 1:
-                _take_away(values, block, table, where, basis.rng)
+                _take_away(values, block, table, where, rng)
     return found
 
 
-def sizes_of(basis: Basis, variable: Variable) -> tuple[int, ...]:
-    """Return the numbers of repetitions of a location along its plates, that of the rows first."""
-    bound = basis.problem.bound
-    return tuple(
-        basis.sample.n_rows if plate is bound.data_plate else bound.sizes[plate]
-        for plate in _rows_first(basis, variable)
-    )
-
-
-def _rows_first(basis: Basis, variable: Variable) -> list[Plate]:
-    return sorted(variable.plates, key=lambda plate: plate is not basis.problem.bound.data_plate)
-
-
-def _entries(basis: Basis, product: Product, guess: Guess, values: _Values) -> _Entries | None:
+def _entries(setting: Setting, product: Product, values: _Values) -> _Entries | None:
     """Return what a product explains of its leaf; None where labels that this needs are not told."""
     if product.leaf not in values:
         return None
     whole, plates = values[product.leaf]
-    left = residuals(basis, product, guess, whole, plates[1:])
+    left = residuals(setting, product, whole, plates[1:])
     rows, columns = (
-        _repetitions(basis, side, guess, left.shape, plates) for side in (product.given, product.other)
+        _repetitions(setting, side, left.shape, plates) for side in (product.given, product.other)
     )
     if rows is None or columns is None:
         return None
-    weights = np.broadcast_to(basis.sample.row_weights.reshape(-1, *(1,) * (left.ndim - 1)), left.shape)
+    weights = np.broadcast_to(setting.sample.row_weights.reshape(-1, *(1,) * (left.ndim - 1)), left.shape)
     places = np.flatnonzero(~np.isnan(left) & (weights > 0))
     return _Entries(product, places, *(own.ravel()[places] for own in (rows, columns, left, weights)))
 
 
 def _repetitions(
-    basis: Basis, side: Side, guess: Guess, shape: tuple[int, ...], plates: Sequence[Plate]
+    setting: Setting, side: Side, shape: tuple[int, ...], plates: Sequence[Plate]
 ) -> AnyArray | None:
     """Return which repetition of a side each value of a leaf has to do with; None where that is not told."""
     found: AnyArray = np.zeros((1,) * len(shape), dtype=np.int64)
-    for plate, size in zip(_rows_first(basis, side.variable), sizes_of(basis, side.variable), strict=True):
+    for plate, size in zip(setting.plates_of(side.variable), setting.sizes_of(side.variable), strict=True):
         if plate is side.chosen:
-            axis, own = 0, labels_of(basis.sample, side.index, guess)
+            axis, own = 0, setting.labels_of(side.index)
         else:
             axis, own = (plates.index(plate), np.arange(size)) if plate in plates else (0, None)
         if own is None:
@@ -151,27 +136,27 @@ def _repetitions(
     return np.broadcast_to(found, shape)
 
 
-def _blocks(basis: Basis, guess: Guess, entries: Sequence[_Entries]) -> Iterator[list[_Entries]]:
+def _blocks(setting: Setting, entries: Sequence[_Entries]) -> Iterator[list[_Entries]]:
     """Yield the entries of each table."""
     labels = None
     for own in entries:
-        if labels is None and basis.problem.bound.is_local(own.product.given.variable):
-            labels = labels_of(basis.sample, own.product.other.index, guess)
+        if labels is None and setting.is_of_rows(own.product.given.variable):
+            labels = setting.labels_of(own.product.other.index)
     if labels is None:
         yield list(entries)
         return
-    n_each = int(np.prod(sizes_of(basis, entries[0].product.given.variable)[1:], dtype=np.int64))
+    n_each = setting.n_repetitions(entries[0].product.given.variable) // setting.sample.n_rows
     for label in np.unique(labels):
         yield [own.only(labels[own.rows // n_each] == label) for own in entries]
 
 
-def _table(basis: Basis, entries: Sequence[_Entries]) -> tuple[Table | None, tuple[AnyArray, AnyArray]]:
+def _table(setting: Setting, entries: Sequence[_Entries]) -> tuple[Table | None, tuple[AnyArray, AnyArray]]:
     """Return a table, None if it has too few rows or columns, and the row and column in it of each entry."""
     if not entries:
         return None, (np.zeros(0), np.zeros(0))
     product = entries[0].product
     scaled = [own.values / _spread(own, entries) for own in entries]
-    n_columns = [int(np.prod(sizes_of(basis, own.product.other.variable))) for own in entries]
+    n_columns = [setting.n_repetitions(own.product.other.variable) for own in entries]
     starts = np.cumsum([0, *n_columns])[:-1]
     columns, column = np.unique(
         np.concatenate([own.columns + start for own, start in zip(entries, starts, strict=True)]),
@@ -186,7 +171,7 @@ def _table(basis: Basis, entries: Sequence[_Entries]) -> tuple[Table | None, tup
     )
     values.data /= counts.data
     # rows of the table that are rows of the data have their weights, groups count alike
-    is_local = basis.problem.bound.is_local(product.given.variable)
+    is_local = setting.is_of_rows(product.given.variable)
     of_rows = np.bincount(row, weights) / np.bincount(row) if is_local else np.ones(len(rows))
     size = min(product.given.size, *shape)
     if len(rows) * len(columns) > _MOST_CELLS:
