@@ -44,6 +44,11 @@ FAST = (
     "known transitions, turned",
     "left to right, eight states",
     "left to right, states alike",
+    "factors of ten columns",
+    "factors beside a regression",
+    "factors beside groups",
+    "principal components",
+    "two factor analysers",
     "two crossing lines",
     "fifty pieces of thirty rows",
 )

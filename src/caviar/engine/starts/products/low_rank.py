@@ -32,6 +32,9 @@ _FEW = 300
 _MORE, _POWERS = 10, 4
 """Directions beside those that are asked for, and products with a table, by which random directions turn to them."""
 
+_NOTHING = 1e-12
+"""Share of the largest variance that is rounding."""
+
 _TINY = float(np.finfo(float).tiny)
 
 
@@ -67,7 +70,8 @@ def low_rank(
     size
         Number of components.
     """
-    roots = np.sqrt(weights / weights.sum())
+    unit = float(abs(table).max()) or 1.0
+    table, roots = table / unit, np.sqrt(weights / weights.sum())
     variances = _variances(table, seen, roots)
     noise = np.full_like(variances, variances.mean()) if units == "one" else variances
     found = _components(table, roots, noise, size, rng)
@@ -82,7 +86,7 @@ def low_rank(
         elif np.allclose(noise, before, rtol=_SETTLED, atol=0):
             break
         found = _components(table, roots, noise, size, rng)
-    return LowRank(found.scores(roots), found.loadings)
+    return LowRank(found.scores(roots), found.loadings * unit)
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,4 +173,6 @@ def _leading(table: Any, size: int, rng: np.random.Generator) -> tuple[Array, Ar
         return left, squares, right
     squares, right = np.linalg.eigh(table.T @ table)
     squares, right = np.maximum(squares[::-1][:size], 0.0), right[:, ::-1][:, :size]
-    return table @ right / np.maximum(np.sqrt(squares), _TINY), squares, right
+    # directions that the table has nothing in have no scores
+    roots = np.sqrt(np.where(squares > _NOTHING * squares.max(initial=0.0), squares, np.inf))
+    return table @ right / roots, squares, right
