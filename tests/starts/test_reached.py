@@ -35,6 +35,8 @@ FAST = (
     "known weights, order (1, 2, 0)",
     "known weights of five counts",
     "rates multiplied",
+    "numbers multiplied",
+    "numbers multiplied in columns",
     "one mean, widths 0.1, 1 and 10",
     "widths in widths",
     "two pairs of states in turn",

@@ -19,6 +19,7 @@ from .guesses.basis import Basis, Guess
 from .guesses.from_labels import from_labels
 from .guesses.sequences import in_order
 from .products.columns import Setting
+from .products.labels import labels_of_products
 from .products.scores import scores_of
 
 
@@ -38,6 +39,11 @@ def start_from(basis: Basis, guess: Guess) -> Start:
     """Return the globals that follow from labels, each cluster in the component that it fits best."""
     problem, q, _ = from_labels(basis, assigned(basis, guess, from_labels))
     return problem, q
+
+
+def by_products(basis: Basis) -> Iterator[Guess]:
+    """Yield labels of the rows that choose both numbers of a product: as many clusters as there are pairs."""
+    yield from labels_of_products(Setting(basis.problem, basis.sample, {}), basis.rng)
 
 
 def with_scores(basis: Basis, guess: Guess) -> Iterator[Basis]:

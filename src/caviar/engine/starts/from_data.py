@@ -13,7 +13,7 @@ from ..binding.nested import outer_variables
 from ..rows.row_map import RowMap
 from ..rows.subsample import Sample
 from ..topics.kind_of_rows import kind_of
-from .candidates import basis_of, start_from, with_scores
+from .candidates import basis_of, by_products, start_from, with_scores
 from .exchange import exchanged
 from .factors.pooling import is_pooled
 from .factors.prior import Start
@@ -25,6 +25,7 @@ from .guesses.neighbours import by_neighbours
 from .guesses.partitioned import in_clusters, in_fewer_clusters, one_by_one
 from .race import Begun, best_of
 from .regroup import regroup
+from .trials import tried
 from .warm_up import settled
 
 _BEHIND = 0.25
@@ -37,6 +38,7 @@ _SCORED = 3
 GUESSES: tuple[Callable[[Basis], Iterator[Guess]], ...] = (
     in_clusters,
     by_regression,
+    by_products,
     in_time,
     by_neighbours,
     without_labels,
@@ -65,7 +67,7 @@ def data_start(problem: Problem, sample: Sample, row_map: RowMap, rng: np.random
         return Begun(max(nested, key=lambda start: begin(*start, row_map).elbo))
     # vectors missing in part are as all rows in a start, and that costs starts with narrow clusters most
     behind = _BEHIND if basis.is_plain and not problem.bound.gathered(lambda own: own.entries) else np.inf
-    best = best_of(list(starts), basis.sample, basis.row_map, behind)
+    best = best_of(tried(basis, list(starts)), basis.sample, basis.row_map, behind)
     return regroup(basis, exchanged(basis, best))
 
 

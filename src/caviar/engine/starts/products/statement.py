@@ -10,6 +10,7 @@ from ....language import (
     Bernoulli,
     Constant,
     Indexed,
+    Label,
     Link,
     MultivariateNormal,
     Node,
@@ -141,3 +142,20 @@ def _is_free(problem: Problem, variable: Variable) -> bool:
         for factor in problem.factors
         if isinstance(factor, FamilyFactor | SwitchedFactor)
     )
+
+
+def multiplies_labels(problem: Problem) -> bool:
+    """Whether a leaf has a product of what several hidden labels choose, for its mean, rate or precision."""
+    return any(
+        len(_hidden_labels(problem, addend)) > 1
+        for leaf in problem.compiled.sources
+        if isinstance(leaf, Variable)
+        for stated in leaf.stated.values()
+        if isinstance(stated, Predictor)
+        for addend in stated.addends
+    )
+
+
+def _hidden_labels(problem: Problem, addend: Addend) -> set[Any]:
+    labels = {operand.by for operand in addend.operands if isinstance(operand, Indexed)}
+    return {label for label in labels if isinstance(label, Label) and not problem.bound.is_known(label)}

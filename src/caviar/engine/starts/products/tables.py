@@ -14,7 +14,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from ...._typing import AnyArray, Array
-from ....language import Plate, Variable
+from ....language import Label, Plate, Variable
 from .columns import Setting, sampled_values
 from .low_rank import low_rank
 from .residuals import residuals
@@ -87,7 +87,10 @@ def tables_of(setting: Setting, rng: np.random.Generator) -> dict[Variable, list
     rng
         For what is drawn where tables are large.
     """
-    by_given = products_of(setting.problem)
+    by_given = {
+        variable: [own for own in several if _has_table(setting, own)]
+        for variable, several in products_of(setting.problem).items()
+    }
     leaves = dict.fromkeys(product.leaf for several in by_given.values() for product in several)
     read = {leaf: sampled_values(setting.problem, setting.sample, leaf) for leaf in leaves}
     values = {leaf: own for leaf, own in read.items() if own is not None}
@@ -102,6 +105,12 @@ def tables_of(setting: Setting, rng: np.random.Generator) -> dict[Variable, list
             if len(by_given) > 1:
                 _take_away(values, block, table, where, rng)
     return found
+
+
+def _has_table(setting: Setting, product: Product) -> bool:
+    """Whether a product is of the rows, or of groups that are known: of two labels each pair has one value."""
+    sides = product.given, product.other
+    return setting.is_of_rows(product.given.variable) or not any(isinstance(s.index, Label) for s in sides)
 
 
 def _entries(setting: Setting, product: Product, values: _Values) -> _Entries | None:
