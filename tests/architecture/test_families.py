@@ -52,6 +52,9 @@ class Failures(ExponentialFamily):
     def expected_statistics(self) -> Statistics:
         return (self.mean,)
 
+    def response(self, change: Statistics) -> Statistics:
+        return ((1.0 - self.probability) / self.probability**2 * change[0],)
+
     @cached_property
     def log_partition(self) -> Array:
         return -np.log(self.probability)

@@ -1,7 +1,7 @@
 """All models whose starts are tried, by what makes them hard."""
 
 from starts.case import Case
-from starts.sets import alike, chains, columns, components, gated, regressions, sums, truncated
+from starts.sets import alike, chains, columns, components, factors, gated, regressions, sums, truncated
 
 __all__ = ["CASES", "KINDS"]
 
@@ -14,6 +14,7 @@ KINDS: dict[str, list[Case]] = {
     "chains": chains.CASES,
     "regressions": regressions.CASES,
     "truncations": truncated.CASES,
+    "locations that are multiplied": factors.CASES,
 }
 
 CASES: dict[str, Case] = {case.name: case for cases in KINDS.values() for case in cases}

@@ -57,8 +57,8 @@ def matrix_factorisation(
 
     Notes
     -----
-    All factors at mean 0 are a saddle point of the ELBO, at which ``init="prior"`` stays; ``init="auto"`` begins at
-    draws from the priors.
+    All factors at mean 0 are a saddle point of the ELBO, at which ``init="prior"`` stays; ``init="auto"`` races
+    principal components of the ratings against draws from the priors.
 
     Examples
     --------

@@ -88,6 +88,31 @@ def product_of_rates(shape, one, other):
     return make
 
 
+def product_of_numbers(n_rows, one, other, width, n_columns=None):
+    """A mean that is a number of one label times a number of another, of each column."""
+
+    def make(rng):
+        z, v = rng.integers(len(one), size=n_rows), rng.integers(len(other), size=n_rows)
+        first, second = np.array(one, dtype=float), np.array(other, dtype=float)
+        columns = () if n_columns is None else (cv.Plate("d", n_columns),)
+        if columns:
+            first = first[:, None] + rng.normal(size=(len(one), n_columns))
+            second = second[:, None] * rng.normal(size=(len(other), n_columns))
+        x = first[z] * second[v]
+        x = x + width * rng.normal(size=x.shape)
+        o, k, c = cv.Plate("o"), cv.Plate("k", len(one)), cv.Plate("c", len(other))
+        label = cv.Categorical("z", cv.Dirichlet("w", np.ones(len(one))), plates=o)
+        another = cv.Categorical("v", cv.Dirichlet("wv", np.ones(len(other))), plates=o)
+        product = (
+            cv.Normal("a", 0, 0.1, plates=(k, *columns))[label]
+            * cv.Normal("b", 0, 0.1, plates=(c, *columns))[another]
+        )
+        model = cv.Model(cv.Normal("x", product, cv.Gamma("t", 1, 1), plates=(o, *columns)))
+        return Problem(model, {"x": x}, {"z": z, "v": v}, n_rows)
+
+    return make
+
+
 def product_of_precisions(rng):
     z, v = rng.integers(2, size=(2, 200))
     widths = np.array([1.0, 0.1])[z] * np.array([1.0, 0.4])[v]
@@ -214,6 +239,11 @@ CASES = cases_of(
     known_and_learnt=known_and_learnt,
     rates_multiplied=product_of_rates(4.0, [1.0, 10.0], [1.0, 3.0, 9.0]),
     product_of_sharp_rates=product_of_rates(40.0, [1.0, 60.0], [1.0, 3.0, 9.0]),
+    rates_multiplied_three_by_three=product_of_rates(4.0, [1.0, 12.0, 144.0], [1.0, 2.5, 6.0]),
+    rates_multiplied_four_by_two=product_of_rates(6.0, [1.0, 8.0, 64.0, 512.0], [1.0, 3.0]),
+    numbers_multiplied=product_of_numbers(300, [1, 3], [-2, 1, 5], 0.3),
+    numbers_multiplied_three_by_three=product_of_numbers(400, [1, 3, -2], [-2, 1, 5], 0.2),
+    numbers_multiplied_in_columns=product_of_numbers(300, [0, 2, 4], [2, 2], 0.4, n_columns=3),
     product_of_precisions=product_of_precisions,
     many_groups_beside_clusters=beside_known_groups(12, 8.0),
     a_hundred_groups_beside_clusters=beside_small_groups(100, 4, [-6.0, 0, 6]),

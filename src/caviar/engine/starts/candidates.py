@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+
 import numpy as np
 
 from ...language import Indexed, MultivariateNormal, Normal, NormalGamma, Part, Predictor, Variable
 from ..ascent.problem import Problem, statistics_of
+from ..binding.clamped.factor import PointMass
 from ..rows.row_map import RowMap
 from ..rows.subsample import Sample
 from .components.gates import gates_of
@@ -14,6 +18,9 @@ from .guesses.assignment import assigned
 from .guesses.basis import Basis, Guess
 from .guesses.from_labels import from_labels
 from .guesses.sequences import in_order
+from .products.columns import Setting
+from .products.labels import labels_of_products
+from .products.scores import scores_of
 
 
 def basis_of(problem: Problem, sample: Sample, row_map: RowMap, rng: np.random.Generator) -> Basis:
@@ -32,6 +39,27 @@ def start_from(basis: Basis, guess: Guess) -> Start:
     """Return the globals that follow from labels, each cluster in the component that it fits best."""
     problem, q, _ = from_labels(basis, assigned(basis, guess, from_labels))
     return problem, q
+
+
+def by_products(basis: Basis) -> Iterator[Guess]:
+    """Yield labels of the rows that choose both numbers of a product: as many clusters as there are pairs."""
+    yield from labels_of_products(Setting(basis.problem, basis.sample, {}), basis.rng)
+
+
+def with_scores(basis: Basis, guess: Guess) -> Iterator[Basis]:
+    """Yield bases in which one side of each product of hidden locations is guessed; none where there are no products.
+
+    Values of the rows are in the place of draws, and globals are held while the others are updated first.
+    """
+    problem = basis.problem
+    for found in scores_of(Setting(problem, basis.sample, guess), basis.rng):
+        points = {variable: own for variable, own in found.items() if variable not in problem.order}
+        held = {
+            variable: problem.with_known(variable, PointMass.of(variable, own))
+            for variable, own in found.items()
+            if variable in problem.order
+        }
+        yield replace(basis, points=points, held=held)
 
 
 def _multiplied(problem: Problem) -> list[Variable]:

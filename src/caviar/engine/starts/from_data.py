@@ -13,7 +13,7 @@ from ..binding.nested import outer_variables
 from ..rows.row_map import RowMap
 from ..rows.subsample import Sample
 from ..topics.kind_of_rows import kind_of
-from .candidates import basis_of, start_from
+from .candidates import basis_of, by_products, start_from, with_scores
 from .exchange import exchanged
 from .factors.pooling import is_pooled
 from .factors.prior import Start
@@ -25,15 +25,20 @@ from .guesses.neighbours import by_neighbours
 from .guesses.partitioned import in_clusters, in_fewer_clusters, one_by_one
 from .race import Begun, best_of
 from .regroup import regroup
+from .trials import tried
 from .warm_up import settled
 
 _BEHIND = 0.25
 """Nats a value behind the best before the first iteration beyond which a start of an ordinary mixture is left out."""
 
+_SCORED = 3
+"""Guesses of labels beside which hidden locations that are multiplied are guessed, too."""
+
 
 GUESSES: tuple[Callable[[Basis], Iterator[Guess]], ...] = (
     in_clusters,
     by_regression,
+    by_products,
     in_time,
     by_neighbours,
     without_labels,
@@ -62,25 +67,39 @@ def data_start(problem: Problem, sample: Sample, row_map: RowMap, rng: np.random
         return Begun(max(nested, key=lambda start: begin(*start, row_map).elbo))
     # vectors missing in part are as all rows in a start, and that costs starts with narrow clusters most
     behind = _BEHIND if basis.is_plain and not problem.bound.gathered(lambda own: own.entries) else np.inf
-    best = best_of(list(starts), basis.sample, basis.row_map, behind)
+    best = best_of(tried(basis, list(starts)), basis.sample, basis.row_map, behind)
     return regroup(basis, exchanged(basis, best))
 
 
 def _candidates(basis: Basis) -> Iterator[Callable[[], Start]]:
-    """Yield what returns a start, one for each guess; and the prior, where it is not the same for all components."""
+    """Yield what returns a start, one for each guess; and the prior, where it is not the same for all components.
+
+    Beside the first guesses of labels there are starts in which hidden locations that are multiplied are guessed, too.
+    """
     problem = basis.problem
     pooled = any(is_pooled(problem, variable) for variable in problem.order)
     if not (problem.factors or basis.gates or pooled):
         if basis.present:
             yield partial(start_from, basis, {})
         yield lambda: (problem, dict(basis.q))
+        yield from (partial(start_from, other, {}) for other in with_scores(basis, {}))
         return
+    for number, guess in enumerate(_guesses(basis)):
+        yield partial(start_from, basis, guess)
+        if number < _SCORED:
+            yield from (partial(start_from, other, guess) for other in with_scores(basis, guess))
+    if pooled or any(basis.differs(gate) for gate in basis.gates):
+        yield lambda: (problem, dict(basis.q))
+
+
+def _guesses(basis: Basis) -> Iterator[Guess]:
+    """Yield the guesses of labels, in which gates of one category have it."""
     n_rows = basis.sample.n_rows
     certain = {
-        g.variable: np.zeros(g.shape(problem, n_rows), dtype=np.int64) for g in basis.gates if g.size == 1
+        gate.variable: np.zeros(gate.shape(basis.problem, n_rows), dtype=np.int64)
+        for gate in basis.gates
+        if gate.size == 1
     }
     for guesses in GUESSES:
         for guess in guesses(basis):
-            yield partial(start_from, basis, {**certain, **guess})
-    if pooled or any(basis.differs(gate) for gate in basis.gates):
-        yield lambda: (problem, dict(basis.q))
+            yield {**certain, **guess}

@@ -53,7 +53,7 @@ class GivenLocals:
         given: LocalState = {}
         for variable, values in self._values.items():
             factor = next(f for f in self._problem.factors if variable in f.variables)
-            given[factor.key] = _expected(self._problem, factor, variable, values[rows.where], rows)
+            given[factor.key] = expected_of(self._problem, factor, variable, values[rows.where], rows)
         if self.are_all:
             return given
         found = self._row_map.at(self._problem.rows).natural_of(rows, self._coefficients, given)
@@ -104,7 +104,7 @@ def _check_categories(variable: Variable, array: AnyArray, labels: tuple[int, ..
         raise ParameterError(f"init of '{variable.name}': the probabilities of a row must sum to one")
 
 
-def _expected(
+def expected_of(
     problem: Problem, factor: LocalFactor, variable: Variable, values: AnyArray, rows: Rows
 ) -> Array:
     """Return expected statistics (E, B) of a factor from values of one of its variables."""
@@ -120,8 +120,17 @@ def _expected(
     return expected
 
 
-def with_labels(problem: Problem, factor: LocalFactor, labels: AnyArray, rows: Rows) -> Array:
-    """Return expected statistics of a factor whose Categorical is known; see :func:`_seen_below` for the others."""
+def with_labels(
+    problem: Problem,
+    factor: LocalFactor,
+    labels: AnyArray,
+    rows: Rows,
+    given: Mapping[Variable, Array] | None = None,
+) -> Array:
+    """Return expected statistics of a factor whose Categorical is known.
+
+    What it gates has values that are given, (B, ...), or else those of :func:`_seen_below`.
+    """
     gate = factor.variables[0]
     probabilities = gate.statistics_of(labels)[0] if labels.ndim == len(gate.plates) else labels
     one_hot = np.ascontiguousarray(np.moveaxis(probabilities, 0, -1), dtype=np.float64)
@@ -131,7 +140,8 @@ def with_labels(problem: Problem, factor: LocalFactor, labels: AnyArray, rows: R
     expected = np.zeros((factor.n_rows, len(labels)))
     factor.view(expected, StatisticKey(gate.name, "x"))[...] = one_hot
     for variable in factor.variables[1:]:
-        values = _seen_below(problem, variable, rows)
+        known = None if given is None else given.get(variable)
+        values = _seen_below(problem, variable, rows) if known is None else known
         for name, statistic in zip(variable.family.statistics, variable.statistics_of(values), strict=True):
             view = factor.view(expected, StatisticKey(variable.name, name))
             view[...] = np.moveaxis(statistic, 0, -1)[None] * one_hot.reshape(

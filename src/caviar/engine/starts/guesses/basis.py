@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -43,6 +43,10 @@ class Basis:
         Globals at their priors; of those that multiply each other, at draws.
     rng
         Where random numbers come from.
+    points
+        Values of hidden locations of the rows that are guessed, rows first; the others are drawn.
+    held
+        Globals that are guessed, and held while the others are updated first.
     """
 
     problem: Problem
@@ -51,6 +55,8 @@ class Basis:
     row_map: RowMap
     q: Mapping[Variable, Any]
     rng: np.random.Generator
+    points: Mapping[Variable, Array] = field(default_factory=dict)
+    held: Mapping[Variable, Any] = field(default_factory=dict)
 
     @cached_property
     def _clouds(self) -> dict[Gate, list[Cloud]]:

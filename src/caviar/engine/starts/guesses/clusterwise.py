@@ -27,9 +27,10 @@ from ....language import Bernoulli, Data, Gamma, Indexed, Node, Normal, Predicto
 from ....language.roles import one_hot
 from ..clustering.partitions import partition
 from ..components.gates import Gate
+from ..products.columns import sampled_values
 from .basis import Basis, Guess
 from .beside_groups import labels_beside_groups
-from .points import log_distances, logs, sampled_values
+from .points import log_distances, logs
 
 _MOST_COMBINATIONS = 512
 _MOST_ROWS = 300
@@ -92,10 +93,10 @@ def by_regression(basis: Basis) -> Iterator[Guess]:
             problem = _problem_of(basis, leaf, stated)
             if problem is not None:
                 gates, addends, values, groups = problem
-                for labels in _best(
-                    basis, gates, addends, _centred(values, groups, basis.sample.row_weights)
-                ):
-                    yield {gate.variable: own for gate, own in zip(gates, labels, strict=True)}
+                centred = _centred(values, groups, basis.sample.row_weights)
+                for sizes in _numbers(gates):
+                    for labels in _best(basis, sizes, addends, centred):
+                        yield {gate.variable: own for gate, own in zip(gates, labels, strict=True)}
                 yield from _beside_groups(basis, gates, addends, values, groups)
 
 
@@ -111,6 +112,25 @@ def _beside_groups(
     rng, weights = basis.rng, basis.sample.row_weights
     for labels in labels_beside_groups(values, weights, columns, groups[0], gates[0].size, rng):
         yield {gates[0].variable: labels}
+
+
+def _numbers(gates: Sequence[Gate]) -> Iterator[tuple[int, ...]]:
+    """Yield numbers of categories: all of each label, and of several labels one less of each, and of all of them.
+
+    Labels that share values are told apart badly where their combinations overlap, and an ELBO gives up a category then
+    in order to be sure of the others.
+    """
+    sizes = tuple(gate.size for gate in gates)
+    yield sizes
+    if len(sizes) == 1:
+        return
+    for place in range(len(sizes)):
+        fewer = tuple(size - (number == place) for number, size in enumerate(sizes))
+        if fewer[place] > 1:
+            yield fewer
+    fewer = tuple(max(size - 1, 2) for size in sizes)
+    if sum(sizes) - sum(fewer) > 1:
+        yield fewer
 
 
 @dataclass(frozen=True)
@@ -238,23 +258,23 @@ def _columns_of(basis: Basis, node: Node) -> Array | None:
 
 
 def _best(
-    basis: Basis, gates: Sequence[Gate], addends: Sequence[_Addend], values: Array
+    basis: Basis, sizes: Sequence[int], addends: Sequence[_Addend], values: Array
 ) -> list[tuple[AnyArray, ...]]:
-    """Return the labels of the regressions with the least residuals, a tuple of (n,) each."""
+    """Return the labels of the regressions with the least residuals, a tuple of (n,) each, so many of each label."""
     seen = np.flatnonzero(~np.isnan(values).any(axis=1))
     if not len(seen):
         return []
     some = seen[:: -(-len(seen) // _MOST_ROWS)]
     weights, spread = basis.sample.row_weights, np.nanstd(values, axis=0)
     scaled = (values - np.nanmean(values, axis=0)) / np.where(spread > 0, spread, 1.0)
-    combinations = np.array(list(product(*(range(gate.size) for gate in gates))))
-    least = _Squares(addends, [gate.size for gate in gates], combinations)
+    combinations = np.array(list(product(*(range(size) for size in sizes))))
+    least = _Squares(addends, sizes, combinations)
     rows = _Rows(least.columns(some), scaled[some], weights[some])
     is_constant = all(addend.is_constant for addend in addends)
     draw = _from_stars if is_constant else _from_few_rows
     few = _means(rows, _PIECES * len(combinations), basis.rng) if is_constant else rows
     found = _distinct(least.descended(few, draw(basis, least, few, _at_once(least, few))))
-    if len(gates) > 1:
+    if len(sizes) > 1:
         found = _searched(basis, least, few, found, _PATIENCE)
     if few is not rows:
         found = _distinct(least.descended(rows, np.stack([coefficients for _, coefficients in found])))

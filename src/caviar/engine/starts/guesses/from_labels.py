@@ -9,7 +9,7 @@ import numpy as np
 from ....language import Variable
 from ...binding.clamped.factor import PointMass
 from ...local.statistics import LocalState, Rows
-from ..factors.given_locals import with_labels
+from ..factors.given_locals import expected_of, with_labels
 from ..factors.swept import Swept, swept
 from .basis import Basis, Guess
 
@@ -32,8 +32,13 @@ def from_labels(basis: Basis, guess: Guess) -> Swept:
     }
     every = Rows(sample.columns, sample.row_weights, sample.n_rows, slice(0, sample.n_rows))
     state: LocalState = {
-        factor.key: with_labels(problem, factor, labels, every) for factor, labels in local.items()
+        factor.key: with_labels(problem, factor, labels, every, basis.points)
+        for factor, labels in local.items()
     }
+    for factor in problem.factors:
+        (variable, *others) = factor.variables
+        if not others and variable in basis.points:
+            state[factor.key] = expected_of(problem, factor, variable, basis.points[variable], every)
     if any(factor.key not in state for factor in problem.factors):
         state = {**basis.draws, **state}
 
@@ -43,6 +48,7 @@ def from_labels(basis: Basis, guess: Guess) -> Swept:
     ones = {
         variable: PointMass.of(variable, np.ones(basis.q[variable].batch_shape)) for variable in basis.present
     }
+    fixed = {**basis.held, **fixed}
     q: dict[Variable, Any] = {**basis.q, **fixed, **ones}
     problem, q, arrays = swept(problem, q, give, sample, basis.row_map, frozenset((*fixed, *ones)))
     for variable in ones:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 
 from ...._typing import Array
 from ....language import (
@@ -21,17 +18,14 @@ from ....language import (
 )
 from ...ascent.problem import Problem
 from ...binding.bound_model import BoundModel
-from ...design.keys import ColumnKey
 from ...rows.subsample import Sample
 from ..clustering.partitions import in_units, location_points
 from ..clustering.points_of_groups import labels_of_groups, points_of_groups
 from ..components.gates import Gate
+from ..products.columns import sampled_values
 
 _MOST_POINTS = 1_000
 """Points that are brought into fewer coordinates, where they have more of them than there are points."""
-
-_MOST_NUMBERS = 20_000_000
-"""Numbers that a set of points may take."""
 
 _SAME = 1e-9
 
@@ -104,33 +98,6 @@ def weights_of(problem: Problem, sample: Sample, gate: Gate) -> Array:
     if gate.factor is None:
         return np.ones(int(np.prod(shape)))
     return np.repeat(sample.row_weights, int(np.prod(shape[1:])))
-
-
-def sampled_values(
-    problem: Problem, sample: Sample, leaf: Variable
-) -> tuple[Array, tuple[Plate, ...]] | None:
-    """Return the observed values of the sample, NaN where missing, and the plates of their leading axes; or None.
-
-    None if there are too many of them to be clustered, so that sparse rows, which are a start's like any others, may be
-    filled up.
-    """
-    bound = problem.bound
-    source = problem.compiled.sources.get(leaf)
-    if source is None:
-        values = bound.values_of(leaf)
-        if not isinstance(values, np.ndarray) or values.size > _MOST_NUMBERS:
-            return None
-        return np.array(values, dtype=np.float64), leaf.plates
-    rows: Any = sample.columns[ColumnKey(leaf.name)]
-    if math.prod(rows.shape) > _MOST_NUMBERS:
-        return None
-    dense = {**sample.columns, source.key: rows.toarray()} if issparse(rows) else sample.columns
-    values = np.moveaxis(source.values(dense), -1, 0)
-    mask = sample.columns.get(ColumnKey(leaf.name).observed)
-    if mask is not None:
-        values = np.where(mask.reshape(mask.shape + (1,) * (values.ndim - mask.ndim)), values, np.nan)
-    assert bound.data_plate is not None
-    return values, (bound.data_plate, *(p for p in leaf.plates if p is not bound.data_plate))
 
 
 def leaves_below(bound: BoundModel, gate: Variable) -> Iterator[Variable]:

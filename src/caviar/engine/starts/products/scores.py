@@ -1,0 +1,74 @@
+"""Scores: hidden locations of the rows, or of groups, that multiply others, guessed by principal components.
+
+Where all locations of a product are at their prior means, 0, no update moves any of them, and from a draw many factors
+fall silent before the rows have told them apart. So one side of each product begins at the scores of the leading
+components of what the other addends leave of the values; the other side, noise and relevances follow from them by
+their own updates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from ...._typing import Array
+from ....language import Variable
+from .columns import Setting
+from .low_rank import Units, low_rank
+from .statement import Side
+from .tables import Table, tables_of
+
+_UNITS: tuple[Units, ...] = ("noise", "spread", "one")
+
+
+def scores_of(setting: Setting, rng: np.random.Generator) -> Iterator[Mapping[Variable, Array]]:
+    """Yield values of one side of each product, in several units: of the rows of the sample, or over its plates.
+
+    Nothing is yielded where a statement multiplies no hidden locations.
+    """
+    tables = tables_of(setting, rng)
+    before: list[Mapping[Variable, Array]] = []
+    for units in _UNITS if tables else ():
+        found = {variable: _scores(setting, variable, own, units, rng) for variable, own in tables.items()}
+        if not any(_are_same(found, other) for other in before):
+            before.append(found)
+            yield found
+
+
+def _are_same(points: Mapping[Variable, Array], others: Mapping[Variable, Array]) -> bool:
+    return all(np.allclose(own, others[variable], rtol=0, atol=1e-6) for variable, own in points.items())
+
+
+def _scores(
+    setting: Setting, variable: Variable, tables: Sequence[Table], units: Units, rng: np.random.Generator
+) -> Array:
+    """Return the scores of a location, (repetitions..., event...); 0 where no table has some."""
+    found = np.zeros((setting.n_repetitions(variable), variable.dimension or 1))
+    for table in tables:
+        own = low_rank(table.values, table.seen, table.weights, table.size, units, rng)
+        strengths = np.square(own.loadings).mean(axis=0)
+        n_rows, n_columns = table.values.shape
+        widths = [
+            _width(table.product.given, table.product.other, n_rows, n_columns, strength)
+            for strength in strengths.tolist()
+        ]
+        found[table.rows, : table.size] = own.scores * widths
+    return found.reshape(*setting.sizes_of(variable), *(variable.dimension or 1,) * variable.value_rank)
+
+
+def _width(given: Side, other: Side, n_given: int, n_other: int, strength: float) -> float:
+    r"""Return the standard deviation that the scores of a component have at the optimum, nearly.
+
+    The product has mean squares ``strength``, however it is shared out. With prior variances known on both sides
+    the ELBO is highest where :math:`n_u (m_u - 1) = n_b (m_b - 1)`, for mean squares m in units of the prior variances:
+    each side pays for its mean squares, and its posterior is narrower the larger the other one's are. A side whose
+    variance is learnt adapts to the other one.
+    """
+    if given.variance is None:
+        return float((strength / other.variance) ** 0.5 if other.variance else strength**0.25)
+    if other.variance is None:
+        return float(given.variance**0.5)
+    excess = n_given - n_other
+    root = (excess**2 + 4 * n_given * n_other * strength / (given.variance * other.variance)) ** 0.5
+    return float((given.variance * (excess + root) / (2 * n_given)) ** 0.5)

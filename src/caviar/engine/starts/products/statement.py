@@ -1,0 +1,161 @@
+"""Products: which hidden locations a statement multiplies in the sum of a leaf, and along what each is repeated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from ....language import (
+    Bernoulli,
+    Constant,
+    Indexed,
+    Label,
+    Link,
+    MultivariateNormal,
+    Node,
+    Normal,
+    Part,
+    Plate,
+    Predictor,
+    Variable,
+)
+from ....language.algebra import Addend
+from ...ascent.problem import Problem
+from ...local.family import FamilyFactor
+from ...local.gated import SwitchedFactor
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """One of two locations that are multiplied.
+
+    Attributes
+    ----------
+    variable
+        The location.
+    index
+        The labels that choose among its repetitions, or None.
+    chosen
+        The plate that they choose from, or None.
+    """
+
+    variable: Variable
+    index: Any = None
+    chosen: Plate | None = None
+
+    @property
+    def size(self) -> int:
+        """Length of the vectors; 1 of numbers."""
+        return self.variable.dimension or 1
+
+    @property
+    def variance(self) -> float | None:
+        """The prior variance of an entry, if that is known."""
+        slot = self.variable.slots.get("precision")
+        if slot is None or slot.index is not None or not isinstance(slot.node, Constant):
+            return None
+        precision = slot.node.value
+        if self.variable.value_rank:
+            precision = precision.diagonal(axis1=-2, axis2=-1)
+        return float(1 / precision.mean()) if precision.mean() > 0 else None
+
+
+@dataclass(frozen=True, eq=False)
+class Product:
+    """Two hidden locations that are multiplied in the sum of a leaf.
+
+    Attributes
+    ----------
+    leaf
+        The observed variable.
+    addend
+        Their product, one of those that are added up in its mean.
+    given
+        The side that a start guesses.
+    other
+        The side that follows from it.
+    """
+
+    leaf: Variable
+    addend: Addend
+    given: Side
+    other: Side
+
+
+def sum_of(leaf: Variable) -> Predictor | None:
+    """Return the sum that a leaf has for its mean, or for what its probability follows from; None if there is none."""
+    stated = leaf.stated.get("probability" if isinstance(leaf, Bernoulli) else "mean")
+    found = stated.predictor if isinstance(stated, Link) else stated
+    return found if isinstance(found, Predictor) and isinstance(leaf, Normal | Bernoulli) else None
+
+
+def products_of(problem: Problem) -> dict[Variable, list[Product]]:
+    """Return the products in the sums of the leaves of the rows, by the location that is guessed; one of each sum.
+
+    That is the one of the rows where there is one. None are returned of locations that are known in part, or from an
+    earlier fit: their axes are told.
+    """
+    found: dict[Variable, list[Product]] = {}
+    for leaf in problem.compiled.sources:
+        for product in _products(problem, leaf) if isinstance(leaf, Variable) else ():
+            several = found.setdefault(product.given.variable, [])
+            if all(own.leaf is not leaf for own in several):
+                several.append(product)
+    return found
+
+
+def _products(problem: Problem, leaf: Variable) -> Iterator[Product]:
+    stated = sum_of(leaf)
+    for addend in () if stated is None else stated.addends:
+        sides = [_side(leaf, operand) for operand in addend.operands]
+        one, other = sides if len(sides) == 2 else (None, None)
+        if one is None or other is None or one.variable is other.variable:
+            continue
+        if not all(_is_free(problem, side.variable) for side in (one, other)):
+            continue
+        if problem.bound.is_local(other.variable):
+            one, other = other, one
+        if not problem.bound.is_local(other.variable):
+            yield Product(leaf, addend, one, other)
+
+
+def _side(leaf: Variable, operand: Any) -> Side | None:
+    """Return an operand as a location, None if it is none."""
+    node: Node = operand.node if isinstance(operand, Indexed | Part) else operand
+    if not isinstance(node, Normal | MultivariateNormal):
+        return None
+    for slot in leaf.slots.values():
+        by = operand.by if isinstance(operand, Indexed) else None
+        if slot.node is node and slot.index is by:
+            return Side(node, by, slot.expression.plate if isinstance(slot.expression, Indexed) else None)
+    return None
+
+
+def _is_free(problem: Problem, variable: Variable) -> bool:
+    """Whether a location is hidden with all its repetitions, and no more is known of it than the statement says."""
+    own = problem.bound.of(variable)
+    if own.clamped is not None or own.prior is not None:
+        return False
+    return variable in problem.order or any(
+        variable in factor.variables
+        for factor in problem.factors
+        if isinstance(factor, FamilyFactor | SwitchedFactor)
+    )
+
+
+def multiplies_labels(problem: Problem) -> bool:
+    """Whether a leaf has a product of what several hidden labels choose, for its mean, rate or precision."""
+    return any(
+        len(_hidden_labels(problem, addend)) > 1
+        for leaf in problem.compiled.sources
+        if isinstance(leaf, Variable)
+        for stated in leaf.stated.values()
+        if isinstance(stated, Predictor)
+        for addend in stated.addends
+    )
+
+
+def _hidden_labels(problem: Problem, addend: Addend) -> set[Any]:
+    labels = {operand.by for operand in addend.operands if isinstance(operand, Indexed)}
+    return {label for label in labels if isinstance(label, Label) and not problem.bound.is_known(label)}
