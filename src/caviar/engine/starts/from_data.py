@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from types import MappingProxyType
 
 import numpy as np
 
@@ -24,12 +25,15 @@ from .guesses.in_time import in_time
 from .guesses.neighbours import by_neighbours
 from .guesses.partitioned import in_clusters, in_fewer_clusters, one_by_one
 from .race import Begun, best_of
-from .regroup import regroup
+from .regroup import regrouping_of
 from .warm_up import settled
 
 _BEHIND = 0.25
 """Nats a value behind the best before the first iteration beyond which a start of an ordinary mixture is left out."""
 
+
+PRIOR: Guess = MappingProxyType({})
+"""In the place of a guess: the globals as their priors are."""
 
 GUESSES: tuple[Callable[[Basis], Iterator[Guess]], ...] = (
     in_clusters,
@@ -52,26 +56,31 @@ def data_start(problem: Problem, sample: Sample, row_map: RowMap, rng: np.random
     if own is not None:
         return Begun(own)
     basis = basis_of(problem, sample, row_map, rng)
-    starts = _candidates(basis)
+    guesses = _guesses(basis)
     if problem.chain is not None and not basis.has_states:
         # of a sample no rows are successive, and states that are vectors have nothing to be clustered by
-        return Begun(next(starts)())
+        return Begun(_start(basis, next(guesses)))
     if outer_variables(problem.bound.nodes, problem.order):
         # labels that follow from a word alone keep it to one topic, from which proportions cannot bring it back
-        nested = [settled(*start(), row_map) for start in (next(starts), partial(start_from, basis, {}))]
+        nested = [settled(*_start(basis, guess), row_map) for guess in (next(guesses), {})]
         return Begun(max(nested, key=lambda start: begin(*start, row_map).elbo))
+    raced = list(guesses)
+    regrouping = regrouping_of(basis, [guess for guess in raced if guess is not PRIOR])
+    if regrouping is not None:
+        raced = regrouping.shortlist(raced)
     # vectors missing in part are as all rows in a start, and that costs starts with narrow clusters most
     behind = _BEHIND if basis.is_plain and not problem.bound.gathered(lambda own: own.entries) else np.inf
-    best = best_of(list(starts), basis.sample, basis.row_map, behind)
-    return regroup(basis, exchanged(basis, best))
+    starts = [partial(_start, basis, guess) for guess in raced]
+    begun = exchanged(basis, best_of(starts, basis.sample, basis.row_map, behind))
+    return begun if regrouping is None else regrouping.regrouped(begun)
 
 
-def _candidates(basis: Basis) -> Iterator[Callable[[], Start]]:
-    """Yield what returns a start, one for each guess; and the prior, where it is not the same for all components."""
+def _guesses(basis: Basis) -> Iterator[Guess]:
+    """Yield guesses; and the prior, where it is not the same for all components."""
     problem = basis.problem
     pooled = any(is_pooled(problem, variable) for variable in problem.order)
     if not (problem.factors or basis.gates or pooled):
-        yield lambda: (problem, dict(basis.q))
+        yield PRIOR
         return
     n_rows = basis.sample.n_rows
     certain = {
@@ -79,6 +88,11 @@ def _candidates(basis: Basis) -> Iterator[Callable[[], Start]]:
     }
     for guesses in GUESSES:
         for guess in guesses(basis):
-            yield partial(start_from, basis, {**certain, **guess})
+            yield {**certain, **guess}
     if pooled or any(basis.differs(gate) for gate in basis.gates):
-        yield lambda: (problem, dict(basis.q))
+        yield PRIOR
+
+
+def _start(basis: Basis, guess: Guess) -> Start:
+    """Return the globals that follow from a guess."""
+    return (basis.problem, dict(basis.q)) if guess is PRIOR else start_from(basis, guess)

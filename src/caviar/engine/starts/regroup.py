@@ -1,29 +1,42 @@
 """Regroup: the winner of the race against itself with clusters merged and split, of many clusters and of chains.
 
-A fit that has two clusters in one place and one cluster in two does not leave it by small steps, and guesses of all
-clusters at once are caught in other such places. What tells the states of a chain apart may be in the rows before and
-after, so states are merged and split by these as well as by the rows themselves. What labels promise says little: a
-split that is right is coarse at first. So many are tried, the better ones for longer.
+What tells the states of a chain apart may be in the rows before and after, so states are merged and split by these as
+well as by the rows themselves. What labels promise says little: a split that is right is coarse at first. So very many
+are improved by Gaussians that are like the model, all at once, and the best of these ends are tried in the model.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
 
 from ..._errors import ImproperError
-from ..._typing import Array
+from ..._typing import AnyArray, Array
 from ..ascent.driver import Settings
 from ..ascent.schedule import Beginning
 from ..ascent.schedules.batch import Batch, BatchState
+from ..local.chain import ChainFactor
 from .candidates import start_from
+from .clustering.improving import Likely, probabilities, shares_of
+from .clustering.likenesses import nearest
+from .clustering.orders import InSequence, Order, Unordered
 from .clustering.partitions import whitened
 from .clustering.regrouping import regrouped
+from .clustering.searching import Effort, End, distinct, improved_ends, is_new, searched
 from .components.gates import Gate
 from .exchange import labels_of
+from .guesses.assignment import objective
 from .guesses.basis import Basis, Guess
+from .guesses.from_labels import from_labels
 from .guesses.neighbours import views
+from .guesses.points import Cloud
 from .race import Begun, Race, begun_at
+
+_T = TypeVar("_T")
 
 log = logging.getLogger("caviar")
 
@@ -35,79 +48,182 @@ _MOST_NUMBERS = 200_000
 """Rows times columns times states up to which it is tried: of many rows each further start is dear."""
 
 _ROUNDS = 4
-"""Times that states are merged and split: the next move may be possible after the first."""
+"""Times that ends are tried in the model: the next ones may be possible after the first."""
 
-_MOVES_OF_STATES, _MOVES = 6, 20
-"""Moves that are tried in each view of the rows: of a chain, which has several views, and of an ordinary mixture."""
+_OF_STATES, _OF_CLUSTERS = Effort(moves=24, ends=2, steps=2), Effort(moves=40, ends=4, steps=3)
+"""How long ends are searched for: of a chain, which has several views of its rows, and of an ordinary mixture."""
 
-_MOST_LOST = 0.1
-"""Nats a row, for each cluster beyond the second, that a move may lose by Gaussians with a covariance each: components
-may be others, and of many clusters fewer are where they should be."""
+_SUMMED = 4e6
+"""Numbers, rows times clusters times what is summed of a row, that the moves of an end may have together."""
 
-_TRIALS = ((6, 3), (2, 6))
+_COMPARED = 4
+"""Guesses, and half of the moves from the first of them, by whose evidence the likely model is chosen."""
+
+_CONCENTRATION = 1.0
+"""Of the likely model's weights, or of its steps."""
+
+_LIKE = 0.05
+"""Nats a row by which the likely model may differ from the model where guesses are ranked by it."""
+
+_RACED = 3
+"""Ends of guesses that still race in the model."""
+
+_TRIED = 6
+"""Ends that are tried in the model in each round."""
+
+_TRIALS = ((6, 3), (3, 6))
 """In each round of trials, how many of the best so far go on, and for how many iterations."""
 
 _STRETCH, _MOST_STRETCHES = 6, 10
 """Iterations after which the last ones are compared with the start that they have to beat, and how often."""
 
-_CATCHES_UP = 10
+_CATCHES_UP = 20
 """Iterations like the last few in which one has to come to it, or it is left out."""
 
 _BETTER = 1e-3
-"""Nats a row by which a move has to lead higher."""
+"""Nats a row by which an end has to lead higher."""
 
 _CLIMB, _TOL = Batch(), 1e-5
 
 _TO_SETTLE = Settings(max_iter=100, tol=_TOL)
 
 
-def regroup(basis: Basis, begun: Begun) -> Begun:
-    """Return where a fit begins, or where one leads with clusters merged and split, if that is higher.
+@dataclass(frozen=True, eq=False)
+class Regrouping:
+    """What clusters of one label are merged and split with.
 
-    Parameters
+    Attributes
     ----------
     basis
         The model and its sample: a mixture whose components differ in their weights at the most, or a chain of states
-        without other labels. Others are left as they are, and likelihoods: a component of few rows may raise one
-        without a bound.
-    begun
-        With global factors that have nearly settled on the sample.
-
-    Notes
-    -----
-    About 60 passes over the sample a round. It ends with the first round in which no move leads higher.
+        without other labels.
+    gate
+        The label.
+    views
+        Sets of points, whitened, by each of which clusters are merged and split.
+    likely
+        What is like the model.
+    error
+        Nats by which its evidence of a partition differs from the model's.
     """
-    if len(basis.gates) != 1 or basis.problem.point or not (basis.has_states or basis.has_components_alike):
-        return begun
-    (gate,) = basis.gates
-    n_moves, fewest = (_MOVES_OF_STATES, _FEWEST_STATES) if basis.has_states else (_MOVES, _FEWEST_CLUSTERS)
-    for cloud in basis.clouds(gate)[:1] if gate.size >= fewest else ():
-        if cloud.points.shape[1] > _MOST_COLUMNS or cloud.points.size * gate.size > _MOST_NUMBERS:
-            continue
-        several = views(basis, gate, cloud) if basis.has_states else [cloud.points]
-        white = [own for points in several if (own := whitened(points, cloud.weights)).size]
+
+    basis: Basis
+    gate: Gate
+    views: Sequence[Array]
+    likely: Likely
+    error: float
+
+    def shortlist(self, guesses: Sequence[Guess]) -> list[Guess]:
+        """Return the guesses that are worth a race: where many lead to by the likely model, and those of other kinds.
+
+        All of them, where the likely model differs from the model by more than guesses do.
+        """
+        own = [guess for guess in guesses if self.gate.variable in guess]
+        others = [guess for guess in guesses if self.gate.variable not in guess]
+        ends = improved_ends(self.likely, self._stacked(own))
+        if not ends or self.error > _LIKE * self._weight:
+            return list(guesses)
+        return [*self._guesses(end for end in ends[:_RACED]), *others]
+
+    def regrouped(self, begun: Begun) -> Begun:
+        """Return where a fit begins, or where one leads with clusters merged and split, if that is higher.
+
+        Notes
+        -----
+        It ends with the first round in which no end leads higher.
+        """
+        ends: list[End] = []
+        tried: list[End] = []
         for _ in range(_ROUNDS):
             # one that has not settled may yet come to more than what would take its place
-            begun, elbo = _settled(basis, begun)
-            better = _better(basis, elbo, list(_moves(basis, begun, gate, white, cloud.weights, n_moves)))
+            begun, elbo = _settled(self.basis, begun)
+            (own, *_) = improved_ends(self.likely, self._stacked([labels_of(self.basis, begun.start)]))
+            tried = distinct([*tried, own], self.likely)
+            effort = _OF_STATES if self.basis.has_states else _OF_CLUSTERS
+            ends = searched(
+                self.likely, self.views, distinct([*ends, own], self.likely), effort, self.basis.rng
+            )
+            near = [end for end in ends if end.bound > own.bound - self.error]
+            fresh = [end for end in near if is_new(end, tried, self.likely)][:_TRIED]
+            better = _better(self.basis, elbo, list(self._guesses(fresh)))
             if better is None:
                 break
-            begun = better
-    return begun
+            begun, tried = better, [*tried, *fresh]
+        return begun
+
+    def _guesses(self, ends: Iterable[End]) -> Iterator[Guess]:
+        shape = self.gate.shape(self.basis.problem, self.basis.sample.n_rows)
+        for end in ends:
+            yield {self.gate.variable: end.labels.reshape(shape)}
+
+    def _stacked(self, guesses: Sequence[Guess]) -> AnyArray:
+        several = [guess[self.gate.variable].ravel() for guess in guesses]
+        return np.stack(several) if several else np.empty((0, len(self.likely.points)), dtype=np.int64)
+
+    @property
+    def _weight(self) -> float:
+        return float(self.likely.weights.sum())
 
 
-def _moves(
-    basis: Basis, begun: Begun, gate: Gate, several: Sequence[Array], weights: Array, n_moves: int
-) -> Iterator[Guess]:
-    """Yield labels of where a fit begins with clusters merged and split, so many by each of several sets of points."""
+def regrouping_of(basis: Basis, guesses: Sequence[Guess]) -> Regrouping | None:
+    """Return what clusters are merged and split with; None where they are not.
+
+    Of likelihoods they are not: a component of few rows may raise one without a bound.
+
+    Parameters
+    ----------
+    guesses
+        The likely model is the one whose evidence of these differs least from the model's.
+    """
+    if len(basis.gates) != 1 or basis.problem.point or not (basis.has_states or basis.has_components_alike):
+        return None
+    (gate,) = basis.gates
+    clouds = basis.clouds(gate)[:1]
+    if not clouds or gate.size < (_FEWEST_STATES if basis.has_states else _FEWEST_CLUSTERS):
+        return None
+    (cloud,) = clouds
+    if cloud.points.shape[1] > _MOST_COLUMNS or cloud.points.size * gate.size > _MOST_NUMBERS:
+        return None
+    several = views(basis, gate, cloud) if basis.has_states else [cloud.points]
+    white = [own for points in several if (own := whitened(points, cloud.weights)).size]
+    known = [guess for guess in guesses if gate.variable in guess]
+    if not white or not known:
+        return None
+    likely, error = _likely(basis, gate, cloud, white[0], known)
+    return Regrouping(basis, gate, white, likely, error)
+
+
+def _likely(
+    basis: Basis, gate: Gate, cloud: Cloud, white: Array, guesses: Sequence[Guess]
+) -> tuple[Likely, float]:
+    """Return what is most like the model, and by how much its evidence of guesses differs from the model's."""
     shape = gate.shape(basis.problem, basis.sample.n_rows)
-    labels = labels_of(basis, begun.start)[gate.variable].ravel()
-    most_lost = _MOST_LOST * (gate.size - 2)
-    for points in several:
-        for own in regrouped(
-            points, weights, labels, gate.size, basis.rng, most=n_moves, most_lost=most_lost
-        ):
-            yield {gate.variable: own.reshape(shape)}
+    first = guesses[0][gate.variable].ravel()
+    moved = regrouped(white, cloud.weights, first, gate.size, basis.rng, most=gate.size**3, most_lost=np.inf)
+    several = [guess[gate.variable].ravel() for guess in evenly(guesses, _COMPARED)]
+    labels = np.stack([*several, *evenly(moved, 2 * _COMPARED)])
+    of_model = np.array(
+        [objective(from_labels(basis, {gate.variable: own.reshape(shape)})) for own in labels]
+    )
+    # how well those are told apart that no fit comes near does not matter
+    best = np.argsort(-of_model, kind="stable")[: 2 * _COMPARED]
+    labels, of_model = labels[best], of_model[best]
+    order: Order = Unordered(cloud.weights)
+    if isinstance(gate.factor, ChainFactor):
+        order = InSequence.of(gate.factor.starts.among(basis.sample.columns, basis.sample.n_rows))
+    shares = shares_of(labels, gate.size)
+    of_model -= probabilities(order.counts(shares.transpose(1, 0, 2)), _CONCENTRATION)[1]
+    most_features = int(_SUMMED / (len(cloud.points) * gate.size))
+    found = []
+    for points in (cloud.points, white):
+        likeness, error = nearest(points, cloud.weights, shares, of_model, most_features)
+        found.append((Likely(likeness, order, points, cloud.weights, gate.size, _CONCENTRATION), error))
+    return min(found, key=lambda one: one[1])
+
+
+def evenly(several: Sequence[_T], most: int) -> Sequence[_T]:
+    """Return at most so many of several things, from the first on."""
+    return several[:: max(-(-len(several) // most), 1)]
 
 
 def _settled(basis: Basis, begun: Begun) -> tuple[Begun, float]:
