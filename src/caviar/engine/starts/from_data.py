@@ -56,7 +56,7 @@ def data_start(problem: Problem, sample: Sample, row_map: RowMap, rng: np.random
     if own is not None:
         return Begun(own)
     basis = basis_of(problem, sample, row_map, rng)
-    guesses = _guesses(basis)
+    guesses = _candidates(basis)
     if problem.chain is not None and not basis.has_states:
         # of a sample no rows are successive, and states that are vectors have nothing to be clustered by
         return Begun(_start(basis, next(guesses)))
@@ -65,7 +65,7 @@ def data_start(problem: Problem, sample: Sample, row_map: RowMap, rng: np.random
         nested = [settled(*_start(basis, guess), row_map) for guess in (next(guesses), {})]
         return Begun(max(nested, key=lambda start: begin(*start, row_map).elbo))
     raced = list(guesses)
-    regrouping = regrouping_of(basis, [guess for guess in raced if guess is not PRIOR])
+    regrouping = regrouping_of(basis)
     if regrouping is not None:
         raced = regrouping.shortlist(raced)
     # vectors missing in part are as all rows in a start, and that costs starts with narrow clusters most
@@ -75,7 +75,7 @@ def data_start(problem: Problem, sample: Sample, row_map: RowMap, rng: np.random
     return begun if regrouping is None else regrouping.regrouped(begun)
 
 
-def _guesses(basis: Basis) -> Iterator[Guess]:
+def _candidates(basis: Basis) -> Iterator[Guess]:
     """Yield guesses; and the prior, where it is not the same for all components."""
     problem = basis.problem
     pooled = any(is_pooled(problem, variable) for variable in problem.order)

@@ -8,15 +8,17 @@ are improved by Gaussians that are like the model, all at once, and the best of 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
 
 from ..._errors import ImproperError
 from ..._typing import AnyArray, Array
+from ...language import Dirichlet
 from ..ascent.driver import Settings
+from ..ascent.problem import statistics_of
 from ..ascent.schedule import Beginning
 from ..ascent.schedules.batch import Batch, BatchState
 from ..local.chain import ChainFactor
@@ -29,6 +31,7 @@ from .clustering.regrouping import regrouped
 from .clustering.searching import Effort, End, distinct, improved_ends, is_new, searched
 from .components.gates import Gate
 from .exchange import labels_of
+from .factors.prior import own_natural
 from .guesses.assignment import objective
 from .guesses.basis import Basis, Guess
 from .guesses.from_labels import from_labels
@@ -50,19 +53,24 @@ _MOST_NUMBERS = 200_000
 _ROUNDS = 4
 """Times that ends are tried in the model: the next ones may be possible after the first."""
 
-_OF_STATES, _OF_CLUSTERS = Effort(moves=24, ends=2, steps=2), Effort(moves=40, ends=4, steps=3)
+_OF_STATES, _OF_CLUSTERS = Effort(moves=24, ends=2, steps=2), Effort(moves=40, ends=3, steps=3)
 """How long ends are searched for: of a chain, which has several views of its rows, and of an ordinary mixture."""
 
-_SUMMED = 4e6
-"""Numbers, rows times clusters times what is summed of a row, that the moves of an end may have together."""
+_MOST_LOST = 0.1
+"""Nats a row, for each cluster beyond the second, that a move may lose by Gaussians with a covariance each: components
+may be others, and of many clusters fewer are where they should be."""
 
-_COMPARED = 4
-"""Guesses, and half of the moves from the first of them, by whose evidence the likely model is chosen."""
+_SUMMED, _FEWEST_MOVES = 2e6, 8
+"""Numbers, rows times clusters times what is summed of a row, that the moves of an end may have together, and moves
+that it has in any case."""
+
+_GUESSES, _MOVES, _COMPARED = 4, 8, 8
+"""Guesses, and moves, whose evidence is found, and how many of the best of these the likeness is chosen by."""
 
 _CONCENTRATION = 1.0
-"""Of the likely model's weights, or of its steps."""
+"""Of the likely model's weights, or of its steps, where they are no Dirichlet of the model's."""
 
-_LIKE = 0.05
+_LIKE = 0.2
 """Nats a row by which the likely model may differ from the model where guesses are ranked by it."""
 
 _RACED = 3
@@ -90,7 +98,7 @@ _TO_SETTLE = Settings(max_iter=100, tol=_TOL)
 
 @dataclass(frozen=True, eq=False)
 class Regrouping:
-    """What clusters of one label are merged and split with.
+    """How clusters of one label are merged and split.
 
     Attributes
     ----------
@@ -99,31 +107,32 @@ class Regrouping:
         without other labels.
     gate
         The label.
+    cloud
+        Its points.
     views
         Sets of points, whitened, by each of which clusters are merged and split.
-    likely
-        What is like the model.
-    error
-        Nats by which its evidence of a partition differs from the model's.
     """
 
     basis: Basis
     gate: Gate
+    cloud: Cloud
     views: Sequence[Array]
-    likely: Likely
-    error: float
 
     def shortlist(self, guesses: Sequence[Guess]) -> list[Guess]:
-        """Return the guesses that are worth a race: where many lead to by the likely model, and those of other kinds.
+        """Return the guesses that are worth a race, those without labels among them.
 
-        All of them, where the likely model differs from the model by more than guesses do.
+        Of a chain, whose passes are dear, they are where its guesses lead to by what is like the model. They are all of
+        them where that differs from the model by more than guesses do, and those of an ordinary mixture.
         """
-        own = [guess for guess in guesses if self.gate.variable in guess]
-        others = [guess for guess in guesses if self.gate.variable not in guess]
-        ends = improved_ends(self.likely, self._stacked(own))
-        if not ends or self.error > _LIKE * self._weight:
+        known = [guess for guess in guesses if self.gate.variable in guess]
+        if not self.basis.has_states or len(known) <= _RACED:
             return list(guesses)
-        return [*self._guesses(end for end in ends[:_RACED]), *others]
+        several = [self._labels(guess) for guess in known]
+        likeness = self._likeness([*_evenly(several, _GUESSES), *self._moved(several[0])])
+        if likeness is None or likeness.error > _LIKE * self._weight:
+            return list(guesses)
+        ends = improved_ends(likeness.likely, np.stack(several))[:_RACED]
+        return [*map(self._guess, ends), *(guess for guess in guesses if self.gate.variable not in guess)]
 
     def regrouped(self, begun: Begun) -> Begun:
         """Return where a fit begins, or where one leads with clusters merged and split, if that is higher.
@@ -132,48 +141,106 @@ class Regrouping:
         -----
         It ends with the first round in which no end leads higher.
         """
+        likeness: _Likeness | None = None
         ends: list[End] = []
         tried: list[End] = []
         for _ in range(_ROUNDS):
             # one that has not settled may yet come to more than what would take its place
             begun, elbo = _settled(self.basis, begun)
-            (own, *_) = improved_ends(self.likely, self._stacked([labels_of(self.basis, begun.start)]))
-            tried = distinct([*tried, own], self.likely)
-            effort = _OF_STATES if self.basis.has_states else _OF_CLUSTERS
-            ends = searched(
-                self.likely, self.views, distinct([*ends, own], self.likely), effort, self.basis.rng
-            )
-            near = [end for end in ends if end.bound > own.bound - self.error]
-            fresh = [end for end in near if is_new(end, tried, self.likely)][:_TRIED]
-            better = _better(self.basis, elbo, list(self._guesses(fresh)))
+            labels = self._labels(labels_of(self.basis, begun.start))
+            if likeness is None:
+                moved = self._moved(labels)
+                likeness = self._likeness([labels, *moved]) if moved else None
+            if likeness is None:
+                break
+            likely = likeness.likely
+            own = improved_ends(likely, labels[None])
+            ends = searched(likely, self.views, distinct([*ends, *own], likely), self._effort, self.basis.rng)
+            tried = distinct([*tried, *own], likely)
+            least = max((end.bound for end in own), default=np.inf) - likeness.error
+            fresh = [end for end in ends if end.bound > least and is_new(end, tried, likely)][:_TRIED]
+            better = _better(self.basis, elbo, list(map(self._guess, fresh)))
             if better is None:
                 break
             begun, tried = better, [*tried, *fresh]
         return begun
 
-    def _guesses(self, ends: Iterable[End]) -> Iterator[Guess]:
+    def _guess(self, end: End) -> Guess:
         shape = self.gate.shape(self.basis.problem, self.basis.sample.n_rows)
-        for end in ends:
-            yield {self.gate.variable: end.labels.reshape(shape)}
+        return {self.gate.variable: end.labels.reshape(shape)}
 
-    def _stacked(self, guesses: Sequence[Guess]) -> AnyArray:
-        several = [guess[self.gate.variable].ravel() for guess in guesses]
-        return np.stack(several) if several else np.empty((0, len(self.likely.points)), dtype=np.int64)
+    def _labels(self, guess: Guess) -> AnyArray:
+        return guess[self.gate.variable].ravel()
+
+    def _moved(self, labels: AnyArray) -> list[AnyArray]:
+        """Return some of the partitions to which moves lead from one; none where clusters are plain."""
+        moved = regrouped(
+            self.views[0],
+            self.cloud.weights,
+            labels,
+            self.gate.size,
+            self.basis.rng,
+            most=self._effort.moves,
+            most_lost=self._effort.lost,
+        )
+        return list(_evenly(moved, _MOVES))
+
+    def _likeness(self, several: Sequence[AnyArray]) -> _Likeness | None:
+        """Return what is like the model: its evidence of some partitions differs least from the model's."""
+        basis, gate, cloud = self.basis, self.gate, self.cloud
+        shape = gate.shape(basis.problem, basis.sample.n_rows)
+        try:
+            evidence = np.array(
+                [objective(from_labels(basis, {gate.variable: labels.reshape(shape)})) for labels in several]
+            )
+        except ImproperError as error:
+            log.info("no likeness: %s", error)
+            return None
+        # how well those are told apart that no fit comes near does not matter
+        best = np.argsort(-evidence, kind="stable")[:_COMPARED]
+        evidence, shares = evidence[best], shares_of(np.stack(several)[best], gate.size)
+        if not np.isfinite(evidence).all():
+            return None
+        order: Order = Unordered(cloud.weights)
+        if isinstance(gate.factor, ChainFactor):
+            order = InSequence.of(gate.factor.starts.among(basis.sample.columns, basis.sample.n_rows))
+        concentration = _concentration(basis, gate)
+        evidence -= probabilities(order.counts(shares.transpose(1, 0, 2)), concentration)[1]
+        likeness, points, error = nearest(
+            (cloud.points, self.views[0]), cloud.weights, shares, evidence, int(_SUMMED / self._numbers)
+        )
+        return _Likeness(Likely(likeness, order, points, cloud.weights, gate.size, concentration), error)
+
+    @property
+    def _effort(self) -> Effort:
+        """How long ends are searched for: of a chain in several views of its rows, of many rows by fewer moves."""
+        # a covariance each is what most components have at the most
+        moves = int(_SUMMED / (self._numbers * (1 + self.cloud.points.shape[1]) ** 2))
+        own = _OF_STATES if self.basis.has_states else _OF_CLUSTERS
+        lost = _MOST_LOST * (self.gate.size - 2)
+        return replace(own, moves=min(max(moves, _FEWEST_MOVES), own.moves), lost=lost)
+
+    @property
+    def _numbers(self) -> int:
+        return len(self.cloud.points) * self.gate.size
 
     @property
     def _weight(self) -> float:
-        return float(self.likely.weights.sum())
+        return float(self.cloud.weights.sum())
 
 
-def regrouping_of(basis: Basis, guesses: Sequence[Guess]) -> Regrouping | None:
-    """Return what clusters are merged and split with; None where they are not.
+@dataclass(frozen=True, eq=False)
+class _Likeness:
+    """What is like the model, and the nats by which its evidence of a partition differs from the model's."""
+
+    likely: Likely
+    error: float
+
+
+def regrouping_of(basis: Basis) -> Regrouping | None:
+    """Return how clusters are merged and split; None where they are not.
 
     Of likelihoods they are not: a component of few rows may raise one without a bound.
-
-    Parameters
-    ----------
-    guesses
-        The likely model is the one whose evidence of these differs least from the model's.
     """
     if len(basis.gates) != 1 or basis.problem.point or not (basis.has_states or basis.has_components_alike):
         return None
@@ -186,42 +253,19 @@ def regrouping_of(basis: Basis, guesses: Sequence[Guess]) -> Regrouping | None:
         return None
     several = views(basis, gate, cloud) if basis.has_states else [cloud.points]
     white = [own for points in several if (own := whitened(points, cloud.weights)).size]
-    known = [guess for guess in guesses if gate.variable in guess]
-    if not white or not known:
-        return None
-    likely, error = _likely(basis, gate, cloud, white[0], known)
-    return Regrouping(basis, gate, white, likely, error)
+    return Regrouping(basis, gate, cloud, white) if white else None
 
 
-def _likely(
-    basis: Basis, gate: Gate, cloud: Cloud, white: Array, guesses: Sequence[Guess]
-) -> tuple[Likely, float]:
-    """Return what is most like the model, and by how much its evidence of guesses differs from the model's."""
-    shape = gate.shape(basis.problem, basis.sample.n_rows)
-    first = guesses[0][gate.variable].ravel()
-    moved = regrouped(white, cloud.weights, first, gate.size, basis.rng, most=gate.size**3, most_lost=np.inf)
-    several = [guess[gate.variable].ravel() for guess in evenly(guesses, _COMPARED)]
-    labels = np.stack([*several, *evenly(moved, 2 * _COMPARED)])
-    of_model = np.array(
-        [objective(from_labels(basis, {gate.variable: own.reshape(shape)})) for own in labels]
-    )
-    # how well those are told apart that no fit comes near does not matter
-    best = np.argsort(-of_model, kind="stable")[: 2 * _COMPARED]
-    labels, of_model = labels[best], of_model[best]
-    order: Order = Unordered(cloud.weights)
-    if isinstance(gate.factor, ChainFactor):
-        order = InSequence.of(gate.factor.starts.among(basis.sample.columns, basis.sample.n_rows))
-    shares = shares_of(labels, gate.size)
-    of_model -= probabilities(order.counts(shares.transpose(1, 0, 2)), _CONCENTRATION)[1]
-    most_features = int(_SUMMED / (len(cloud.points) * gate.size))
-    found = []
-    for points in (cloud.points, white):
-        likeness, error = nearest(points, cloud.weights, shares, of_model, most_features)
-        found.append((Likely(likeness, order, points, cloud.weights, gate.size, _CONCENTRATION), error))
-    return min(found, key=lambda one: one[1])
+def _concentration(basis: Basis, gate: Gate) -> float:
+    """Return the mean concentration of what the prior of a label is drawn from: of a chain, of its steps."""
+    problem, found = basis.problem, _CONCENTRATION
+    for slot in gate.variable.slots.values():
+        if isinstance(slot.node, Dirichlet) and slot.node in problem.order:
+            found = float(np.mean(own_natural(problem, slot.node, statistics_of(problem, basis.q))[0]))
+    return found
 
 
-def evenly(several: Sequence[_T], most: int) -> Sequence[_T]:
+def _evenly(several: Sequence[_T], most: int) -> Sequence[_T]:
     """Return at most so many of several things, from the first on."""
     return several[:: max(-(-len(several) // most), 1)]
 

@@ -10,6 +10,7 @@ Source: Murphy, "Conjugate Bayesian analysis of the Gaussian distribution" (2007
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -55,12 +56,14 @@ class Likeness(Protocol):
 
 
 def nearest(
-    points: Array, weights: Array, shares: Array, evidence: Array, most_features: int
-) -> tuple[Likeness, float]:
-    """Return the likeness whose evidence of some partitions differs least from what is given, and by how much.
+    several: Sequence[Array], weights: Array, shares: Array, evidence: Array, most_features: int
+) -> tuple[Likeness, Array, float]:
+    """Return the likeness whose evidence of some partitions differs least from what is given.
 
     Parameters
     ----------
+    several
+        The points in several coordinates, (n, d) each.
     shares
         Of clusters in points, (m, n, k), of so many partitions.
     evidence
@@ -70,25 +73,34 @@ def nearest(
 
     Returns
     -------
-    The likeness, and the standard deviation of the difference.
+    The likeness, its points, and the standard deviation of the difference.
     """
-    size = points.shape[1]
-    kinds: list[Likeness] = [Diagonal(1.0), Diagonal(1.0, is_round=True)]
-    kinds += [Diagonal(1.0, is_round=True, is_shared=True), Fixed(1.0)]
+    fits: list[tuple[Likeness, Array, Array]] = []
+    for points in several:
+        for kind in _kinds(most_features, points.shape[1]):
+            sums = shares.transpose(0, 2, 1) @ (kind.features(points) * weights[:, None])
+            fits += [(replace(kind, spread=spread), points, sums) for spread in _SPREADS]
+
+    def error(fit: tuple[Likeness, Array, Array]) -> float:
+        likeness, _, sums = fit
+        return float(np.std(likeness.fitted(sums)[1] - evidence))
+
+    best = min(fits, key=error)
+    for factor in _FINER:
+        finer = [replace(best[0], spread=best[0].spread * by) for by in (1.0, 1.0 / factor, factor)]
+        best = min(((likeness, *best[1:]) for likeness in finer), key=error)
+    return best[0], best[1], error(best)
+
+
+def _kinds(most_features: int, size: int) -> Iterator[Likeness]:
+    """Yield a likeness of each kind with no more features of points in so many columns."""
+    yield Diagonal(1.0)
+    yield Diagonal(1.0, is_round=True)
+    yield Diagonal(1.0, is_round=True, is_shared=True)
+    yield Fixed(1.0)
     if 1 + size + size**2 <= most_features:
-        kinds += [Full(1.0), Full(1.0, is_shared=True)]
-    found = []
-    for kind in kinds:
-        sums = shares.transpose(0, 2, 1) @ (kind.features(points) * weights[:, None])
-
-        def error(spread: float, kind: Likeness = kind, sums: Array = sums) -> float:
-            return float(np.std(replace(kind, spread=spread).fitted(sums)[1] - evidence))
-
-        spread = min(_SPREADS, key=error)
-        for factor in _FINER:
-            spread = min((spread / factor, spread, spread * factor), key=error)
-        found.append((replace(kind, spread=spread), error(spread)))
-    return min(found, key=lambda one: one[1])
+        yield Full(1.0)
+        yield Full(1.0, is_shared=True)
 
 
 @dataclass(frozen=True)

@@ -57,11 +57,14 @@ class Effort:
         Ends that are left in each step.
     steps
         Moves that may follow each other.
+    lost
+        Nats a point that a move may lose, by Gaussians with a covariance each.
     """
 
     moves: int
     ends: int
     steps: int
+    lost: float = 0.1
 
 
 def improved_ends(likely: Likely, labels: AnyArray) -> list[End]:
@@ -98,7 +101,7 @@ def searched(
             for end in front
             for points in views
             for labels in regrouped(
-                points, likely.weights, end.labels, likely.size, rng, most=effort.moves, most_lost=np.inf
+                points, likely.weights, end.labels, likely.size, rng, most=effort.moves, most_lost=effort.lost
             )
         ]
         if not moved:
