@@ -53,7 +53,7 @@ _MOST_NUMBERS = 200_000
 _ROUNDS = 4
 """Times that ends are tried in the model: the next ones may be possible after the first."""
 
-_OF_STATES, _OF_CLUSTERS = Effort(moves=24, ends=2, steps=2), Effort(moves=40, ends=3, steps=3)
+_OF_STATES, _OF_CLUSTERS = Effort(moves=24, ends=2, steps=3), Effort(moves=40, ends=3, steps=3)
 """How long ends are searched for: of a chain, which has several views of its rows, and of an ordinary mixture."""
 
 _MOST_LOST = 0.1
@@ -70,7 +70,7 @@ _GUESSES, _MOVES, _COMPARED = 4, 8, 8
 _CONCENTRATION = 1.0
 """Of the likely model's weights, or of its steps, where they are no Dirichlet of the model's."""
 
-_LIKE = 0.2
+_LIKE = 0.1
 """Nats a row by which the likely model may differ from the model where guesses are ranked by it."""
 
 _RACED = 3
@@ -122,10 +122,12 @@ class Regrouping:
         """Return the guesses that are worth a race, those without labels among them.
 
         Of a chain, whose passes are dear, they are where its guesses lead to by what is like the model. They are all of
-        them where that differs from the model by more than guesses do, and those of an ordinary mixture.
+        them where that differs from the model by more than guesses do, as where states differ in what is known, and
+        those of an ordinary mixture.
         """
         known = [guess for guess in guesses if self.gate.variable in guess]
-        if not self.basis.has_states or len(known) <= _RACED:
+        is_dear = self.basis.has_states and not self.basis.differs(self.gate)
+        if not is_dear or len(known) <= _RACED:
             return list(guesses)
         several = [self._labels(guess) for guess in known]
         likeness = self._likeness([*_evenly(several, _GUESSES), *self._moved(several[0])])
