@@ -53,14 +53,14 @@ _MOST_NUMBERS = 200_000
 _ROUNDS = 4
 """Times that ends are tried in the model: the next ones may be possible after the first."""
 
-_OF_STATES, _OF_CLUSTERS = Effort(moves=24, ends=2, steps=3), Effort(moves=40, ends=3, steps=3)
+_OF_STATES, _OF_CLUSTERS = Effort(moves=24, ends=2, steps=3), Effort(moves=30, ends=3, steps=2)
 """How long ends are searched for: of a chain, which has several views of its rows, and of an ordinary mixture."""
 
 _MOST_LOST = 0.1
-"""Nats a row, for each cluster beyond the second, that a move may lose by Gaussians with a covariance each: components
-may be others, and of many clusters fewer are where they should be."""
+"""Nats a row, for each cluster beyond the second, that the best moves may lose by Gaussians with a covariance each, or
+clusters are so plain that none is tried: components may be others, and of many clusters some are misplaced."""
 
-_SUMMED, _FEWEST_MOVES = 2e6, 8
+_SUMMED, _FEWEST_MOVES = 1e6, 8
 """Numbers, rows times clusters times what is summed of a row, that the moves of an end may have together, and moves
 that it has in any case."""
 
@@ -72,6 +72,9 @@ _CONCENTRATION = 1.0
 
 _LIKE = 0.1
 """Nats a row by which the likely model may differ from the model where guesses are ranked by it."""
+
+_ERROR = 0.005
+"""Nats a row by which ends may be behind by the likeness, at least, that are tried in the model."""
 
 _RACED = 3
 """Ends of guesses that still race in the model."""
@@ -159,7 +162,8 @@ class Regrouping:
             own = improved_ends(likely, labels[None])
             ends = searched(likely, self.views, distinct([*ends, *own], likely), self._effort, self.basis.rng)
             tried = distinct([*tried, *own], likely)
-            least = max((end.bound for end in own), default=np.inf) - likeness.error
+            least = max((end.bound for end in own), default=np.inf)
+            least -= max(likeness.error, _ERROR * self._weight)
             fresh = [end for end in ends if end.bound > least and is_new(end, tried, likely)][:_TRIED]
             better = _better(self.basis, elbo, list(map(self._guess, fresh)))
             if better is None:
@@ -183,7 +187,7 @@ class Regrouping:
             self.gate.size,
             self.basis.rng,
             most=self._effort.moves,
-            most_lost=self._effort.lost,
+            most_lost=_MOST_LOST * (self.gate.size - 2),
         )
         return list(_evenly(moved, _MOVES))
 
@@ -219,8 +223,7 @@ class Regrouping:
         # a covariance each is what most components have at the most
         moves = int(_SUMMED / (self._numbers * (1 + self.cloud.points.shape[1]) ** 2))
         own = _OF_STATES if self.basis.has_states else _OF_CLUSTERS
-        lost = _MOST_LOST * (self.gate.size - 2)
-        return replace(own, moves=min(max(moves, _FEWEST_MOVES), own.moves), lost=lost)
+        return replace(own, moves=min(max(moves, _FEWEST_MOVES), own.moves))
 
     @property
     def _numbers(self) -> int:

@@ -57,20 +57,19 @@ class Effort:
         Ends that are left in each step.
     steps
         Moves that may follow each other.
-    lost
-        Nats a point that a move may lose, by Gaussians with a covariance each.
     """
 
     moves: int
     ends: int
     steps: int
-    lost: float = 0.1
 
 
 def improved_ends(likely: Likely, labels: AnyArray) -> list[End]:
     """Return where partitions (m, n) lead, the best first."""
     bounds = np.empty(0)
-    for n_iter, n_kept in _HALVING if len(labels) else ():
+    for n_iter, n_kept in _HALVING:
+        if not len(labels):
+            break
         labels, bounds = likely.improved(labels, n_iter)
         labels, bounds = labels[:n_kept], bounds[:n_kept]
     return [End(own, float(bound)) for own, bound in zip(labels, bounds, strict=True)]
@@ -101,7 +100,7 @@ def searched(
             for end in front
             for points in views
             for labels in regrouped(
-                points, likely.weights, end.labels, likely.size, rng, most=effort.moves, most_lost=effort.lost
+                points, likely.weights, end.labels, likely.size, rng, most=effort.moves, most_lost=np.inf
             )
         ]
         if not moved:
