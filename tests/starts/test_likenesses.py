@@ -87,7 +87,7 @@ def test_messages_are_those_of_each_chain(n, tolerance):
     begins = np.zeros(n, dtype=bool)
     begins[[0, 13, 31]] = True
     shares, (first, pairs), total = InSequence.of(begins).inferred(
-        logits.astype(np.float32), (initial, steps)
+        np.asarray(logits, dtype=np.float32), (initial, steps)
     )
     for m in range(3):
         exact = smooth(logits[:, m], begins, initial[m], steps[m])
@@ -149,6 +149,7 @@ def test_the_likeness_is_the_one_whose_evidence_is_given(likeness):
     given = _evidence(likeness, points, labels, 3) + 7.0
     found, of_points, error = nearest([points], weights, shares, given, 100)
     assert of_points is points
+    assert isinstance(found, Full | Diagonal | Fixed)
     assert type(found) is type(likeness)
     assert found.spread == pytest.approx(likeness.spread, rel=0.2)
     assert error < 0.15 * given.std()

@@ -10,8 +10,9 @@ Source: Murphy, "Conjugate Bayesian analysis of the Gaussian distribution" (2007
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -30,15 +31,7 @@ _SPREADS, _FINER = (0.001, 0.01, 0.1, 1.0), (3.0, 1.7, 1.3)
 
 
 class Likeness(Protocol):
-    """What takes the place of components.
-
-    Attributes
-    ----------
-    spread
-        Variance of a column inside a cluster, known or expected.
-    """
-
-    spread: float
+    """What takes the place of components."""
 
     def features(self, points: Array) -> Array:
         """Return what is summed over the points of a cluster, (n, f), the first of it 1."""
@@ -75,32 +68,44 @@ def nearest(
     -------
     The likeness, its points, and the standard deviation of the difference.
     """
-    fits: list[tuple[Likeness, Array, Array]] = []
+    fits: list[_Fit] = []
     for points in several:
         for kind in _kinds(most_features, points.shape[1]):
-            sums = shares.transpose(0, 2, 1) @ (kind.features(points) * weights[:, None])
-            fits += [(replace(kind, spread=spread), points, sums) for spread in _SPREADS]
+            sums = shares.transpose(0, 2, 1) @ (kind(1.0).features(points) * weights[:, None])
+            fits += [_Fit(kind, spread, points, sums) for spread in _SPREADS]
 
-    def error(fit: tuple[Likeness, Array, Array]) -> float:
-        likeness, _, sums = fit
-        return float(np.std(likeness.fitted(sums)[1] - evidence))
+    def error(fit: _Fit) -> float:
+        return float(np.std(fit.likeness.fitted(fit.sums)[1] - evidence))
 
     best = min(fits, key=error)
     for factor in _FINER:
-        finer = [replace(best[0], spread=best[0].spread * by) for by in (1.0, 1.0 / factor, factor)]
-        best = min(((likeness, *best[1:]) for likeness in finer), key=error)
-    return best[0], best[1], error(best)
+        best = min((replace(best, spread=best.spread * by) for by in (1.0, 1.0 / factor, factor)), key=error)
+    return best.likeness, best.points, error(best)
 
 
-def _kinds(most_features: int, size: int) -> Iterator[Likeness]:
-    """Yield a likeness of each kind with no more features of points in so many columns."""
-    yield Diagonal(1.0)
-    yield Diagonal(1.0, is_round=True)
-    yield Diagonal(1.0, is_round=True, is_shared=True)
-    yield Fixed(1.0)
+@dataclass(frozen=True, eq=False)
+class _Fit:
+    """A kind of likeness with a spread, and the sums over its points."""
+
+    kind: Callable[[float], Likeness]
+    spread: float
+    points: Array
+    sums: Array
+
+    @property
+    def likeness(self) -> Likeness:
+        return self.kind(self.spread)
+
+
+def _kinds(most_features: int, size: int) -> Iterator[Callable[[float], Likeness]]:
+    """Yield the likenesses that have no more features of points in so many columns, given a spread."""
+    yield Diagonal
+    yield partial(Diagonal, is_round=True)
+    yield partial(Diagonal, is_round=True, is_shared=True)
+    yield Fixed
     if 1 + size + size**2 <= most_features:
-        yield Full(1.0)
-        yield Full(1.0, is_shared=True)
+        yield Full
+        yield partial(Full, is_shared=True)
 
 
 @dataclass(frozen=True)

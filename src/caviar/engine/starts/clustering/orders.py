@@ -27,7 +27,7 @@ class Order(Protocol):
         """Return what the Dirichlet factors count, given the shares of clusters in points, (n, m, k)."""
         ...
 
-    def inferred(self, logits: Array, logs: Counts) -> tuple[Array, Counts, Array]:
+    def inferred(self, logits: AnyArray, logs: Counts) -> tuple[Array, Counts, Array]:
         """Return shares, counts, and the logarithm of the sum over all labels, (m,).
 
         Parameters
@@ -49,7 +49,7 @@ class Unordered:
     def counts(self, shares: Array) -> Counts:
         return (np.tensordot(self.weights.astype(shares.dtype), shares, 1).astype(np.float64),)
 
-    def inferred(self, logits: Array, logs: Counts) -> tuple[Array, Counts, Array]:
+    def inferred(self, logits: AnyArray, logs: Counts) -> tuple[Array, Counts, Array]:
         shares = logits + logs[0].astype(logits.dtype)
         largest = shares.max(axis=2)
         shares -= largest[:, :, None]
@@ -89,7 +89,7 @@ class InSequence:
         within = np.flatnonzero(~self.begins)
         return self._first(shares), _pairs(shares[within - 1], shares[within])
 
-    def inferred(self, logits: Array, logs: Counts) -> tuple[Array, Counts, Array]:
+    def inferred(self, logits: AnyArray, logs: Counts) -> tuple[Array, Counts, Array]:
         largest = logits.max(axis=2)
         likelihood = np.exp(logits - largest[:, :, None])
         initial, step = (np.exp(own).astype(logits.dtype) for own in logs)
