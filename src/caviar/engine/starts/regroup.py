@@ -16,7 +16,7 @@ import numpy as np
 
 from ..._errors import ImproperError
 from ..._typing import AnyArray, Array
-from ...language import Dirichlet
+from ...language import Dirichlet, StickBreaking
 from ..ascent.driver import Settings
 from ..ascent.problem import statistics_of
 from ..ascent.schedule import Beginning
@@ -81,6 +81,9 @@ _RACED = 3
 
 _TRIED = 6
 """Ends that are tried in the model in each round."""
+
+_TRIED_AS_THEY_ARE = 20
+"""Moves that are tried in the model besides, where weights are sticks."""
 
 _TRIALS = ((6, 3), (3, 6))
 """In each round of trials, how many of the best so far go on, and for how many iterations."""
@@ -165,6 +168,9 @@ class Regrouping:
             least = max((end.bound for end in own), default=np.inf)
             least -= max(likeness.error, _ERROR * self._weight)
             fresh = [end for end in ends if end.bound > least and is_new(end, tried, likely)][:_TRIED]
+            if self._has_sticks:
+                # no likeness has their order, so moves are tried as they are too
+                fresh += [End(own, -np.inf) for own in self._moved(labels, _TRIED_AS_THEY_ARE)]
             better = _better(self.basis, elbo, list(map(self._guess, fresh)))
             if better is None:
                 break
@@ -178,7 +184,7 @@ class Regrouping:
     def _labels(self, guess: Guess) -> AnyArray:
         return guess[self.gate.variable].ravel()
 
-    def _moved(self, labels: AnyArray) -> list[AnyArray]:
+    def _moved(self, labels: AnyArray, most: int = _MOVES) -> list[AnyArray]:
         """Return some of the partitions to which moves lead from one; none where clusters are plain."""
         moved = regrouped(
             self.views[0],
@@ -186,10 +192,10 @@ class Regrouping:
             labels,
             self.gate.size,
             self.basis.rng,
-            most=self._effort.moves,
+            most=max(self._effort.moves, most),
             most_lost=_MOST_LOST * (self.gate.size - 2),
         )
-        return list(_evenly(moved, _MOVES))
+        return list(moved[:most] if most > _MOVES else _evenly(moved, most))
 
     def _likeness(self, several: Sequence[AnyArray]) -> _Likeness | None:
         """Return what is like the model: its evidence of some partitions differs least from the model's."""
@@ -216,6 +222,10 @@ class Regrouping:
             (cloud.points, self.views[0]), cloud.weights, shares, evidence, int(_SUMMED / self._numbers)
         )
         return _Likeness(Likely(likeness, order, points, cloud.weights, gate.size, concentration), error)
+
+    @property
+    def _has_sticks(self) -> bool:
+        return any(isinstance(slot.node, StickBreaking) for slot in self.gate.variable.slots.values())
 
     @property
     def _effort(self) -> Effort:
@@ -267,6 +277,9 @@ def _concentration(basis: Basis, gate: Gate) -> float:
     for slot in gate.variable.slots.values():
         if isinstance(slot.node, Dirichlet) and slot.node in problem.order:
             found = float(np.mean(own_natural(problem, slot.node, statistics_of(problem, basis.q))[0]))
+        elif isinstance(slot.node, StickBreaking):
+            # most of its pieces have no rows
+            found = 1.0 / gate.size
     return found
 
 
