@@ -83,7 +83,7 @@ _TRIED = 6
 """Ends that are tried in the model in each round."""
 
 _TRIED_AS_THEY_ARE = 20
-"""Moves that are tried in the model besides, where weights are sticks."""
+"""Moves that are tried in the model besides, of an ordinary mixture."""
 
 _TRIALS = ((6, 3), (3, 6))
 """In each round of trials, how many of the best so far go on, and for how many iterations."""
@@ -168,8 +168,8 @@ class Regrouping:
             least = max((end.bound for end in own), default=np.inf)
             least -= max(likeness.error, _ERROR * self._weight)
             fresh = [end for end in ends if end.bound > least and is_new(end, tried, likely)][:_TRIED]
-            if self._has_sticks:
-                # no likeness has their order, so moves are tried as they are too
+            if not self.basis.has_states:
+                # what is like the model is not the model, and passes of a mixture are cheap
                 fresh += [End(own, -np.inf) for own in self._moved(labels, _TRIED_AS_THEY_ARE)]
             better = _better(self.basis, elbo, list(map(self._guess, fresh)))
             if better is None:
@@ -222,10 +222,6 @@ class Regrouping:
             (cloud.points, self.views[0]), cloud.weights, shares, evidence, int(_SUMMED / self._numbers)
         )
         return _Likeness(Likely(likeness, order, points, cloud.weights, gate.size, concentration), error)
-
-    @property
-    def _has_sticks(self) -> bool:
-        return any(isinstance(slot.node, StickBreaking) for slot in self.gate.variable.slots.values())
 
     @property
     def _effort(self) -> Effort:
