@@ -31,6 +31,10 @@ def _as_it_is(basis: Any, start: Any) -> Any:
     return start
 
 
+def _none(basis: Any) -> None:
+    return None
+
+
 @contextmanager
 def lean_starts() -> Iterator[None]:
     """Let fits begin from their first guess."""
@@ -39,5 +43,5 @@ def lean_starts() -> Iterator[None]:
 
     candidates = from_data._candidates
     first = {"_candidates": lambda basis: islice(candidates(basis), 1)}
-    with patch.multiple(from_data, **first, exchanged=_as_it_is, regroup=_as_it_is):
+    with patch.multiple(from_data, **first, exchanged=_as_it_is, regrouping_of=_none):
         yield

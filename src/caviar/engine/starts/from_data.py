@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from types import MappingProxyType
 
 import numpy as np
 
@@ -24,7 +25,7 @@ from .guesses.in_time import in_time
 from .guesses.neighbours import by_neighbours
 from .guesses.partitioned import in_clusters, in_fewer_clusters, one_by_one
 from .race import Begun, best_of
-from .regroup import regroup
+from .regroup import regrouping_of
 from .trials import tried
 from .warm_up import settled
 
@@ -34,6 +35,9 @@ _BEHIND = 0.25
 _SCORED = 3
 """Guesses of labels beside which hidden locations that are multiplied are guessed, too."""
 
+
+PRIOR: Guess = MappingProxyType({})
+"""In the place of a guess: the globals as their priors are."""
 
 GUESSES: tuple[Callable[[Basis], Iterator[Guess]], ...] = (
     in_clusters,
@@ -57,49 +61,58 @@ def data_start(problem: Problem, sample: Sample, row_map: RowMap, rng: np.random
     if own is not None:
         return Begun(own)
     basis = basis_of(problem, sample, row_map, rng)
-    starts = _candidates(basis)
+    guesses = _candidates(basis)
     if problem.chain is not None and not basis.has_states:
         # of a sample no rows are successive, and states that are vectors have nothing to be clustered by
-        return Begun(next(starts)())
+        return Begun(_start(basis, next(guesses)))
     if outer_variables(problem.bound.nodes, problem.order):
         # labels that follow from a word alone keep it to one topic, from which proportions cannot bring it back
-        nested = [settled(*start(), row_map) for start in (next(starts), partial(start_from, basis, {}))]
+        nested = [settled(*_start(basis, guess), row_map) for guess in (next(guesses), {})]
         return Begun(max(nested, key=lambda start: begin(*start, row_map).elbo))
+    raced = list(guesses)
+    regrouping = regrouping_of(basis)
+    if regrouping is not None:
+        raced = regrouping.shortlist(raced)
     # vectors missing in part are as all rows in a start, and that costs starts with narrow clusters most
     behind = _BEHIND if basis.is_plain and not problem.bound.gathered(lambda own: own.entries) else np.inf
-    best = best_of(tried(basis, list(starts)), basis.sample, basis.row_map, behind)
-    return regroup(basis, exchanged(basis, best))
+    starts = tried(basis, list(_starts(basis, raced)))
+    begun = exchanged(basis, best_of(starts, basis.sample, basis.row_map, behind))
+    return begun if regrouping is None else regrouping.regrouped(begun)
 
 
-def _candidates(basis: Basis) -> Iterator[Callable[[], Start]]:
-    """Yield what returns a start, one for each guess; and the prior, where it is not the same for all components.
-
-    Beside the first guesses of labels there are starts in which hidden locations that are multiplied are guessed, too.
-    """
+def _candidates(basis: Basis) -> Iterator[Guess]:
+    """Yield guesses, in which gates of one category have it; and the prior, where it tells components apart."""
     problem = basis.problem
     pooled = any(is_pooled(problem, variable) for variable in problem.order)
     if not (problem.factors or basis.gates or pooled):
         if basis.present:
-            yield partial(start_from, basis, {})
-        yield lambda: (problem, dict(basis.q))
-        yield from (partial(start_from, other, {}) for other in with_scores(basis, {}))
+            yield {}
+        yield PRIOR
         return
-    for number, guess in enumerate(_guesses(basis)):
-        yield partial(start_from, basis, guess)
-        if number < _SCORED:
-            yield from (partial(start_from, other, guess) for other in with_scores(basis, guess))
-    if pooled or any(basis.differs(gate) for gate in basis.gates):
-        yield lambda: (problem, dict(basis.q))
-
-
-def _guesses(basis: Basis) -> Iterator[Guess]:
-    """Yield the guesses of labels, in which gates of one category have it."""
     n_rows = basis.sample.n_rows
     certain = {
-        gate.variable: np.zeros(gate.shape(basis.problem, n_rows), dtype=np.int64)
+        gate.variable: np.zeros(gate.shape(problem, n_rows), dtype=np.int64)
         for gate in basis.gates
         if gate.size == 1
     }
     for guesses in GUESSES:
         for guess in guesses(basis):
             yield {**certain, **guess}
+    if pooled or any(basis.differs(gate) for gate in basis.gates):
+        yield PRIOR
+
+
+def _starts(basis: Basis, guesses: Sequence[Guess]) -> Iterator[Callable[[], Start]]:
+    """Yield what returns a start, one for each guess.
+
+    Beside the first guesses of labels there are starts in which hidden locations that are multiplied are guessed, too.
+    """
+    for number, guess in enumerate(guesses):
+        yield partial(_start, basis, guess)
+        if number < _SCORED and (guess is not PRIOR or len(guesses) == 1):
+            yield from (partial(start_from, other, dict(guess)) for other in with_scores(basis, guess))
+
+
+def _start(basis: Basis, guess: Guess) -> Start:
+    """Return the globals that follow from a guess."""
+    return (basis.problem, dict(basis.q)) if guess is PRIOR else start_from(basis, guess)

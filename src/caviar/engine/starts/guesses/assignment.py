@@ -183,7 +183,7 @@ def _with_the_same_shared(gate: Gate, of_shifts: list[Swept]) -> list[Swept]:
     shared = [v for v in of_shifts[0][0].order if v not in of_components and v is not gate.variable]
     if not shared or not of_components:
         return of_shifts
-    best = max(of_shifts, key=_objective)[1]
+    best = max(of_shifts, key=objective)[1]
     found = []
     for problem, q, arrays in of_shifts:
         own, statistics = {**q, **{variable: best[variable] for variable in shared}}, dict(arrays)
@@ -196,7 +196,7 @@ def _with_the_same_shared(gate: Gate, of_shifts: list[Swept]) -> list[Swept]:
     return found
 
 
-def _objective(swept: Swept) -> float:
+def objective(swept: Swept) -> float:
     """Return the objective of globals, the labels given."""
     problem, q, arrays = swept
     entropies = sum(problem.own_entropy(variable, factor) for variable, factor in q.items())
