@@ -265,6 +265,11 @@ class ClampedFactor:
         """Return a distribution for each repetition; at known ones that of another, which must not be read."""
         return self.unknown[np.where(self.is_known, 0, self._numbers)]
 
+    def replaced(self, where: AnyArray, others: ExponentialFamily) -> ClampedFactor:
+        """Return the factor with ``others``, one for each repetition, ``where`` a mask of unknown ones says so."""
+        rest = ~self.is_known
+        return ClampedFactor(self.unknown.replaced(where[rest], others[rest]), self.known, self.is_known)
+
     @property
     def _numbers(self) -> AnyArray:
         """Which one among those of its kind each repetition is."""
