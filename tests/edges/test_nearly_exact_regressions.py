@@ -154,6 +154,16 @@ def test_other_addends_beside_the_product() -> None:
     assert fitted.standard_deviation.max() < 2e-5
 
 
+def test_products_with_plain_numbers_beside_it() -> None:
+    """An operand that is no node, and the same coefficients in a second product: then nothing is moved."""
+    data = rows(0.0)
+    w, v = (cv.MultivariateNormal(name, np.zeros(2), np.eye(2)) for name in "wv")
+    columns = cv.Data("X", plates=OBS)
+    for mean in (cv.dot(columns, w) + cv.dot([1.0, 2.0], v), cv.dot(columns, w) + cv.dot([1e-3, 0.0], w)):
+        fit = cv.Model(cv.Normal("y", mean, cv.Gamma("t", 1.0, 1e-4), plates=OBS)).fit(data, **TIGHT)
+        np.testing.assert_allclose(fit.predict({"X": data["X"]})["y"].mean, data["y"], atol=0.01)
+
+
 def test_ordinary_regressions_are_measured_as_before() -> None:
     data = rows(0.5)
     posterior = independent(1.0).fit(data, **TIGHT)

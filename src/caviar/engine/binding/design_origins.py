@@ -86,7 +86,7 @@ def _products(bound: BoundModel, leaf: Variable) -> Iterator[tuple[Variable, Nod
     uses = Counter(
         slot.node for node in bound.nodes if isinstance(node, Variable) for slot in node.slots.values()
     )
-    times = Counter(_whole(operand) for addend in stated.addends for operand in addend.operands)
+    operands = [_whole(operand) for addend in stated.addends for operand in addend.operands]
     for addend in stated.addends:
         if addend.coefficient != 1 or addend.numbers or len(addend.dots) != 1:
             continue
@@ -94,7 +94,9 @@ def _products(bound: BoundModel, leaf: Variable) -> Iterator[tuple[Variable, Nod
         design, coefficients = (one, _whole(other)) if isinstance(one, Data) else (other, _whole(one))
         if not isinstance(design, Data) or design.plates != leaf.plates:
             continue
-        if not isinstance(coefficients, Variable) or coefficients.plates or times[coefficients] != 1:
+        if not isinstance(coefficients, Variable) or coefficients.plates:
+            continue
+        if sum(own is coefficients for own in operands) > 1:
             continue
         mean = coefficients.slots.get("mean")
         is_free = uses[coefficients] == _parts_used(leaf, coefficients) and coefficients in bound.latent
