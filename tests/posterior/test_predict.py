@@ -377,6 +377,13 @@ def test_impossible_rows_are_refused(new, message):
         cv.Model(leaf).fit(data).predict(new)
 
 
+def test_states_of_a_linear_gaussian_chain_depend_on_their_neighbours():
+    level = cv.LinearGaussianChain("level", [0.0], [[0.1]], [[1.0]], [[4.0]], along=OBS)
+    posterior = cv.Model(cv.Normal("y", cv.dot([1.0], level), tau(), plates=OBS)).fit({"y": Y})
+    with pytest.raises(cv.ModelError, match=r"state 'level' of each row depends on its neighbours"):
+        posterior.predict({})
+
+
 def test_a_product_of_variables_in_a_link_is_refused():
     a = cv.Normal("a", 0, 1)
     leaf = cv.Bernoulli("y", cv.probit(a * cv.dot(DESIGN, weights())), plates=OBS)

@@ -174,6 +174,8 @@ def _factor(variable: Variable, leaf: Variable, rows: _Rows) -> Any:
                 f"the local '{variable.name}' has no observation in these rows, and '{parent.name}' that it depends on "
                 f"is not known",
             )
+    if variable.summed:
+        refuse(leaf, f"the state '{variable.name}' of each row depends on its neighbours")
     prior = conditional(variable, rows.known)
     if all(plate.within is None or plate.within not in variable.plates for plate in leaf.plates):
         return prior

@@ -244,10 +244,17 @@ class ClampedFactor:
         return self.laid_out(self.unknown.mode(), self.known.value)
 
     def log_density(self, value: Any) -> Array:
-        """Return the log-density of each repetition's value under the factor; 0 where known, which has no density."""
-        rest = ~self.is_known
-        chosen = tuple(part[rest] for part in value) if isinstance(value, tuple) else np.asarray(value)[rest]
-        return self.laid_out(self.unknown.log_density(chosen), 0.0)
+        """Return the log-density of each repetition's value under the factor; 0 where known, which has no density.
+
+        Values may have axes of draws before those of the repetitions, as :meth:`sample` returns them.
+        """
+        rest, first = ~self.is_known, value[0] if isinstance(value, tuple) else value
+        n_leading = np.ndim(first) - len(self.value_shape)
+        where = (*(slice(None),) * n_leading, rest)
+        chosen = (
+            tuple(part[where] for part in value) if isinstance(value, tuple) else np.asarray(value)[where]
+        )
+        return self.laid_out(self.unknown.log_density(chosen), 0.0, n_leading)
 
     def sample(self, size: Size = None, seed: Seed = None) -> Any:
         """Return draws, of shape size + plates + event; a known repetition is its value in each."""
