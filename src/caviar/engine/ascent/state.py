@@ -380,20 +380,23 @@ def update_locals(state: A, half: HalfStep, batch: int | None = None) -> A:
 
     Where reference points move, the objective is computed anew; the one before may have been inexact.
     """
-    # the entropy of the labels has no more digits than the terms that it was found beside
-    size = half.before.scale
-    slack = max(half.slack, 4 * np.finfo(float).eps * size if np.isfinite(size) else 0.0)
-    problem, q, arrays, coefficients = _settled(state.problem, state.q, dict(state.arrays), half.coefficients)
+    problem, slack, coefficients = state.problem, half.slack, half.coefficients
+    if not half.loss <= TOLERATED_LOSS:
+        problem, q, arrays, coefficients = _settled(problem, state.q, dict(state.arrays), coefficients)
     if problem is state.problem:
         found = _looked(state, coefficients, batch)
     else:
         found = _completed(state, problem, q, arrays, coefficients, {})
         slack = max(slack, half.loss * state.rows.source.total_weight)
-    before, fell_at = state.elbo, state.fell_at
-    if found.elbo < before - ROUNDING * found.objective.scale - slack:
-        names = ",".join(factor.name for factor in problem.factors)
-        fell_at = fell_at or _fall(names, before - found.elbo)
-    return replaced(found, fell_at=fell_at)
+    fall = state.elbo - found.elbo
+    if fall > 0 and not state.fell_at:
+        # the entropy of the labels has no more digits than the terms that it was found beside
+        size = half.before.scale
+        slack = max(slack, 4 * np.finfo(float).eps * size if np.isfinite(size) else 0.0)
+        if fall > ROUNDING * found.objective.scale + slack:
+            names = ",".join(factor.name for factor in problem.factors)
+            return replaced(found, fell_at=_fall(names, fall))
+    return found
 
 
 def _looked(state: A, coefficients: Coefficients, batch: int | None) -> A:

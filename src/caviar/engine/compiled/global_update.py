@@ -55,8 +55,7 @@ class GlobalUpdate:
         self.fixed: list[Array] = [np.zeros(shape) for shape in shapes]
         self.changing: list[tuple[int, Derivative]] = []
         self.terms: list[int] = []
-        self._told: list[tuple[int, StatisticKey, int]] = []
-        """Number of a term, statistic and message whose product is its value."""
+        told: list[tuple[int, StatisticKey, int]] = []
         self._square = [i for i, s in enumerate(statistics) if len(variable.letters[s]) == 2]
         for number, term, position in uses:
             self.terms.append(number)
@@ -68,16 +67,22 @@ class GlobalUpdate:
             else:
                 self.changing.append((statistic, derivative))
                 if term.whole is None:
-                    self._told.append((number, StatisticKey(variable.name, name), len(self.changing) - 1))
-        numbers = [number for number, *_ in self._told]
+                    told.append((number, StatisticKey(variable.name, name), len(self.changing) - 1))
+        numbers = [number for number, *_ in told]
         # of a term with two statistics of the factor, a message depends on the factor itself
-        self._told = [own for own in self._told if numbers.count(own[0]) == 1]
+        self._told = [
+            (number, key, place, shapes[self.changing[place][0]])
+            for number, key, place in told
+            if numbers.count(number) == 1
+        ]
+        """Number of a term, statistic and message whose product is its value, and the shape of the statistic."""
         self.others = sorted(set(self.terms) - {number for number, *_ in self._told})
         """Terms whose values do not follow from the messages."""
+        self._messages = [derivative.function for _, derivative in self.changing]
 
     def messages(self, arrays: Mapping[Hashable, Array]) -> list[Array]:
         """Return what each term that changes says to the factor."""
-        return [derivative(arrays) for _, derivative in self.changing]
+        return [message(arrays) for message in self._messages]
 
     def values(
         self, messages: Sequence[Array], arrays: Mapping[Hashable, Array]
@@ -89,11 +94,11 @@ class GlobalUpdate:
         messages
             Those to this factor, found with the other factors and the sums of ``arrays``.
         """
-        for number, key, place in self._told:
-            message, own, shape = messages[place], arrays[key], self.fixed[self.changing[place][0]].shape
+        for number, key, place, shape in self._told:
+            message, own = messages[place], arrays[key]
             if own.shape != shape:
                 own = np.broadcast_to(own, shape)
-            if np.shape(message) == shape:
+            if message.shape == shape:
                 yield number, float(np.vdot(message, own))
             else:
                 yield number, float(np.add.reduce(message * own, axis=None))

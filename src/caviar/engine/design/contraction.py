@@ -10,7 +10,9 @@ import math
 from collections.abc import Callable, Hashable, Mapping, Sequence, Set
 from copy import copy
 from dataclasses import dataclass
+from functools import partial
 from itertools import permutations
+from operator import itemgetter
 from string import ascii_letters
 from typing import Any, NamedTuple, Self, TypeAlias
 
@@ -23,7 +25,8 @@ from ...numerics.cached import cached_property
 from ...numerics.spread import spread
 from ...numerics.sums_by_label import sums_by_label
 
-_Evaluation: TypeAlias = Callable[[Sequence[Array]], Array]
+Evaluation: TypeAlias = Callable[[Mapping[Hashable, Array]], Any]
+"""What finds its operands among arrays by key, and contracts them: one function, made once."""
 
 
 class Factor(NamedTuple):
@@ -194,12 +197,12 @@ class Contraction:
         self.constant, self.constant_axes = self._fold(coefficient, arrays, of_factors)
         self.is_scalar = not of_factors and not self.constant_axes
         """Whether all that changes in it are numbers, as is most of a small model; then einsum is not needed."""
-        self._evaluations: dict[str, _Evaluation] = {}
 
     def __getstate__(self) -> dict[str, object]:
-        """Return its state with the sizes of its axes, in the place of a function that may hold all the data."""
+        """Return its state without functions; with the sizes of its axes, for what tells them may hold all the data."""
         sizes = {axis: self.size(axis) for factor in self.factors for axis in factor.axes}
-        return {**vars(self), "size": sizes.__getitem__, "_evaluations": {}}
+        own = {name: value for name, value in vars(self).items() if name != "value"}
+        return {**own, "size": sizes.__getitem__}
 
     @cached_property
     def _letter(self) -> dict[Axis, str]:
@@ -217,28 +220,65 @@ class Contraction:
         """Multiply the constants into one array, over the axes that a changing operand shares."""
         if not arrays:
             return np.asarray(float(coefficient)), ()
-        kept = tuple(dict.fromkeys(axis for _, axes in arrays for axis in axes if axis in shared))
-        spec = ",".join(self._spell(axes) for _, axes in arrays) + "->" + self._spell(kept)
-        return coefficient * np.einsum(spec, *(array for array, _ in arrays)), kept
+        kept = tuple(dict.fromkeys([axis for _, axes in arrays for axis in axes if axis in shared]))
+        if len(arrays) == 1 and kept == arrays[0][1]:
+            return coefficient * arrays[0][0], kept
+        spec = self._spec([axes for _, axes in arrays], kept)
+        return coefficient * np.einsum(spec, *[array for array, _ in arrays]), kept
 
-    @cached_property
-    def _value_spec(self) -> str:
-        return self._spec(self._looked_up, ())
+    def _spec(self, operands: Sequence[Sequence[Axis]], out: Sequence[Axis]) -> str:
+        return ",".join([self._spell(axes) for axes in operands]) + "->" + self._spell(out)
 
-    def _spec(self, factors: Sequence[Factor], out: Sequence[Axis]) -> str:
-        operands = [self._spell(factor.axes) for factor in factors]
-        if self.constant_axes:
-            operands.append(self._spell(self.constant_axes))
-        return ",".join(operands) + "->" + self._spell(out)
+    def _evaluation(self, positions: Sequence[int], out: Sequence[Axis]) -> Evaluation:
+        """Return what contracts some operands, looked up by label where they are, over all axes but ``out``.
 
-    def _arrays(self, positions: Sequence[int], arrays: Mapping[Hashable, Array]) -> list[Array]:
-        """Return the arrays of some operands, looked up by label where they are."""
+        For few numbers ``einsum`` takes longer to read the letters than to add. So sums over all entries, inner
+        products and multiples of an array are made without it. Arrays that are stretched along an axis of length one
+        need it.
+        """
+        axes = [self._looked_up[position].axes for position in positions]
+        reads = [self._read(position) for position in positions]
+        if not self.constant_axes:
+            return self._of_operands(axes, reads, tuple(out))
+        constant = self.constant
+        if not reads and self.constant_axes == tuple(out):
+            return lambda arrays: constant
+        spec = self._spec([*axes, self.constant_axes], out)
+        if len(reads) != 1:
+            return lambda arrays: np.einsum(spec, *[read(arrays) for read in reads], constant)
+        (read,) = reads
+        if not out and _is_inner(axes[0], self.constant_axes):
+            return lambda arrays: _inner(spec, read(arrays), constant)
+        return lambda arrays: np.einsum(spec, read(arrays), constant)
+
+    def _of_operands(
+        self, axes: Sequence[tuple[Axis, ...]], reads: Sequence[Evaluation], out: tuple[Axis, ...]
+    ) -> Evaluation:
+        """Return the same where the constant is a number."""
+        constant = self.constant
+        if not reads:
+            return lambda arrays: constant
+        scale, first = constant.item(), reads[0]
+        if len(reads) == 1 and axes[0] == out:
+            return lambda arrays: scale * first(arrays)
+        if len(reads) == 1 and not out and len(set(axes[0])) == len(axes[0]):
+            return lambda arrays: scale * np.add.reduce(first(arrays), axis=None)
+        spec = self._spec(axes, out)
+        if len(reads) == 2 and not out and _is_inner(*axes):
+            second = reads[1]
+            return lambda arrays: scale * _inner(spec, first(arrays), second(arrays))
+        if scale == 1.0 and len(reads) > 1:
+            # of one array alone it may be a view
+            return lambda arrays: np.einsum(spec, *[read(arrays) for read in reads])
+        return lambda arrays: scale * np.einsum(spec, *[read(arrays) for read in reads])
+
+    def _read(self, position: int) -> Evaluation:
+        """Return what finds an operand among the arrays."""
+        read = itemgetter(self.keys[position])
         if self.gather is None:
-            return [arrays[self.keys[position]] for position in positions]
-        return [
-            self.gather.take(arrays[self.keys[position]], self.factors[position].axes)
-            for position in positions
-        ]
+            return read
+        take, axes = self.gather.take, self.factors[position].axes
+        return lambda arrays: take(read(arrays), axes)
 
     def _product(self, keys: Sequence[Hashable], arrays: Mapping[Hashable, Array]) -> float:
         """Return the constant times numbers, of a contraction that is scalar."""
@@ -247,26 +287,23 @@ class Contraction:
             product *= arrays[key].item()
         return product
 
-    def _contract(self, spec: str, arrays: Sequence[Array]) -> Array:
-        evaluation = self._evaluations.get(spec)
-        if evaluation is None:
-            evaluation = _evaluation(spec, len(arrays), self.constant, self.constant_axes)
-            self._evaluations[spec] = evaluation
-        return evaluation(arrays)
-
     @cached_property
     def _between(self) -> _BetweenLabels | None:
         if self.gather is None or self.constant_axes:
             return None
         return _BetweenLabels.of(self.gather, self.factors, self.size)
 
-    def value(self, arrays: Mapping[Hashable, Array]) -> float:
-        """Return the contraction over all axes."""
+    @cached_property
+    def value(self) -> Callable[[Mapping[Hashable, Array]], float]:
+        """The function that returns the contraction over all axes."""
         if self.is_scalar:
-            return self._product(self.keys, arrays)
-        if self._between is not None:
-            return float(self.constant) * self._between.value([arrays[key] for key in self.keys])
-        return float(self._contract(self._value_spec, self._arrays(range(len(self.keys)), arrays)))
+            return partial(self._product, self.keys)
+        between = self._between
+        if between is not None:
+            scale, keys = float(self.constant), self.keys
+            return lambda arrays: scale * between.value([arrays[key] for key in keys])
+        contracted = self._evaluation(range(len(self.keys)), ())
+        return lambda arrays: float(contracted(arrays))
 
     def magnitude(self, arrays: Mapping[Hashable, Array]) -> float:
         """Return the sum of the sizes of all products that :meth:`value` adds up: its rounding goes with them."""
@@ -283,15 +320,14 @@ class Contraction:
     def absolute(self) -> Contraction:
         """The same contraction with the sizes of its constants."""
         other = copy(self)
-        other.constant, other._evaluations = np.abs(self.constant), {}
+        other.constant = np.abs(self.constant)
         return other
 
     def along(self, axis: Axis, arrays: Mapping[Hashable, Array]) -> Array | None:
         """Return the contraction over all axes but one, along which it is kept; None if no operand has that one."""
         if axis not in self.constant_axes and all(axis not in factor.axes for factor in self._looked_up):
             return None
-        every = self._arrays(range(len(self.keys)), arrays)
-        return self._contract(self._spec(self._looked_up, (axis,)), every)
+        return self._evaluation(range(len(self.keys)), (axis,))(arrays)
 
     def derivative(self, position: int, keep: Axis | None = None) -> Derivative:
         """Return the compiled derivative with respect to the operand at ``position``: see :class:`Derivative`."""
@@ -315,84 +351,67 @@ class Derivative:
 
     def __init__(self, contraction: Contraction, position: int, keep: Axis | None = None) -> None:
         self._contraction = contraction
-        self._kept = () if keep is None else (keep,)
         self._position = position
-        self._keys = contraction.keys[:position] + contraction.keys[position + 1 :]
-        if contraction.is_scalar:
-            return
-        self._between = contraction._between if keep is None else None
-        if self._between is not None:
-            return
-        target = contraction._looked_up[position]
-        gather, own = contraction.gather, contraction.factors[position].axes
-        is_put = gather is not None and gather.axis is not keep and not gather.labels.keys().isdisjoint(own)
-        self._put_axes = (*self._kept, *own) if is_put else None
-        self._others = [i for i in range(len(contraction.keys)) if i != position]
-        others = [contraction._looked_up[i] for i in self._others]
-        present = {axis for factor in others for axis in factor.axes} | set(contraction.constant_axes)
-        axes = tuple(dict.fromkeys((*self._kept, *target.axes)))
-        self._spec = contraction._spec(others, [axis for axis in axes if axis in present])
-        # axes that only the target has: the derivative is the same all along them
-        self._expand = tuple(slice(None) if axis in present else None for axis in axes)
-        self._is_full = None not in self._expand
-        repeated = [axis for axis in axes if target.axes.count(axis) > 1]
-        self._repeated = axes.index(repeated[0]) if repeated else None
-        self._repeats = contraction.size(repeated[0]) if repeated else 1
+        self._keep = keep
+
+    def __getstate__(self) -> dict[str, object]:
+        """Return its state without the function that is made of it."""
+        return {name: own for name, own in vars(self).items() if name != "function"}
 
     def __call__(self, arrays: Mapping[Hashable, Array]) -> Array:
         """Return the derivative, with length-one axes where it does not vary."""
-        if self._contraction.is_scalar:
-            product = np.float64(self._contraction._product(self._keys, arrays))
-            return product.reshape((1,) * len(self._kept)) if self._kept else product  # type: ignore[return-value]
-        if self._between is not None:
-            operands = [arrays.get(key, _NONE) for key in self._contraction.keys]
-            return self._contraction.constant * self._between.derivative(self._position, operands)
-        result = self._contraction._contract(self._spec, self._contraction._arrays(self._others, arrays))
-        if not self._is_full:
-            result = result[self._expand]
-        if self._put_axes is not None:
-            assert self._contraction.gather is not None
-            result = self._contraction.gather.put(result, self._put_axes, self._contraction.size)
-        if self._repeated is None:
-            return result
-        # of a trace, the sum over a repeated axis: zero off the diagonal
-        size = self._repeats
-        diagonal = np.eye(size).reshape(size, size, *(1,) * (result.ndim - self._repeated - 1))
-        return np.expand_dims(result, self._repeated + 1) * diagonal
+        return self.function(arrays)
+
+    @cached_property
+    def function(self) -> Evaluation:
+        """The function that returns it."""
+        contraction, position = self._contraction, self._position
+        kept = () if self._keep is None else (self._keep,)
+        if contraction.is_scalar:
+            keys = contraction.keys[:position] + contraction.keys[position + 1 :]
+            ones = (1,) * len(kept)
+            return lambda arrays: np.float64(contraction._product(keys, arrays)).reshape(ones)[()]
+        between = contraction._between if self._keep is None else None
+        if between is not None:
+            scale, keys = contraction.constant, contraction.keys
+            return lambda arrays: (
+                scale * between.derivative(position, [arrays.get(key, _NONE) for key in keys])
+            )
+        target = contraction._looked_up[position]
+        places = [place for place in range(len(contraction.keys)) if place != position]
+        present = {axis for place in places for axis in contraction._looked_up[place].axes}
+        present |= set(contraction.constant_axes)
+        axes = tuple(dict.fromkeys((*kept, *target.axes)))
+        evaluation = contraction._evaluation(places, [axis for axis in axes if axis in present])
+        if not present.issuperset(axes):
+            # axes that only the target has: the derivative is the same all along them
+            stretched = tuple(slice(None) if axis in present else None for axis in axes)
+            evaluation = _then(evaluation, lambda found: found[stretched])
+        gather, own = contraction.gather, contraction.factors[position].axes
+        if gather is not None and gather.axis is not self._keep and not gather.labels.keys().isdisjoint(own):
+            evaluation = _then(evaluation, partial(gather.put, axes=(*kept, *own), size=contraction.size))
+        repeated = [axis for axis in axes if target.axes.count(axis) > 1]
+        if repeated:
+            of_trace = partial(_on_diagonal, axes.index(repeated[0]), contraction.size(repeated[0]))
+            evaluation = _then(evaluation, of_trace)
+        return evaluation
+
+
+def _then(evaluation: Evaluation, step: Callable[[Array], Array]) -> Evaluation:
+    return lambda arrays: step(evaluation(arrays))
+
+
+def _on_diagonal(place: int, size: int, derivative: Array) -> Array:
+    """Return the derivative of a trace, in which an axis is repeated: zero off the diagonal."""
+    diagonal = np.eye(size).reshape(size, size, *(1,) * (derivative.ndim - place - 1))
+    return np.expand_dims(derivative, place + 1) * diagonal
 
 
 _FEW = 4_096
 """Numbers of an inner product that BLAS takes in one thread."""
 
 
-def _evaluation(spec: str, n_arrays: int, constant: Array, constant_axes: Sequence[Axis]) -> _Evaluation:
-    """Return what evaluates a contraction of so many arrays that is spelled like this, from these.
-
-    For few numbers ``einsum`` takes longer to read the letters than to add. So sums over all entries, inner products
-    and multiples of an array are made without it. Arrays that are stretched along an axis of length one need it.
-    """
-    operands, _, out = spec.partition("->")
-    letters = operands.split(",")
-    if constant_axes:
-        if out == "" and len(letters) == 2 and _is_inner(*letters):
-            return lambda arrays: _inner(spec, arrays[0], constant)
-        return lambda arrays: np.einsum(spec, *arrays, constant)
-    if not n_arrays:
-        return lambda arrays: constant
-    scale = constant.item()
-    if letters == [out]:
-        return lambda arrays: scale * arrays[0]
-    if out == "" and len(letters) == 1 and len(set(letters[0])) == len(letters[0]):
-        return lambda arrays: scale * np.add.reduce(arrays[0], axis=None)
-    if out == "" and len(letters) == 2 and _is_inner(*letters):
-        return lambda arrays: scale * _inner(spec, arrays[0], arrays[1])
-    if scale == 1.0 and len(letters) > 1:
-        # of one array alone it may be a view
-        return lambda arrays: np.einsum(spec, *arrays)
-    return lambda arrays: scale * np.einsum(spec, *arrays)
-
-
-def _is_inner(one: str, other: str) -> bool:
+def _is_inner(one: tuple[Axis, ...], other: tuple[Axis, ...]) -> bool:
     return one == other and len(set(one)) == len(one)
 
 

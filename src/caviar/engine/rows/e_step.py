@@ -11,7 +11,7 @@ import numpy as np
 from ..._typing import Array
 from ..compiled.terms import Compiled, GlobalTerm
 from ..design.backend import Workspace
-from ..design.contraction import Derivative
+from ..design.contraction import Evaluation
 from ..design.dense import block_rows
 from ..design.features import Feature, FeatureTable
 from ..design.keys import ColumnKey, FactorKey, StatisticKey
@@ -384,17 +384,17 @@ def _products(
     return [DenseProduct(layout, centres), *look_ups, *centres, *partial]
 
 
-def _derivatives(terms: Sequence[GlobalTerm], wanted: Set[Hashable]) -> list[tuple[Hashable, Derivative]]:
+def _derivatives(terms: Sequence[GlobalTerm], wanted: Set[Hashable]) -> list[tuple[Hashable, Evaluation]]:
     """Return the derivatives of terms with respect to the operands that are wanted."""
     return [
-        (key, term.contraction.derivative(position))
+        (key, term.contraction.derivative(position).function)
         for term in terms
         for position, key in enumerate(term.contraction.keys)
         if key in wanted
     ]
 
 
-def _summed(derivatives: Sequence[tuple[Hashable, Derivative]], arrays: Mapping[Hashable, Array]) -> Arrays:
+def _summed(derivatives: Sequence[tuple[Hashable, Evaluation]], arrays: Mapping[Hashable, Array]) -> Arrays:
     """Return the sum of the derivatives with respect to each operand."""
     found: Arrays = {}
     for key, derivative in derivatives:
