@@ -260,3 +260,49 @@ def test_a_variance_that_is_infinite_leaves_the_optimum() -> None:
     posterior = model.fit({"x": [1.0, 2.0], "g": [0, 0]}, **TIGHT)
     assert posterior["tau"].shape < 1
     np.testing.assert_allclose(posterior["m"].variance[1:], 1 / posterior["tau"].mean, rtol=1e-6)
+
+
+def measured() -> cv.Posterior:
+    """Hidden values of the rows with an unknown mean and spread, measured with known errors."""
+    rng = np.random.default_rng(6)
+    precision = np.exp(rng.normal(1.0, 0.5, 30))
+    m = cv.Normal("m", 0.0, 0.1)
+    hidden = cv.Normal("h", m, cv.Gamma("s", 2.0, 1.0), plates=OBS)
+    leaf = cv.Normal("x", hidden, cv.Data("t", plates=OBS), plates=OBS)
+    x = rng.normal(rng.normal(1.0, 0.7, 30), precision**-0.5)
+    return cv.Model(leaf).fit({"x": x, "t": precision}, **TIGHT)
+
+
+def test_a_hidden_value_of_a_new_row() -> None:
+    posterior = measured()
+    m, s = drawn(posterior, "m", "s")
+    rng = np.random.default_rng(3)
+    hidden = rng.normal(m, s**-0.5)
+    found = posterior.predict({"t": [1.0, 25.0]})["x"]
+    for row, precision in enumerate((1.0, 25.0)):
+        assert_moments(found, row, rng.normal(hidden, precision**-0.5))
+
+
+def test_a_hidden_value_of_a_new_row_of_one_of_two_kinds() -> None:
+    rng = np.random.default_rng(7)
+    kind = cv.Plate("kind", 2)
+    z = cv.Categorical("z", cv.Dirichlet("w", [2.0, 2.0]), plates=OBS)
+    centre, spread = cv.Normal("m", 0.0, 0.05, plates=kind), cv.Gamma("s", 3.0, 1.0, plates=kind)
+    hidden = cv.Normal("h", centre[z], spread[z], plates=OBS)
+    model = cv.Model(cv.Normal("x", hidden, cv.Data("t", plates=OBS), plates=OBS))
+    x = rng.normal(np.where(np.arange(40) < 12, -5.0, 3.0), 1.0)
+    posterior = model.fit({"x": x, "t": np.full(40, 9.0)}, seed=0, **TIGHT)
+    w, m, s = drawn(posterior, "w", "m", "s")
+    first = rng.random(N_DRAWS) < w[:, 0]
+    hidden = rng.normal(np.where(first, m[:, 0], m[:, 1]), np.where(first, s[:, 0], s[:, 1]) ** -0.5)
+    assert_moments(posterior.predict({"t": [9.0]})["x"], 0, rng.normal(hidden, 1 / 3))
+
+
+def test_what_is_correlated_with_a_hidden_value_is_refused() -> None:
+    m = cv.Normal("m", 0.0, 0.1)
+    hidden = cv.Normal("h", m, cv.Gamma("s", 2.0, 1.0), plates=OBS)
+    posterior = cv.Model(cv.Normal("x", hidden + m, 4.0, plates=OBS)).fit({"x": X}, **TIGHT)
+    with pytest.raises(
+        cv.ModelError, match=r"depends on 'm' both directly and through.*posterior\.predictive"
+    ):
+        posterior.predict({})

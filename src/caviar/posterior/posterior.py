@@ -372,10 +372,10 @@ class Posterior:
         by 64 Gauss-Hermite nodes over N(m, v) (beyond a standard deviation of 1, by the trapezoidal rule). The
         components of a mixture have the probabilities of the row's local factor where something of the row was
         observed below the Categorical, and else those expected of its parent. Another local variable without an
-        observation below it is at its prior, whose parents must be known. A repetition of a global variable that the
-        fit has not seen, as a group without rows, has a forecast as its factor: its distribution given its parents,
-        averaged over these under q. Mean and covariance are exact under q; where the covariance is infinite, the factor
-        is the optimum at the expected parents. O(N D^2) for a dot product of D numbers.
+        observation below it, and a repetition of a global one that the fit has not seen, as a group without rows, is a
+        forecast: its distribution given its parents, averaged over these under q, with the same mean and covariance.
+        Where that of a global one is infinite, its factor is the optimum at the expected parents.
+        O(N D^2) for a dot product of D numbers.
 
         Examples
         --------

@@ -15,7 +15,7 @@ precision, mean and variance of a rate, the probabilities of a label.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,12 +62,22 @@ def with_forecasts(problem: Problem, factors: Mapping[str, Any]) -> dict[str, An
     # the forecast of a group of groups is a parent of theirs
     for variable in parents_first([variable for variable, active in counted.items() if active is not None]):
         active = counted.get(variable)
-        match = next((own for kind, own in _MATCHES.items() if isinstance(variable, kind)), None)
-        if active is None or match is None:
+        if active is None:
             continue
-        parts = _parts(variable, bound, found)
-        with np.errstate(all="ignore"):
-            forecast, exists = match(variable, bound, parts)
+        known = {
+            node.name: _known_value(node, bound)
+            for node in variable.drawn_given
+            if bound.is_known(node) and not isinstance(node, Constant)
+        }
+        gates = {
+            gate: found[gate.name].each(_probabilities, _indicator)
+            for gate in variable.indices
+            if gate.name not in known
+        }
+        told = forecast_of(variable, bound.nodes, known, found, gates)
+        if told is None:
+            continue
+        forecast, exists = told
         where = ~active & np.broadcast_to(exists, active.shape)
         found[variable.name] = found[variable.name].replaced(where, forecast.broadcast_to(active.shape))
     return found
@@ -81,17 +91,34 @@ class _Part:
     given: Expectations
 
 
-def _parts(variable: Variable, bound: BoundModel, factors: Mapping[str, Any]) -> list[_Part]:
-    known = {
-        node.name: _known_value(node, bound)
-        for node in variable.drawn_given
-        if bound.is_known(node) and not isinstance(node, Constant)
-    }
-    gates: dict[Variable, Array] = {
-        slot.index: factors[slot.index.name].each(_probabilities, _indicator)
-        for slot in variable.slots.values()
-        if isinstance(slot.index, Variable) and slot.index.name not in known
-    }
+def forecast_of(
+    variable: Variable,
+    nodes: Iterable[Node],
+    known: Mapping[str, Any],
+    factors: Mapping[str, Any],
+    gates: Mapping[Variable, Array],
+) -> tuple[Any, AnyArray] | None:
+    """Return the members with the moments of a variable given its parents under q, and which of them exist.
+
+    None for a kind of variable that has no such match. The batch has an axis for each plate, of length 1 where nothing
+    varies along it.
+
+    Parameters
+    ----------
+    variable
+        The variable.
+    nodes
+        Those of the model.
+    known
+        Name -> values of known arrays and observed variables among its parents.
+    factors
+        Name -> distribution of each latent one.
+    gates
+        The latent Categoricals that choose its parents -> probabilities, shape (plates of it..., K).
+    """
+    match = next((own for kind, own in _MATCHES.items() if isinstance(variable, kind)), None)
+    if match is None:
+        return None
     parts = []
     for categories in itertools.product(*(range(weights.shape[-1]) for weights in gates.values())):
         held, weight = dict(known), np.ones((1,) * len(variable.plates))
@@ -99,7 +126,8 @@ def _parts(variable: Variable, bound: BoundModel, factors: Mapping[str, Any]) ->
             held[gate.name] = np.full((1,) * len(gate.plates), category)
             weight = weight * over_plates(weights[..., category], gate.plates, variable)
         parts.append(_Part(weight, Expectations(variable, held, factors)))
-    return parts
+    with np.errstate(all="ignore"):
+        return match(variable, nodes, parts)
 
 
 def _probabilities(labels: Any) -> Array:
@@ -126,7 +154,7 @@ def _average(parts: Sequence[_Part], of: Callable[[Expectations], Array], n_even
     return sum(part.weight.reshape(part.weight.shape + (1,) * n_events) * of(part.given) for part in parts)  # type: ignore[return-value]
 
 
-def _normal(variable: Variable, bound: BoundModel, parts: Sequence[_Part]) -> tuple[Any, AnyArray]:
+def _normal(variable: Variable, nodes: Iterable[Node], parts: Sequence[_Part]) -> tuple[Any, AnyArray]:
     mean = _average(parts, lambda given: given.location()[0], 0)
 
     def about_mean(given: Expectations) -> Array:
@@ -138,7 +166,7 @@ def _normal(variable: Variable, bound: BoundModel, parts: Sequence[_Part]) -> tu
     return families.Normal(mean, 1.0 / np.where(exists, variance, 1.0)), exists
 
 
-def _vector(variable: Variable, bound: BoundModel, parts: Sequence[_Part]) -> tuple[Any, AnyArray]:
+def _vector(variable: Variable, nodes: Iterable[Node], parts: Sequence[_Part]) -> tuple[Any, AnyArray]:
     mean = _average(parts, lambda given: given.vector()[0], 1)
 
     def about_mean(given: Expectations) -> Array:
@@ -152,12 +180,12 @@ def _vector(variable: Variable, bound: BoundModel, parts: Sequence[_Part]) -> tu
     return families.MultivariateNormal(mean, inverse(usable)), exists
 
 
-def _gamma(variable: Variable, bound: BoundModel, parts: Sequence[_Part]) -> tuple[Any, AnyArray]:
+def _gamma(variable: Variable, nodes: Iterable[Node], parts: Sequence[_Part]) -> tuple[Any, AnyArray]:
     def shape(given: Expectations) -> Array:
         return given.entries("shape")[0]
 
     mean = _average(parts, lambda given: shape(given) * given.inverse("rate")[0], 0)
-    if _is_rate_of_counts(variable, bound):
+    if _is_rate_of_counts(variable, nodes):
         square = _average(
             parts, lambda given: shape(given) * (1.0 + shape(given)) * given.inverse("rate")[1], 0
         )
@@ -173,7 +201,7 @@ def _gamma(variable: Variable, bound: BoundModel, parts: Sequence[_Part]) -> tup
     return families.Gamma(own, own / np.where(exists, mean, 1.0)), exists
 
 
-def _matrix(variable: Variable, bound: BoundModel, parts: Sequence[_Part]) -> tuple[Any, AnyArray]:
+def _matrix(variable: Variable, nodes: Iterable[Node], parts: Sequence[_Part]) -> tuple[Any, AnyArray]:
     size = variable.dimension or 1
 
     def df(given: Expectations) -> Array:
@@ -194,17 +222,19 @@ def _shape_of(product: Array, least: float) -> Array:
     return least * product / (product - 1.0)
 
 
-def _is_rate_of_counts(variable: Variable, bound: BoundModel) -> bool:
-    children = (node for node in bound.nodes if isinstance(node, Poisson))
+def _is_rate_of_counts(variable: Variable, nodes: Iterable[Node]) -> bool:
+    children = (node for node in nodes if isinstance(node, Poisson))
     return any(slot.node is variable for child in children for slot in child.slots.values())
 
 
-def _label(variable: Variable, bound: BoundModel, parts: Sequence[_Part]) -> tuple[Any, AnyArray]:
+def _label(variable: Variable, nodes: Iterable[Node], parts: Sequence[_Part]) -> tuple[Any, AnyArray]:
     probabilities = _average(parts, lambda given: given.entries("probabilities")[0], 1)
     return families.Categorical(probabilities), np.ones(probabilities.shape[:-1], dtype=bool)
 
 
-_MATCHES: dict[type[Variable], Callable[[Variable, BoundModel, Sequence[_Part]], tuple[Any, AnyArray]]] = {
+_MATCHES: dict[
+    type[Variable], Callable[[Variable, Iterable[Node], Sequence[_Part]], tuple[Any, AnyArray]]
+] = {
     Normal: _normal,
     MultivariateNormal: _vector,
     Gamma: _gamma,
