@@ -249,7 +249,8 @@ class ClampedFactor:
         Values may have axes of draws before those of the repetitions, as :meth:`sample` returns them.
         """
         rest, first = ~self.is_known, value[0] if isinstance(value, tuple) else value
-        n_leading = np.ndim(first) - len(self.value_shape)
+        # of labels a value has no axis of its own
+        n_leading = np.ndim(first) - self.is_known.ndim - (self.known.location.ndim - 1)
         where = (*(slice(None),) * n_leading, rest)
         chosen = (
             tuple(part[where] for part in value) if isinstance(value, tuple) else np.asarray(value)[where]
