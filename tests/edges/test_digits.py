@@ -270,3 +270,37 @@ def test_a_regression_on_columns_far_from_zero_is_right_or_warned_of(offset, hei
     assert error < 1e-3 or any(issubclass(w.category, cv.LostDigitsWarning) for w in told)
     if offset <= 2 and height < 1e8:
         assert not told, "no false alarm where columns are as they should be"
+
+
+def counts_of_poisson(size):
+    x = np.random.default_rng(0).poisson(size, 20)
+    return poisson(2.0, 2.0 / size, *x)
+
+
+def counts_of_multinomial(size):
+    x = np.random.default_rng(0).multinomial(int(size), [0.2, 0.3, 0.5], size=10)
+    total = [mp.mpf(int(n)) for n in x.sum(axis=0)]
+    prior = (1, 2, 3)
+    evidence = mp.fsum(mp.loggamma(a + n) - mp.loggamma(a) for a, n in zip(prior, total, strict=True))
+    evidence += mp.loggamma(6) - mp.loggamma(6 + mp.fsum(total)) + 10 * mp.loggamma(mp.mpf(int(size)) + 1)
+    evidence -= mp.fsum(mp.loggamma(mp.mpf(int(n)) + 1) for n in x.ravel())
+    p = cv.Dirichlet("p", list(map(float, prior)))
+    model = cv.Model(cv.Multinomial("x", int(size), p, plates=cv.Plate("obs")))
+    return Case(model, {"x": x.astype(float)}, evidence)
+
+
+@pytest.mark.parametrize("digits", [4, 6, 8, 9, 10, 11, 12, 15])
+@pytest.mark.parametrize("counts", [counts_of_poisson, counts_of_multinomial])
+def test_counts_of_any_size_are_right_or_warned_of(counts, digits):
+    """Where x log r and log x! cancel, a sum of N counts of 1e9 has digits down to N 1e9 log(1e9) eps, 1e-4 nats."""
+    with mp.workdps(60):
+        case = counts(10.0**digits)
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            elbo = case.model.fit(case.data).elbo
+        error = abs(float(exact(elbo) - case.evidence))
+    size = 20 * 10.0**digits * np.log(10.0**digits)
+    assert error < 4 * size * np.finfo(float).eps
+    assert error < 1e-3 or any(issubclass(w.category, cv.LostDigitsWarning) for w in told)
+    if digits <= 9:
+        assert not told, "no false alarm where they are right to 0.001"

@@ -604,3 +604,15 @@ def test_values_of_rows_are_not_known_in_part():
     model = cv.Model(cv.Normal("x", theta, plates=obs))
     with pytest.raises(cv.DataError, match="has a value for each row of data, and takes no data"):
         model.fit({"x": [1.0, 2.0], "theta": ([np.nan, 0.0], [np.nan, 1.0])})
+
+
+def test_densities_of_draws_are_those_of_the_unknown_repetitions():
+    obs, group = cv.Plate("obs"), cv.Plate("group", 3)
+    m = cv.Normal("m", cv.Normal("mu", 0.0, 0.1), 1.0, plates=group)
+    model = cv.Model(cv.Normal("x", m[cv.Data("g", plates=obs)], 1.0, plates=obs))
+    q = model.fit({"x": [0.3, 1.0, -0.2, 2.0], "g": [0, 1, 2, 2], "m": [np.nan, 1.1, np.nan]})["m"]
+    draws = q.sample((4, 5), seed=0)
+    expected = norm(q.mean, np.where(q.variance > 0, q.variance, 1.0) ** 0.5).logpdf(draws)
+    expected[..., 1] = 0.0
+    np.testing.assert_allclose(q.log_density(draws), expected)
+    np.testing.assert_allclose(q.log_density(draws[2, 3]), expected[2, 3])

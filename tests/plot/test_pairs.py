@@ -44,13 +44,14 @@ def test_the_axes_of_the_outlines_are_those_of_the_covariances(structure):
     mixture = STRUCTURES[structure].fit(rows[~np.isnan(rows).any(axis=1)])
     axes = cv.plot.pairs(mixture, rows, level=0.9)
     covariances = mixture.covariance_matrices()
-    order = np.argsort(-mixture.weights_, kind="stable")
+    # a component without rows is not drawn
+    order = [k for k in np.argsort(-mixture.weights_, kind="stable") if mixture.weights_[k] > 0.005]
+    assert len(order) >= 2
     for i in range(1, 4):
         for j in range(i):
             outlines = [patch.get_xy() for patch in axes[i, j].patches if isinstance(patch, Polygon)]
             # the outline alone where means are points
             spreads = outlines if structure == "em" else outlines[::2]
-            assert len(spreads) == 3
             for k, outline in zip(order, spreads, strict=True):
                 block = covariances[k][np.ix_([j, i], [j, i])]
                 values, vectors = np.linalg.eigh(matrix_of(outline))

@@ -377,6 +377,13 @@ def test_impossible_rows_are_refused(new, message):
         cv.Model(leaf).fit(data).predict(new)
 
 
+def test_states_of_a_linear_gaussian_chain_depend_on_their_neighbours():
+    level = cv.LinearGaussianChain("level", [0.0], [[0.1]], [[1.0]], [[4.0]], along=OBS)
+    posterior = cv.Model(cv.Normal("y", cv.dot([1.0], level), tau(), plates=OBS)).fit({"y": Y})
+    with pytest.raises(cv.ModelError, match=r"state 'level' of each row depends on its neighbours"):
+        posterior.predict({})
+
+
 def test_a_product_of_variables_in_a_link_is_refused():
     a = cv.Normal("a", 0, 1)
     leaf = cv.Bernoulli("y", cv.probit(a * cv.dot(DESIGN, weights())), plates=OBS)
@@ -387,10 +394,11 @@ def test_a_product_of_variables_in_a_link_is_refused():
         posterior.predict(NEW)
 
 
-def test_a_local_variable_below_a_latent_one_is_refused():
-    t = cv.Normal("t", cv.Normal("m", 0, 1), tau(), plates=OBS)
-    posterior = cv.Model(cv.Normal("y", t, 1.0, plates=OBS)).fit({"y": Y})
-    with pytest.raises(cv.ModelError, match="'t' has no observation in these rows, and 'm'"):
+def test_a_local_variable_whose_forecast_has_no_variance_is_refused():
+    t = cv.Normal("t", cv.Normal("m", 0, 1), cv.Gamma("s", 0.1, 0.1), plates=OBS)
+    posterior = cv.Model(cv.Normal("y", t, 1.0, plates=OBS)).fit({"y": [1.0]})
+    assert posterior["s"].shape < 1
+    with pytest.raises(cv.ModelError, match=r"'t' has no observation.*posterior\.predictive"):
         posterior.predict({})
 
 

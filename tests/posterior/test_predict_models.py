@@ -1,4 +1,4 @@
-"""Predictions of every model of the registry: the moments of draws, or a refusal that says why."""
+"""Predictions of every model of the registry: the moments of draws."""
 
 import numpy as np
 import pytest
@@ -8,11 +8,9 @@ import caviar as cv
 
 N_DRAWS = 300
 
-REFUSED = {"measured", "measured-apart", "deconvolved"}
-
 
 @pytest.mark.thinned(5)
-@pytest.mark.parametrize("name", [name for name in CASES if name not in REFUSED])
+@pytest.mark.parametrize("name", CASES)
 def test_the_mean_is_that_of_draws(name):
     data = CASES[name].draw(np.random.default_rng(1), 60)
     posterior = CASES[name].fit(data)
@@ -26,14 +24,6 @@ def test_the_mean_is_that_of_draws(name):
         rows = [plate.name for plate in leaf.plates].index("obs")
         difference = np.moveaxis(drawn, rows + 1, 1).mean(axis=0) - found[name].mean
         assert np.all(np.abs(difference) < 4 * found[name].standard_deviation / np.sqrt(N_DRAWS))
-
-
-@pytest.mark.parametrize("name", sorted(REFUSED))
-def test_a_hidden_value_with_hidden_parents_is_refused(name):
-    data = CASES[name].draw(np.random.default_rng(1), 60)
-    posterior = CASES[name].fit(data)
-    with pytest.raises(cv.ModelError, match=r"the local 't' has no observation.*posterior\.predictive"):
-        posterior.predict({name: values for name, values in data.items() if name != "x"})
 
 
 def test_a_group_without_rows_is_predicted_by_one_group_more():

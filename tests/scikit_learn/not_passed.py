@@ -58,6 +58,7 @@ NOT_PASSED: dict[str, NotPassed] = {
     ),
     f"{_GAUSSIAN}::test_warm_start[0]": _NEAR_THE_END,
     f"{_GAUSSIAN}::test_warm_start[1]": _NEAR_THE_END,
+    f"{_GAUSSIAN}::test_warm_start[2]": _NEAR_THE_END,
     f"{_GAUSSIAN}::test_score[float64]": _NEAR_THE_END,
     f"{_GAUSSIAN}::test_regularisation": NotPassed(
         cv.CollapseWarning,
@@ -81,13 +82,9 @@ NOT_PASSED: dict[str, NotPassed] = {
         AssertionError,
         "of a Dirichlet process the last piece is what is left, with K - 1 Betas; the test expects K, and normalises",
     ),
-    f"{_BAYESIAN}::test_invariant_translation": NotPassed(
-        AssertionError,
-        "the same components, in another order: rounding tells starts apart that end alike",
-    ),
     f"{_BOTH}::test_mixture_n_components_greater_than_n_samples_error[estimator1]": NotPassed(
-        pytest.fail.Exception,
-        "a Bayesian mixture may have more components than rows: those without rows stay at their prior",
+        cv.CaviarWarning,
+        "a Bayesian mixture may have more components than rows, with a warning: those without rows stay at their prior",
     ),
     f"{_GAUSSIAN}::test_gaussian_mixture_fit_predict[float32-0-2-1e-07]": _DOUBLE,
     f"{_GAUSSIAN}::test_gaussian_mixture_fit_predict[float32-1-2-0.1]": _DOUBLE,

@@ -301,6 +301,14 @@ class ExponentialFamily(ABC):
             }
         )
 
+    def replaced(self, where: AnyArray, others: Self) -> Self:
+        """Return these distributions, and ``others`` of the same batch shape ``where`` a mask over it says so."""
+        theirs = others._parameters()
+        parameters = {}
+        for (name, value), ndim in zip(self._parameters().items(), self.parameter_ndims, strict=True):
+            parameters[name] = np.where(where.reshape(where.shape + (1,) * ndim), theirs[name], value)
+        return self._trusted(**parameters)
+
     @classmethod
     def _trusted(cls, **attributes: Any) -> Self:
         """Return an instance with these parameters and cached properties, without reading or checking them."""

@@ -46,11 +46,10 @@ def posterior_of_document(document: Mapping[str, Any]) -> Posterior:
     beliefs = document["beliefs"]
     evaluator = _evaluator_of(document["arguments"], model, _prior_of(beliefs["prior"], model, sizes))
     _check_rows(model, factors, local, evaluator.data_plate)
-    # known parameters that nothing was fitted for have no objective
     trace = _series(document["elbo_trace"])
     return Posterior._of_parts(
         model=model,
-        elbo=_finite(document["elbo"]) if len(trace) else _number(document["elbo"]),
+        elbo=_objective(document["elbo"], trace),
         elbo_trace=trace,
         elbo_terms={_text(name): _number(term) for name, term in document["elbo_terms"].items()},
         status=Status(document["status"]),
@@ -152,9 +151,10 @@ def _number(value: Any) -> float:
     return float(value)
 
 
-def _finite(value: Any) -> float:
-    if not np.isfinite(_number(value)):
-        raise ValueError(f"an ELBO {value!r:.40}")
+def _objective(value: Any, trace: Array) -> float:
+    """Return the objective, which known parameters that nothing was fitted for lack, and a trace with it."""
+    if np.isfinite(_number(value)) != (len(trace) > 0):
+        raise ValueError(f"an ELBO {value!r:.40} at the end of {len(trace)} iterations")
     return float(value)
 
 

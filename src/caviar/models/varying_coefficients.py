@@ -47,7 +47,8 @@ def varying_coefficients(
     ----------
     n_features, n_groups
         D and K. To predict a group of which there are no rows yet, state one group more than there are: it is at what
-        the population says, and changes neither the other groups nor the ELBO.
+        the population says, with what is not known of mean and spread of the population, and changes neither the other
+        groups nor the ELBO.
     population
         :math:`\mu` where it is known, a number or shape (D,).
     population_precision

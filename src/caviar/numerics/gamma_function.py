@@ -40,6 +40,9 @@ _SMALL = 1e3
 _LARGE = 1e4
 """Up to here log-gammas can be subtracted without losing more than twelve digits after the point."""
 
+_HUGE = 1e8
+"""From here on the digits that two digammas lose are those of nats, where counts as large multiply them."""
+
 
 def ratio_excess(numerator: Array, denominator: Array, difference: Array | None = None) -> Array:
     r"""Return :math:`\rho - 1 - \log\rho \ge 0` for the ratio :math:`\rho` of two positive numbers.
@@ -288,7 +291,10 @@ def log_rising_factorial(x: Array, n: Array) -> Array:
 
 
 def expected_log_weights(concentration: Array, total: Array) -> Array:
-    r"""Return :math:`\psi(\alpha_k) - \psi(\sum_j \alpha_j)`, also where one concentration makes up nearly the total.
+    r"""Return :math:`\psi(\alpha_k) - \psi(\sum_j \alpha_j)`, also where it is a small difference of large numbers.
+
+    So it is where one concentration makes up nearly the total, and where counts multiply it that are as large as the
+    concentrations.
 
     Parameters
     ----------
@@ -304,15 +310,19 @@ def expected_log_weights(concentration: Array, total: Array) -> Array:
     """
     plain = digamma(concentration)
     plain -= digamma(total)[..., np.newaxis]
-    if (total < _LARGE).all() or not (concentration > 0.5 * total[..., np.newaxis]).any():
+    if (total < _LARGE).all():
+        return plain
+    is_huge = concentration >= _HUGE
+    if not (is_huge | (concentration > 0.5 * total[..., np.newaxis])).any():
         return plain
     others, dominant, log_share = _log_shares(concentration, total)
     total = total[..., np.newaxis]
     dominant &= total >= _LARGE
-    a = np.where(dominant, concentration, total)
+    by_series = dominant | is_huge
+    a = np.where(by_series, concentration, total)
     # psi(x) = log x - 1/(2x) - 1/(12 x^2) + ..., the difference taken term by term
-    gap = others / (a * total)
-    return np.where(dominant, log_share - gap * (0.5 + (1.0 / a + 1.0 / total) / 12.0), plain)
+    gap = np.where(dominant, others, total - concentration) / (a * total)
+    return np.where(by_series, log_share - gap * (0.5 + (1.0 / a + 1.0 / total) / 12.0), plain)
 
 
 def _log_shares(concentration: Array, total: Array) -> tuple[Array, AnyArray, Array]:

@@ -38,7 +38,7 @@ from ..storage import write_saved
 from .diagnostics import Diagnosis, diagnosis_of, inference_data, refuse_what_has_no_weights, results_without
 from .documents import document_of_posterior
 from .linear_response import LinearResponse
-from .prediction import Predictions, predicted
+from .prediction import Predictions, predicted, with_forecasts
 from .summary import MEAN_FIELD, Summary, summary_of
 
 _MOST = 1_000_000_000
@@ -149,7 +149,7 @@ class Posterior:
         self._evaluator = evaluator
         hidden = result.problem.bound.latent
         self._local = {v.name for factor in result.problem.factors for v in factor.variables if v in hidden}
-        self._factors = factors_at(result.problem, result.q)
+        self._factors = with_forecasts(result.problem, factors_at(result.problem, result.q))
         self._of_points = {variable.name: factor for variable, factor in result.beliefs.items()}
         self.data_summary = data_summary
         self.row_marks = row_marks
@@ -374,7 +374,10 @@ class Posterior:
         by 64 Gauss-Hermite nodes over N(m, v) (beyond a standard deviation of 1, by the trapezoidal rule). The
         components of a mixture have the probabilities of the row's local factor where something of the row was
         observed below the Categorical, and else those expected of its parent. Another local variable without an
-        observation below it is at its prior, whose parents must be known. O(N D^2) for a dot product of D numbers.
+        observation below it, and a repetition of a global one that the fit has not seen, as a group without rows, is a
+        forecast: its distribution given its parents, averaged over these under q, with the same mean and covariance.
+        Where that of a global one is infinite, its factor is the optimum at the expected parents.
+        O(N D^2) for a dot product of D numbers.
 
         Examples
         --------

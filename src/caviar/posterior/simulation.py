@@ -56,7 +56,7 @@ def simulate(
     shapes = settle_sizes(nodes, sizes, {**known, **held}, flat.fewest)
     check_labels(nodes, known, shapes)
     values = {**known, **held}
-    for variable in _parents_first(variables):
+    for variable in parents_first(variables):
         if variable.name not in held:
             values[variable.name] = _draw(variable, values, shapes, rng)
     return {variable.name: values[variable.name] for variable in variables}
@@ -273,7 +273,8 @@ def _over_plates(
     return member[np.ix_(*repeats)] if repeats else member
 
 
-def _parents_first(variables: Sequence[Variable]) -> list[Variable]:
+def parents_first(variables: Sequence[Variable]) -> list[Variable]:
+    """Return variables and what they depend on, each after its parents."""
     found: dict[str, Variable] = {}
 
     def visit(variable: Variable) -> None:

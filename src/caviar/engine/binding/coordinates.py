@@ -26,6 +26,7 @@ from ...lazy.block_map import total_of
 from ...lazy.moments import medians_by_label
 from ...numerics.cached import cached_property
 from .bound_model import BoundModel
+from .design_origins import DesignOrigin, design_origins_of
 from .observed_moments import (
     axes_not_kept,
     known_precisions,
@@ -93,11 +94,14 @@ class Coordinates:
     centres
         Number of a group -> (Categorical that chooses its location, displacement of each category, (K,
         point shape...)).
+    designs
+        Observed variable, in no group -> what its rows are measured from, of which the coefficients have the point.
     """
 
     bound: BoundModel
     groups: tuple[Group, ...]
     centres: Mapping[int, tuple[Variable, Array]]
+    designs: Mapping[Variable, DesignOrigin] = field(default_factory=dict)
     _references: dict[Variable, Array | None] = field(default_factory=dict, init=False, repr=False)
     """References that were asked for."""
 
@@ -110,7 +114,8 @@ class Coordinates:
     def _reference(self, variable: Variable) -> Array | None:
         number = self._group(variable)
         if number is None:
-            return None
+            # that of a leaf differs from row to row
+            return np.zeros(()) if variable in self.designs else self._point_of_coefficients(variable)
         group, axes = self.groups[number], self._plate_axes(variable)
         if group.by_label is not None and variable is group.moved:
             return self._spread_by_label(group, axes, group.by_label)
@@ -122,8 +127,14 @@ class Coordinates:
                 point = point + self._spread_centres(group, axes, offsets, axes.index(Axis(plate)))
         return point
 
-    def origin_of(self, node: Node) -> PointOfLabel | OwnMean | None:
+    def _point_of_coefficients(self, variable: Variable) -> Array | None:
+        points = (own.point for own in self.designs.values() if own.coefficients is variable)
+        return next(points, None)
+
+    def origin_of(self, node: Node) -> PointOfLabel | OwnMean | DesignOrigin | None:
         """Return what the rows of a leaf, or of its known mean, are measured from; None if that is one point."""
+        if isinstance(node, Variable) and node in self.designs:
+            return self.designs[node]
         for group in self.groups:
             if group.location is None:
                 continue
@@ -175,7 +186,8 @@ class Coordinates:
         """
         number = self._group(owner)
         if number is None:
-            return None
+            point = self._point_of_coefficients(owner)
+            return None if point is None else (point, ())
         group, axes = self.groups[number], self._plate_axes(owner)
         if number not in self.centres or slot.index is not self.centres[number][0]:
             reference = self.of(owner)
@@ -260,7 +272,8 @@ def coordinates_of(bound: BoundModel) -> Coordinates:
     groups = tuple(
         group for members in _connected(bound) if (group := _group_at_mean(bound, members)) is not None
     )
-    return Coordinates(bound, groups, {})
+    taken = [variable for group in groups for variable in group.variables]
+    return Coordinates(bound, groups, {}, design_origins_of(bound, taken))
 
 
 def _connected(bound: BoundModel) -> list[tuple[Variable, ...]]:
@@ -391,7 +404,15 @@ def coordinates_about(
     is measured from where its factors are in one category.
     """
     groups = tuple(_about(coordinates.bound, group, factors, gate, category) for group in coordinates.groups)
-    return replace(coordinates, groups=groups)
+    designs = {leaf: _about_mean(own, factors) for leaf, own in coordinates.designs.items()}
+    return replace(coordinates, groups=groups, designs=designs)
+
+
+def _about_mean(origin: DesignOrigin, factors: Mapping[str, Any]) -> DesignOrigin:
+    if origin.coefficients.name not in factors:
+        return origin
+    mean = factors[origin.coefficients.name].mean
+    return replace(origin, point=np.asarray(mean[0] if isinstance(mean, tuple) else mean, dtype=np.float64))
 
 
 def _about(

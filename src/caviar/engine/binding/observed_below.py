@@ -5,7 +5,8 @@ Whatever its parents are, the density of such a repetition integrates to one, so
 .. math:: \int p(\theta_{k} \mid \phi) \, d\theta_k = 1.
 
 With a factor of its own it would count as data for unknown parents, as the mean and the precision of a hierarchy. Its
-factor stays at the optimum given these, which is a forecast of the group.
+factor stays at the optimum given these; the posterior has a forecast in its place, with what is not known of them
+(``posterior/prediction/forecasts.py``).
 """
 
 from __future__ import annotations

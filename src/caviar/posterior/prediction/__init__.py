@@ -1,6 +1,7 @@
 """Prediction of variables that are missing in new rows: mean and standard deviation under q, in closed form."""
 
 from .absent import predicted
+from .forecasts import with_forecasts
 from .prediction import Prediction, Predictions
 
-__all__ = ["Prediction", "Predictions", "predicted"]
+__all__ = ["Prediction", "Predictions", "predicted", "with_forecasts"]

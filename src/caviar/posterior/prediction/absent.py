@@ -15,10 +15,11 @@ from ...engine.binding.clamped.repetitions import is_joint
 from ...engine.binding.nested import flattened
 from ...engine.binding.values import as_values, check_known_slots, check_support
 from ...engine.local.gated import Switched
-from ...language import Constant, Data, Indexed, Label, Node, Plate, Slot, Variable
-from ..simulation import check_labels, conditional, known_arrays, laid_out, settle_sizes
+from ...language import Constant, Data, Label, Node, Plate, Variable
+from ..simulation import check_labels, conditional, known_arrays, settle_sizes
 from .expectations import Expectations, refuse
-from .moments import moments
+from .forecasts import forecast_of
+from .moments import moments, weights_for
 from .prediction import Prediction
 
 
@@ -133,16 +134,8 @@ def _check_names(nodes: Sequence[Node], data: Mapping[str, Any]) -> None:
 
 
 def _prediction(leaf: Variable, rows: _Rows) -> Prediction:
-    gates: dict[Variable, Array] = {
-        slot.index: _laid_out(_weights(slot.index, leaf, rows), slot, leaf, rows)
-        for slot in leaf.slots.values()
-        if isinstance(slot.index, Variable) and slot.index.name not in rows.known
-    }
-    factors = {
-        parent.name: _factor(parent, leaf, rows)
-        for parent in leaf.drawn_given
-        if isinstance(parent, Variable) and parent not in gates and parent.name not in rows.known
-    }
+    gates, factors = _parents(leaf, leaf, rows)
+    _check_apart(leaf, factors, gates, rows)
     shape = tuple(rows.sizes[plate] for plate in leaf.plates)
 
     def full(array: Array) -> Array:
@@ -154,21 +147,46 @@ def _prediction(leaf: Variable, rows: _Rows) -> Prediction:
     return Prediction(full(mean), np.sqrt(full(variance)))
 
 
-def _laid_out(weights: Array, slot: Slot, leaf: Variable, rows: _Rows) -> Array:
-    """Return probabilities of a Categorical over the plates of what it chooses for, (plates of the leaf..., K)."""
-    assert isinstance(slot.expression, Indexed)
-    chosen = slot.expression
-    if set(chosen.along) - set(leaf.plates):
-        refuse(leaf, "a Categorical chooses its parents that is repeated over plates which it does not have")
-    labels = {}
-    if chosen.through is not None:
-        records = chosen.through.by
-        labels[chosen.through.plate] = laid_out(rows.known[records.name], records.plates, leaf, {})
-    return laid_out(weights, chosen.by.plates, leaf, labels)
+def _parents(variable: Variable, leaf: Variable, rows: _Rows) -> tuple[dict[Variable, Array], dict[str, Any]]:
+    """Return the probabilities of the labels that choose the parents of a variable, and the distributions of these."""
+    gates: dict[Variable, Array] = {
+        slot.index: weights_for(_weights(slot.index, leaf, rows), slot, variable, rows.known)
+        for slot in variable.slots.values()
+        if isinstance(slot.index, Variable) and slot.index.name not in rows.known
+    }
+    factors = {
+        parent.name: _factor(parent, leaf, rows)
+        for parent in variable.drawn_given
+        if isinstance(parent, Variable) and parent not in gates and parent.name not in rows.known
+    }
+    return gates, factors
+
+
+def _check_apart(
+    leaf: Variable, factors: Mapping[str, Any], gates: Mapping[Variable, Array], rows: _Rows
+) -> None:
+    """Refuse a leaf that depends on a forecast and, by another way, on what that is made from: these are correlated."""
+    above: dict[str, str] = {gate.name: gate.name for gate in gates}
+    for parent in leaf.drawn_given:
+        if not isinstance(parent, Variable) or parent.name not in factors:
+            continue
+        for name in {parent.name, *_hidden_above(parent, rows)}:
+            if above.setdefault(name, parent.name) != parent.name:
+                refuse(
+                    leaf, f"it depends on '{name}' both directly and through a local without an observation"
+                )
+
+
+def _hidden_above(variable: Variable, rows: _Rows) -> set[str]:
+    """Return the names of what a local variable without an observation below it is forecast from."""
+    if variable.name in rows.factors or variable.name in rows.local:
+        return set()
+    hidden = [p for p in variable.drawn_given if isinstance(p, Variable) and p.name not in rows.known]
+    return {parent.name for parent in hidden}.union(*(_hidden_above(parent, rows) for parent in hidden))
 
 
 def _factor(variable: Variable, leaf: Variable, rows: _Rows) -> Any:
-    """Return the distribution of a parent: its factor, or its prior where nothing was observed below it."""
+    """Return the distribution of a parent: its factor, or a forecast where nothing was observed below it."""
     if variable.name in rows.factors:
         return rows.factors[variable.name]
     _check_complete(variable, leaf, rows)
@@ -179,19 +197,22 @@ def _factor(variable: Variable, leaf: Variable, rows: _Rows) -> Any:
         return _in_order_of_plates(factor, variable, rows.data_plate)
     if not belongs_to_rows(variable, rows.data_plate):
         refuse_missing_value(variable.name)
-    parents = list(variable.drawn_given)
-    for parent in parents:
-        if not isinstance(parent, Constant) and parent.name not in rows.known:
+    if variable.summed:
+        refuse(leaf, f"the state '{variable.name}' of each row depends on its neighbours")
+    sizes = tuple(rows.sizes[plate] for plate in variable.plates)
+    if any(not isinstance(p, Constant) and p.name not in rows.known for p in variable.drawn_given):
+        gates, factors = _parents(variable, leaf, rows)
+        told = forecast_of(variable, rows.nodes, rows.known, factors, gates)
+        if told is None or not told[1].all():
             refuse(
                 leaf,
-                f"the local '{variable.name}' has no observation in these rows, and '{parent.name}' that it depends on "
-                f"is not known",
+                f"the local '{variable.name}' has no observation in these rows, and its forecast no finite variance",
             )
+        return told[0].broadcast_to(sizes)
     prior = conditional(variable, rows.known)
     if all(plate.within is None or plate.within not in variable.plates for plate in leaf.plates):
         return prior
     # one for each outer repetition, which those within it choose by number
-    sizes = tuple(rows.sizes[plate] for plate in variable.plates)
     shapes = prior.statistic_shapes(prior.event_shape)
     natural = (np.broadcast_to(eta, sizes + own) for eta, own in zip(prior.natural, shapes, strict=True))
     return type(prior).from_natural(tuple(natural))

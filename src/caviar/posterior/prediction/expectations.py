@@ -20,8 +20,10 @@ import numpy as np
 from ... import families
 from ..._errors import ModelError
 from ..._typing import Array
+from ...engine.binding.clamped.factor import PointMass
 from ...language import Constant, Diagonal, Indexed, Node, Part, Plate, Predictor, Slot, Variable
 from ...language.algebra import Addend
+from ...numerics.linalg import inverse
 from ..simulation import laid_out, operand_slot, slot_value
 
 SAMPLES = "posterior.predictive(data=..., n_draws=...) draws from it."
@@ -62,6 +64,11 @@ class Expectations:
             return mean, np.zeros_like(mean)
         return mean, np.diagonal(covariance, axis1=-2, axis2=-1) if self.owner.value_rank else covariance
 
+    def vector(self, name: str = "mean") -> tuple[Array, Array]:
+        """Return mean and covariance of a location that is a vector."""
+        mean, covariance = self._moments(self.owner.slots[name])
+        return mean, np.zeros((*mean.shape, mean.shape[-1])) if covariance is None else covariance
+
     def predictor(self, stated: Predictor) -> tuple[Array, Array]:
         """Return mean and variance of a sum of products; the factors of two that share an operand meet once.
 
@@ -101,6 +108,15 @@ class Expectations:
     def refuse(self, why: str) -> NoReturn:
         """Say why mean and variance of the variable have no closed form."""
         refuse(self.owner, why)
+
+    def expected(self, name: str) -> Array:
+        """Return the mean of a node in a slot, or of a product of numbers."""
+        if isinstance(self.owner.stated.get(name), Predictor):
+            return self.positive(name)[0]
+        slot = self.owner.slots[name]
+        if self._is_known(slot.node):
+            return np.asarray(slot_value(self.owner, slot, self.known), dtype=np.float64)
+        return self._laid_out(slot, self._factor(slot.node).mean)
 
     def entries(self, name: str) -> tuple[Array, Array]:
         """Return mean and variance of a node in a slot, entry by entry."""
@@ -154,6 +170,31 @@ class Expectations:
             else:
                 first, second = first * one, second * two
         return (first if vector is None else first[..., None] * vector), second
+
+    def covariance(self, name: str = "precision") -> Array:
+        """Return the expected inverse of a matrix, of which :meth:`inverse` has the diagonal; it may be infinite."""
+        stated = self.owner.stated.get(name)
+        if isinstance(stated, Diagonal):
+            entries = self._diagonal(stated)[0]
+            return entries[..., None] * np.eye(entries.shape[-1])
+        if not isinstance(stated, Predictor):
+            return self._inverse_matrix(self.owner.slots["mean" if stated is None else name])
+        (addend,) = stated.addends
+        scale, matrix = np.asarray(1 / addend.coefficient), None
+        for number in addend.numbers:
+            slot = operand_slot(self.owner, number.whole if isinstance(number, Part) else number)
+            one = self._inverse(slot)[0]
+            if one.ndim > len(self.owner.plates):
+                matrix = self._inverse_matrix(slot)
+            else:
+                scale = scale * one
+        return scale if matrix is None else scale[..., None, None] * matrix
+
+    def _inverse_matrix(self, slot: Slot) -> Array:
+        if self._is_known(slot.node):
+            return inverse(np.asarray(slot_value(self.owner, slot, self.known), dtype=np.float64))
+        matrices = self._factor(slot.node).each(_inverse_matrix_of_learnt, _inverse_matrix_of_point)
+        return self._laid_out(slot, matrices, slot.node.plates_of("precision"))
 
     def _diagonal(self, stated: Diagonal) -> tuple[Array, Array]:
         node = stated.node
@@ -269,3 +310,13 @@ def _of_entries(mean: Array, covariance: Array | None, *, is_vector: bool) -> tu
     if is_vector:
         return mean, None if covariance is None else np.diagonal(covariance, axis1=-2, axis2=-1)
     return mean[..., None], None if covariance is None else covariance[..., None]
+
+
+def _inverse_matrix_of_learnt(factor: Any) -> Array:
+    surplus = (factor.df - factor.inverse_scale.shape[-1] - 1)[..., None, None]
+    return np.where(surplus > 0, factor.inverse_scale / np.where(surplus > 0, surplus, 1.0), np.inf)
+
+
+def _inverse_matrix_of_point(point: PointMass) -> Array:
+    value = point.value[1] if isinstance(point.value, tuple) else point.value
+    return inverse(np.asarray(value, dtype=np.float64))

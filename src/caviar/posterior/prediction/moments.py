@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from ..._typing import Array
-from ...language import Variable
-from .expectations import Expectations
+from ...language import Indexed, Slot, Variable
+from ..simulation import laid_out
+from .expectations import Expectations, refuse
 
 Moments = tuple[Array, Array]
 """Mean and variance of a variable, over its plates and event."""
@@ -50,6 +51,26 @@ def moments(
             weight = weight * weights[..., category]
         components.append((weight, *owner.moments_given(Expectations(owner, held, factors))))
     return _mixed(components, len(owner.plates))
+
+
+def weights_for(weights: Array, slot: Slot, owner: Variable, known: Mapping[str, Any]) -> Array:
+    """Return probabilities of the Categorical that chooses in a slot over the plates of the owner, (plates..., K).
+
+    Parameters
+    ----------
+    weights
+        Over the plates of the Categorical.
+    known
+        Name -> values of known arrays: of a label of groups, what says which group each repetition is of.
+    """
+    assert isinstance(slot.expression, Indexed)
+    chosen, labels = slot.expression, {}
+    if set(chosen.along) - set(owner.plates):
+        refuse(owner, "a Categorical chooses its parents that is repeated over plates which it does not have")
+    if chosen.through is not None:
+        records = chosen.through.by
+        labels[chosen.through.plate] = laid_out(known[records.name], records.plates, owner, {})
+    return laid_out(weights, chosen.by.plates, owner, labels)
 
 
 def _mixed(components: list[tuple[Array, Array, Array]], n_plates: int) -> Moments:

@@ -244,10 +244,18 @@ class ClampedFactor:
         return self.laid_out(self.unknown.mode(), self.known.value)
 
     def log_density(self, value: Any) -> Array:
-        """Return the log-density of each repetition's value under the factor; 0 where known, which has no density."""
-        rest = ~self.is_known
-        chosen = tuple(part[rest] for part in value) if isinstance(value, tuple) else np.asarray(value)[rest]
-        return self.laid_out(self.unknown.log_density(chosen), 0.0)
+        """Return the log-density of each repetition's value under the factor; 0 where known, which has no density.
+
+        Values may have axes of draws before those of the repetitions, as :meth:`sample` returns them.
+        """
+        rest, first = ~self.is_known, value[0] if isinstance(value, tuple) else value
+        # of labels a value has no axis of its own
+        n_leading = np.ndim(first) - self.is_known.ndim - (self.known.location.ndim - 1)
+        where = (*(slice(None),) * n_leading, rest)
+        chosen = (
+            tuple(part[where] for part in value) if isinstance(value, tuple) else np.asarray(value)[where]
+        )
+        return self.laid_out(self.unknown.log_density(chosen), 0.0, n_leading)
 
     def sample(self, size: Size = None, seed: Seed = None) -> Any:
         """Return draws, of shape size + plates + event; a known repetition is its value in each."""
@@ -264,6 +272,11 @@ class ClampedFactor:
     def everywhere(self) -> ExponentialFamily:
         """Return a distribution for each repetition; at known ones that of another, which must not be read."""
         return self.unknown[np.where(self.is_known, 0, self._numbers)]
+
+    def replaced(self, where: AnyArray, others: ExponentialFamily) -> ClampedFactor:
+        """Return the factor with ``others``, one for each repetition, ``where`` a mask of unknown ones says so."""
+        rest = ~self.is_known
+        return ClampedFactor(self.unknown.replaced(where[rest], others[rest]), self.known, self.is_known)
 
     @property
     def _numbers(self) -> AnyArray:

@@ -1,0 +1,255 @@
+r"""Forecasts of repetitions of global variables without an observation below them, as of a group that has no rows.
+
+What is known of such a repetition is its distribution given its parents, and what q knows of these:
+
+.. math:: q(\theta_k) = \int p(\theta_k \mid \phi)\, q(\phi)\, d\phi, \\
+          \mathrm{Var}[\theta_k] = \mathrm E[\mathrm{Var}[\theta_k \mid \phi]]
+          + \mathrm{Var}[\mathrm E[\theta_k \mid \phi]].
+
+The optimum of coordinate ascent, at the expected parents, leaves out how uncertain these are. The objective does not
+depend on it, since such repetitions count nothing in it. So a posterior has the member of the family with the moments
+of the integral: mean and covariance of a Normal, :math:`\mathrm E[\tau]` and :math:`\mathrm E[\tau^{-1}]` of a
+precision, mean and variance of a rate, the probabilities of a label.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ... import families
+from ..._typing import AnyArray, Array
+from ...engine.ascent.problem import Problem
+from ...engine.binding.bound_model import BoundModel
+from ...language import (
+    Categorical,
+    Constant,
+    Gamma,
+    Label,
+    MultivariateNormal,
+    Node,
+    Normal,
+    Poisson,
+    Predictor,
+    Variable,
+    Wishart,
+)
+from ...numerics.linalg import inverse
+from ..simulation import parents_first
+from .expectations import Expectations
+from .moments import weights_for
+
+
+def with_forecasts(problem: Problem, factors: Mapping[str, Any]) -> dict[str, Any]:
+    """Return global factors in which repetitions without an observation below them are forecasts.
+
+    A repetition keeps the optimum at its expected parents where the moments are infinite, as those of a Normal whose
+    precision has a factor of a shape of 1 or less.
+
+    Parameters
+    ----------
+    problem
+        The problem that was solved.
+    factors
+        Name -> global factor.
+    """
+    bound = problem.bound
+    counted = {variable: bound.of(variable).active for variable in bound.latent_globals()}
+    found = dict(factors)
+    # the forecast of a group of groups is a parent of theirs
+    for variable in parents_first([variable for variable, active in counted.items() if active is not None]):
+        active = counted.get(variable)
+        if active is None:
+            continue
+        known = {
+            node.name: _known_value(node, bound)
+            for node in variable.drawn_given
+            if bound.is_known(node) and not isinstance(node, Constant)
+        }
+        gates: dict[Variable, Array] = {
+            slot.index: weights_for(
+                found[slot.index.name].each(_probabilities, _indicator), slot, variable, known
+            )
+            for slot in variable.slots.values()
+            if isinstance(slot.index, Variable) and slot.index.name not in known
+        }
+        told = forecast_of(variable, bound.nodes, known, found, gates)
+        if told is None:
+            continue
+        forecast, exists = told
+        where = ~active & np.broadcast_to(exists, active.shape)
+        found[variable.name] = found[variable.name].replaced(where, forecast.broadcast_to(active.shape))
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """The parents of a variable where the latent labels that choose among these are in one category each."""
+
+    weight: Array
+    given: Expectations
+
+
+def forecast_of(
+    variable: Variable,
+    nodes: Iterable[Node],
+    known: Mapping[str, Any],
+    factors: Mapping[str, Any],
+    gates: Mapping[Variable, Array],
+) -> tuple[Any, AnyArray] | None:
+    """Return the members with the moments of a variable given its parents under q, and which of them exist.
+
+    None for a kind of variable that has no such match. The batch has an axis for each plate, of length 1 where nothing
+    varies along it.
+
+    Parameters
+    ----------
+    variable
+        The variable.
+    nodes
+        Those of the model.
+    known
+        Name -> values of known arrays and observed variables among its parents.
+    factors
+        Name -> distribution of each latent one.
+    gates
+        The latent Categoricals that choose its parents -> probabilities, shape (plates of the variable..., K).
+    """
+    match = next((own for kind, own in _MATCHES.items() if isinstance(variable, kind)), None)
+    if match is None or _has_no_moments(variable):
+        return None
+    parts = []
+    for categories in itertools.product(*(range(weights.shape[-1]) for weights in gates.values())):
+        held, weight = dict(known), np.ones((1,) * len(variable.plates))
+        for (gate, weights), category in zip(gates.items(), categories, strict=True):
+            held[gate.name] = np.full((1,) * len(gate.plates), category)
+            weight = weight * weights[..., category]
+        parts.append(_Part(weight, Expectations(variable, held, factors)))
+    with np.errstate(all="ignore"):
+        return match(variable, nodes, parts)
+
+
+def _has_no_moments(variable: Variable) -> bool:
+    """Whether something is added to a rate or precision, whose inverse has no expectation, or to a vector."""
+    sums = {name: stated for name, stated in variable.stated.items() if isinstance(stated, Predictor)}
+    return (variable.value_rank == 1 and "mean" in sums) or any(
+        len(stated.addends) > 1 for name, stated in sums.items() if name != "mean"
+    )
+
+
+def _probabilities(labels: Any) -> Array:
+    return labels.probabilities
+
+
+def _indicator(point: Any) -> Array:
+    return point.expected_statistics[0]
+
+
+def _known_value(node: Any, bound: BoundModel) -> Any:
+    value = np.asarray(bound.values_of(node))
+    return value.astype(np.intp) if isinstance(node, Label) or node in _choosing(bound) else value
+
+
+def _choosing(bound: BoundModel) -> set[Node]:
+    """Return the nodes whose values choose from a plate."""
+    slots = (slot for node in bound.nodes if isinstance(node, Variable) for slot in node.slots.values())
+    return {by for slot in slots for by in (slot.index, *(own.by for own in slot.choices)) if by is not None}
+
+
+def _average(parts: Sequence[_Part], of: Callable[[Expectations], Array], n_events: int) -> Array:
+    """Return the average of a figure of the parts, with an axis for each plate and then those of its event."""
+    return sum(part.weight.reshape(part.weight.shape + (1,) * n_events) * of(part.given) for part in parts)  # type: ignore[return-value]
+
+
+def _normal(variable: Variable, nodes: Iterable[Node], parts: Sequence[_Part]) -> tuple[Any, AnyArray]:
+    mean = _average(parts, lambda given: given.location()[0], 0)
+
+    def about_mean(given: Expectations) -> Array:
+        own, variance = given.location()
+        return variance + given.inverse("precision")[0] + np.square(own - mean)
+
+    variance = _average(parts, about_mean, 0)
+    exists = np.isfinite(variance)
+    return families.Normal(mean, 1.0 / np.where(exists, variance, 1.0)), exists
+
+
+def _vector(variable: Variable, nodes: Iterable[Node], parts: Sequence[_Part]) -> tuple[Any, AnyArray]:
+    mean = _average(parts, lambda given: given.vector()[0], 1)
+
+    def about_mean(given: Expectations) -> Array:
+        own, covariance = given.vector()
+        away = own - mean
+        return covariance + given.covariance() + away[..., :, None] * away[..., None, :]
+
+    covariance = _average(parts, about_mean, 2)
+    exists: AnyArray = np.asarray(np.isfinite(covariance).all(axis=(-2, -1)))
+    usable = np.where(exists[..., None, None], covariance, np.eye(covariance.shape[-1]))
+    return families.MultivariateNormal(mean, inverse(usable)), exists
+
+
+def _gamma(variable: Variable, nodes: Iterable[Node], parts: Sequence[_Part]) -> tuple[Any, AnyArray]:
+    def shape(given: Expectations) -> Array:
+        return given.entries("shape")[0]
+
+    mean = _average(parts, lambda given: shape(given) * given.inverse("rate")[0], 0)
+    if _is_rate_of_counts(variable, nodes):
+        square = _average(
+            parts, lambda given: shape(given) * (1.0 + shape(given)) * given.inverse("rate")[1], 0
+        )
+        variance = square - np.square(mean)
+        own = np.square(mean) / variance
+    else:
+        own = _shape_of(
+            mean * _average(parts, lambda given: given.expected("rate") / (shape(given) - 1.0), 0), 1.0
+        )
+        own = np.where(_average(parts, shape, 0) > 1.0, own, np.nan)
+    exists = np.isfinite(own) & (own > 0)
+    own = np.where(exists, own, 1.0)
+    return families.Gamma(own, own / np.where(exists, mean, 1.0)), exists
+
+
+def _matrix(variable: Variable, nodes: Iterable[Node], parts: Sequence[_Part]) -> tuple[Any, AnyArray]:
+    size = variable.dimension or 1
+
+    def df(given: Expectations) -> Array:
+        return given.entries("df")[0][..., None, None]
+
+    mean = _average(parts, lambda given: df(given) * given.covariance("inverse_scale"), 2)
+    of_inverse = _average(parts, lambda given: given.expected("inverse_scale") / (df(given) - size - 1.0), 2)
+    own = _shape_of(np.trace(mean @ of_inverse, axis1=-2, axis2=-1) / size, size + 1.0)
+    own = np.where(_average(parts, lambda given: df(given)[..., 0, 0], 0) > size + 1.0, own, np.nan)
+    exists = np.isfinite(own) & (own > size - 1)
+    own = np.where(exists, own, size)
+    usable = np.where(exists[..., None, None], mean, np.eye(size))
+    return families.Wishart(own, own[..., None, None] * inverse(usable)), exists
+
+
+def _shape_of(product: Array, least: float) -> Array:
+    r"""Return the shape a (or degrees of freedom) whose mean times mean of the inverse, a / (a - least), is this."""
+    return least * product / (product - 1.0)
+
+
+def _is_rate_of_counts(variable: Variable, nodes: Iterable[Node]) -> bool:
+    children = (node for node in nodes if isinstance(node, Poisson))
+    return any(slot.node is variable for child in children for slot in child.slots.values())
+
+
+def _label(variable: Variable, nodes: Iterable[Node], parts: Sequence[_Part]) -> tuple[Any, AnyArray]:
+    probabilities = _average(parts, lambda given: given.entries("probabilities")[0], 1)
+    return families.Categorical(probabilities), np.ones(probabilities.shape[:-1], dtype=bool)
+
+
+_MATCHES: dict[
+    type[Variable], Callable[[Variable, Iterable[Node], Sequence[_Part]], tuple[Any, AnyArray]]
+] = {
+    Normal: _normal,
+    MultivariateNormal: _vector,
+    Gamma: _gamma,
+    Wishart: _matrix,
+    Categorical: _label,
+}
+"""Of each kind of variable, the member of its family with the moments of the forecast, and where it exists."""
