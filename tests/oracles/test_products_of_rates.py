@@ -77,9 +77,9 @@ def test_the_variance_of_a_product_is_that_of_draws():
     second = np.prod([own.variance + own.mean**2 for own in shapes], axis=0) * (0.5 * new["exposure"]) ** 2
     np.testing.assert_allclose(predicted.mean, first, rtol=1e-12)
     np.testing.assert_allclose(predicted.standard_deviation**2, first + second - first**2, rtol=1e-12)
-    draws = posterior.predictive(data=new, n_draws=40_000, seed=0)["y"]
-    np.testing.assert_allclose(draws.mean(0), predicted.mean, atol=0.06)
-    np.testing.assert_allclose(draws.std(0), predicted.standard_deviation, rtol=0.04)
+    draws = posterior.predictive(data=new, n_draws=4_000, seed=0)["y"]
+    np.testing.assert_allclose(draws.mean(0), predicted.mean, atol=0.2)
+    np.testing.assert_allclose(draws.std(0), predicted.standard_deviation, rtol=0.08)
 
 
 def test_labels_choose_among_rates_beside_exposures():

@@ -12,7 +12,7 @@ import caviar as cv
 from caviar.data import ArrayRows
 from caviar.engine.design.keys import ColumnKey
 from caviar.engine.rows.subsample import sample_of
-from caviar.engine.starts.guesses import points
+from caviar.engine.starts.products import columns
 from caviar.testing import check_model
 
 V, K, N = 30, 3, 500
@@ -277,7 +277,7 @@ def test_a_fit_writes_out_no_rows_but_the_sample_of_a_start(most, counts, monkey
         return sparse.coo_array(self).toarray()
 
     monkeypatch.setattr("caviar.fitting.model.sample_of", partial(sample_of, largest=100))
-    monkeypatch.setattr(points, "_MOST_NUMBERS", most)
+    monkeypatch.setattr(columns, "_MOST_NUMBERS", most)
     words = sparse.csr_array(counts)
     monkeypatch.setattr(sparse.csr_array, "toarray", spied)
     mixture().fit({"words": words}, seed=0, max_iter=3)

@@ -49,8 +49,8 @@ def test_predictions_are_those_of_draws():
     spread = [np.diag(posterior[name].covariance) for name in ("level", "slope")]
     variance = spread[0] + x[:2, None] ** 2 * spread[1] + np.diag(np.linalg.inv(NOISE))
     np.testing.assert_allclose(predicted.standard_deviation**2, variance, rtol=1e-12)
-    draws = posterior.predictive(data={"x": x[:2]}, n_draws=50_000, seed=0)["y"]
-    np.testing.assert_allclose(draws.mean(0), predicted.mean, atol=0.03)
+    draws = posterior.predictive(data={"x": x[:2]}, n_draws=4_000, seed=0)["y"]
+    np.testing.assert_allclose(draws.mean(0), predicted.mean, atol=0.12)
 
 
 def test_effects_of_groups_with_learnt_matrices_keep_their_digits():

@@ -89,10 +89,10 @@ def searched(
     views
         Sets of points (n, d), whitened, by each of which clusters are merged and split.
     found
-        At least one end.
+        Ends that are known; there is none where nothing that was improved has a finite bound.
     """
     known = sorted(found, key=lambda end: -end.bound)
-    for _ in range(effort.steps):
+    for _ in range(effort.steps if known else 0):
         least = known[0].bound - _MOST_LOST * likely.weights.sum()
         front = [end for end in known[: effort.ends] if not end.is_left and end.bound > least]
         moved = [
