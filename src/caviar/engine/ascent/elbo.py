@@ -166,7 +166,7 @@ class Objective:
         return (name, size) if np.isfinite([size for size, _ in sizes]).all() else ("", 0.0)
 
     def rounding(self, arrays: Mapping[Hashable, Array]) -> float:
-        """Return how many nats rounding may be: products that cancel, as of nearly collinear columns, leave few digits."""
+        """Return how many nats rounding may be: products that cancel, as of collinear columns, leave few digits."""
         return _ROUNDED * np.finfo(float).eps * self.largest(arrays)[1]
 
     def by_factor(self) -> dict[str, float]:
