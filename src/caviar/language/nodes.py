@@ -173,7 +173,7 @@ class Indexed(Algebra):
         """The plates for each repetition of which ``by`` chooses."""
         if self.through is None:
             return self.by.plates
-        own = [plate for plate in self.by.plates if plate is not self.through.plate]
+        own = [plate for plate in self.by.plates if plate not in self.through.candidates]
         return tuple(dict.fromkeys((*self.through.by.plates, *own)))
 
     @property
@@ -219,6 +219,10 @@ class Indexed(Algebra):
         PlateError
             If the plates of the owner leave none or several.
         """
+        indices = [index.within(owner) if isinstance(index, Indexed) else index for index in self.indices]
+        if any(own is not index for own, index in zip(indices, self.indices, strict=True)):
+            # which plate of a label of groups its records choose from is settled first
+            return Indexed(self.node, *indices).within(owner)
         if len(self.indices) > 1:
             return self._all_within(owner)
         if len(self.candidates) == 1:
