@@ -207,3 +207,25 @@ def test_a_report_beside_values_of_groups(tmp_path):
     posterior = cv.Model(y, cv.Normal("of group", other[z], 1.0, plates=person)).fit(data, seed=0)
     cv.report.write(posterior, tmp_path / "page.html", data)
     assert "Predictions of of group beside what was observed" in (tmp_path / "page.html").read_text()
+
+
+@pytest.mark.parametrize("plate", ["person", "kind"])
+def test_a_plate_that_is_chosen_from_has_no_rows_of_data(plate):
+    with pytest.raises(
+        cv.PlateError, match=rf"data_plate='{plate}', but 'level\[z\[group\]\]' of 'y' chooses from it"
+    ):
+        growth().fit({"y": GROWTH, "group": GROUPS, "time": TIME}, data_plate=plate)
+
+
+def test_the_rows_are_the_records_also_where_there_are_more_groups():
+    person, few = cv.Plate("person", 20), cv.Plate("few", 10)
+    z = cv.Categorical("z", [0.4, 0.6], plates=person)
+    means = cv.Constant("means", [-1.0, 1.0], plates=cv.Plate("kind", 2))
+    others = cv.Constant("others", [2.0, 0.0], plates=cv.Plate("other kind", 2))
+    y = cv.Normal("y", means[z[cv.Data("group", plates=few)]], 1.0, plates=few)
+    rng = np.random.default_rng(0)
+    data = {"y": rng.normal(size=10), "group": rng.integers(20, size=10), "of group": rng.normal(size=20)}
+    posterior = cv.Model(y, cv.Normal("of group", others[z], 1.0, plates=person)).fit(data)
+    joint = np.log([0.4, 0.6]) + norm.logpdf(data["of group"][:, None], [2.0, 0.0])
+    np.add.at(joint, data["group"], norm.logpdf(data["y"][:, None], [-1.0, 1.0]))
+    assert posterior.elbo == pytest.approx(logsumexp(joint, axis=1).sum(), rel=1e-13)
