@@ -229,3 +229,29 @@ def test_the_rows_are_the_records_also_where_there_are_more_groups():
     joint = np.log([0.4, 0.6]) + norm.logpdf(data["of group"][:, None], [2.0, 0.0])
     np.add.at(joint, data["group"], norm.logpdf(data["y"][:, None], [-1.0, 1.0]))
     assert posterior.elbo == pytest.approx(logsumexp(joint, axis=1).sum(), rel=1e-13)
+
+
+def test_linear_response_with_labels_known_in_part_is_the_slope_of_refitted_means():
+    rng = np.random.default_rng(0)
+    groups, truth = rng.integers(6, size=60), np.array([0, 1, 0, 1, 0, 1])
+    data = {
+        "y": rng.normal(1.2 * truth[groups]),
+        "group": groups,
+        "z": [0, 1, np.nan, np.nan, np.nan, np.nan],
+    }
+
+    def fit(moved, **start):
+        kind = cv.Plate("kind", 2)
+        z = cv.Categorical("z", cv.Dirichlet("weights", np.ones(2)), plates=cv.Plate("person", 6))
+        level = cv.Normal("level", [-0.5 + moved, 0.5], 1.0, plates=kind)
+        model = cv.Model(cv.Normal("y", level[of_record(z)], cv.Gamma("tau", 2, 2), plates=RECORD))
+        return model.fit(data, tol=1e-15, max_iter=5000, **start)
+
+    posterior = fit(0.0)
+    start = {"init": {"level": posterior["level"].mean}}
+    slope = (fit(1e-3, **start)["level"].mean - fit(-1e-3, **start)["level"].mean) / 2e-3
+    response = posterior.linear_response(data)
+    np.testing.assert_allclose(response.covariance("level", "level")[0], slope, atol=1e-5)
+    rows = {row.index: row for row in response.summary().rows if row.variable == "z"}
+    known = [row for index, row in rows.items() if index.startswith(("person 0", "person 1"))]
+    assert [(row.mean, row.sd) for row in known] == [(1, 0), (0, 0), (0, 0), (1, 0)]

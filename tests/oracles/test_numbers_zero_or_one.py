@@ -145,3 +145,14 @@ def test_rows_with_an_indicator_of_their_own_are_predicted():
     np.testing.assert_allclose(told.mean, p * q.mean + b.mean * x[:3], rtol=1e-12)
     variance = p * (q.variance + q.mean**2) - (p * q.mean) ** 2 + b.variance * x[:3] ** 2 + 1.0
     np.testing.assert_allclose(told.standard_deviation**2, variance, rtol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_numbers_that_are_points_are_those_of_the_best_subset(seed):
+    """The joint density at a point of all numbers, weights summed over."""
+    posterior = spike_and_slab().fit(DATA, seed=seed, point=[f"g{d}" for d in range(D)], tol=1e-12)
+    found = np.array([float(posterior[f"g{d}"].mean) for d in range(D)])
+    np.testing.assert_array_equal(found, [1, 0, 1, 0])
+    marginal = multivariate_normal(np.zeros(N), np.eye(N) + (X * found) @ (X * found).T).logpdf(Y)
+    best = marginal + np.sum(np.where(found, np.log(0.3), np.log(0.7)))
+    assert best - 0.5 < posterior.elbo <= best
