@@ -255,3 +255,37 @@ def test_linear_response_with_labels_known_in_part_is_the_slope_of_refitted_mean
     rows = {row.index: row for row in response.summary().rows if row.variable == "z"}
     known = [row for index, row in rows.items() if index.startswith(("person 0", "person 1"))]
     assert [(row.mean, row.sd) for row in known] == [(1, 0), (0, 0), (0, 0), (1, 0)]
+
+
+@pytest.mark.parametrize("name", ["class", "own"])
+@pytest.mark.parametrize("has_effects", [False, True])
+def test_a_label_of_an_outer_repetition_is_that_of_a_column_of_numbers(name, has_effects):
+    """Also beside a variable of the outer repetitions, which is chosen by the labels of that name without a word."""
+    rng = np.random.default_rng(0)
+    lists = [rng.normal(size=n) for n in (3, 1, 4, 2, 3)]
+    numbers = np.repeat(np.arange(5), [len(own) for own in lists])
+
+    def model(rows, outer, column):
+        means = cv.Constant("means", [-1.0, 1.5], plates=cv.Plate("kind", 2))
+        mean = means[cv.Categorical("z", [0.3, 0.7], plates=outer)[cv.Data(column, plates=rows)]]
+        if has_effects:
+            effect = cv.Normal("effect", 0, 1, plates=outer)
+            mean = mean + (effect if rows.within else effect[cv.Data("also", plates=rows)])
+        return cv.Model(cv.Normal("y", mean, 1.0, plates=rows))
+
+    outer = cv.Plate("class")
+    data = (
+        {"y": lists}
+        if name == "class"
+        else {"y": lists, "own": [np.full(len(y), i) for i, y in enumerate(lists)]}
+    )
+    nested = model(cv.Plate("pupil", within=outer), outer, name).fit(data, tol=1e-12, seed=0, n_restarts=5)
+    flat = {"y": np.concatenate(lists), "column": numbers}
+    if has_effects:
+        flat["also"] = numbers
+    long = model(RECORD, cv.Plate("class", 5), "column").fit(flat, tol=1e-12, seed=0, n_restarts=5)
+    if not has_effects:
+        logits = norm.logpdf(flat["y"][:, None], [-1.0, 1.5])
+        joint = np.log([0.3, 0.7]) + np.array([logits[numbers == i].sum(0) for i in range(5)])
+        assert long.elbo == pytest.approx(logsumexp(joint, axis=1).sum(), rel=1e-13)
+    assert nested.elbo == pytest.approx(long.elbo, rel=1e-9)

@@ -278,11 +278,14 @@ def _choose_data_plate(
 def _chosen_plates(nodes: Sequence[Node]) -> dict[Plate, tuple[Variable, str]]:
     """Return the plates that something chooses from, each with a variable in which it does, and how that is stated."""
     found: dict[Plate, tuple[Variable, str]] = {}
-    for node in nodes:
-        for slot in node.slots.values() if isinstance(node, Variable) else ():
+    for variable in nodes:
+        if not isinstance(variable, Variable):
+            continue
+        for slot in variable.slots.values():
             if isinstance(slot.expression, Indexed):
-                chosen = (slot.expression, *slot.expression.known, *([slot.through] if slot.through else []))
-                found = {own.plate: (node, f"'{slot.expression!r}'") for own in chosen} | found
+                through = [] if slot.through is None else [slot.through]
+                for chosen in (slot.expression, *slot.expression.known, *through):
+                    found.setdefault(chosen.plate, (variable, f"'{slot.expression!r}'"))
     return found
 
 
