@@ -156,7 +156,9 @@ def test_a_random_state_fixes_the_bits(estimator):
     ],
 )
 @pytest.mark.parametrize("name", ["joint", "independent", "em"])
-@pytest.mark.filterwarnings("ignore::caviar.CollapseWarning")
+@pytest.mark.filterwarnings(
+    "ignore::caviar.CollapseWarning", "ignore:X has 1 row, fewer than:caviar.CaviarWarning"
+)
 def test_awkward_tables_give_finite_fits(name, X):
     estimator = clone(ESTIMATORS[name]).set_params(tol=1e-8)
     if name == "em" and len(X) == 1:

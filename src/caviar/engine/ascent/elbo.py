@@ -13,6 +13,9 @@ from ...language import Variable
 from ..local.statistics import Summary
 from .problem import Problem
 
+_ROUNDED = 16.0
+"""Times that the largest product of a sum is rounded, about."""
+
 ZEROS_BY_ROUNDING = 1e-9
 """Zeros that a row meets by rounding alone."""
 
@@ -161,6 +164,10 @@ class Objective:
         sizes += [(abs(value), names.get(key, key)) for key, value in self._own.items()]
         size, name = max(sizes, default=(0.0, ""))
         return (name, size) if np.isfinite([size for size, _ in sizes]).all() else ("", 0.0)
+
+    def rounding(self, arrays: Mapping[Hashable, Array]) -> float:
+        """Return how many nats rounding may be: products that cancel, as of collinear columns, leave few digits."""
+        return _ROUNDED * np.finfo(float).eps * self.largest(arrays)[1]
 
     def by_factor(self) -> dict[str, float]:
         """Return the objective by factor: expected log density of its variables plus its entropy."""

@@ -94,6 +94,7 @@ class Problem:
             local = {variable: own for variable, own in active.items() if bound.is_local(variable)}
             bound = bound.with_active({**local, **seen_globals(bound, self.point)})
         self.bound = bound
+        self._clamped, self._active = known, bound.gathered(lambda own: own.active)
         self.coordinates = coordinates
         self.factors = tuple(factors)
         self.order = tuple(order)
@@ -184,7 +185,7 @@ class Problem:
 
         Repetitions that are known are at their values, whatever the natural parameters are there.
         """
-        known = self.bound.of(variable).clamped
+        known = self._clamped.get(variable)
         if known is None:
             return self._factor(variable, natural)
         if known.are_all:
@@ -252,7 +253,7 @@ class Problem:
         """
         if variable in self.point:
             return self._log_base(variable, self.statistics(variable, factor))
-        learnt, seen = factor.learnt, self.bound.of(variable).active
+        learnt, seen = factor.learnt, self._active.get(variable)
         if learnt is None:
             return factor.entropy_about_base() if variable in self.order else 0.0
         entropy = learnt.entropy_about_base()

@@ -360,8 +360,9 @@ def _update_globals(state: A, slack: float) -> A:
         natural[variable], q[variable] = problem.update_with_natural(variable, arrays, messages)
         arrays.update(problem.statistics(variable, q[variable]))
         before, value = value, objective.set_factor(variable, q[variable], arrays, messages)
-        if value < before and value < before - ROUNDING * objective.scale - slack:
-            fell_at = fell_at or _fall(variable.name, before - value)
+        fall = before - value
+        if fall > 0 and fall > ROUNDING * objective.scale + slack and fall > objective.rounding(arrays):
+            fell_at = fell_at or _fall(variable.name, fall)
     return replaced(state, q=q, arrays=arrays, objective=objective, fell_at=fell_at, natural=natural)
 
 
@@ -393,7 +394,7 @@ def update_locals(state: A, half: HalfStep, batch: int | None = None) -> A:
         # the entropy of the labels has no more digits than the terms that it was found beside
         size = half.before.scale
         slack = max(slack, 4 * np.finfo(float).eps * size if np.isfinite(size) else 0.0)
-        if fall > ROUNDING * found.objective.scale + slack:
+        if fall > ROUNDING * found.objective.scale + slack and fall > found.objective.rounding(found.arrays):
             names = ",".join(factor.name for factor in found.problem.factors)
             return replaced(found, fell_at=_fall(names, fall))
     return found

@@ -72,7 +72,7 @@ class OwnTerms:
         entropy
             Of the factor, about the measure of its family.
         """
-        largest = max(values.max(), -values.min())
+        largest = max(np.maximum.reduce(values), -np.minimum.reduce(values))
         if largest < _LARGE:
             return None
         if largest < _HUGE and largest < _LARGE * max(1.0, abs(float(values.sum()) + entropy)):

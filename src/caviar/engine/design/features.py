@@ -160,13 +160,13 @@ class Feature:
         node = self.source.node
         return bool(node.value_rank if isinstance(node, Variable) else _rank(self.role))
 
-    @property
+    @cached_property
     def is_computed(self) -> bool:
         """Whether it is made of a value by the difference from one point and products alone."""
         own_points = self.source is not None and self.source.origin is not None
         return not own_points and (self._is_power or self.is_packed)
 
-    @property
+    @cached_property
     def is_square(self) -> bool:
         """Whether it is the outer product of a vector with itself."""
         return (
@@ -175,12 +175,12 @@ class Feature:
             and len(self._full_shape) > len(self.source.shape)
         )
 
-    @property
+    @cached_property
     def is_sum_of_squares(self) -> bool:
         """Whether it is the sum of the squares of all numbers of a row."""
         return self.statistic == "xx" and bool(self.summed) and not self.shape and not self.is_square
 
-    @property
+    @cached_property
     def is_tallied(self) -> bool:
         """Whether its rows are never written out: looked up and tallied by label, or products of a sparse matrix."""
         return self.is_sparse or (self.n_labels is not None and self.n_labels >= _FEWEST_CATEGORIES)
@@ -190,7 +190,7 @@ class Feature:
         """Whether a row of it is a row of a sparse matrix."""
         return self.source is not None and self.source.is_sparse and self.statistic == "x"
 
-    @property
+    @cached_property
     def is_packed(self) -> bool:
         """Whether each of its symmetric entries is kept once."""
         return self.is_square and len(self.shape) == 2 and not self.summed

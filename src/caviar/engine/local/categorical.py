@@ -28,7 +28,7 @@ def softmax_inplace(logits: Array) -> Array:
     """
     if not logits.size:
         return np.zeros((*logits.shape[:-2], logits.shape[-1]))
-    lowest, highest = logits.min(), logits.max()
+    lowest, highest = np.minimum.reduce(logits, axis=None), np.maximum.reduce(logits, axis=None)
     top = excluded = None
     # a NaN fails both comparisons and takes the careful path
     if not (lowest > _FLOOR and highest < _CEILING):

@@ -76,7 +76,7 @@ class Recentring:
         self, coordinates: Coordinates, q: Mapping[Variable, Any], coefficients: Coefficients
     ) -> float:
         """Return the largest error (nats) of a category's quadratic form at its mean."""
-        return float(self._loss(coefficients, self._means(coordinates, q)).max())
+        return float(np.maximum.reduce(self._loss(coefficients, self._means(coordinates, q))))
 
     def offsets(
         self,
@@ -143,7 +143,7 @@ class Recentring:
             scaled = np.abs(away) * np.sqrt(np.maximum(precision, 0.0))
             # a vector's coordinates add up; repetitions and numbers are each a form of their own
             size = scaled.sum(axis=-1) if feature.is_square else scaled
-            loss = np.maximum(loss, size.reshape(len(away), -1).max(axis=1) ** 2)
+            loss = np.maximum(loss, np.maximum.reduce(size.reshape(len(away), -1), axis=1) ** 2)
         return np.finfo(float).eps * loss
 
     def _precisions(self, coefficients: Coefficients, like: Array) -> Iterator[tuple[Feature, Array]]:
