@@ -143,3 +143,149 @@ def test_two_ways_of_choosing_by_one_label_are_refused():
 def test_records_of_no_group_are_refused(groups):
     with pytest.raises(cv.DataError, match="'group', which choose from plate 'person' of 'z'"):
         growth().fit({"y": np.zeros(4), "time": np.zeros(4), "group": np.array(groups)})
+
+
+def test_votes_that_occur_twice_are_votes_of_weight_two():
+    """Rows that differ in labels only are merged in the sample of a start: its votes were those of all rows."""
+    rng = np.random.default_rng(5)
+    items, voters = rng.integers(20, size=120), rng.integers(3, size=120)
+    truth = rng.integers(2, size=20)
+    votes = np.where(rng.random(120) < 0.8, truth[items], 1 - truth[items])
+    right = np.ones((2, 3, 2)) + np.eye(2)[:, None]
+    confusion = cv.Dirichlet("confusion", right, plates=(cv.Plate("class", 2), cv.Plate("annotator", 3)))
+    z = cv.Categorical("z", cv.Dirichlet("weights", np.ones(2)), plates=cv.Plate("item", 20))
+    chosen = confusion[of_record(z, "item")][cv.Data("voter", plates=RECORD)]
+    model = cv.Model(cv.Categorical("vote", chosen, plates=RECORD))
+    rows, counts = np.unique(np.column_stack([votes, items, voters]), axis=0, return_counts=True)
+    assert counts.max() > 1
+    many = model.fit({"vote": votes, "item": items, "voter": voters}, seed=0, tol=1e-12)
+    few = model.fit(
+        dict(zip(("vote", "item", "voter"), rows.T, strict=True)), sample_weight=counts, seed=0, tol=1e-12
+    )
+    assert many.elbo == pytest.approx(few.elbo, rel=1e-12)
+    assert many.elbo > model.fit({"vote": votes, "item": items, "voter": voters}, n_restarts=10).elbo - 1e-3
+    assert np.mean(many["z"].probabilities.argmax(1) == truth) > 0.8
+
+
+@pytest.mark.parametrize("groups_first", [True, False])
+def test_a_label_of_groups_for_each_column_has_the_exact_evidence(groups_first):
+    rng, column, person = np.random.default_rng(1), cv.Plate("column", 3), cv.Plate("person", 6)
+    labels, y = rng.integers(6, size=25), rng.normal(size=(25, 3))
+    means = cv.Constant("means", [-1.0, 1.5], plates=cv.Plate("kind", 2))
+    plates = (person, column) if groups_first else (column, person)
+    z = cv.Categorical("z", [0.3, 0.7], plates=plates)
+    posterior = cv.Model(cv.Normal("y", means[of_record(z)], 1.0, plates=(RECORD, column))).fit(
+        {"y": y, "group": labels}
+    )
+    logits = norm.logpdf(y[..., None], [-1.0, 1.5])
+    joint = np.log([0.3, 0.7]) + np.array([logits[labels == g].sum(0) for g in range(6)])
+    evidence = logsumexp(joint, axis=-1)
+    assert posterior.elbo == pytest.approx(evidence.sum(), rel=1e-13)
+    expected = np.exp(joint - evidence[..., None])
+    found = posterior["z"].probabilities
+    np.testing.assert_allclose(found if groups_first else found.swapaxes(0, 1), expected, atol=1e-13)
+
+
+def test_a_column_of_labels_with_two_plates_to_choose_from_needs_one_of_them_in_the_rows():
+    z = cv.Categorical("z", [0.5, 0.5], plates=(cv.Plate("person", 4), cv.Plate("column", 3)))
+    means = cv.Normal("means", 0, 1, plates=cv.Plate("kind", 2))
+    with pytest.raises(
+        cv.PlateError, match="'group' could choose from any of the plates 'person', 'column' of 'z'"
+    ):
+        cv.Normal("y", means[of_record(z)], 1.0, plates=RECORD)
+
+
+def test_a_report_beside_values_of_groups(tmp_path):
+    """A value for each group has no rows of its own to be left out."""
+    person, kind = cv.Plate("person", 12), cv.Plate("kind", 2)
+    z = cv.Categorical("z", cv.Dirichlet("weights", np.ones(2)), plates=person)
+    level, other = cv.Normal("level", 0, 0.1, plates=kind), cv.Normal("other", 0, 0.1, plates=kind)
+    rng = np.random.default_rng(0)
+    groups = rng.integers(12, size=80)
+    data = {"y": rng.normal(4.0 * (groups % 2)), "group": groups, "of group": rng.normal(np.arange(12) % 2)}
+    y = cv.Normal("y", level[of_record(z)], 1.0, plates=RECORD)
+    posterior = cv.Model(y, cv.Normal("of group", other[z], 1.0, plates=person)).fit(data, seed=0)
+    cv.report.write(posterior, tmp_path / "page.html", data)
+    assert "Predictions of of group beside what was observed" in (tmp_path / "page.html").read_text()
+
+
+@pytest.mark.parametrize("plate", ["person", "kind"])
+def test_a_plate_that_is_chosen_from_has_no_rows_of_data(plate):
+    with pytest.raises(
+        cv.PlateError, match=rf"data_plate='{plate}', but 'level\[z\[group\]\]' of 'y' chooses from it"
+    ):
+        growth().fit({"y": GROWTH, "group": GROUPS, "time": TIME}, data_plate=plate)
+
+
+def test_the_rows_are_the_records_also_where_there_are_more_groups():
+    person, few = cv.Plate("person", 20), cv.Plate("few", 10)
+    z = cv.Categorical("z", [0.4, 0.6], plates=person)
+    means = cv.Constant("means", [-1.0, 1.0], plates=cv.Plate("kind", 2))
+    others = cv.Constant("others", [2.0, 0.0], plates=cv.Plate("other kind", 2))
+    y = cv.Normal("y", means[z[cv.Data("group", plates=few)]], 1.0, plates=few)
+    rng = np.random.default_rng(0)
+    data = {"y": rng.normal(size=10), "group": rng.integers(20, size=10), "of group": rng.normal(size=20)}
+    posterior = cv.Model(y, cv.Normal("of group", others[z], 1.0, plates=person)).fit(data)
+    joint = np.log([0.4, 0.6]) + norm.logpdf(data["of group"][:, None], [2.0, 0.0])
+    np.add.at(joint, data["group"], norm.logpdf(data["y"][:, None], [-1.0, 1.0]))
+    assert posterior.elbo == pytest.approx(logsumexp(joint, axis=1).sum(), rel=1e-13)
+
+
+def test_linear_response_with_labels_known_in_part_is_the_slope_of_refitted_means():
+    rng = np.random.default_rng(0)
+    groups, truth = rng.integers(6, size=60), np.array([0, 1, 0, 1, 0, 1])
+    data = {
+        "y": rng.normal(1.2 * truth[groups]),
+        "group": groups,
+        "z": [0, 1, np.nan, np.nan, np.nan, np.nan],
+    }
+
+    def fit(moved, **start):
+        kind = cv.Plate("kind", 2)
+        z = cv.Categorical("z", cv.Dirichlet("weights", np.ones(2)), plates=cv.Plate("person", 6))
+        level = cv.Normal("level", [-0.5 + moved, 0.5], 1.0, plates=kind)
+        model = cv.Model(cv.Normal("y", level[of_record(z)], cv.Gamma("tau", 2, 2), plates=RECORD))
+        return model.fit(data, tol=1e-15, max_iter=5000, **start)
+
+    posterior = fit(0.0)
+    start = {"init": {"level": posterior["level"].mean}}
+    slope = (fit(1e-3, **start)["level"].mean - fit(-1e-3, **start)["level"].mean) / 2e-3
+    response = posterior.linear_response(data)
+    np.testing.assert_allclose(response.covariance("level", "level")[0], slope, atol=1e-5)
+    rows = {row.index: row for row in response.summary().rows if row.variable == "z"}
+    known = [row for index, row in rows.items() if index.startswith(("person 0", "person 1"))]
+    assert [(row.mean, row.sd) for row in known] == [(1, 0), (0, 0), (0, 0), (1, 0)]
+
+
+@pytest.mark.parametrize("name", ["class", "own"])
+@pytest.mark.parametrize("has_effects", [False, True])
+def test_a_label_of_an_outer_repetition_is_that_of_a_column_of_numbers(name, has_effects):
+    """Also beside a variable of the outer repetitions, which is chosen by the labels of that name without a word."""
+    rng = np.random.default_rng(0)
+    lists = [rng.normal(size=n) for n in (3, 1, 4, 2, 3)]
+    numbers = np.repeat(np.arange(5), [len(own) for own in lists])
+
+    def model(rows, outer, column):
+        means = cv.Constant("means", [-1.0, 1.5], plates=cv.Plate("kind", 2))
+        mean = means[cv.Categorical("z", [0.3, 0.7], plates=outer)[cv.Data(column, plates=rows)]]
+        if has_effects:
+            effect = cv.Normal("effect", 0, 1, plates=outer)
+            mean = mean + (effect if rows.within else effect[cv.Data("also", plates=rows)])
+        return cv.Model(cv.Normal("y", mean, 1.0, plates=rows))
+
+    outer = cv.Plate("class")
+    data = (
+        {"y": lists}
+        if name == "class"
+        else {"y": lists, "own": [np.full(len(y), i) for i, y in enumerate(lists)]}
+    )
+    nested = model(cv.Plate("pupil", within=outer), outer, name).fit(data, tol=1e-12, seed=0, n_restarts=5)
+    flat = {"y": np.concatenate(lists), "column": numbers}
+    if has_effects:
+        flat["also"] = numbers
+    long = model(RECORD, cv.Plate("class", 5), "column").fit(flat, tol=1e-12, seed=0, n_restarts=5)
+    if not has_effects:
+        logits = norm.logpdf(flat["y"][:, None], [-1.0, 1.5])
+        joint = np.log([0.3, 0.7]) + np.array([logits[numbers == i].sum(0) for i in range(5)])
+        assert long.elbo == pytest.approx(logsumexp(joint, axis=1).sum(), rel=1e-13)
+    assert nested.elbo == pytest.approx(long.elbo, rel=1e-9)

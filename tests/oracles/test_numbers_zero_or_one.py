@@ -117,3 +117,42 @@ def test_labels_known_in_part_are_the_same_stated_as_observed_or_not():
     one, other = cv.Model(y).fit(data, tol=1e-13), cv.Model(y, z).fit(data, tol=1e-13)
     assert one.elbo == pytest.approx(other.elbo, rel=1e-12)
     np.testing.assert_allclose(one["mean"].mean, other["mean"].mean, rtol=1e-6)
+
+
+def test_a_number_of_a_group_without_rows_is_forecast_with_its_expected_probability():
+    """The optimum at the expected log odds is another number."""
+    groups = RNG.integers(3, size=30)
+    y = RNG.normal(3.0 * (groups == 1), 1)
+    g = cv.Bernoulli("g", cv.Beta("p", 1.0, 2.0), plates=cv.Plate("group", 5))
+    own = cv.Data("own", plates=OBS)
+    posterior = cv.Model(cv.Normal("y", g[own] * 3.0, 1.0, plates=OBS)).fit({"y": y, "own": groups})
+    np.testing.assert_allclose(posterior["g"].mean[3:], posterior["p"].mean, rtol=1e-12)
+    predicted = posterior.predict({"own": np.array([4])})["y"]
+    p = float(posterior["p"].mean)
+    assert predicted.mean[0] == pytest.approx(3 * p, rel=1e-12)
+    assert predicted.standard_deviation[0] == pytest.approx(np.sqrt(1 + 9 * p * (1 - p)), rel=1e-12)
+
+
+def test_rows_with_an_indicator_of_their_own_are_predicted():
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=60)
+    y = rng.normal(4.0 * (rng.random(60) < 0.3) + x, 1)
+    g, a = cv.Bernoulli("g", cv.Beta("p", 1, 1), plates=OBS), cv.Normal("a", 0, 0.1)
+    mean = g * a + cv.Normal("b", 0, 1) * cv.Data("x", plates=OBS)
+    posterior = cv.Model(cv.Normal("y", mean, 1.0, plates=OBS)).fit({"y": y, "x": x})
+    told = posterior.predict({"x": x[:3]})["y"]
+    p, q, b = float(posterior["p"].mean), posterior["a"], posterior["b"]
+    np.testing.assert_allclose(told.mean, p * q.mean + b.mean * x[:3], rtol=1e-12)
+    variance = p * (q.variance + q.mean**2) - (p * q.mean) ** 2 + b.variance * x[:3] ** 2 + 1.0
+    np.testing.assert_allclose(told.standard_deviation**2, variance, rtol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_numbers_that_are_points_are_those_of_the_best_subset(seed):
+    """The joint density at a point of all numbers, weights summed over."""
+    posterior = spike_and_slab().fit(DATA, seed=seed, point=[f"g{d}" for d in range(D)], tol=1e-12)
+    found = np.array([float(posterior[f"g{d}"].mean) for d in range(D)])
+    np.testing.assert_array_equal(found, [1, 0, 1, 0])
+    marginal = multivariate_normal(np.zeros(N), np.eye(N) + (X * found) @ (X * found).T).logpdf(Y)
+    best = marginal + np.sum(np.where(found, np.log(0.3), np.log(0.7)))
+    assert best - 0.5 < posterior.elbo <= best

@@ -127,7 +127,7 @@ class Indexed(Algebra):
 
     def __init__(self, node: Node, *indices: Label | Data | Indexed) -> None:
         self.node = node
-        self.indices = indices
+        self.indices = indices = tuple([_as_membership(index) for index in indices])
         places = [place for place, index in enumerate(indices) if not isinstance(index, Data)]
         if len(places) > 1:
             first, second = (_spelled(indices[place]) for place in places[:2])
@@ -173,7 +173,7 @@ class Indexed(Algebra):
         """The plates for each repetition of which ``by`` chooses."""
         if self.through is None:
             return self.by.plates
-        own = [plate for plate in self.by.plates if plate is not self.through.plate]
+        own = [plate for plate in self.by.plates if plate not in self.through.candidates]
         return tuple(dict.fromkeys((*self.through.by.plates, *own)))
 
     @property
@@ -219,6 +219,10 @@ class Indexed(Algebra):
         PlateError
             If the plates of the owner leave none or several.
         """
+        indices = [index.within(owner) if isinstance(index, Indexed) else index for index in self.indices]
+        if any(own is not index for own, index in zip(indices, self.indices, strict=True)):
+            # which plate of a label of groups its records choose from is settled first
+            return Indexed(self.node, *indices).within(owner)
         if len(self.indices) > 1:
             return self._all_within(owner)
         if len(self.candidates) == 1:
@@ -336,6 +340,15 @@ def membership(plate: Plate) -> Data:
     assert plate.within is not None
     labels: Data = vars(plate).setdefault("_membership", Data(plate.within.name, plates=plate))
     return labels
+
+
+def _as_membership(index: Any) -> Any:
+    """Return an index as it is; of labels of a nested plate, stated by their name, the one node of these."""
+    if isinstance(index, Data) and len(index.plates) == 1:
+        (plate,) = index.plates
+        if plate.within is not None and plate.within.name == index.name:
+            return membership(plate)
+    return index
 
 
 def _why_not_indexable(node: Node, by: Label | Data, own: list[Plate]) -> str:

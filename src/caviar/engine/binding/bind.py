@@ -10,7 +10,7 @@ import numpy as np
 
 from ..._errors import DataError, PlateError
 from ..._typing import AnyArray
-from ...language import Constant, Data, Node, Plate, Variable
+from ...language import Constant, Data, Indexed, Node, Plate, Variable
 from ...lazy.block_map import any_of
 from ...lazy.rows import in_memory
 from .bound_model import BoundModel
@@ -248,7 +248,7 @@ def _choose_data_plate(
     nodes: Sequence[Node], leaves: Sequence[Variable], wanted: Plate | str | None
 ) -> Plate | None:
     plates = {plate.name: plate for node in nodes for plate in node.plates}
-    nested = nested_plates(nodes)
+    nested, chosen = nested_plates(nodes), _chosen_plates(nodes)
     if wanted is not None:
         plate = plates.get(wanted.name if isinstance(wanted, Plate) else str(wanted))
         if plate is None:
@@ -260,12 +260,33 @@ def _choose_data_plate(
                 f"data_plate='{plate.name}', but plate '{nested[0].name}' lies within another: its repetitions are the "
                 f"rows of data; leave data_plate= out"
             )
+        if plate in chosen:
+            owner, index = chosen[plate]
+            raise PlateError(
+                f"data_plate='{plate.name}', but {index} of '{owner.name}' chooses from it: any row may use any of its "
+                f"repetitions, so these are no rows of data; name the plate of '{leaves[0].name}', or leave "
+                f"data_plate= out"
+            )
         return plate
     if nested:
         return nested[0]
-    candidates = [plate for leaf in leaves for plate in leaf.plates]
+    candidates = [plate for leaf in leaves for plate in leaf.plates if plate not in chosen]
     unsized = [plate for plate in candidates if plate.size is None]
     return unsized[0] if unsized else max(candidates, key=lambda plate: plate.size or 0, default=None)
+
+
+def _chosen_plates(nodes: Sequence[Node]) -> dict[Plate, tuple[Variable, str]]:
+    """Return the plates that something chooses from, each with a variable in which it does, and how that is stated."""
+    found: dict[Plate, tuple[Variable, str]] = {}
+    for variable in nodes:
+        if not isinstance(variable, Variable):
+            continue
+        for slot in variable.slots.values():
+            if isinstance(slot.expression, Indexed):
+                through = [] if slot.through is None else [slot.through]
+                for chosen in (slot.expression, *slot.expression.known, *through):
+                    found.setdefault(chosen.plate, (variable, f"'{slot.expression!r}'"))
+    return found
 
 
 def _refuse_nested_weights(nodes: Sequence[Node]) -> None:

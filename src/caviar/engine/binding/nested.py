@@ -8,7 +8,7 @@ equal tokens of one document have equal factors.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -75,9 +75,11 @@ def flattened(nodes: Sequence[Node], data: Mapping[str, Any]) -> Flattened:
     if labels.name in data:
         return _with_labels(plate, along, data)
     counted = [name for name in along if hasattr(data[name], "tocoo")]
-    if counted:
-        return _from_counts(plate, along, data, counted[0])
-    return _from_sequences(plate, along, data)
+    found = _from_counts(plate, along, data, counted[0]) if counted else _from_sequences(plate, along, data)
+    if any(node.name == labels.name for node in nodes):
+        return found
+    # nothing of the model asks which outer repetition each row belongs to
+    return replace(found, data={name: own for name, own in found.data.items() if name != labels.name})
 
 
 def _with_labels(plate: Plate, along: Mapping[str, Node], data: Mapping[str, Any]) -> Flattened:

@@ -206,7 +206,9 @@ def _factor(variable: Variable, leaf: Variable, rows: _Rows) -> Any:
         if told is None or not told[1].all():
             refuse(
                 leaf,
-                f"the local '{variable.name}' has no observation in these rows, and its forecast no finite variance",
+                f"the local '{variable.name}' has no observation in these rows, and its forecast no finite variance"
+                if told is not None
+                else f"the local '{variable.name}' has no observation in these rows, and its forecast no closed form",
             )
         return told[0].broadcast_to(sizes)
     prior = conditional(variable, rows.known)

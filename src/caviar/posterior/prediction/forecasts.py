@@ -9,7 +9,7 @@ What is known of such a repetition is its distribution given its parents, and wh
 The optimum of coordinate ascent, at the expected parents, leaves out how uncertain these are. The objective does not
 depend on it, since such repetitions count nothing in it. So a posterior has the member of the family with the moments
 of the integral: mean and covariance of a Normal, :math:`\mathrm E[\tau]` and :math:`\mathrm E[\tau^{-1}]` of a
-precision, mean and variance of a rate, the probabilities of a label.
+precision, mean and variance of a rate, the probabilities of a label or of a number 0 or 1.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from ..._typing import AnyArray, Array
 from ...engine.ascent.problem import Problem
 from ...engine.binding.bound_model import BoundModel
 from ...language import (
+    Bernoulli,
     Categorical,
     Constant,
     Gamma,
@@ -243,6 +244,11 @@ def _label(variable: Variable, nodes: Iterable[Node], parts: Sequence[_Part]) ->
     return families.Categorical(probabilities), np.ones(probabilities.shape[:-1], dtype=bool)
 
 
+def _number(variable: Variable, nodes: Iterable[Node], parts: Sequence[_Part]) -> tuple[Any, AnyArray]:
+    probability = _average(parts, lambda given: given.entries("probability")[0], 0)
+    return families.Bernoulli(probability), np.ones(probability.shape, dtype=bool)
+
+
 _MATCHES: dict[
     type[Variable], Callable[[Variable, Iterable[Node], Sequence[_Part]], tuple[Any, AnyArray]]
 ] = {
@@ -251,5 +257,6 @@ _MATCHES: dict[
     Gamma: _gamma,
     Wishart: _matrix,
     Categorical: _label,
+    Bernoulli: _number,
 }
 """Of each kind of variable, the member of its family with the moments of the forecast, and where it exists."""

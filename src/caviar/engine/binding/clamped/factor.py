@@ -229,8 +229,11 @@ class ClampedFactor:
 
     def entry_marginals(self, ends: Ends) -> list[Marginals]:
         """Return the figures of every entry of a value; of what is known the value alone."""
-        pairs = zip(self.unknown.entry_marginals(ends), self.known.entry_marginals(ends), strict=True)
-        return [self._figures(*pair) for pair in pairs]
+        known = self.known.entry_marginals(ends)
+        if isinstance(self.unknown, Categorical):
+            # those of labels are of their probabilities
+            known = [Marginals(self.known.expected_statistics[0])]
+        return [self._figures(*pair) for pair in zip(self.unknown.entry_marginals(ends), known, strict=True)]
 
     def _figures(self, unknown: Marginals, known: Marginals) -> Marginals:
         sd, lower, upper = (

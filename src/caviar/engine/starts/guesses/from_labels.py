@@ -46,7 +46,8 @@ def from_labels(basis: Basis, guess: Guess) -> Swept:
         return {key: values[:, rows.where].copy() for key, values in state.items()}
 
     ones = {
-        variable: PointMass.of(variable, np.ones(basis.q[variable].batch_shape)) for variable in basis.present
+        variable: PointMass.of(variable, np.ones(np.shape(basis.q[variable].mean)))
+        for variable in basis.present
     }
     fixed = {**basis.held, **fixed}
     q: dict[Variable, Any] = {**basis.q, **fixed, **ones}

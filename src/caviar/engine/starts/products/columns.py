@@ -91,17 +91,23 @@ def sampled_values(
     filled up.
     """
     bound = problem.bound
-    source = problem.compiled.sources.get(leaf)
-    if source is None:
+    key = ColumnKey(leaf.name)
+    rows: Any = sample.columns.get(key)
+    if rows is None:
         values = bound.values_of(leaf)
-        if not isinstance(values, np.ndarray) or values.size > _MOST_NUMBERS:
+        if (
+            bound.data_plate in leaf.plates
+            or not isinstance(values, np.ndarray)
+            or values.size > _MOST_NUMBERS
+        ):
             return None
         return np.array(values, dtype=np.float64), leaf.plates
-    rows: Any = sample.columns[ColumnKey(leaf.name)]
     if math.prod(rows.shape) > _MOST_NUMBERS:
         return None
-    dense = {**sample.columns, source.key: rows.toarray()} if issparse(rows) else sample.columns
-    values = np.moveaxis(source.values(dense), -1, 0)
+    dense = {**sample.columns, key: rows.toarray()} if issparse(rows) else sample.columns
+    # labels that are only met together with others have no source of their own
+    source = problem.compiled.sources.get(leaf)
+    values = np.moveaxis(source.values(dense), -1, 0) if source else dense[key].astype(np.float64)
     mask = sample.columns.get(ColumnKey(leaf.name).observed)
     if mask is not None:
         values = np.where(mask.reshape(mask.shape + (1,) * (values.ndim - mask.ndim)), values, np.nan)

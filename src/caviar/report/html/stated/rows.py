@@ -74,7 +74,10 @@ def _add_held_out(subject: Any, found: dict[str, Any]) -> None:
     """Add to predictions and groups what fits without them say of the rows, and what the fit has seen of these."""
     assert subject.seen is not None
     assert subject.data is not None
-    leaves = [own["name"] for own in found["predictions"]]
+    variables = subject.posterior.model.variables
+    # fits without some of the rows say nothing of values of other plates, as of one for each group
+    of_rows = (subject.posterior.data_plate,)
+    leaves = [own["name"] for own in found["predictions"] if variables[own["name"]].plates[:1] == of_rows]
     groups = [own["name"] for own in found["groups"]]
     told: HeldOut | str = "their steps depend on their neighbours"
     if leaves or groups:
@@ -90,8 +93,9 @@ def _add_held_out(subject: Any, found: dict[str, Any]) -> None:
         own["held_out"] = None
     if not is_held_out:
         return
-    variables = subject.posterior.model.variables
     for own in found["predictions"]:
+        if own["name"] not in leaves:
+            continue
         observed = as_numbers(subject.data[own["name"]])
         assert observed is not None
         mean, sd = told.predictions[own["name"]]
