@@ -65,6 +65,24 @@ def test_an_indicator_of_rows_is_a_mixture_of_two():
     np.testing.assert_allclose(found, np.exp(joint[:, 1] - logsumexp(joint, axis=1)), atol=1e-12)
 
 
+@pytest.mark.parametrize("n_numbers", [1, 2])
+def test_indicators_of_rows_with_unknown_heights_are_found(n_numbers):
+    """Fits ended a nat a row and more below, with all indicators alike."""
+    rng = np.random.default_rng(0)
+    heights = np.array([3.0, 1.2])[:n_numbers]
+    on = rng.random((100, n_numbers)) < 0.45
+    y = rng.normal(on @ heights, 0.5)
+    addends = [
+        cv.Bernoulli(f"g{k}", 0.5, plates=OBS) * cv.Normal(f"height{k}", 0, 0.1) for k in range(n_numbers)
+    ]
+    model = cv.Model(cv.Normal("y", sum(addends[1:], start=addends[0]), 4.0, plates=OBS))
+    ends = [model.fit({"y": y}, seed=seed) for seed in range(3)]
+    best = max(ends, key=lambda end: end.elbo)
+    found = sorted((float(best[f"height{k}"].mean) for k in range(n_numbers)), reverse=True)
+    np.testing.assert_allclose(found, heights, atol=0.25)
+    assert min(end.elbo for end in ends) > best.elbo - 0.1 * len(y)
+
+
 def test_it_may_be_the_mean_itself():
     y = np.array([0.1, 0.9, 1.3])
     posterior = cv.Model(cv.Normal("y", cv.Bernoulli("g", 0.5), 2.0, plates=OBS)).fit({"y": y})

@@ -19,6 +19,7 @@ from .guesses.basis import Basis, Guess
 from .guesses.from_labels import from_labels
 from .guesses.sequences import in_order
 from .products.columns import Setting
+from .products.indicators import indicators_of
 from .products.labels import labels_of_products
 from .products.scores import scores_of
 
@@ -60,6 +61,12 @@ def with_scores(basis: Basis, guess: Guess) -> Iterator[Basis]:
             if variable in problem.order
         }
         yield replace(basis, points=points, held=held)
+
+
+def with_indicators(basis: Basis) -> Iterator[Basis]:
+    """Yield bases in which hidden numbers 0 or 1 of the rows are guessed; none where there are none."""
+    for found in indicators_of(Setting(basis.problem, basis.sample, {}), basis.rng):
+        yield replace(basis, points=found)
 
 
 def _multiplied(problem: Problem) -> list[Variable]:

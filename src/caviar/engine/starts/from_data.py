@@ -14,7 +14,7 @@ from ..binding.nested import outer_variables
 from ..rows.row_map import RowMap
 from ..rows.subsample import Sample
 from ..topics.kind_of_rows import kind_of
-from .candidates import basis_of, by_products, start_from, with_scores
+from .candidates import basis_of, by_products, start_from, with_indicators, with_scores
 from .exchange import exchanged
 from .factors.pooling import is_pooled
 from .factors.prior import Start
@@ -111,6 +111,8 @@ def _starts(basis: Basis, guesses: Sequence[Guess]) -> Iterator[Callable[[], Sta
         yield partial(_start, basis, guess)
         if number < _SCORED and (guess is not PRIOR or len(guesses) == 1):
             yield from (partial(start_from, other, dict(guess)) for other in with_scores(basis, guess))
+        if not number:
+            yield from (partial(start_from, other, dict(guess)) for other in with_indicators(basis))
 
 
 def _start(basis: Basis, guess: Guess) -> Start:
