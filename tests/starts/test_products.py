@@ -129,3 +129,23 @@ def test_of_rates_that_three_labels_each_choose_every_seed_ends_at_the_same_heig
     ends = [model.fit({"x": x}, seed=seed).elbo for seed in range(2)]
     assert (max(merged) - min(ends)) / 240 < 0.01
     assert (max(ends) - min(ends)) / 240 < 0.01
+
+
+def test_plain_vectors_and_parts_of_joint_factors_may_be_beside_a_product():
+    """Known vectors without a name are no nodes; fits of such statements ended in an AttributeError."""
+    rng = np.random.default_rng(0)
+    obs = cv.Plate("obs")
+    x = rng.normal(size=(30, 2))
+    w, v = (
+        cv.MultivariateNormal("w", np.zeros(2), np.eye(2)),
+        cv.MultivariateNormal("v", np.ones(2), np.eye(2)),
+    )
+    mean = cv.dot(w, v) + 0.5 * cv.dot(cv.Data("x", plates=obs), w) + cv.dot(v, [1.0, 2.0])
+    posterior = cv.Model(cv.Normal("y", mean, cv.Gamma("tau", 2, 2), plates=obs)).fit(
+        {"x": x, "y": rng.normal(size=30)}, seed=0
+    )
+    assert np.isfinite(posterior.elbo)
+    theta = cv.NormalGamma("theta", 0.0, 1.0, 2.0, 2.0)
+    loading, score = cv.Normal("loading", 0, 1), cv.Normal("score", 0, 1, plates=obs)
+    model = cv.Model(cv.Normal("y", loading * score + theta.mean, theta.precision, plates=obs))
+    assert np.isfinite(model.fit({"y": rng.normal(size=30)}, seed=0).elbo)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...._typing import AnyArray, Array
-from ....language import Constant, Data, Indexed, Plate, Variable
+from ....language import Constant, Data, Indexed, Node, Part, Plate, Variable
 from ....language.algebra import Addend
 from ....language.roles import one_hot
 from .columns import Setting
@@ -75,14 +75,14 @@ def _read(setting: Setting, addend: Addend, plates: Sequence[Plate]) -> _Addend 
     varying: frozenset[Plate] = frozenset()
     n_unknown, is_of_row = 0, False
     for operand in addend.operands:
-        node: Any = operand.node if isinstance(operand, Indexed) else operand
-        index = operand.by if isinstance(operand, Indexed) else None
+        node: Any = operand.node if isinstance(operand, Indexed | Part) else operand
+        index = operand.by if isinstance(operand, Indexed) and operand.through is None else None
         if isinstance(node, Data) and index is None:
             own = setting.columns_of(node)
             if own is None:
                 return None
             columns = (columns[:, :, None] * own[:, None]).reshape(n_rows, -1)
-        elif not isinstance(node, Constant) or index is not None:
+        elif isinstance(node, Node) and (not isinstance(node, Constant) or index is not None):
             n_unknown += isinstance(node, Variable)
             varying = frozenset(plate for plate in node.plates if plate in plates)
             is_of_row = setting.problem.bound.is_local(node)
