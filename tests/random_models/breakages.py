@@ -52,7 +52,7 @@ def stands_twice(stated: Stated) -> list[Callable[[], Any]]:
 
 
 _SLOTS: Mapping[str, tuple[Callable[..., Any], tuple[type, ...]]] = {
-    "mean of a number": (lambda v, **k: cv.Normal("bad", v, 1.0, **k), (cv.Normal,)),
+    "mean of a number": (lambda v, **k: cv.Normal("bad", v, 1.0, **k), (cv.Normal, cv.Bernoulli)),
     "joint of a number": (lambda v, **k: cv.Normal("bad", v, **k), (cv.NormalGamma,)),
     "precision of a number": (lambda v, **k: cv.Normal("bad", 0.0, v, **k), (cv.Gamma,)),
     "mean of a vector": (
@@ -77,7 +77,7 @@ _SLOTS: Mapping[str, tuple[Callable[..., Any], tuple[type, ...]]] = {
     "count": (lambda v, **k: cv.Poisson("bad", v, **k), (cv.Gamma,)),
     "diagonal": (lambda v, **k: cv.MultivariateNormal("bad", np.zeros(9), cv.diagonal(v), **k), ()),
     "product": (lambda v, **k: cv.Normal("bad", 0.0, 2.0 * v, **k), (cv.Gamma,)),
-    "sum": (lambda v, **k: cv.Normal("bad", 1.0 + v, 1.0, **k), (cv.Normal,)),
+    "sum": (lambda v, **k: cv.Normal("bad", 1.0 + v, 1.0, **k), (cv.Normal, cv.Bernoulli)),
     "dot": (lambda v, **k: cv.Normal("bad", cv.dot(v, np.ones(9)), 1.0, **k), ()),
 }
 
