@@ -11,7 +11,7 @@ import dataclasses
 import functools
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 
 import numpy as np
@@ -95,6 +95,20 @@ class ExponentialFamily(ABC):
     def widened(cls, member: Any) -> Any:
         """Return members of the family that a variable is stated with as those that its factor has: mostly the same."""
         return member
+
+    @classmethod
+    def details(cls) -> dict[str, Any]:
+        """Return what tells this class apart from others of its name, as plain values: mostly nothing."""
+        return {}
+
+    @classmethod
+    def detailed(cls, details: Mapping[str, Any]) -> "type[ExponentialFamily]":
+        """Return the class of this name with such :meth:`details`."""
+        return cls
+
+    def attributes(self) -> dict[str, Any]:
+        """Return what it is kept by: parameters, and what was computed of them."""
+        return vars(self)
 
     @property
     def family(self) -> type[Self]:

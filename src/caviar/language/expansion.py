@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from .._errors import ConjugacyError, ModelError, PlateError
-from ..families import Function
+from ..families._scalar_functions import Function
 from .algebra import Addend, Diagonal, Predictor, as_predictor
 from .constants import Constant
 from .functions_of_scalars import FunctionOfScalar

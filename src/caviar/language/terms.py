@@ -13,7 +13,8 @@ from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
 from .._errors import ConjugacyError, ModelError, PlateError
-from ..families import PLAIN, Function, can_be_tabulated, product_of
+from ..families._scalar_functions import PLAIN, Function, product_of
+from ..families.tabulated import can_be_tabulated
 from .nodes import Indexed, Node
 from .plates import Plate
 from .slots import Slot
