@@ -6,14 +6,11 @@ from scipy import stats
 
 from caviar.families import (
     FAMILIES,
-    PLAIN,
     Bernoulli,
     Beta,
     Categorical,
     Dirichlet,
     Gamma,
-    LogBeta,
-    LogGamma,
     MultivariateNormal,
     MultivariateNormalGamma,
     Normal,
@@ -26,9 +23,9 @@ from caviar.families import (
     TiedNormalWishart,
     TruncatedNormal,
     Wishart,
-    product_of,
-    tabulated,
 )
+from caviar.families._scalar_functions import PLAIN, LogBeta, LogGamma, product_of
+from caviar.families.tabulated import tabulated
 
 PLANE = np.array([[2.0, 0.5], [0.5, 1.0]])
 OTHER_PLANE = np.array([[0.7, -0.2], [-0.2, 3.0]])

@@ -14,6 +14,8 @@ from scipy.special import betaln, digamma, expit, gammaln
 
 import caviar as cv
 from caviar import families
+from caviar.families._scalar_functions import PLAIN, LogBeta, LogGamma, product_of
+from caviar.families.tabulated import support_of
 from oracles.tilted import Settled
 
 ROW, GROUP = cv.Plate("row"), cv.Plate("group", 6)
@@ -400,8 +402,8 @@ def test_what_cannot_be_tabulated_is_refused_when_it_is_stated(kind: str):
 
 def test_functions_are_right_far_out_on_the_line():
     """Log-gamma of e^-1000, which is no number of double precision, and the Beta function where it is tiny."""
-    functions = (families.LogGamma(0.5, 0.0), families.LogBeta.of(np.ones(4)))
-    points = families.support_of(families.Gamma).points(np.array([-1000.0, -3.0, 2.0, 25.0]))
+    functions = (LogGamma(0.5, 0.0), LogBeta.of(np.ones(4)))
+    points = support_of(families.Gamma).points(np.array([-1000.0, -3.0, 2.0, 25.0]))
     np.testing.assert_allclose(functions[0].value(points)[0], 1000.0 + np.log(2.0), rtol=1e-15)
     x = np.exp([-3.0, 2.0, 25.0])
     np.testing.assert_allclose(functions[0].value(points)[1:], gammaln(0.5 * x), rtol=1e-14)
@@ -409,13 +411,13 @@ def test_functions_are_right_far_out_on_the_line():
         functions[1].value(points)[1:3], 4 * gammaln(x[:2]) - gammaln(4 * x[:2]), rtol=1e-13
     )
     step = 1e-5
-    for function in (*functions, families.product_of([families.PLAIN["x"], families.PLAIN["log_x"]])):
+    for function in (*functions, product_of([PLAIN["x"], PLAIN["log_x"]])):
         for base, places in ((families.Gamma, [-5.0, 0.3, 4.0]), (families.Beta, [-4.0, 0.2, 3.0])):
-            at = families.support_of(base).points
+            at = support_of(base).points
             u = np.array(places)
             slope = (function.value(at(u + step)) - function.value(at(u - step))) / (2 * step)
             np.testing.assert_allclose(function.slope(at(u)), slope, rtol=1e-7)
-    assert expit(3.0) == pytest.approx(families.support_of(families.Beta).points(np.array([3.0])).x[0])
+    assert expit(3.0) == pytest.approx(support_of(families.Beta).points(np.array([3.0])).x[0])
 
 
 def test_known_degrees_of_freedom_give_the_density_of_a_wishart():

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from typing import Any
 
-from ..families import Function
+from ..families._scalar_functions import Function
 from . import roles
 from .nodes import Node
 from .roles import Role

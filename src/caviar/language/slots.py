@@ -10,7 +10,7 @@ import numpy as np
 
 from .._errors import ConjugacyError, ModelError, PlateError
 from .._typing import Array
-from ..families import can_be_tabulated
+from ..families.tabulated import can_be_tabulated
 from .algebra import Diagonal, Predictor, as_predictor
 from .constants import Constant, as_known, refuse_link
 from .nodes import Data, Expression, Indexed, Label, Node, Part, placed
