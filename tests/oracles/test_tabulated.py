@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 from scipy.optimize import minimize_scalar
+from scipy.sparse import csr_array
 from scipy.special import betaln, digamma, expit, gammaln
 
 import caviar as cv
@@ -249,6 +250,62 @@ def test_concentrations_behind_counts_are_bounded_by_the_evidence():
     evidence, mean, sd = _moments(log_density, stats.gamma(1, scale=5))
     assert 0 < evidence - posterior.elbo < 2.0
     assert abs(float(posterior["alpha"].mean) - mean) < sd
+
+
+def test_the_size_of_a_negative_binomial_is_bounded_by_the_evidence():
+    """A Poisson rate times a Gamma of shape and rate alike: the mean known, the size is integrated over the line."""
+    y = stats.nbinom(3, 3 / 9).rvs(150, random_state=12)
+    size = cv.Gamma("size", 2, 0.5)
+    u = cv.Gamma("u", size, size, plates=ROW)
+    posterior = cv.Model(cv.Poisson("y", 6.0 * u, plates=ROW)).fit({"y": y}, seed=0)
+    evidence, mean, sd = _moments(
+        lambda r: stats.nbinom.logpmf(y, r[:, None], r[:, None] / (r[:, None] + 6)).sum(axis=1),
+        stats.gamma(2, scale=2),
+    )
+    assert 0 < evidence - posterior.elbo < 1.5
+    assert abs(float(posterior["size"].mean) - mean) < sd
+    assert posterior.linear_response({"y": y}).sd("size") == pytest.approx(sd, rel=0.1)
+
+
+def test_a_flat_shape_as_a_point_is_that_of_bayespy():
+    """BayesPy's GammaShape is a point without a prior."""
+    from bayespy.nodes import Gamma, GammaShape
+
+    shape, rate = GammaShape(), Gamma(1e-3, 1e-3)
+    node = Gamma(shape, rate, plates=(len(X),))
+    node.observe(X)
+    for _ in range(2000):
+        rate.update()
+        shape.update()
+    a, b = cv.Gamma("a", 1, 0), cv.Gamma("b", 1e-3, 1e-3)
+    posterior = cv.Model(cv.Gamma("x", a, b, plates=ROW)).fit({"x": X}, point=["a"], tol=1e-14)
+    assert float(posterior["a"].value) == pytest.approx(float(shape.get_moments()[0]), rel=1e-5)
+    assert float(posterior["b"].mean) == pytest.approx(float(rate.get_moments()[0]), rel=1e-5)
+
+
+def test_a_learnt_prior_of_topics_is_the_best_of_all():
+    rng = np.random.default_rng(13)
+    n_topics, n_words = 2, 8
+    words = rng.dirichlet(np.full(n_words, 0.2), n_topics)
+    counts = np.array([rng.multinomial(30, rng.dirichlet(np.ones(n_topics)) @ words) for _ in range(12)])
+
+    def model(concentration: Any) -> cv.Model:
+        document, topic = cv.Plate("document"), cv.Plate("topic", n_topics)
+        topics = cv.Dirichlet("topics", concentration, categories=n_words, plates=topic)
+        theta = cv.Dirichlet("theta", np.ones(n_topics), plates=document)
+        token = cv.Plate("token", within=document)
+        z = cv.Categorical("z", theta, plates=token)
+        return cv.Model(cv.Categorical("word", topics[z], plates=token))
+
+    data = {"word": csr_array(counts)}
+    learnt = model(cv.Gamma("eta", 2, 2)).fit(data, point=["eta"], seed=0)
+    best = float(learnt["eta"].value)
+    for factor in (0.5, 0.99, 1.0, 1.01, 2.0):
+        other = model(factor * best).fit(data, init={"topics": learnt["topics"]}).elbo + stats.gamma(
+            2, scale=0.5
+        ).logpdf(factor * best)
+        assert other <= learnt.elbo + 1e-6
+        assert factor != 1.0 or other == pytest.approx(learnt.elbo, abs=1e-5)
 
 
 def test_a_scalar_for_each_group_is_a_factor_for_each():

@@ -167,7 +167,7 @@ class _Mark:
             seen = np.ones((len(labels), *self.sizes), dtype=bool)
         if weights is not None:
             seen = seen & (np.asarray(weights) > 0).reshape(-1, *(1,) * len(self.sizes))
-        where = np.nonzero(seen)
+        where = np.nonzero(np.atleast_1d(seen))
         index: list[Any] = [slice(None) if axis is None else where[axis] for axis in self.axes]
         if self.chosen is not None:
             assert labels is not None
