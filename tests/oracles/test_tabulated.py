@@ -323,6 +323,10 @@ def test_a_scalar_for_each_group_is_a_factor_for_each():
     one = posterior["a"][2]
     np.testing.assert_allclose(one.quantile([0.1, 0.9]), apart[2]["a"].quantile([0.1, 0.9]), rtol=1e-9)
     np.testing.assert_allclose(one.cdf(one.quantile(0.3)), 0.3, rtol=1e-12)
+    np.testing.assert_allclose(one.interval(0.8), one.quantile([0.1, 0.9]), rtol=1e-15)
+    draws = one.sample(20_000, seed=0)
+    assert stats.kstest(draws, one.cdf).pvalue > 1e-3
+    np.testing.assert_allclose([draws.mean(), draws.std()], [one.mean, one.sd], rtol=0.03)
 
 
 def test_a_scalar_for_each_row_is_local():

@@ -210,6 +210,11 @@ class Tabulated(ExponentialFamily, metaclass=_FamilyKind):
         """Variance of the number."""
         return self._integrals.of_number[:, 1].reshape(self.batch_shape)
 
+    @property
+    def sd(self) -> Array:
+        """Standard deviation of the number."""
+        return np.sqrt(self.variance)
+
     def inverse_moments(self) -> tuple[Array, Array]:
         return self._moment_of_inverse(1), self._moment_of_inverse(2)
 
@@ -316,6 +321,18 @@ class Tabulated(ExponentialFamily, metaclass=_FamilyKind):
         shape = np.broadcast_shapes(wanted.shape, self.batch_shape)
         rows = np.broadcast_to(np.arange(len(self._flat)).reshape(self.batch_shape), shape).ravel()
         return self._at(rows, np.broadcast_to(wanted, shape).ravel()).reshape(shape)
+
+    def interval(self, level: float = 0.95) -> tuple[Array, Array]:
+        """Return the ends of the interval that leaves as much below as above, each of the batch shape.
+
+        Parameters
+        ----------
+        level
+            Probability inside.
+        """
+        if not 0 < level < 1:
+            raise ParameterError(f"level must lie between 0 and 1; got {level!r}")
+        return self.quantile(0.5 * (1.0 - level)), self.quantile(0.5 * (1.0 + level))
 
     def _at(self, rows: AnyArray, wanted: Array) -> Array:
         """Return quantiles of one distribution each: Newton's method inside the piece that holds each."""
