@@ -393,6 +393,16 @@ def test_saved_fits_and_checkpoints_have_the_same_bits(tmp_path: Any):
     assert loaded.model.fit({"x": X}, seed=0).elbo == posterior.elbo
 
 
+@pytest.mark.parametrize("kind", ALONE)
+def test_every_statement_is_saved_with_its_fit(kind: str, tmp_path: Any):
+    state, family, data, _ = ALONE[kind]
+    posterior = cv.Model(state(family("a", 2.0, 0.7))).fit({"x": data}, seed=0)
+    posterior.save(str(tmp_path / "fit.caviar"))
+    loaded = cv.load(str(tmp_path / "fit.caviar"))
+    assert loaded.elbo == posterior.elbo
+    assert loaded.model.fit({"x": data}, seed=0).elbo == posterior.elbo
+
+
 def test_the_kit_finds_nothing_wrong():
     cv.testing.check_model(_shape_and_rate(), {"x": X}, seed=0).raise_if_failed()
 
