@@ -16,6 +16,11 @@ from .._typing import AnyArray, Array
 class Algebra:
     """Base of expressions that can be added and multiplied."""
 
+    @property
+    def entry_plates(self) -> tuple[Any, ...]:
+        """Plates along which it may be the entries of a diagonal."""
+        return ()
+
     # NumPy arrays leave the operators to these
     __array_ufunc__ = None
 
@@ -120,6 +125,10 @@ class Predictor(Algebra):
         return " + ".join(repr(addend) for addend in self.addends)
 
 
+def _entry_plates(operand: Any) -> tuple[Any, ...]:
+    return operand.entry_plates if isinstance(operand, Algebra) else ()
+
+
 @dataclass(frozen=True)
 class Diagonal:
     """A matrix with the repetitions of a positive variable on its diagonal; see :func:`diagonal`.
@@ -138,9 +147,7 @@ class Diagonal:
         if not isinstance(self.entries, Predictor):
             return [self.entries]
         operands = [operand for addend in self.entries.addends for operand in addend.operands]
-        return sorted(
-            operands, key=lambda node: not (getattr(node, "plates", ()) or getattr(node, "along", ()))
-        )
+        return sorted(operands, key=lambda node: not _entry_plates(node))
 
     @property
     def node(self) -> Any:
@@ -150,7 +157,7 @@ class Diagonal:
     @property
     def plate(self) -> Any:
         """The plate that runs along the diagonal: the last of the first node, or of the label that chooses for it."""
-        plates = getattr(self.node, "plates", ()) or getattr(self.node, "along", ())
+        plates = _entry_plates(self.node)
         return plates[-1] if plates else None
 
     def __repr__(self) -> str:
