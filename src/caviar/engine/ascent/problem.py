@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..._errors import ImproperError, ModelError
+from ..._errors import ImproperError
 from ..._typing import Array
 from ...families import ExponentialFamily
 from ...language import Axis, Constant, Variable, base_terms_of
@@ -112,13 +112,7 @@ class Problem:
         self.base_terms = {
             variable: _base_contractions(variable, bound) for variable in (*self.point, *known)
         }
-        self.chain: ChainFactor | None = self.rows.chain
-        if self.chain is not None and self.rows.keeps_locals:
-            raise ModelError(
-                f"{type(self.chain.variables[0]).__name__} '{self.chain.name}' shares a term with another local "
-                f"variable; only observed and "
-                f"global variables may depend on its states"
-            )
+        self.chains: tuple[ChainFactor, ...] = self.rows.chains
 
     def believing(self, beliefs: Mapping[Variable, ExponentialFamily]) -> Problem:
         """Return this problem with factors of an earlier fit, from the user's origin, in the place of priors."""

@@ -143,6 +143,10 @@ class ChainFactor(LocalFactor):
         """Return the expected statistics of the rows, (E, B)."""
 
     @abstractmethod
+    def expected_of_path(self, path: Any) -> Array:
+        """Return the expected statistics of the rows of a whole path, forecasts too, (E, N)."""
+
+    @abstractmethod
     def sums(self, smoothing: Any) -> Arrays:
         """Return the sums over the rows by key."""
 
@@ -167,23 +171,17 @@ def starts_of(bound: BoundModel, variable: Variable) -> Starts:
     )
 
 
-def chain_of(factors: Sequence[LocalFactor]) -> ChainFactor | None:
-    """Return the chain among the factors, if there is one.
+def chains_of(factors: Sequence[LocalFactor]) -> tuple[ChainFactor, ...]:
+    """Return the chains among the factors."""
+    return tuple(factor for factor in factors if isinstance(factor, ChainFactor))
 
-    Raises
-    ------
-    ModelError
-        If there are several.
-    """
-    chains = [factor for factor in factors if isinstance(factor, ChainFactor)]
-    if len(chains) > 1:
-        kinds = {type(chain.variables[0]).__name__ for chain in chains}
-        kind = kinds.pop() if len(kinds) == 1 else "chain"
-        raise ModelError(
-            f"a model can have one {kind}; this one has {', '.join(chain.name for chain in chains)}. "
-            f"State one whose states are the pairs"
-        )
-    return chains[0] if chains else None
+
+def begins_of(chains: Sequence[ChainFactor], columns: Mapping[ColumnKey, AnyArray], n_rows: int) -> AnyArray:
+    """Return at which rows sequences of all the chains begin, (B,): there the rows may be cut into blocks."""
+    begins = np.ones(n_rows, dtype=bool)
+    for chain in chains:
+        begins &= chain.starts.among(columns, n_rows)
+    return begins
 
 
 def check_chains(bound: BoundModel) -> None:

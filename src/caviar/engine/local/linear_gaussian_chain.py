@@ -156,6 +156,10 @@ class LinearGaussianChainFactor(ChainFactor, FamilyFactor):
         second = smoothing.covariance + outer(smoothing.mean)
         return np.concatenate([smoothing.mean.T, second.reshape(n_rows, -1).T])
 
+    def expected_of_path(self, path: families.LinearGaussianChain) -> Array:
+        """Return first and second moments of the states, (D + D^2, N)."""
+        return self.expected(path.smoothing)
+
     def sums(self, smoothing: StateMoments) -> Arrays:
         """Return the sums over the rows by key."""
         return self._keyed({s: np.asarray(getattr(smoothing, s), float) for s in self._variable.summed})

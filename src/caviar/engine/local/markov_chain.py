@@ -83,6 +83,10 @@ class MarkovChainFactor(ChainFactor, CategoricalFactor):
         """Return the probabilities of the states, (K, B)."""
         return smoothing.marginals.T
 
+    def expected_of_path(self, path: families.MarkovChain | families.ForecastMarkovChain) -> Array:
+        """Return the probabilities of the states, (K, N)."""
+        return path.probabilities.T
+
     def sums(self, smoothing: Smoothing) -> Arrays:
         """Return first states and pairs by key."""
         return self._keyed(smoothing.first, smoothing.pairs)

@@ -41,8 +41,8 @@ class RespondBlocks:
         return total, carried
 
     def _responded(self, rows: Rows, before: LocalState) -> Sums:
-        if self.rows.chain is not None:
-            return _respond_sequences(self, self.rows.chain, rows)
+        if self.rows.chains:
+            return _respond_sequences(self, self.rows.chains[0], rows)
         return self.rows.respond(rows, self.coefficients, self.changes, before, self.scratch)
 
     def spread(self, over: Over) -> RespondBlocks:

@@ -119,11 +119,14 @@ class ResponseOperator:
 
     def _portions(self, coordinates: Array) -> Iterator[Array]:
         most = _MOST_AT_ONCE
-        if self._model.chain is not None:
+        if self._model.chains:
             longest = max(
                 (stop - start for start, stop in self._rows.blocks(self._rows.source.n_rows)), default=1
             )
-            most = max(1, min(most, int(_MOST_NUMBERS / (longest * self._model.chain.n_rows))))
+            most = max(
+                1,
+                min(most, int(_MOST_NUMBERS / (longest * sum(chain.n_rows for chain in self._model.chains)))),
+            )
         for start in range(0, coordinates.shape[1], most):
             yield coordinates[:, start : start + most]
 

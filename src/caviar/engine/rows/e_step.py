@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping, Sequence, Set
+from copy import copy
 from dataclasses import replace
 
 import numpy as np
 
 from ..._typing import Array
+from ...numerics.cached import cached_property
 from ..compiled.terms import Compiled, GlobalTerm
 from ..design.backend import Workspace
 from ..design.contraction import Evaluation
@@ -16,7 +18,7 @@ from ..design.dense import block_rows
 from ..design.features import Feature, FeatureTable
 from ..design.keys import ColumnKey, FactorKey, StatisticKey
 from ..local.categorical import CategoricalFactor
-from ..local.chain import ChainFactor, chain_of
+from ..local.chain import ChainFactor, chains_of
 from ..local.local_factor import LocalFactor
 from ..local.statistics import Arrays, Coefficients, LocalState, Rows, Summary, Sums
 from .coupled_labels import best_labels
@@ -33,6 +35,9 @@ _UNFUSED_ROWS = 1024
 
 _COLD_SWEEPS = 50
 """Sweeps over local factors that depend on each other, where no pass before has left them; they contract quickly."""
+
+_THOROUGH_SWEEPS = 2000
+"""Sweeps at the most where sequences are to be at their optimum, whatever that takes."""
 
 _OWN: FactorKey = ""
 """In the place of a local factor: the number 1 of each row, which what no local variable enters is multiplied with."""
@@ -54,6 +59,7 @@ class IndependentRows:
     """
 
     begins_anew = False
+    most_sweeps = _COLD_SWEEPS
 
     def __init__(
         self,
@@ -64,7 +70,7 @@ class IndependentRows:
     ) -> None:
         self.compiled = compiled
         self.factors = tuple(factors)
-        self.chain: ChainFactor | None = chain_of(self.factors)
+        self.chains: tuple[ChainFactor, ...] = chains_of(self.factors)
         self.partial = partial
         self.entries = [ColumnKey(own.leaf.name).entries for several in partial.values() for own in several]
         used = {factor: [own for own in several if own.is_used] for factor, several in centres.items()}
@@ -160,8 +166,12 @@ class IndependentRows:
         return {factor: tables[factor] for factor in self.factors if factor in tables}
 
     def thorough(self) -> IndependentRows:
-        """Return the model as it is: each pass brings the local factors to their optimum as near as it gets."""
-        return self
+        """Return the model whose cold passes sweep until the local factors are at their optimum."""
+        if not (self.chains and self.keeps_locals):
+            return self
+        other = copy(self)
+        other.most_sweeps = _THOROUGH_SWEEPS
+        return other
 
     def why_inexact(self) -> str:
         """Return why local variables cannot be integrated out exactly given the globals; nothing if they can."""
@@ -278,10 +288,53 @@ class IndependentRows:
         return sums
 
     def natural_of(
-        self, factor: LocalFactor, rows: Rows, coefficients: Coefficients, scratch: Workspace
+        self,
+        factor: LocalFactor,
+        rows: Rows,
+        coefficients: Coefficients,
+        scratch: Workspace,
+        state: LocalState | None = None,
     ) -> Array:
-        """Return the natural parameters (E, B) of a factor that no other depends on; they live in the scratch."""
-        return self._inference(factor).natural(BlockWork(rows, coefficients, scratch))
+        """Return the natural parameters (E, B) of a factor, which live in the scratch.
+
+        Parameters
+        ----------
+        state
+            Statistics of the factors that it depends on.
+        """
+        return self._inference(factor).natural(BlockWork(rows, coefficients, scratch, state))
+
+    @cached_property
+    def stages(self) -> list[ChainFactor | list[LocalFactor]]:
+        """The local factors that depend on each other, in the order of a sweep: a chain, or factors of rows alone."""
+        found: list[ChainFactor | list[LocalFactor]] = []
+        for own in self._inferences:
+            if isinstance(own.factor, ChainFactor):
+                found.append(own.factor)
+            elif own.is_coupled and found and isinstance(found[-1], list):
+                found[-1].append(own.factor)
+            elif own.is_coupled:
+                found.append([own.factor])
+        return found
+
+    def best_labels(self, rows: Rows, coefficients: Coefficients, scratch: Workspace) -> LocalState:
+        """Return labels that depend on each other at their most probable combination in each row by itself."""
+        return best_labels(self._inferences, BlockWork(rows, coefficients, scratch))
+
+    def updated(
+        self,
+        factors: Sequence[LocalFactor],
+        rows: Rows,
+        coefficients: Coefficients,
+        scratch: Workspace,
+        state: LocalState,
+    ) -> LocalState:
+        """Return the statistics of factors of rows alone, each at its optimum given the others."""
+        work = BlockWork(rows, coefficients, scratch, state)
+        for factor in factors:
+            work.state[factor.key] = self._inference(factor).natural(work).copy()
+            factor.infer(work.state[factor.key])
+        return {factor.key: work.state[factor.key] for factor in factors}
 
     def _inference(self, factor: LocalFactor) -> FactorOfRows:
         return self._inferences[self.factors.index(factor)]
@@ -341,7 +394,7 @@ class IndependentRows:
         tables = self.compiled.tables
         return (
             self.is_fused
-            and self.chain is None
+            and not self.chains
             and not self.has_centres
             and not any(self.partial.values())
             and all(factor in tables and not tables[factor].tallied for factor in self.factors)
@@ -359,9 +412,10 @@ class IndependentRows:
         coefficients: Coefficients,
         change: Coefficients,
         scratch: Workspace,
+        state: LocalState | None = None,
     ) -> Array:
         """Return by how much the natural parameters (E, B) of a factor change; they live in the scratch."""
-        return self._inference(factor).change(BlockWork(rows, coefficients, scratch), change)
+        return self._inference(factor).change(BlockWork(rows, coefficients, scratch, state), change)
 
     def zeros_of(self, factor: LocalFactor, zeros: Coefficients, rows: Rows, scratch: Workspace) -> Array:
         """Return how many known probabilities of zero each statistic meets, whatever other local variables are."""

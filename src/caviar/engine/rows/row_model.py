@@ -53,8 +53,18 @@ class RowModel(Protocol):
         ...
 
     @property
-    def chain(self) -> ChainFactor | None:
-        """The local factor along which successive rows depend on each other, or None."""
+    def chains(self) -> tuple[ChainFactor, ...]:
+        """The local factors along which successive rows depend on each other."""
+        ...
+
+    @property
+    def stages(self) -> Sequence[ChainFactor | Sequence[LocalFactor]]:
+        """The local factors that depend on each other, in the order of a sweep: a chain, or factors of rows alone."""
+        ...
+
+    @property
+    def most_sweeps(self) -> int:
+        """Sweeps at the most that bring them to their optimum, where no pass before has left them."""
         ...
 
     @property
@@ -138,9 +148,29 @@ class RowModel(Protocol):
         ...
 
     def natural_of(
-        self, factor: LocalFactor, rows: Rows, coefficients: Coefficients, scratch: Workspace
+        self,
+        factor: LocalFactor,
+        rows: Rows,
+        coefficients: Coefficients,
+        scratch: Workspace,
+        state: LocalState | None = None,
     ) -> Array:
-        """Return the natural parameters of a factor that no other depends on."""
+        """Return the natural parameters of a factor, given the statistics of those that it depends on."""
+        ...
+
+    def best_labels(self, rows: Rows, coefficients: Coefficients, scratch: Workspace) -> LocalState:
+        """Return labels that depend on each other at their most probable combination in each row by itself."""
+        ...
+
+    def updated(
+        self,
+        factors: Sequence[LocalFactor],
+        rows: Rows,
+        coefficients: Coefficients,
+        scratch: Workspace,
+        state: LocalState,
+    ) -> LocalState:
+        """Return the statistics of factors of rows alone, each at its optimum given the others."""
         ...
 
     def infer(
@@ -177,8 +207,9 @@ class RowModel(Protocol):
         coefficients: Coefficients,
         change: Coefficients,
         scratch: Workspace,
+        state: LocalState | None = None,
     ) -> Array:
-        """Return by how much the natural parameters of a factor that no other depends on change."""
+        """Return by how much the natural parameters of a factor change, the others as they are."""
         ...
 
     def why_no_response(self) -> str:

@@ -62,7 +62,7 @@ def data_start(problem: Problem, sample: Sample, row_map: RowMap, rng: np.random
         return Begun(own)
     basis = basis_of(problem, sample, row_map, rng)
     guesses = _candidates(basis)
-    if problem.chain is not None and not basis.has_states:
+    if problem.chains and not basis.has_states:
         # of a sample no rows are successive, and states that are vectors have nothing to be clustered by
         return Begun(_start(basis, next(guesses)))
     if outer_variables(problem.bound.nodes, problem.order):

@@ -127,7 +127,7 @@ def begun_at(reached: BatchState, sample: Sample) -> Begun:
 def _depends_on_its_way(state: BatchState) -> bool:
     """Whether a state is more than its global factors: where its local ones began, or reference points were set."""
     rows = state.problem.rows
-    return rows.keeps_locals or rows.chain is not None or rows.has_centres
+    return rows.keeps_locals or bool(rows.chains) or rows.has_centres
 
 
 def _anew(state: BatchState) -> BatchState:

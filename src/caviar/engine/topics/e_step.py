@@ -78,7 +78,9 @@ class TopicRows:
     begins_anew = True
     is_dense = False
     has_static = False
-    chain = None
+    chains = ()
+    stages = ()
+    most_sweeps = 1
     entries: Sequence[ColumnKey] = ()
     tables: Mapping[LocalFactor, FeatureTable] = {}
 
