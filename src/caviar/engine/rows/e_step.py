@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping, Sequence, Set
-from copy import copy
 from dataclasses import replace
 
 import numpy as np
@@ -169,8 +168,9 @@ class IndependentRows:
         """Return the model whose cold passes sweep until the local factors are at their optimum."""
         if not (self.chains and self.keeps_locals):
             return self
-        other = copy(self)
-        other.most_sweeps = _THOROUGH_SWEEPS
+        # copy() would leave out what a model that is sent does without
+        other = type(self).__new__(type(self))
+        vars(other).update(vars(self), most_sweeps=_THOROUGH_SWEEPS)
         return other
 
     def why_inexact(self) -> str:
