@@ -6,7 +6,7 @@ All parameters are known, so that a fit is the best factors of what is hidden.
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import product
+from itertools import pairwise, product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -64,10 +64,7 @@ def on_the_grid(log_likelihood: np.ndarray, grid: np.ndarray) -> float:
     first = norm.logpdf(grid, M0, P0**-0.5)
     step = norm.logpdf(grid, A * grid[:, None], Q**-0.5)
     begins = [*np.flatnonzero(STARTS), N]
-    return sum(
-        log_evidence_on_a_grid(log_likelihood[a:b], grid, first, step)
-        for a, b in zip(begins, begins[1:], strict=False)
-    )
+    return sum(log_evidence_on_a_grid(log_likelihood[a:b], grid, first, step) for a, b in pairwise(begins))
 
 
 def of_all_paths(path: LabelPath, log_likelihood: np.ndarray) -> float:

@@ -221,6 +221,23 @@ class LinearGaussianChain:
         return np.asarray(told - self.log_partition)
 
 
+def told_by_inputs(own: Array, before: Array, starts: AnyArray) -> Array:
+    """Return what inputs of steps say of the states, linear terms (N, D).
+
+    Parameters
+    ----------
+    own, before
+        What the input of each row says of its own state and of the one before, (N, D); of first rows it is not used.
+    starts
+        Whether a sequence begins at a row, shape (N,); one begins at the first row in any case.
+    """
+    after = np.flatnonzero(~np.asarray(starts, dtype=bool)[1:]) + 1
+    linear = np.zeros(own.shape)
+    linear[after] += own[after]
+    linear[after - 1] += before[after]
+    return linear
+
+
 def _second(mean: Array, covariance: Array) -> Array:
     """Return the sum of second moments."""
     return covariance.sum(axis=0) + mean.T @ mean

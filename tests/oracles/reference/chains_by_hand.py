@@ -55,8 +55,10 @@ class GaussianPath:
 
     Attributes
     ----------
-    mean, second
-        Of the states, (N, D) and (N, D, D).
+    mean, second, covariance
+        Of the states, (N, D), (N, D, D) and (N, D, D).
+    whole_second
+        Products of the entries of all states, (N, D, N, D).
     divergence
         Of the factor from the prior, nats.
     prior_mean, prior_covariance
@@ -97,6 +99,7 @@ class GaussianPath:
         covariance = np.linalg.inv(prior + whole.reshape(n_rows * size, -1))
         mean = covariance @ (prior @ self.prior_mean + linear.ravel())
         self.mean = mean.reshape(n_rows, size)
+        self.whole_second = (covariance + np.outer(mean, mean)).reshape(n_rows, size, n_rows, size)
         blocks = covariance.reshape(n_rows, size, n_rows, size)[np.arange(n_rows), :, np.arange(n_rows)]
         self.covariance = blocks
         self.second = blocks + self.mean[:, :, None] * self.mean[:, None, :]

@@ -15,7 +15,7 @@ from ..design.keys import FactorKey
 from ..local.chain import ChainFactor
 from ..local.statistics import Coefficients, LocalState, Rows, Sums
 from ..rows.row_model import RowModel
-from ..rows.sequences import Over, one_by_one, starts_of_block, steps_of_block, tiles_of
+from ..rows.sequences import Over, known_of_block, one_by_one, steps_of_block, tiles_of
 from ..rows.tasks import Chunk, RowSource, Work, rows_at
 
 
@@ -95,7 +95,7 @@ def _curving(coefficients: Coefficients, rows: RowModel, scratch: Workspace) -> 
 def _respond_sequences(work: RespondBlocks, chain: ChainFactor, rows: Rows) -> Sums:
     """Return the changes of the sums over a block of whole sequences."""
     model, coefficients, changes, scratch = work.rows, work.coefficients, work.changes, work.scratch
-    tiles, steps, starts = tiles_of(model, rows), steps_of_block(chain, rows), starts_of_block(chain, rows)
+    tiles, counted, steps = tiles_of(model, rows), steps_of_block(chain, rows), known_of_block(chain, rows)
     shape = (chain.n_rows, rows.n_rows)
     natural, moved = np.empty(shape), np.empty((len(changes), *shape))
 
@@ -109,13 +109,13 @@ def _respond_sequences(work: RespondBlocks, chain: ChainFactor, rows: Rows) -> S
         pass
     expected, responses = np.zeros(shape), np.zeros(moved.shape)
     found = chain.response_of_sequences(
-        natural[:, steps],
-        starts[steps],
+        natural[:, counted],
+        steps.at(counted),
         coefficients.parts,
-        moved[:, :, steps],
+        moved[:, :, counted],
         [change.parts for change in changes],
     )
-    expected[:, steps], responses[:, :, steps] = found.expected, found.changes
+    expected[:, counted], responses[:, :, counted] = found.expected, found.changes
 
     def tile(number: int) -> Sums:
         places, own = tiles[number]

@@ -291,10 +291,10 @@ class RowMap:
         self, chain: ChainFactor, coefficients: Coefficients, state: LocalState, means: Mapping[str, Array]
     ) -> Any:
         natural = np.empty((chain.n_rows, self.source.n_rows))
-        starts, counted = np.empty((2, self.source.n_rows), dtype=bool)
+        steps, counted = chain.no_steps(self.source.n_rows), np.empty(self.source.n_rows, dtype=bool)
 
         def block(rows: Rows) -> None:
-            starts[rows.where] = chain.starts.among(rows.columns, rows.n_rows)
+            steps.put(rows.where, chain.steps(rows.columns, rows.n_rows))
             seen = chain.seen(rows.columns)
             counted[rows.where] = True if seen is None else seen
             if rows.weights is not None:
@@ -308,9 +308,9 @@ class RowMap:
         for _ in self._map_here(block):
             pass
         if counted.all():
-            return chain.path(natural, starts, coefficients.parts)
-        path = chain.path(natural[:, counted], starts[counted], coefficients.parts)
-        return chain.continued(path, counted, starts, means)
+            return chain.path(natural, steps, coefficients.parts)
+        path = chain.path(natural[:, counted], steps.at(counted), coefficients.parts)
+        return chain.continued(path, counted, steps, means)
 
     def natural_parameters(
         self, coefficients: Coefficients, given: LocalState | None = None
@@ -362,8 +362,7 @@ class RowMap:
 
         sums = self._sum_here(block)
         for chain in () if in_order else model.chains:
-            none = np.zeros((chain.n_rows, 0)), np.zeros(0, dtype=bool)
-            sums.parts.update(chain.sums_given(*none))
+            sums.parts.update(chain.sums_of_none())
         return model.summary(sums, self.fixed, coefficients)
 
     def _sum_here(self, function: Callable[[Rows], Sums]) -> Sums:

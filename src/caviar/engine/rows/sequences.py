@@ -20,7 +20,7 @@ from ...numerics.pairwise import pairwise_sum
 from ..binding.missing.entries import order_of_patterns
 from ..design.backend import Workspace
 from ..design.keys import FactorKey
-from ..local.chain import ChainFactor, begins_of
+from ..local.chain import ChainFactor, Steps, begins_of
 from ..local.local_factor import LocalFactor
 from ..local.statistics import Arrays, Coefficients, LocalState, Rows, Sums
 from .row_model import RowModel
@@ -260,24 +260,24 @@ class SequencesAtWork:
 
     def _infer_chain(self, chain: ChainFactor) -> None:
         rows, coefficients = self.rows, self.coefficients
-        steps, starts = steps_of_block(chain, rows), starts_of_block(chain, rows)
+        counted, steps = steps_of_block(chain, rows), known_of_block(chain, rows)
         expected = np.zeros((chain.n_rows, rows.n_rows))
-        if not isinstance(steps, slice) and not len(steps):
-            self.sums |= chain.sums_given(expected[:, :0], starts[steps])
+        if not isinstance(counted, slice) and not len(counted):
+            self.sums |= chain.sums_of_none()
             self.state[chain.key], self.entropies[chain.key] = expected, 0.0
             return
-        natural = self.natural_of(chain)
+        natural, steps = self.natural_of(chain), steps.at(counted)
         try:
-            smoothing = chain.smoothing(natural[:, steps], starts[steps], coefficients.parts, self._scratch)
+            smoothing = chain.smoothing(natural[:, counted], steps, coefficients.parts, self._scratch)
         except ImpossiblePathError as error:
-            raise ImpossibleSequenceError(_no_path(chain, rows, steps, error)) from error
+            raise ImpossibleSequenceError(_no_path(chain, rows, counted, error)) from error
         except ImproperError as error:
             if isinstance(rows.where, slice) and rows.where.start:
                 raise ImproperError(f"of the rows from {rows.where.start} on: {error}") from error
             raise
-        expected[:, steps] = chain.expected(smoothing)
+        expected[:, counted] = chain.expected(smoothing)
         self.state[chain.key] = expected
-        self.sums |= chain.sums(smoothing)
+        self.sums |= chain.sums(smoothing, steps)
         self.entropies[chain.key] = smoothing.entropy
 
     def _each(self, task: Callable[[int], None]) -> None:
@@ -333,8 +333,9 @@ def given_sequences(
         given = {key: values[:, places].copy() for key, values in state.items()}
         total.add(row_pass.sums_of(own, given, coefficients, scratch))
     for chain in row_pass.chains:
-        steps = steps_of_block(chain, rows)
-        total.parts.update(chain.sums_given(state[chain.key][:, steps], starts_of_block(chain, rows)[steps]))
+        counted = steps_of_block(chain, rows)
+        steps = known_of_block(chain, rows).at(counted)
+        total.parts.update(chain.sums_given(state[chain.key][:, counted], steps))
     return total
 
 
@@ -346,8 +347,8 @@ def steps_of_block(chain: ChainFactor, rows: Rows) -> slice | AnyArray:
     return slice(None) if counted is None or counted.all() else np.flatnonzero(counted)
 
 
-def starts_of_block(chain: ChainFactor, rows: Rows) -> AnyArray:
-    """Return whether a sequence begins at each row of a block of whole ones."""
-    starts = chain.starts.among(rows.columns, rows.n_rows)
-    starts[0] = True
-    return starts
+def known_of_block(chain: ChainFactor, rows: Rows) -> Steps:
+    """Return what is known of each row of a block of whole sequences as a step: one begins at its first row."""
+    steps = chain.steps(rows.columns, rows.n_rows)
+    steps.starts[0] = True
+    return steps
