@@ -53,7 +53,7 @@ def local_factors(
             taken |= {gate, *others}
     factors += [_alone(bound, variable, data_axis) for variable in latent if variable not in taken]
     for factor in factors:
-        _check_seen(bound, factor, terms)
+        _check_seen(bound, factor)
     order = {variable: i for i, variable in enumerate(latent)}
     chains = [factor.variables[0] for factor in factors if isinstance(factor, ChainFactor)]
 
@@ -121,13 +121,13 @@ def _alone(bound: BoundModel, variable: Variable, data_axis: Axis) -> LocalFacto
     return FamilyFactor(variable, evidence, data_axis, size, certain_priors([variable], data_axis))
 
 
-def _check_seen(bound: BoundModel, factor: LocalFactor, terms: Sequence[Term]) -> None:
+def _check_seen(bound: BoundModel, factor: LocalFactor) -> None:
     """Refuse variables without an observation below them that cannot be left out: with the factor, all at once.
 
     Raises
     ------
     DataError
-        If only some variables of the factor are without one, or their density has another local variable in it.
+        If only some variables of the factor are without one.
     """
     own = {variable: bound.of(variable).active for variable in factor.variables}
     active = {variable: counted for variable, counted in own.items() if counted is not None}
@@ -137,15 +137,7 @@ def _check_seen(bound: BoundModel, factor: LocalFactor, terms: Sequence[Term]) -
     alike = active.keys() == own.keys() and all(
         np.array_equal(counted, first) and first.ndim == 1 for counted in list(active.values())[1:]
     )
-    coupled = any(
-        term.owner in factor.variables
-        and operand.node not in factor.variables
-        and operand.node in bound.latent
-        and bound.is_local(operand.node)
-        for term in terms
-        for operand in term.operands
-    )
-    if coupled or not alike:
+    if not alike:
         assert bound.data_plate is not None
         refuse_unseen(unseen, first, bound.observed, bound.data_plate)
 
