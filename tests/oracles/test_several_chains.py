@@ -147,7 +147,7 @@ def test_the_bound_is_that_of_updates_written_out_and_below_the_evidence(name):
 
 def test_chains_that_share_no_term_are_models_of_their_own():
     """Both leaves, of which each has a chain, have the evidence of two models."""
-    chain, mean = labels(0, "starts")
+    _, mean = labels(0, "starts")
     first = cv.Normal("x", mean, TAU, plates=TIME)
     second = cv.Normal("y", cv.dot([1.0], states("level", "other")), TAU, plates=TIME)
     data = {"x": X, "starts": STARTS, "y": X[::-1].copy(), "other": OTHER}

@@ -17,6 +17,7 @@ import numpy as np
 from caviar._typing import AnyArray, Array
 from caviar.families._base import LOG_TWO_PI, Seed, Size, as_value, draw_shape
 from caviar.families._smoother import Kernels, backward_kernels, filtered, smoothed
+from caviar.families.multivariate_normal import MultivariateNormal
 from caviar.numerics.cached import cached_property
 from caviar.numerics.linalg import cholesky, log_determinant, outer, times_vector
 
@@ -168,6 +169,11 @@ class LinearGaussianChain:
     def covariance(self) -> Array:
         """Covariance of each state, shape (N, D, D)."""
         return self.smoothing.covariance
+
+    @property
+    def marginals(self) -> MultivariateNormal:
+        """The distribution of each state by itself, a batch over the rows."""
+        return MultivariateNormal(self.mean, np.linalg.inv(self.covariance))
 
     def entropy(self) -> float:
         """Return the entropy of all states together, in nats."""

@@ -38,7 +38,7 @@ from ..storage import write_saved
 from .diagnostics import Diagnosis, diagnosis_of, inference_data, refuse_what_has_no_weights, results_without
 from .documents import document_of_posterior
 from .linear_response import LinearResponse
-from .prediction import Predictions, predicted, with_forecasts
+from .prediction import Predictions, predicted, predicted_along_chains, with_forecasts
 from .summary import MEAN_FIELD, Summary, summary_of
 
 _MOST = 1_000_000_000
@@ -342,8 +342,9 @@ class Posterior:
     def predict(self, data: Mapping[str, Any]) -> dict[str, Any]:
         r"""Return predictions of the variables missing in new rows, and the factors of their local variables.
 
-        Where the data have every observed variable, there is nothing to predict, and this is :meth:`local`. Where they
-        lack some, as the ``y`` of a regression, these are predicted from the rest, under q:
+        Where the data have every observed variable, there is nothing to predict, and this is :meth:`local`; except
+        below a chain, where missing values (NaN) are predicted from those of the other steps. Where they lack some, as
+        the ``y`` of a regression, these are predicted from the rest, under q:
 
         .. math:: \mathrm E[y] = \mathrm E_q[\mathrm E[y \mid \theta]], \qquad
                   \mathrm{Var}[y] = \mathrm E_q[\mathrm{Var}[y \mid \theta]] + \mathrm{Var}_q[\mathrm E[y \mid \theta]]
@@ -360,7 +361,8 @@ class Posterior:
             Name of each observed variable missing in ``data`` -> :class:`Prediction`, with ``.mean`` and
             ``.standard_deviation``, rows first. Name of each local variable above an observed one that is there -> its
             distribution with the rows as first batch axis; of a Categorical, ``.probabilities``. A variable that is in
-            ``data`` is not predicted, not even where its entries are missing; a ``KeyError`` says so.
+            ``data`` is not predicted, not even where its entries are missing; a ``KeyError`` says so. Below a chain it
+            is, where some are missing: rows of NaN after the last one are steps ahead.
 
         Raises
         ------
@@ -391,7 +393,11 @@ class Posterior:
         is_named = isinstance(data, Mapping)
         absent = [leaf for leaf in self.model.leaves if is_named and leaf.name not in data]
         if not absent:
-            return Predictions(self.local(data), data, self._factors)
+            local = self.local(data)
+            known = {name: factor for name, factor in self._factors.items() if name not in local}
+            stated = self.model.nodes, self.model.leaves
+            along = predicted_along_chains(*stated, data, known, local, self.data_plate)
+            return Predictions({**local, **along}, data, self._factors)
         local = self._local_above([leaf for leaf in self.model.leaves if leaf not in absent], data)
         factors = {name: factor for name, factor in self._factors.items() if name not in local}
         found = predicted(self.model.nodes, absent, data, factors, local, self.data_plate)
