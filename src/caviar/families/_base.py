@@ -184,6 +184,10 @@ class ExponentialFamily(ABC):
         )
         return self.log_partition - inner
 
+    def entropy_of_counted(self, counted: AnyArray) -> Array:
+        """Return the entropy about the base measure, 0 for members of the batch that count nothing."""
+        return np.where(counted, self.entropy_about_base(), 0.0)
+
     def entry_marginals(self, ends: Ends) -> list[Marginals]:
         """Return the figures of every entry of a value: one part, or location and precision of a joint family.
 
