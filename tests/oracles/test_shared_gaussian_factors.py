@@ -345,3 +345,42 @@ def test_logistic_regression_with_effects_rises_and_has_its_own_precision():
     assert posterior["a"].mean == pytest.approx(m[1 : 1 + N_A], abs=1e-6)
     assert posterior["b"].variance == pytest.approx(np.diag(V)[1 + N_A :], rel=1e-6)
     assert posterior.elbo > model.fit(given, seed=0, factors=[], tol=1e-12).elbo + 0.1
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_an_update_is_the_fit_of_all_rows(case, tmp_path):
+    """The earlier factor, with its covariances, is the prior: log p(first) + log p(second | first) = log p(both)."""
+    whole, data, oracle = _fitted(case)
+    model, groups = whole.model, [tuple(name for name in ("mu", "a", "b") if name in whole.model.variables)]
+    halves = [
+        {name: value if name == "region" else value[rows] for name, value in data.items()}
+        for rows in (slice(None, 25), slice(25, None))
+    ]
+    first = model.fit(halves[0], seed=0, factors=groups)
+    first.save(tmp_path / "first.caviar")
+    both = cv.load(tmp_path / "first.caviar").update(halves[1], seed=0)
+    assert first.elbo + both.elbo == pytest.approx(_evidence(data, *oracle)[0], abs=1e-8)
+    assert both["mu"].mean == pytest.approx(whole["mu"].mean, abs=1e-8)
+    assert both["a"].mean == pytest.approx(whole["a"].mean, abs=1e-8)
+    new = {name: value for name, value in data.items() if name != "y"}
+    told, again = whole.predict(new)["y"], both.predict(new)["y"]
+    assert again.standard_deviation == pytest.approx(told.standard_deviation, rel=1e-8)
+    both.save(tmp_path / "both.caviar")
+    assert cv.load(tmp_path / "both.caviar").elbo_at({}, halves[1]) == pytest.approx(both.elbo, abs=1e-8)
+
+
+def test_independent_factors_after_a_shared_one_have_its_density_as_their_prior():
+    """Mean field under a dense Gaussian prior: precisions are its diagonal, and means those of the exact posterior."""
+    whole, data, oracle = _fitted("crossed")
+    halves = [{name: value[rows] for name, value in data.items()} for rows in (slice(25), slice(25, None))]
+    first = whole.model.fit(halves[0], seed=0, factors=[("mu", "a", "b")])
+    both = first.update(halves[1], seed=0, factors=[], tol=1e-14, max_iter=5_000)
+    log_p, mean, covariance, _ = _evidence(data, *oracle)
+    P = np.linalg.inv(covariance)
+    assert np.concatenate([np.ravel(both[name].mean) for name in ("mu", "a", "b")]) == pytest.approx(
+        mean, abs=1e-4
+    )
+    precisions = np.concatenate([np.ravel(both[name].precision) for name in ("mu", "a", "b")])
+    assert precisions == pytest.approx(np.diag(P), rel=1e-8)
+    gap = 0.5 * (np.log(np.diag(P)).sum() - np.linalg.slogdet(P)[1])
+    assert first.elbo + both.elbo == pytest.approx(log_p - gap, abs=1e-4)

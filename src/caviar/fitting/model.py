@@ -13,7 +13,7 @@ from scipy.sparse import issparse
 
 from .._errors import DataError, ImproperError, ModelError, ParameterError
 from ..data import ArrayRows, as_rows
-from ..engine.ascent.beliefs import Beliefs
+from ..engine.ascent.beliefs import Belief, Beliefs
 from ..engine.ascent.driver import Progress, Result, Settings, ascend, go_on
 from ..engine.ascent.impossible import refuse_impossible
 from ..engine.ascent.problem import Problem, extreme_parameter
@@ -38,7 +38,6 @@ from ..engine.starts.race import Begun
 from ..engine.starts.restarts import Ends
 from ..engine.topics.lowering import BoundDocuments, bind_rows
 from ..execution import DaskExecutor, Threads, is_client
-from ..families import ExponentialFamily
 from ..language import Data, Node, Plate, Term, Variable, nodes_above, prove_conjugate, terms_of
 from ..numerics.randomness import generator
 from ..posterior.posterior import Posterior
@@ -379,7 +378,7 @@ class Model:
                 raise ParameterError(f"'{variable.name}' has a smallest_variance, so {remedy}")
         return assemble(bound, ordered(globals_, order), masses, factors)
 
-    def _beliefs(self, prior: Posterior, problem: Problem) -> dict[Variable, ExponentialFamily]:
+    def _beliefs(self, prior: Posterior, problem: Problem) -> dict[Variable, Belief]:
         if not isinstance(prior, Posterior):
             raise ParameterError(f"prior is a posterior of this model, given other rows; got {prior!r}")
         return prior.beliefs.about(problem)
@@ -469,9 +468,10 @@ class _Evaluator:
     def bind(self, data: Mapping[str, Any], sample_weight: Any = None) -> tuple[Problem, RowMap]:
         """Return the problem for other data, and the map over its rows."""
         bound = _bound(self.model, data, sample_weight, self.data_plate, self.factors, self.point)
-        problem = coupled(self.model._problem(bound, self.point, self.factors))
+        problem = self.model._problem(bound, self.point, self.factors)
         if self.prior is not None:
             problem = problem.believing(self.prior.about(problem))
+        problem = coupled(problem)
         return problem, RowMap(problem.rows, rows_of(problem.bound), Threads())
 
     def at_points(self, data: Mapping[str, Any], sample_weight: Any = None) -> tuple[Problem, RowMap]:

@@ -19,7 +19,6 @@ import numpy as np
 
 from ..._errors import ImproperError, ModelError
 from ..._typing import AnyArray, Array
-from ...families import ExponentialFamily
 from ...language import Axis, Constant, Variable, base_terms_of
 from ...numerics.cached import cached_property
 from ..binding.bound_model import BoundModel
@@ -135,7 +134,7 @@ class Problem:
                 f"global variables may depend on its states"
             )
 
-    def believing(self, beliefs: Mapping[Variable, ExponentialFamily]) -> Problem:
+    def believing(self, beliefs: Mapping[Variable, Any]) -> Problem:
         """Return this problem with factors of an earlier fit, from the user's origin, in the place of priors."""
         return self._again(bound=self.bound.with_priors(beliefs))
 

@@ -8,7 +8,7 @@ one factor again, and everything else (updates, messages, the objective) follows
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,7 +20,7 @@ from ...families import MultivariateNormal, Normal
 from ...families.coupled_normals import CoupledLayout, Cross, Member
 from ...language import Axis, Plate, Variable
 from ..binding.bound_model import BoundModel
-from ..design.contraction import Contraction, Factor, Gather
+from ..design.contraction import Contraction, Factor, Gather, with_axis
 from ..design.keys import StatisticKey
 from .terms import Compiled, GlobalTerm
 
@@ -201,7 +201,7 @@ def _meetings(
                 f"Leave one out"
             )
         own = [numbers[key.variable] for key in keys]
-        meeting = _meeting(term, (places[0], places[1]), [shapes[number] for number in own], bound)
+        meeting = _meeting(term, (places[0], places[1]), [shapes[number] for number in own])
         name = f"{keys[0].variable}*{keys[1].variable}.{found}"
         found += 1
         yield replace(meeting, cross=replace(meeting.cross, name=name, members=(own[0], own[1])))
@@ -211,9 +211,7 @@ def _owner(key: Any) -> str | None:
     return key.variable if isinstance(key, StatisticKey) else None
 
 
-def _meeting(
-    term: GlobalTerm, places: tuple[int, int], shapes: Sequence[tuple[int, ...]], bound: BoundModel
-) -> _Meeting:
+def _meeting(term: GlobalTerm, places: tuple[int, int], shapes: Sequence[tuple[int, ...]]) -> _Meeting:
     contraction = term.contraction if term.whole is None else term.whole
     gather, n_pairs = contraction.gather, None
     own = [contraction.factors[place].axes for place in places]
@@ -228,19 +226,12 @@ def _meeting(
         labels = dict(zip(kept, np.nonzero(meets), strict=True))
         pairs = Axis(Plate(f"pairs of {term.owner.name}"))
         gather, n_pairs, axes = Gather(pairs, labels), (pairs, int(meets.sum())), (pairs,)
-    size = _sizes(bound.size, n_pairs)
+    size = contraction.size if n_pairs is None else with_axis(contraction.size, *n_pairs)
     full = tuple(size(axis) for axis in axes)
     i, j = (
         _numbers(shape, mine, axes, gather, full).ravel() for shape, mine in zip(shapes, own, strict=True)
     )
     return _Meeting(Cross("", (0, 1), i, j, full), places, axes, gather, n_pairs)
-
-
-def _sizes(size: Callable[[Axis], int], n_pairs: tuple[Axis, int] | None) -> Callable[[Axis], int]:
-    if n_pairs is None:
-        return size
-    pairs, n = n_pairs
-    return lambda axis: n if axis is pairs else size(axis)
 
 
 def _numbers(
@@ -284,6 +275,7 @@ def _with_products(
     gather, size = contraction.gather, contraction.size
     if meeting is not None:
         factors.append(Factor(StatisticKey(variable.name, meeting.cross.name), meeting.axes))
-        gather, size = meeting.gather, _sizes(size, meeting.n_pairs)
+        gather = meeting.gather
+        size = size if meeting.n_pairs is None else with_axis(size, *meeting.n_pairs)
     constants = [(np.asarray(contraction.constant), contraction.constant_axes)]
     return Contraction(1.0, factors, constants, (), size, gather)
