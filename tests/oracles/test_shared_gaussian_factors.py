@@ -384,3 +384,22 @@ def test_independent_factors_after_a_shared_one_have_its_density_as_their_prior(
     assert precisions == pytest.approx(np.diag(P), rel=1e-8)
     gap = 0.5 * (np.log(np.diag(P)).sum() - np.linalg.slogdet(P)[1])
     assert first.elbo + both.elbo == pytest.approx(log_p - gap, abs=1e-4)
+
+
+def test_what_is_told_by_one_leaf_knows_the_covariances_of_its_own_variables():
+    """With two leaves, one of them absent, latent rows above the other see a part of the shared factor."""
+    data = _data(5)
+    mu, a = cv.Normal("mu", 0.0, 1.0), cv.Normal("a", 0.0, 1.0, plates=FIRST)
+    b = cv.Normal("b", 0.0, 1.0, plates=SECOND)
+    u = cv.Gamma("u", 3.0, 3.0, plates=OBS)
+    first = cv.Normal("first", mu + a[_rows("i")], u, plates=OBS)
+    second = cv.Normal("second", mu + b[_rows("j")], 2.0, plates=OBS)
+    known = {"i": data["i"], "j": data["j"]}
+    given = {"first": data["y"], "second": data["y"][::-1], **known}
+    posterior = cv.Model(first, second).fit(given, seed=0, factors=[("mu", "a", "b")])
+    told = posterior.predict({"first": data["y"], **known})
+    square = (data["y"] - posterior["mu"].mean - posterior["a"].mean[data["i"]]) ** 2
+    draws = posterior.sample(200_000, seed=0)
+    own = np.var(draws["mu"][:, None] + draws["a"], axis=0)[data["i"]]
+    assert told["u"].rate == pytest.approx(3 + (square + own) / 2, rel=2e-3)
+    assert told["second"].standard_deviation.shape == (N,)

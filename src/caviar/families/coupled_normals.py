@@ -201,11 +201,14 @@ class CoupledNormals:
         Means of the numbers of all variables, one after the other.
     precision
         Of all numbers, factored.
+    places
+        Of each number of the layout its place in the precision, which may be of more; None where they are the same.
     """
 
     layout: CoupledLayout
     mean_of_all: Array
     precision: Arrow
+    places: AnyArray | None = None
 
     @property
     def family(self) -> CoupledLayout:
@@ -241,15 +244,25 @@ class CoupledNormals:
     @cached_property
     def expected_statistics(self) -> Statistics:
         """Expectations: means, second moments, and products of the pairs that meet."""
-        blocks, pairs = self.precision.inverse_entries
-        if self.layout.pattern is not self.precision.pattern:
-            pairs = [self.precision.covariance(i, j) for i, j in self.layout.pattern.pairs]
+        blocks, pairs = self._covariances
         found = list(self.layout.statistics_of(self.mean_of_all))
         for number, block in enumerate(blocks):
             found[2 * number + 1] = found[2 * number + 1] + block.reshape(found[2 * number + 1].shape)
         for number, own in enumerate(pairs, 2 * len(blocks)):
             found[number] = found[number] + own.reshape(found[number].shape)
         return tuple(found)
+
+    @property
+    def _covariances(self) -> tuple[Sequence[Array], Sequence[Array]]:
+        """Covariances within the values of each variable, and of the pairs that meet."""
+        if self.places is None:
+            return self.precision.inverse_entries
+        blocks, covariance = [], self.precision.covariance
+        for number, member in enumerate(self.layout.members):
+            own = self.places[self.layout.place(number)].reshape(member.part)
+            i, j = np.broadcast_arrays(own[:, :, None], own[:, None, :])
+            blocks.append(covariance(i.ravel(), j.ravel()).reshape(i.shape))
+        return blocks, [covariance(self.places[i], self.places[j]) for i, j in self.layout.pattern.pairs]
 
     @cached_property
     def log_partition(self) -> float:
@@ -300,7 +313,7 @@ class CoupledNormals:
     @cached_property
     def marginals(self) -> dict[str, Normal | MultivariateNormal]:
         """The distribution of each variable by itself, by name."""
-        blocks, _ = self.precision.inverse_entries
+        blocks, _ = self._covariances
         return {
             member.name: member.marginal(self.mean_of_all[self.layout.place(number)], blocks[number])
             for number, member in enumerate(self.layout.members)
@@ -310,11 +323,12 @@ class CoupledNormals:
         """Return the covariances of numbers of two variables, by their places among these; i and j broadcast."""
         starts = self.layout.pattern.starts
         i, j = np.broadcast_arrays(i, j)
-        places = (
-            starts[self.layout.number_of(one)] + i.ravel(),
-            starts[self.layout.number_of(other)] + j.ravel(),
-        )
-        return self.precision.covariance(*places).reshape(i.shape)
+        own = [
+            starts[self.layout.number_of(name)] + places.ravel() for name, places in ((one, i), (other, j))
+        ]
+        if self.places is not None:
+            own = [self.places[places] for places in own]
+        return self.precision.covariance(own[0], own[1]).reshape(i.shape)
 
     def translated(self, shifts: Mapping[str, Array]) -> Self:
         """Return the factor of the variables plus these shifts, by name."""
@@ -326,11 +340,14 @@ class CoupledNormals:
         return replace(self, mean_of_all=mean)
 
     def in_layout(self, layout: CoupledLayout) -> Self:
-        """Return the same factor with the products of other pairs among its statistics; it has no natural parameters.
+        """Return the factor of some of the variables, with the products of other pairs among its statistics.
 
-        The two layouts have the same variables.
+        It is there to be evaluated: it has no natural parameters.
         """
-        return replace(self, layout=layout)
+        own = [self.layout.place(self.layout.number_of(member.name)) for member in layout.members]
+        numbers = np.concatenate([np.arange(place.start, place.stop) for place in own])
+        places = numbers if self.places is None else self.places[numbers]
+        return replace(self, layout=layout, mean_of_all=self.mean_of_all[numbers], places=places)
 
     def as_plain(self) -> dict[str, Any]:
         """Return the factor as lists, texts, numbers and arrays."""

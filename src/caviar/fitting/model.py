@@ -486,7 +486,13 @@ class _Evaluator:
         names = model.variables
         point = tuple(name for name in self.point if name in names)
         groups = [[name for name in group if name in names] for group in self.factors or ()]
-        factors = None if self.factors is None else [group for group in groups if group]
+        # of a shared factor that is left to one variable there is the marginal
+        groups = [
+            group
+            for group, whole in zip(groups, self.factors or (), strict=True)
+            if len(group) > (len(whole) > 1)
+        ]
+        factors = None if self.factors is None else groups
         plates = [plate for node in model.nodes for plate in node.plates]
         return _Evaluator(model, point, factors, self.data_plate if self.data_plate in plates else None)
 

@@ -413,7 +413,7 @@ class Posterior:
             return {}
         names = [node.name for node in nodes_above(leaves)]
         problem, row_map = evaluator.bind({name: value for name, value in data.items() if name in names})
-        return local_distributions(problem, self._independent, row_map)
+        return local_distributions(problem, self._shared.beside(self._factors, ()), row_map)
 
     def sample(self, n: int, seed: int | np.random.Generator | None = None) -> dict[str, Any]:
         """Return draws of all global variables.
