@@ -157,7 +157,11 @@ class Model:
         point
             Names of global variables whose factors are point masses: EM and MAP-EM.
         factors
-            Groups of local variables that share one factor; by default every Categorical with what it gates.
+            Groups of variables that share one factor, as ``[("mu", "a", "b")]``. Of local variables, by default every
+            Categorical with what it gates. Of globals, Normal and MultivariateNormal variables that meet in sums, as a
+            common level, effects of groups and coefficients: one Gaussian factor has all their covariances, and with
+            known precisions the ELBO is the exact evidence. ``posterior["a"]`` is then the marginal of ``a``.
+            By default each global has a factor of its own.
         order
             Names of global variables in the order of their updates; by default that of the statement.
         init
