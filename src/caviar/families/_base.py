@@ -11,7 +11,7 @@ import dataclasses
 import functools
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 
 import numpy as np
@@ -36,6 +36,23 @@ class MeanPrecision(NamedTuple):
 
     mean: Array
     precision: Array
+
+
+class Pairs(NamedTuple):
+    """Natural parameters of products of the numbers of two variables: pairs (i, j) of their places, (E,) each."""
+
+    other: str
+    i: AnyArray
+    j: AnyArray
+    natural: Array
+
+
+class Prior(NamedTuple):
+    """What a distribution is as the prior of a variable: eta' t - A(eta), and its products with other variables."""
+
+    natural: Statistics
+    log_partition: float
+    pairs: tuple[Pairs, ...] = ()
 
 
 class ExponentialFamily(ABC):
@@ -100,6 +117,24 @@ class ExponentialFamily(ABC):
     def learnt(self) -> Self:
         """What is no point of a factor: all of a distribution, as against point masses and what is known in part."""
         return self
+
+    @property
+    def alone(self) -> Self:
+        """Where it is a prior, the distribution of its variable whatever others are: this one."""
+        return self
+
+    def as_prior(self, name: str, points: Mapping[str, Array]) -> Prior:
+        """Return what these distributions are as the prior of a variable.
+
+        Parameters
+        ----------
+        name
+            Of the variable.
+        points
+            What locations are measured from, by the name of the variable.
+        """
+        moved: Any = self.translate(-points[name]) if name in points else self  # type: ignore[attr-defined]
+        return Prior(moved.natural, float(np.sum(moved.log_partition)))
 
     def each(self, of_learnt: Callable[[Any], Any], of_point: Callable[[Any], Any]) -> Any:
         """Return a figure of each repetition: from its distribution where it is learnt, from its point where not."""
@@ -183,6 +218,10 @@ class ExponentialFamily(ABC):
             for eta, mean in zip(self.natural, self.expected_statistics, strict=True)
         )
         return self.log_partition - inner
+
+    def entropy_of_counted(self, counted: AnyArray) -> Array:
+        """Return the entropy about the base measure, 0 for members of the batch that count nothing."""
+        return np.where(counted, self.entropy_about_base(), 0.0)
 
     def entry_marginals(self, ends: Ends) -> list[Marginals]:
         """Return the figures of every entry of a value: one part, or location and precision of a joint family.

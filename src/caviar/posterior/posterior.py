@@ -39,9 +39,10 @@ from .diagnostics import Diagnosis, diagnosis_of, inference_data, refuse_what_ha
 from .documents import document_of_posterior
 from .linear_response import LinearResponse
 from .prediction import Predictions, predicted, predicted_along_chains, with_forecasts
+from .shared_factors import SharedFactors
+from .simulation import check_count
 from .summary import MEAN_FIELD, Summary, summary_of
 
-_MOST = 1_000_000_000
 _SAME_ELBO = 1e-7
 """Difference of two objectives, relative to their size, that is rounding: of the same data it is 1e-12 or less."""
 
@@ -124,6 +125,7 @@ class Posterior:
     saved_by: str | None = None
     row_marks: RowMarks | None = None
     n_updates: int | None = None
+    _shared: SharedFactors = SharedFactors()
     _compiled: GivenGlobals | None = None
     """For complete rows, once these were asked for; see :meth:`_local_of_complete`."""
 
@@ -150,6 +152,7 @@ class Posterior:
         hidden = result.problem.bound.latent
         self._local = {v.name for factor in result.problem.factors for v in factor.variables if v in hidden}
         self._factors = with_forecasts(result.problem, factors_at(result.problem, result.q))
+        self._shared = SharedFactors.taken_from(self._factors)
         self._of_points = {variable.name: factor for variable, factor in result.beliefs.items()}
         self.data_summary = data_summary
         self.row_marks = row_marks
@@ -212,6 +215,10 @@ class Posterior:
         """Return the names of the global variables."""
         return list(self._factors)
 
+    @property
+    def _independent(self) -> dict[str, Any]:
+        return self._shared.independent(self._factors)
+
     def update(self, data: Mapping[str, Any], **arguments: Any) -> Posterior:
         """Return the posterior after more rows of data: this one is their prior.
 
@@ -244,7 +251,7 @@ class Posterior:
     @property
     def beliefs(self) -> Beliefs:
         """The posterior of the globals, as a prior for more rows of data."""
-        return Beliefs(self._factors, self._of_points)
+        return Beliefs(self._independent, self._of_points)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save the posterior, with its model, to one file, which :func:`caviar.load` reads; whole or not at all.
@@ -309,7 +316,7 @@ class Posterior:
             Name -> distribution with the rows as first batch axis.
         """
         problem, row_map = self._evaluator.bind(data)
-        return local_distributions(problem, self._factors, row_map, anew=anew)
+        return local_distributions(problem, self._independent, row_map, anew=anew)
 
     def _local_of_complete(
         self, columns: Mapping[str, Array], example: Callable[[], Mapping[str, Any]]
@@ -325,7 +332,7 @@ class Posterior:
         """
         if self._compiled is None:
             problem, _ = self._evaluator.bind(example())
-            self._compiled = GivenGlobals.of(problem, self._factors)
+            self._compiled = GivenGlobals.of(problem, self._independent)
         n_rows = len(next(iter(columns.values())))
         rows = ArrayRows({ColumnKey(name): values for name, values in columns.items()}, n_rows)
         return self._compiled.local(rows, Threads())
@@ -394,12 +401,12 @@ class Posterior:
         absent = [leaf for leaf in self.model.leaves if is_named and leaf.name not in data]
         if not absent:
             local = self.local(data)
-            known = {name: factor for name, factor in self._factors.items() if name not in local}
+            known = self._shared.beside(self._factors, local)
             stated = self.model.nodes, self.model.leaves
             along = predicted_along_chains(*stated, data, known, local, self.data_plate)
             return Predictions({**local, **along}, data, self._factors)
         local = self._local_above([leaf for leaf in self.model.leaves if leaf not in absent], data)
-        factors = {name: factor for name, factor in self._factors.items() if name not in local}
+        factors = self._shared.beside(self._factors, local)
         found = predicted(self.model.nodes, absent, data, factors, local, self.data_plate)
         return Predictions({**local, **found}, data, self._factors)
 
@@ -412,7 +419,7 @@ class Posterior:
             return {}
         names = [node.name for node in nodes_above(leaves)]
         problem, row_map = evaluator.bind({name: value for name, value in data.items() if name in names})
-        return local_distributions(problem, self._factors, row_map)
+        return local_distributions(problem, self._shared.beside(self._factors, ()), row_map)
 
     def sample(self, n: int, seed: int | np.random.Generator | None = None) -> dict[str, Any]:
         """Return draws of all global variables.
@@ -428,12 +435,12 @@ class Posterior:
         -------
         dict
             Name -> array of shape (n, plates..., event...); for a joint factor a pair (mean, precision) of these. The
-            factors are independent: what one draw has of each belongs together only as q says. A point mass is its
-            point, n times.
+            factors are independent: what one draw has of each belongs together only as q says. Variables that share a
+            factor (``factors=``) are drawn together. A point mass is its point, n times.
         """
         rng = generator(seed)
-        _check_count("n", n)
-        return {name: factor.sample(n, rng) for name, factor in self._factors.items()}
+        check_count("n", n)
+        return self._shared.drawn(self._factors, n, rng)
 
     def predictive(
         self,
@@ -463,7 +470,7 @@ class Posterior:
             Name of each observed variable -> array of shape (n_draws, plates..., event...).
         """
         rng = generator(seed)
-        _check_count("n_draws", n_draws)
+        check_count("n_draws", n_draws)
         known = self._known_globals()
         self._check_new_rows(sizes or {}, data or {}, known)
         arrays = None if data is None else {name: data[name] for name in data if name not in known}
@@ -471,7 +478,7 @@ class Posterior:
         names = [leaf.name for leaf in self.model.leaves]
         draws = []
         for _ in range(n_draws):
-            values = {name: factor.sample(None, rng) for name, factor in self._factors.items()}
+            values = self._shared.drawn(self._factors, None, rng)
             drawn = self.model.simulate(rng, sizes=sizes, data=arrays, given={**held, **values})
             draws.append([drawn[name] for name in names])
         return {name: np.stack(values) for name, values in zip(names, zip(*draws, strict=True), strict=True)}
@@ -615,17 +622,12 @@ class Posterior:
         >>> print(found.verdict, round(found.log_evidence, 1), round(found.elbo, 1))
         unclear -6.9 -7.0
         """
-        _check_count("n_draws", n_draws)
+        check_count("n_draws", n_draws)
         problem, row_map = self._evaluator.at_points(data, sample_weight)
-        refuse_what_has_no_weights(self._factors, problem, n_draws)
+        refuse_what_has_no_weights(self._independent, problem, n_draws)
         elbo = self.elbo_at({}, data, sample_weight=sample_weight)
-        if not self._is_own_elbo(elbo):
-            raise DataError(
-                f"expected the data of the fit, for which q has an ELBO of {self.elbo:.6g} nats; for these it is "
-                f"{elbo:.6g}. Of rows that the fit has not seen, or weighed otherwise, q is no approximation of the "
-                f"posterior: give the data (and sample_weight=) of the fit, or fit the model to these"
-            )
-        return diagnosis_of(self._factors, problem, row_map, elbo, n_draws, generator(seed))
+        self._refuse_other_data(elbo)
+        return diagnosis_of(self._independent, problem, row_map, elbo, n_draws, generator(seed))
 
     def linear_response(self, data: Mapping[str, Any], *, sample_weight: Any = None) -> LinearResponse:
         r"""Return covariances, standard deviations and intervals that mean field does not have.
@@ -681,13 +683,11 @@ class Posterior:
         >>> print(round(float(response.covariance("a", "b")), 4))
         -0.48
         """
+        self._shared.refuse_response()
         problem, row_map = self._evaluator.bind(data, sample_weight)
         response = Response(problem, self._factors, row_map)
-        if response.elbo is not None and not self._is_own_elbo(response.elbo):
-            raise DataError(
-                f"expected the data of the fit, for which q has an ELBO of {self.elbo:.6g} nats; for these it is "
-                f"{response.elbo:.6g}. Give the data (and sample_weight=) of the fit, or fit the model to these"
-            )
+        if response.elbo is not None:
+            self._refuse_other_data(response.elbo)
         return LinearResponse(self, response)
 
     def is_fit_of(self, data: Mapping[str, Any], *, sample_weight: Any = None) -> bool:
@@ -721,6 +721,14 @@ class Posterior:
     def _is_own_elbo(self, elbo: float) -> bool:
         """Whether an objective of the same factors is that of the data of the fit, which it is to rounding."""
         return abs(elbo - self.elbo) <= _SAME_ELBO * max(1.0, abs(self.elbo))
+
+    def _refuse_other_data(self, elbo: float) -> None:
+        if not self._is_own_elbo(elbo):
+            raise DataError(
+                f"expected the data of the fit, for which q has an ELBO of {self.elbo:.6g} nats; for these it is "
+                f"{elbo:.6g}. Of rows that the fit has not seen, or weighed otherwise, q is no approximation of the "
+                f"posterior: give the data (and sample_weight=) of the fit, or fit the model to these"
+            )
 
     def share_seen(self, data: Mapping[str, Any], *, sample_weight: Any = None) -> float:
         """Return which share of the rows of data the fit has seen, this one and those before that it took for priors.
@@ -817,7 +825,7 @@ class Posterior:
         >>> print(np.concatenate([covered(q, rows) for rows, q in posterior.cross_validate(data)]).mean())
         0.96
         """
-        _check_count("n_folds", n_folds)
+        check_count("n_folds", n_folds)
         if not self.is_fit_of(data, sample_weight=sample_weight):
             raise DataError(
                 "expected the data of the fit, of which rows can be left out; q has another ELBO for these. Give the "
@@ -831,7 +839,7 @@ class Posterior:
         def bind(weights: Array) -> tuple[Problem, RowMap]:
             return self._evaluator.bind(data, weights)
 
-        for left in results_without(bind, problem, self._factors, weights, n_folds, generator(seed)):
+        for left in results_without(bind, problem, self._independent, weights, n_folds, generator(seed)):
             result = left.result
             yield left.rows, Posterior(self.model, result, self._evaluator, [result.elbo], [result.trace])
 
@@ -890,7 +898,7 @@ class Posterior:
         >>> print(dict(tree["log_likelihood"]["x"].sizes))
         {'chain': 1, 'draw': 100, 'obs': 3}
         """
-        _check_count("n_draws", n_draws)
+        check_count("n_draws", n_draws)
         bound = None if data is None else (data, *self._evaluator.at_points(data))
         attrs = {
             "inference_library": "caviar",
@@ -901,7 +909,7 @@ class Posterior:
         }
         return inference_data(
             self.model,
-            self._factors,
+            self._independent,
             bound,
             n_draws=n_draws,
             rng=generator(seed),
@@ -938,7 +946,7 @@ class Posterior:
         if not isinstance(level, Real) or not 0 < level < 1:
             raise ParameterError(f"level must lie between 0 and 1; got {level!r}")
         if max_rows is not None:
-            _check_count("max_rows", max_rows)
+            check_count("max_rows", max_rows)
         return summary_of(self, level, max_rows)
 
     @property
@@ -952,7 +960,7 @@ class Posterior:
         >>> cv.Model(cv.Bernoulli("x", p, plates=cv.Plate("obs"))).fit({"x": [1, 1, 0]}).is_exact
         True
         """
-        return len(self._factors) + len(self._local) == 1 and not self._evaluator.point
+        return len(self._independent) + len(self._local) == 1 and not self._evaluator.point
 
     @property
     def interval_remark(self) -> str:
@@ -981,18 +989,12 @@ class Posterior:
         """
         if not isinstance(factors, Mapping):
             raise ParameterError(f"factors is a mapping from names to distributions; got {factors!r}")
+        self._shared.refuse_parts(factors)
         problem, row_map = self._evaluator.bind(data, sample_weight)
-        return objective_at(problem, {**self._factors, **factors}, row_map)
+        return objective_at(problem, {**self._independent, **factors}, row_map)
 
     def __repr__(self) -> str:
         lines = [f"Posterior(elbo={self.elbo:.6f}, status={self.status.value!r}, n_iter={self.n_iter})"]
         lines += [f"  {name}: {factor!r}" for name, factor in self._factors.items()]
         lines += [f"  {name}: one for each row, see posterior.local(data)" for name in sorted(self._local)]
         return "\n".join(lines)
-
-
-def _check_count(name: str, value: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-        raise ParameterError(f"{name} must be a whole number of at least 1; got {value!r}")
-    if value > _MOST:
-        raise ParameterError(f"{name} must be at most {_MOST}; got {value}")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -419,3 +420,20 @@ def settle_sizes(
                     f"sizes={{'{plate.name}': 100}}"
                 )
     return settled
+
+
+_MOST = 1_000_000_000
+
+
+def check_count(name: str, value: int) -> None:
+    """Refuse what is no number of draws, rows or folds.
+
+    Raises
+    ------
+    ParameterError
+        If it is no whole number of at least 1, or beyond all use.
+    """
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
+        raise ParameterError(f"{name} must be a whole number of at least 1; got {value!r}")
+    if value > _MOST:
+        raise ParameterError(f"{name} must be at most {_MOST}; got {value}")

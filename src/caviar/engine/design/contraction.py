@@ -80,6 +80,11 @@ class Gather:
         return np.moveaxis(total.reshape(*looked_up.shape[:-1], *shape), range(-len(places), 0), places)
 
 
+def with_axis(size: Callable[[Axis], int], axis: Axis, n: int) -> Callable[[Axis], int]:
+    """Return what tells the sizes of axes, and of one more."""
+    return lambda other: n if other is axis else size(other)
+
+
 _NONE = np.zeros(0)
 """In the place of the operand that is left out."""
 

@@ -17,7 +17,7 @@ from ...engine.binding.values import as_values, check_known_slots, check_support
 from ...engine.local.gated import Switched
 from ...language import Constant, Data, Label, Node, Plate, Slot, Variable
 from ..simulation import check_labels, conditional, known_arrays, settle_sizes
-from .expectations import Expectations, refuse
+from .expectations import Expectations, coupled_among, refuse
 from .forecasts import forecast_of
 from .moments import moments, weights_for
 from .prediction import Prediction
@@ -105,7 +105,7 @@ def _rows(
         # what is known of a joint factor, a pair, its factor holds
         if name in variables and not is_joint(variables[name])
     }
-    means = {name: factor.mean for name, factor in factors.items() if name not in shown}
+    means = {name: factor.mean for name, factor in factors.items() if name in variables and name not in shown}
     fewest = {data_plate: 1, **flat.fewest} if data_plate is not None else flat.fewest
     sizes = settle_sizes(nodes, {}, {**known, **shown, **means}, fewest)
     check_labels(nodes, known, sizes)
@@ -159,7 +159,8 @@ def _parents(variable: Variable, leaf: Variable, rows: _Rows) -> tuple[dict[Vari
         for parent in variable.drawn_given
         if isinstance(parent, Variable) and parent not in gates and parent.name not in rows.known
     }
-    return gates, factors
+    shared = coupled_among(rows.factors)
+    return gates, factors | {own.name: own for name, own in shared.items() if name in factors}
 
 
 def _check_apart(

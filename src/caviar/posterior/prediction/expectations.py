@@ -10,6 +10,8 @@ times the means of what they do not share: sums of what is small, without the di
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from string import ascii_lowercase
@@ -19,10 +21,12 @@ import numpy as np
 
 from ... import families
 from ..._errors import ModelError
-from ..._typing import Array
+from ..._typing import AnyArray, Array
 from ...engine.binding.clamped.factor import PointMass
+from ...families.coupled_normals import CoupledNormals
 from ...language import Constant, Diagonal, Indexed, Node, Part, Plate, Predictor, Slot, Variable
 from ...language.algebra import Addend
+from ...numerics.cached import cached_property
 from ...numerics.linalg import inverse
 from ..simulation import laid_out, operand_slot, slot_value
 
@@ -34,6 +38,12 @@ def refuse(owner: Variable, why: str) -> NoReturn:
     """Say why the moments of a variable have no closed form."""
     kind = f"{type(owner).__name__} '{owner.name}'"
     raise ModelError(f"mean and variance of the {kind} have no closed form here: {why}. {SAMPLES}")
+
+
+def coupled_among(factors: Mapping[str, Any]) -> dict[str, CoupledNormals]:
+    """Return for each variable that shares a factor with others this factor."""
+    joint = [own for own in factors.values() if isinstance(own, CoupledNormals)]
+    return {name: own for own in joint for name in own.names}
 
 
 @dataclass(frozen=True)
@@ -82,8 +92,43 @@ class Expectations:
                 shared = list(self._operands(other))
                 scale = addend.coefficient * other.coefficient * (1.0 if i == j else 2.0)
                 variance = variance + scale * _covariance(product, shared)
+                variance = variance + scale * self._coupled_covariance(product, shared)
         # rounding may leave a variance of zero just below
         return mean, np.maximum(variance, 0.0)
+
+    @cached_property
+    def _coupled(self) -> dict[str, CoupledNormals]:
+        """Of each variable that shares a factor with others, this factor."""
+        return coupled_among(self.factors)
+
+    def _coupled_covariance(self, one: Sequence[_Operand], other: Sequence[_Operand]) -> Array:
+        """Return what two different variables that share a factor add to the covariance of two products."""
+        total, slots = np.zeros(()), {id(slot): slot for slot in self.owner.slots.values()}
+        for mine, theirs in itertools.product(one, other) if self._coupled else ():
+            first, second = slots.get(mine[0]), slots.get(theirs[0])
+            if first is None or second is None or first is second:
+                continue
+            joint = self._coupled.get(first.node.name)
+            if joint is None or joint is not self._coupled.get(second.node.name):
+                continue
+            i, j = self._numbers(first, joint), self._numbers(second, joint)
+            if theirs[3]:
+                i, j = i[..., None], j[..., None, :] if mine[3] else j
+            elif mine[3]:
+                j = j[..., None]
+            covariance = joint.covariance(first.node.name, i, second.node.name, j)
+            rest = [(m, letter) for key, m, _, letter in one if key != mine[0]]
+            rest += [(m, letter.upper()) for key, m, _, letter in other if key != theirs[0]]
+            total = total + _contracted([*rest, (covariance, mine[3] + theirs[3].upper())])
+        return total
+
+    def _numbers(self, slot: Slot, joint: CoupledNormals) -> AnyArray:
+        """Return which numbers of a variable are in a slot, over the plates of the owner."""
+        member = joint.layout.members[joint.layout.number_of(slot.node.name)]
+        shape = (*member.shape, *member.event_shape)
+        numbers: Any = np.arange(math.prod(shape)).reshape(shape)
+        numbers = self._laid_out(slot, numbers)
+        return numbers[..., None] if self.owner.value_rank and not member.event_shape else numbers
 
     def normal(self, predictor: Predictor) -> tuple[Array, Array]:
         """Return mean and variance of a predictor, and refuse one that is not Normal under q.
