@@ -11,7 +11,6 @@ import numpy as np
 from .._errors import ParameterError
 from .._typing import Array
 from ..posterior.posterior import Posterior
-from ..posterior.summary import marginals
 
 
 @dataclass(frozen=True)
@@ -85,10 +84,9 @@ def figures_of(posterior: Posterior, variable: str, level: float) -> list[Figure
         known = ", ".join(repr(other) for other in posterior)
         raise ParameterError(f"the posterior has no global variable {variable!r:.60}; it has {known}")
     plates = tuple(plate.name for plate in posterior.model.variables[name].plates)
-    factor = posterior[name]
     found = [
         Figures(name + m.part, plates[:-1] if m.is_shared else plates, m.mean, m.lower, m.upper)
-        for m in marginals(factor, level)
+        for m in posterior.marginals(name, level)
     ]
     chosen = [figures for figures in found if not part or figures.name == variable]
     if not chosen:

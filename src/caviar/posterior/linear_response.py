@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -16,9 +15,7 @@ from .._typing import AnyArray, Array
 from ..engine.response.quantities import Response
 from ..families._marginals import Ends, Marginals, normal_marginals
 from .summary import Summary, summary_of
-
-LINEAR_RESPONSE = "Standard deviations and intervals are those of linear response."
-"""The remark beside intervals that are."""
+from .uncertainty import Widths, ends_of, matched
 
 
 class LinearResponse:
@@ -84,7 +81,7 @@ class LinearResponse:
             Between 0 and 1.
         """
         part = self._part(name)
-        figures = self._figures(part, self.sd(name), _ends(level))
+        figures = self._figures(part, self.sd(name), ends_of(level))
         if figures.lower is None or figures.upper is None:
             raise ModelError(f"'{name}' is a label or a count, which has probabilities, but no interval")
         return np.stack([figures.lower, figures.upper])
@@ -169,23 +166,22 @@ class LinearResponse:
         max_rows
             At most so many entries of each variable; None for all.
         """
-        ends = _ends(level)
+        return summary_of(self._posterior, ends_of(level), max_rows, self.widths())
 
-        def figures(name: str, level: float) -> Sequence[Marginals]:
-            own = [part for part in self._parts.values() if part.variable == name]
-            variances = self._response.variance(name)
-            return [
-                self._figures(part, np.sqrt(variances[part.places]).reshape(part.shape), ends) for part in own
-            ]
+    def widths(self) -> Widths:
+        """Return the standard deviations of all entries of all variables, as a posterior keeps them."""
+        names = dict.fromkeys(part.variable for part in self._parts.values())
+        return Widths({name: np.sqrt(self._response.variance(name)) for name in names})
 
-        return summary_of(self._posterior, level, max_rows, figures, LINEAR_RESPONSE)
+    @property
+    def why_none(self) -> str:
+        """Why there are no covariances, in a few words, as of a fit that has not settled; nothing where there are."""
+        return self._response.why_none
 
     def _figures(self, part: _Part, sd: Array, ends: Ends) -> Marginals:
         factor = self._posterior[part.variable]
         own = next(other for other in factor.entry_marginals(ends) if other.part == part.marginals.part)
-        own = replace(own, mean=np.asarray(own.mean, dtype=np.float64))
-        found = factor.family.matched_marginals(own, sd, ends)
-        return replace(found, part=own.part, is_shared=own.is_shared)
+        return matched(factor, own, sd, ends)
 
     def _part(self, name: str) -> _Part:
         if name in self._parts:
@@ -233,7 +229,7 @@ class Transformed:
 
     def interval(self, level: float = 0.95) -> Array:
         """Return the central interval of each entry, those of a Normal: lower ends, then upper ends, (2, ...)."""
-        figures = normal_marginals(self.mean, self.sd, _ends(level))
+        figures = normal_marginals(self.mean, self.sd, ends_of(level))
         return np.stack([np.asarray(figures.lower), np.asarray(figures.upper)])
 
 
@@ -266,9 +262,3 @@ class _Part:
         self.marginals = marginals
         self.places = places
         self.shape = shape
-
-
-def _ends(level: float) -> Ends:
-    if isinstance(level, bool) or not isinstance(level, Real) or not 0 < level < 1:
-        raise ParameterError(f"level must lie between 0 and 1; got {level!r}")
-    return 0.5 - level / 2, 0.5 + level / 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, Protocol
 
 import numpy as np
@@ -32,6 +32,7 @@ from ..engine.response.quantities import Response
 from ..engine.rows.row_map import RowMap
 from ..engine.starts.restarts import distinct_ends, told_ends
 from ..execution import Threads
+from ..families._marginals import Marginals
 from ..language import Plate, Variable, nodes_above
 from ..numerics.randomness import generator
 from ..storage import write_saved
@@ -39,7 +40,8 @@ from .diagnostics import Diagnosis, diagnosis_of, inference_data, refuse_what_ha
 from .documents import document_of_posterior
 from .linear_response import LinearResponse
 from .prediction import Predictions, predicted, with_forecasts
-from .summary import MEAN_FIELD, Summary, summary_of
+from .summary import Summary, summary_of
+from .uncertainty import KINDS, MeanField, Uncertainty, ends_of
 
 _MOST = 1_000_000_000
 _SAME_ELBO = 1e-7
@@ -69,7 +71,9 @@ class Binds(Protocol):
         """Beliefs of an earlier fit in the place of the priors."""
         ...
 
-    def bind(self, data: Mapping[str, Any], sample_weight: Any = None) -> tuple[Problem, RowMap]:
+    def bind(
+        self, data: Mapping[str, Any], sample_weight: Any = None, executor: Any = None
+    ) -> tuple[Problem, RowMap]:
         """Return the problem for other data, and the map over its rows."""
         ...
 
@@ -124,6 +128,7 @@ class Posterior:
     saved_by: str | None = None
     row_marks: RowMarks | None = None
     n_updates: int | None = None
+    _uncertainty: Uncertainty = MeanField()
     _compiled: GivenGlobals | None = None
     """For complete rows, once these were asked for; see :meth:`_local_of_complete`."""
 
@@ -136,6 +141,7 @@ class Posterior:
         restart_traces: Sequence[Array] = (),
         data_summary: Mapping[str, Any] | None = None,
         row_marks: RowMarks | None = None,
+        uncertainty: Uncertainty | None = None,
     ) -> None:
         self.model = model
         self.elbo = result.elbo
@@ -153,6 +159,7 @@ class Posterior:
         self._of_points = {variable.name: factor for variable, factor in result.beliefs.items()}
         self.data_summary = data_summary
         self.row_marks = row_marks
+        self._uncertainty = (MeanField() if uncertainty is None else uncertainty).begun(self)
 
     @classmethod
     def _of_parts(cls, **attributes: Any) -> Posterior:
@@ -162,7 +169,8 @@ class Posterior:
         return posterior
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return its state without what is compiled: that is made again where it is needed."""
+        """Return its state without data and what is compiled: the latter is made again where it is needed."""
+        self._uncertainty = self._uncertainty.settled(self)
         return {name: value for name, value in vars(self).items() if name != "_compiled"}
 
     @property
@@ -621,7 +629,9 @@ class Posterior:
             )
         return diagnosis_of(self._factors, problem, row_map, elbo, n_draws, generator(seed))
 
-    def linear_response(self, data: Mapping[str, Any], *, sample_weight: Any = None) -> LinearResponse:
+    def linear_response(
+        self, data: Mapping[str, Any], *, sample_weight: Any = None, executor: Any = None
+    ) -> LinearResponse:
         r"""Return covariances, standard deviations and intervals that mean field does not have.
 
         Mean field takes factors for independent: means are mostly good, but standard deviations too small, and
@@ -639,6 +649,8 @@ class Posterior:
             Those of the fit.
         sample_weight
             As for the fit.
+        executor
+            As for the fit; by default all cores of this machine.
 
         Returns
         -------
@@ -675,7 +687,7 @@ class Posterior:
         >>> print(round(float(response.covariance("a", "b")), 4))
         -0.48
         """
-        problem, row_map = self._evaluator.bind(data, sample_weight)
+        problem, row_map = self._evaluator.bind(data, sample_weight, executor)
         response = Response(problem, self._factors, row_map)
         if response.elbo is not None and not self._is_own_elbo(response.elbo):
             raise DataError(
@@ -904,13 +916,13 @@ class Posterior:
             is_fit=data is not None and self.is_fit_of(data),
         )
 
-    def summary(self, *, level: float = 0.95, max_rows: int | None = 10) -> Summary:
+    def summary(
+        self, *, level: float = 0.95, max_rows: int | None = 10, uncertainty: str = "auto"
+    ) -> Summary:
         """Return a table of the global variables: mean, standard deviation and central credible interval of each entry.
 
-        Above it are the ELBO, why the fit ended, and of several starts where they ended.
-
-        The intervals are those of the factors. Mean field takes these for independent, so that intervals are too narrow
-        where the posterior is not: the table says so, except where one factor is all that is unknown.
+        Above it are the ELBO, why the fit ended, and of several starts where they ended. Below it is where standard
+        deviations and intervals come from, except where one factor is all that is unknown, which has the exact ones.
 
         Parameters
         ----------
@@ -918,6 +930,9 @@ class Posterior:
             Of the intervals, between 0 and 1.
         max_rows
             At most so many entries of each variable; None for all.
+        uncertainty
+            ``"mean_field"`` for those of the factors, which are taken for independent: too narrow where they are not.
+            By default those of :attr:`uncertainty`.
 
         Examples
         --------
@@ -929,11 +944,97 @@ class Posterior:
         variable  at  mean   sd  95% interval
         p              0.6  0.2  0.1941 to 0.9324
         """
-        if not isinstance(level, Real) or not 0 < level < 1:
-            raise ParameterError(f"level must lie between 0 and 1; got {level!r}")
+        ends = ends_of(level)
         if max_rows is not None:
             _check_count("max_rows", max_rows)
-        return summary_of(self, level, max_rows)
+        shown = self._shown_as(uncertainty)
+        return summary_of(self, ends, max_rows, shown, self._remark_on(shown))
+
+    @property
+    def uncertainty(self) -> str:
+        """Where the standard deviations and intervals that it shows come from: a kind of uncertainty.
+
+        ``"linear_response"``, or ``"mean_field"`` for those of the factors; :attr:`interval_remark` says why. It is
+        found when the first of them is asked for, see ``uncertainty=`` of :meth:`Model.fit`.
+        """
+        return self._shown_as("auto").kind
+
+    def marginals(self, name: str, level: float = 0.95) -> Sequence[Marginals]:
+        """Return the figures of the entries of a global variable that summaries and plots show.
+
+        Parameters
+        ----------
+        name
+            Of the variable.
+        level
+            Of the central intervals, between 0 and 1.
+
+        Returns
+        -------
+        Sequence
+            One part, or location and precision of a joint factor, each with ``mean``, ``sd``, ``lower``, ``upper``
+            (plates..., event...) and ``part``: nothing, ``".mean"`` or ``".precision"``. A point has a mean only.
+        """
+        return self._shown_as("auto").marginals(name, self[name], ends_of(level))
+
+    def sd(self, name: str) -> Array:
+        """Return the standard deviation of each entry of a global variable, as :meth:`summary` shows it.
+
+        Parameters
+        ----------
+        name
+            Of the variable; of a joint factor with its part, as ``"theta.mean"``.
+        """
+        return self._of_part(name, 0.95, "sd")
+
+    def interval(self, name: str, level: float = 0.95) -> Array:
+        """Return the central interval of each entry of a global variable: lower ends, then upper ends, shape (2, ...).
+
+        Parameters
+        ----------
+        name
+            Of the variable; of a joint factor with its part, as ``"theta.mean"``.
+        level
+            Between 0 and 1.
+
+        Examples
+        --------
+        >>> import caviar as cv
+        >>> a, b = cv.Normal("a", 0, 1), cv.Normal("b", 0, 1)
+        >>> x = cv.Normal("x", a + b, 4.0, plates=cv.Plate("obs"))
+        >>> posterior = cv.Model(x).fit({"x": [1.0, 1.5, 2.0]}, tol=1e-12)
+        >>> print(posterior.uncertainty, posterior.interval("a", 0.9).round(2))
+        linear_response [-0.47  1.91]
+        """
+        return np.stack([self._of_part(name, level, end) for end in ("lower", "upper")])
+
+    def _of_part(self, name: str, level: float, figure: str) -> Array:
+        variable = str(name).partition(".")[0]
+        found = {variable + own.part: getattr(own, figure) for own in self.marginals(variable, level)}
+        if name not in found:
+            raise ModelError(f"'{variable}' has {' and '.join(map(repr, found))}; got {name!r}")
+        value = found[name]
+        if value is None:
+            raise ModelError(f"'{name}' is a point or a label, which has no interval here")
+        return np.asarray(value)
+
+    def _shown_as(self, kind: str) -> Uncertainty:
+        """Return where standard deviations and intervals come from."""
+        if kind not in KINDS:
+            raise ParameterError(f"uncertainty is one of {', '.join(map(repr, KINDS))}; got {kind!r}")
+        if kind == "mean_field":
+            return MeanField()
+        self._uncertainty = self._uncertainty.settled(self)
+        if kind not in ("auto", self._uncertainty.kind):
+            raise ModelError(
+                f"this posterior does not have the standard deviations of linear response. "
+                f"{self._uncertainty.remark} posterior.linear_response(data).summary() has them, where data are "
+                f"those of the fit"
+            )
+        return self._uncertainty
+
+    def _remark_on(self, shown: Uncertainty) -> str:
+        return "" if self.is_exact else shown.remark
 
     @property
     def is_exact(self) -> bool:
@@ -950,8 +1051,8 @@ class Posterior:
 
     @property
     def interval_remark(self) -> str:
-        """A caveat on the credible intervals of its factors, in a sentence; empty where they are exact."""
-        return "" if self.is_exact else MEAN_FIELD
+        """Where the intervals that it shows come from, in a sentence; empty where they are exact."""
+        return self._remark_on(self._shown_as("auto"))
 
     def _repr_html_(self) -> str:
         """Return the summary, for a notebook."""

@@ -25,6 +25,9 @@ _MOST_AT_ONCE = 512
 _UNSETTLED = 1.0
 """Standard deviations that a fit may yet move for its responses to tell something."""
 
+_SADDLE = -1e-7
+"""Eigenvalue below which a fit has ended at a saddle point."""
+
 
 class Response:
     """The linear response of a fit.
@@ -102,7 +105,7 @@ class Response:
         ModelError
             At a saddle point, and where the factors have not settled.
         """
-        if self.smallest_eigenvalue < -1e-7:
+        if self.smallest_eigenvalue < _SADDLE:
             raise ModelError(why_saddle(self.smallest_eigenvalue))
         if self.shift > _UNSETTLED:
             raise ModelError(
@@ -110,6 +113,13 @@ class Response:
                 f"deviations yet. Give the data (and sample_weight=) of the fit; or fit with schedule='batch', a lower "
                 f"tol or a higher max_iter"
             )
+
+    @property
+    def why_none(self) -> str:
+        """Why there is no covariance, in a few words; nothing where there is one."""
+        if self.smallest_eigenvalue < _SADDLE:
+            return "the fit ended at a saddle point"
+        return "the fit has not settled" if self.shift > _UNSETTLED else ""
 
     def factor(self, name: str) -> FactorResponse:
         """Return the factor of a global variable, as what responds."""
