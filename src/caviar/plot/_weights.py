@@ -61,7 +61,11 @@ def weights(
     level = check_level(level)
     posterior = posterior_of(fitted)
     if variable == "weights" and variable not in posterior and hasattr(fitted, "weights_"):
-        mean, ends = np.asarray(fitted.weights_), None  # known ones are no variable of the posterior
+        figures, mean, ends = (
+            None,
+            np.asarray(fitted.weights_),
+            None,
+        )  # known ones are no variable of the posterior
     else:
         figures = figures_of(posterior, variable, level)[0]
         mean = figures.mean
@@ -90,5 +94,6 @@ def weights(
     ax.set_ylim(bottom=0)
     ax.set_xlabel("component")
     ax.set_ylabel("weight (share of the rows)")
-    ax.set_title("Weights of the components" + ("" if ends is None else f", with {level:.0%} intervals"))
+    told = "" if ends is None or figures is None else f", with {figures.told_interval(level)}"
+    ax.set_title(f"Weights of the components{told}")
     return ax

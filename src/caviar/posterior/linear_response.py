@@ -12,10 +12,13 @@ from numpy.typing import ArrayLike
 
 from .._errors import ModelError, ParameterError
 from .._typing import AnyArray, Array
-from ..engine.response.quantities import Response
+from ..engine.response.quantities import FLAT_DIRECTION, Response
 from ..families._marginals import Ends, Marginals, normal_marginals
 from .summary import Summary, summary_of
 from .uncertainty import Widths, ends_of, matched
+
+_NEARLY_FLAT = 1e-5
+"""Smallest eigenvalue below which a direction may be flat but for what a fit has not settled."""
 
 
 class LinearResponse:
@@ -177,6 +180,12 @@ class LinearResponse:
     def why_none(self) -> str:
         """Why there are no covariances, in a few words, as of a fit that has not settled; nothing where there are."""
         return self._response.why_none
+
+    @property
+    def why_doubtful(self) -> str:
+        """Why they are not to be shown to who did not ask, in a few words; nothing where they are."""
+        flat = self.smallest_eigenvalue < _NEARLY_FLAT
+        return self.why_none or (FLAT_DIRECTION if flat else "")
 
     def _figures(self, part: _Part, sd: Array, ends: Ends) -> Marginals:
         factor = self._posterior[part.variable]

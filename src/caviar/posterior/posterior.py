@@ -159,7 +159,7 @@ class Posterior:
         self._of_points = {variable.name: factor for variable, factor in result.beliefs.items()}
         self.data_summary = data_summary
         self.row_marks = row_marks
-        self._uncertainty = (MeanField() if uncertainty is None else uncertainty).begun(self)
+        self._show(MeanField() if uncertainty is None else uncertainty)
 
     @classmethod
     def _of_parts(cls, **attributes: Any) -> Posterior:
@@ -851,8 +851,9 @@ class Posterior:
     ) -> Any:
         r"""Return draws of this posterior as what the installed ArviZ works on.
 
-        That is InferenceData, or since its version 1 a DataTree; its ``summary``, ``plot_posterior``, ``plot_ppc``,
-        ``loo`` and so on take it. Draws of q are independent, so
+        The draws are of q, whose weights need that, so that they spread as mean field says: :meth:`summary` may show
+        larger standard deviations. They come as InferenceData, or since version 1 of ArviZ as a DataTree; its
+        ``summary``, ``plot_posterior``, ``plot_ppc``, ``loo`` and so on take it. Draws of q are independent, so
         there is one chain; its r_hat says nothing here, :meth:`diagnose` does.
 
         Parameters
@@ -904,6 +905,7 @@ class Posterior:
             "elbo": self.elbo,
             "converged": int(self.converged),
             "n_iter": self.n_iter,
+            "uncertainty": "draws of q, the factors independent" if not self.is_exact else "exact",
         }
         return inference_data(
             self.model,
@@ -1007,6 +1009,10 @@ class Posterior:
         linear_response [-0.47  1.91]
         """
         return np.stack([self._of_part(name, level, end) for end in ("lower", "upper")])
+
+    def _show(self, uncertainty: Uncertainty) -> None:
+        """Take standard deviations and intervals from somewhere else."""
+        self._uncertainty = uncertainty.begun(self)
 
     def _of_part(self, name: str, level: float, figure: str) -> Array:
         variable = str(name).partition(".")[0]

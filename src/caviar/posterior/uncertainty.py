@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import Any, ClassVar
@@ -148,7 +148,9 @@ class Pending(Uncertainty):
         return LINEAR_RESPONSE
 
     def settled(self, posterior: Any) -> Uncertainty:
-        return found_for(posterior, self.data, self.sample_weight, None)
+        return _found(
+            posterior, lambda response: response.why_doubtful, self.data, sample_weight=self.sample_weight
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,18 +166,24 @@ class Asked(Pending):
     executor: Any = field(repr=False)
 
     def begun(self, posterior: Any) -> Uncertainty:
-        found = found_for(posterior, self.data, self.sample_weight, self.executor)
+        found = _found(
+            posterior,
+            lambda response: response.why_none,
+            self.data,
+            sample_weight=self.sample_weight,
+            executor=self.executor,
+        )
         if found.kind != self.kind:
             message = f"uncertainty='linear_response' is not there for this fit. {found.remark}"
             warnings.warn(message, CaviarWarning, stacklevel=4)
         return found
 
 
-def found_for(posterior: Any, data: Mapping[str, Any], sample_weight: Any, executor: Any) -> Uncertainty:
+def _found(posterior: Any, why_not: Callable[[Any], str], data: Any, **arguments: Any) -> Uncertainty:
     """Return the widths by linear response, or those of the factors and why."""
     try:
-        response = posterior.linear_response(data, sample_weight=sample_weight, executor=executor)
-        why = response.why_none
+        response = posterior.linear_response(data, **arguments)
+        why = why_not(response)
         return MeanField(why) if why else response.widths()
     except DataError:
         return MeanField("the data of the fit have changed since, or cannot be read")

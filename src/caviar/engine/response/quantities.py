@@ -25,8 +25,10 @@ _MOST_AT_ONCE = 512
 _UNSETTLED = 1.0
 """Standard deviations that a fit may yet move for its responses to tell something."""
 
-_SADDLE = -1e-7
-"""Eigenvalue below which a fit has ended at a saddle point."""
+_SADDLE, _NEARLY_FLAT = -1e-7, 1e-4
+"""Eigenvalue below which there is no covariance, and the size below which it may be 0 where the fit would settle."""
+
+FLAT_DIRECTION = "along some direction, such as a rotation of factors, the objective does not change"
 
 
 class Response:
@@ -118,7 +120,11 @@ class Response:
     def why_none(self) -> str:
         """Why there is no covariance, in a few words; nothing where there is one."""
         if self.smallest_eigenvalue < _SADDLE:
-            return "the fit ended at a saddle point"
+            return (
+                FLAT_DIRECTION
+                if self.smallest_eigenvalue > -_NEARLY_FLAT
+                else "the fit ended at a saddle point"
+            )
         return "the fit has not settled" if self.shift > _UNSETTLED else ""
 
     def factor(self, name: str) -> FactorResponse:
