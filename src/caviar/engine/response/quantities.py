@@ -16,7 +16,7 @@ from ..evaluation.evaluate import check_sizes, in_frame
 from ..rows.row_map import RowMap
 from .factors import FactorResponse
 from .operator import ResponseOperator
-from .priors import parameters_of, tilts_of
+from .priors import parameters_of, slopes_of_objective, tilts_of
 from .solution import Solution, solution_of, why_saddle
 
 _MOST_AT_ONCE = 512
@@ -183,6 +183,24 @@ class Response:
             shape = (*parameter.node.value.shape, columns.shape[1])
             found[f"{parameter.variable.name}.{parameter.name}"] = slopes.T.reshape(shape)
         return found
+
+    def elbo_sensitivity(self) -> dict[str, Array]:
+        """Return by how much the objective changes with each parameter of the priors, in the shape of the parameter."""
+        self.check()
+        problem = self._operator.problem
+        return {
+            f"{own.variable.name}.{own.name}": slopes_of_objective(
+                problem, own, *self._operator.expected(own.variable)
+            )
+            for own in parameters_of(problem)
+        }
+
+    def prior_values(self) -> dict[str, tuple[str, str, Array]]:
+        """Return the parameters of the priors: name -> variable, name of the parameter, and its stated value."""
+        return {
+            f"{own.variable.name}.{own.name}": (own.variable.name, own.name, own.node.value)
+            for own in parameters_of(self._operator.problem)
+        }
 
     def _told(self, factor: FactorResponse, tilt: Statistics) -> Array:
         """Return a tilt by changes of natural parameters of one factor in standardised coordinates, (r,)."""
