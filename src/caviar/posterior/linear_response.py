@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -160,6 +160,59 @@ class LinearResponse:
             prior: slopes[..., part.places].reshape(slopes.shape[:-1] + part.shape)
             for prior, slopes in self._response.sensitivity(part.variable).items()
         }
+
+    def predict(self, data: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what :meth:`Posterior.predict` does, with parameters as uncertain and as dependent as they are.
+
+        Variables have the covariances of linear response, also between those that meet in a predictor; of joint factors
+        and processes they are those of q. Local variables are those of q.
+
+        Parameters
+        ----------
+        data
+            As for :meth:`Posterior.predict`.
+
+        Returns
+        -------
+        dict
+            Name of each observed variable missing in ``data`` -> :class:`Prediction`, with ``.mean``, ``.sd`` and
+            ``.interval(level)``.
+
+        Examples
+        --------
+        >>> import caviar as cv
+        >>> a, b = cv.Normal("a", 0, 1), cv.Normal("b", 0, 1)
+        >>> x = cv.Normal("x", a + b, 4.0, plates=cv.Plate("obs"))
+        >>> data = {"x": [1.0, 1.5, 2.0]}
+        >>> posterior = cv.Model(x).fit(data, tol=1e-12)
+        >>> print(posterior.linear_response(data).predict({})["x"])
+        Prediction(mean=[1.44], standard_deviation=[0.5745])
+        """
+        posterior = self._posterior
+        factors = {name: self._corrected(name, posterior[name]) for name in posterior}
+        return posterior._predicted(data, factors, self)
+
+    def between(self, one: str, other: str) -> Array | None:
+        """Return the covariances of all entries of two variables, (n, m); None of joint factors and what is flat."""
+        if one not in self._parts or other not in self._parts:
+            return None
+        found = self._response.covariance(one, other)
+        return found if np.isfinite(found).all() else None
+
+    def _corrected(self, name: str, factor: Any) -> Any:
+        """Return a factor with the covariance of each repetition; as it is where its family has no such member."""
+        if name not in self._parts or (factor.learnt is not None and factor.learnt is not factor):
+            return factor
+        part = self._parts[name]
+        n_batch = len(self._posterior.model.variables[name].plates)
+        batch = part.shape[:n_batch]
+        size = int(np.prod(part.shape[n_batch:], dtype=int))
+        whole = self._response.covariance(name, name)
+        places = part.places.reshape(-1, size)
+        covariance = whole[places[:, :, None], places[:, None, :]].reshape(*batch, size, size)
+        mean = np.asarray(part.marginals.mean, dtype=np.float64)
+        found = factor.family.of_spread(mean, covariance) if np.isfinite(covariance).all() else None
+        return factor if found is None else found
 
     def elbo_sensitivity(self) -> dict[str, Array]:
         """Return by how much the ELBO changes with the numbers that state the priors, nats for each unit.

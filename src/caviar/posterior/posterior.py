@@ -396,13 +396,19 @@ class Posterior:
         >>> posterior.predict({"X": [[1, 2], [0, 0]]})["y"]
         Prediction(mean=[4.1379, 0.    ], standard_deviation=[1.0545, 0.5   ])
         """
+        return self._predicted(data, self._factors)
+
+    def _predicted(
+        self, data: Mapping[str, Any], factors: Mapping[str, Any], joint: Any = None
+    ) -> dict[str, Any]:
+        """Return predictions with these global factors, and covariances between them; see :meth:`predict`."""
         is_named = isinstance(data, Mapping)
         absent = [leaf for leaf in self.model.leaves if is_named and leaf.name not in data]
         if not absent:
             return Predictions(self.local(data), data, self._factors)
         local = self._local_above([leaf for leaf in self.model.leaves if leaf not in absent], data)
-        factors = {name: factor for name, factor in self._factors.items() if name not in local}
-        found = predicted(self.model.nodes, absent, data, factors, local, self.data_plate)
+        others = {name: factor for name, factor in factors.items() if name not in local}
+        found = predicted(self.model.nodes, absent, data, others, local, self.data_plate, joint)
         return Predictions({**local, **found}, data, self._factors)
 
     def _local_above(self, leaves: Sequence[Variable], data: Mapping[str, Any]) -> dict[str, Any]:

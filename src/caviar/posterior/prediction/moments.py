@@ -11,14 +11,18 @@ import numpy as np
 from ..._typing import Array
 from ...language import Indexed, Slot, Variable
 from ..simulation import laid_out
-from .expectations import Expectations, refuse
+from .expectations import Expectations, Joint, refuse
 
 Moments = tuple[Array, Array]
 """Mean and variance of a variable, over its plates and event."""
 
 
 def moments(
-    owner: Variable, known: Mapping[str, Any], factors: Mapping[str, Any], gates: Mapping[Variable, Array]
+    owner: Variable,
+    known: Mapping[str, Any],
+    factors: Mapping[str, Any],
+    gates: Mapping[Variable, Array],
+    joint: Joint | None = None,
 ) -> Moments:
     r"""Return mean and variance of a variable under q; those of a mixture where latent Categoricals choose its parents.
 
@@ -35,6 +39,8 @@ def moments(
     gates
         The latent Categoricals that choose parents of ``owner`` -> probabilities, shape (plates of ``owner``..., K),
         of length 1 along those where they do not vary.
+    joint
+        Covariances between variables; None where they are independent.
 
     Raises
     ------
@@ -49,7 +55,7 @@ def moments(
             # a label that is the same everywhere has an axis of length 1 for each plate
             held[gate.name] = np.full((1,) * len(gate.plates), category)
             weight = weight * weights[..., category]
-        components.append((weight, *owner.moments_given(Expectations(owner, held, factors))))
+        components.append((weight, *owner.moments_given(Expectations(owner, held, factors, joint))))
     return _mixed(components, len(owner.plates))
 
 

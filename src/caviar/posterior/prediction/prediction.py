@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtri
 
+from ..._errors import ModelError
 from ..._typing import Array
+from ..uncertainty import ends_of
 
 
 class Predictions(dict[str, Any]):
@@ -45,6 +48,8 @@ class Prediction:
     standard_deviation
         Of a single value, of the same shape: noise and what is not known of the parameters. Of a vector that of each
         entry, of a Categorical that of the indicator of each category. Infinite where the variance is.
+    is_real
+        Whether it is about real numbers, which have intervals.
 
     Examples
     --------
@@ -55,6 +60,27 @@ class Prediction:
 
     mean: Array
     standard_deviation: Array
+    is_real: bool = False
+
+    @property
+    def sd(self) -> Array:
+        """The standard deviation, by its short name."""
+        return self.standard_deviation
+
+    def interval(self, level: float = 0.95) -> Array:
+        """Return central intervals of real numbers, those of Normals: lower ends, then upper ends, (2, rows...).
+
+        Raises
+        ------
+        ModelError
+            If it is the prediction of a count or a label.
+        """
+        lower, upper = ends_of(level)
+        if not self.is_real:
+            raise ModelError(
+                "counts and labels have no interval here; posterior.predictive(data=...) draws them"
+            )
+        return self.mean + np.multiply.outer(ndtri([lower, upper]), self.standard_deviation)
 
     def __repr__(self) -> str:
         mean, deviation = (
