@@ -19,7 +19,7 @@ from ...language import Constant, Data, Label, MultivariateNormal, Node, Normal,
 from ..simulation import check_labels, conditional, known_arrays, settle_sizes
 from .expectations import Expectations, Joint, refuse
 from .forecasts import forecast_of
-from .moments import moments, weights_for
+from .moments import mixed, moments, weights_for
 from .prediction import Prediction
 
 
@@ -149,8 +149,16 @@ def _prediction(leaf: Variable, rows: _Rows) -> Prediction:
         first = rows.data_plate in leaf.plates
         return np.array(np.moveaxis(wide, leaf.plates.index(rows.data_plate), 0) if first else wide)
 
-    mean, variance = moments(leaf, rows.known, factors, gates, rows.joint)
-    return Prediction(full(mean), np.sqrt(full(variance)), isinstance(leaf, Normal | MultivariateNormal))
+    parts = moments(leaf, rows.known, factors, gates, rows.joint)
+    mean, variance = mixed(parts, len(leaf.plates))
+    is_real = isinstance(leaf, Normal | MultivariateNormal)
+    n_event = np.ndim(mean) - len(leaf.plates)
+    of_parts = tuple(
+        (full(weight.reshape(weight.shape + (1,) * n_event)), full(own), np.sqrt(full(spread)))
+        for weight, own, spread in parts
+        if is_real
+    )
+    return Prediction(full(mean), np.sqrt(full(variance)), of_parts)
 
 
 def _parents(variable: Variable, leaf: Variable, rows: _Rows) -> tuple[dict[Variable, Array], dict[str, Any]]:
