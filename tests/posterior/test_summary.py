@@ -28,7 +28,7 @@ def _parts(name, draws):
 def test_figures_are_those_of_draws(name):
     """Mean, sd and the ends of a 90% interval of every entry agree with draws from the factors."""
     posterior = _fitted(name)
-    summary = posterior.summary(level=0.9, max_rows=None)
+    summary = posterior.summary(level=0.9, max_rows=None, uncertainty="mean_field")
     assert not summary.left_out
     draws = {}
     for key, values in posterior.sample(DRAWS, seed=1).items():
