@@ -38,7 +38,7 @@ FOLDERS_OF_LIKE_MODULES = {
 }
 
 LONG_FILES = {
-    "fitting/model.py": 376,
+    "fitting/model.py": 359,
 }
 
 LONG_FUNCTIONS = {

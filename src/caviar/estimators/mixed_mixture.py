@@ -472,7 +472,9 @@ def _above_a_whole_row(rows: AnyArray, names: Sequence[str]) -> dict[str, Array]
 def _for_rows(told: Prediction, n_rows: int) -> Prediction:
     if len(told.mean) == n_rows + 1:
         return Prediction(told.mean[:-1], told.standard_deviation[:-1])
-    return Prediction(*(np.repeat(own, n_rows, axis=0) for own in (told.mean, told.standard_deviation)))
+    return Prediction(
+        np.repeat(told.mean, n_rows, axis=0), np.repeat(told.standard_deviation, n_rows, axis=0)
+    )
 
 
 def _plain_value(value: Any) -> Any:

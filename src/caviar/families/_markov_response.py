@@ -19,8 +19,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from caviar._typing import AnyArray, Array
+from caviar.families._recursions import directions, linear_recursion
 from caviar.families.markov_chain import Pieces
-from caviar.numerics.recursions import directions, linear_recursion
 
 
 @dataclass(frozen=True)

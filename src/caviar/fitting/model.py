@@ -48,7 +48,7 @@ from .data_summary import summary_of_data
 from .ends import refuse_unusable
 from .progress import reporter
 from .termination import terminating
-from .uncertainty import check_uncertainty, uncertainty_after
+from .uncertainty import Wanted
 from .warnings import warn_about
 
 _MOST_RESTARTS = 1_000_000
@@ -235,7 +235,7 @@ class Model:
         named = [name for names in (point, order) if isinstance(names, list | tuple) for name in names]
         bound = _bound(self, data, sample_weight, data_plate, factors, named)
         problem = self._problem(bound, point, factors, order)
-        check_uncertainty(uncertainty, problem)
+        wanted = Wanted(uncertainty, data, sample_weight, executor).checked(problem)
         if prior is not None:
             problem = problem.believing(self._beliefs(prior, problem))
             init = "prior" if isinstance(init, str) and init == "auto" else init
@@ -272,17 +272,7 @@ class Model:
             ends.traces,
             summary_of_data(bound, data),
             self._marks(row_map, prior),
-            uncertainty_after(
-                uncertainty,
-                best,
-                row_map,
-                data,
-                sample_weight,
-                executor=executor,
-                n_iterations=sum(map(len, ends.traces)),
-                settles=stated.settles,
-                has_prior=prior is not None,
-            ),
+            wanted.after(best, row_map, sum(map(len, ends.traces)), stated.settles, prior),
         )
 
     def _marks(self, row_map: RowMap, prior: Posterior | None) -> RowMarks | None:

@@ -78,12 +78,7 @@ def weights(
     labels = names_along("names", len(mean), names)
     ax = new_axes(ax, (max(4.4, 0.45 * len(mean) + 1.6), 3.2))
     for k in range(len(mean)):
-        ax.bar(
-            k,
-            mean[k],
-            width=0.72,
-            **area_of(k),
-        )
+        ax.bar(k, mean[k], width=0.72, **area_of(k))
     if ends is not None:
         at = np.arange(len(mean))
         ax.vlines(at, *ends, color=ax.get_facecolor(), lw=5, zorder=3)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from typing import Any
 
 import numpy as np
 
@@ -133,7 +134,7 @@ def sensitivity_of(
     return Sensitivity(tuple(rows), tuple(sds))
 
 
-def _place(index: Sequence[int]) -> str:
+def _place(index: Sequence[Any]) -> str:
     return f"[{', '.join(str(int(number)) for number in index)}]" if len(index) else ""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import Any, ClassVar
@@ -52,6 +52,10 @@ class Uncertainty(ABC):
         """Return this with all figures found."""
         return self
 
+    def only(self, names: Collection[str]) -> Uncertainty:
+        """Return the same of some variables; of the others the figures of their factors."""
+        return self
+
     def as_plain(self) -> dict[str, Any] | None:
         """Return what a file holds of it: nothing of what the factors tell."""
         return None
@@ -85,13 +89,16 @@ class Widths(Uncertainty):
     Attributes
     ----------
     sds
-        Standard deviations of all entries of each variable, the parts of a joint factor one after the other, (n,).
+        Standard deviations of all entries of each variable, the parts of a joint factor one after the other, (n,). A
+        variable without any shows the figures of its factor.
     """
 
     sds: Mapping[str, Array]
     kind: ClassVar[str] = "linear_response"
 
     def marginals(self, name: str, factor: Any, ends: Ends) -> Sequence[Marginals]:
+        if name not in self.sds:
+            return factor.entry_marginals(ends)
         found, start = [], 0
         for own in factor.entry_marginals(ends):
             shape = np.shape(own.mean)
@@ -103,6 +110,9 @@ class Widths(Uncertainty):
     @property
     def remark(self) -> str:
         return LINEAR_RESPONSE
+
+    def only(self, names: Collection[str]) -> Widths:
+        return Widths({name: own for name, own in self.sds.items() if name in names})
 
     def as_plain(self) -> dict[str, Any] | None:
         return dict(self.sds)
@@ -116,7 +126,7 @@ class Widths(Uncertainty):
         ValueError, TypeError
             If they are not those of these factors.
         """
-        if not isinstance(sds, dict) or set(sds) != set(factors):
+        if not isinstance(sds, dict) or not set(sds) <= set(factors):
             raise ValueError("standard deviations of other variables than it has")
         for name, own in sds.items():
             size = sum(np.size(part.mean) for part in factors[name].entry_marginals((0.05, 0.95)))
@@ -148,9 +158,11 @@ class Pending(Uncertainty):
         return LINEAR_RESPONSE
 
     def settled(self, posterior: Any) -> Uncertainty:
-        return _found(
+        found = _found(
             posterior, lambda response: response.why_doubtful, self.data, sample_weight=self.sample_weight
         )
+        # standard errors of points are for those who ask
+        return found.only({name for name in posterior if posterior[name].learnt is not None})
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,7 +207,7 @@ def matched(factor: Any, own: Marginals, sd: Array, ends: Ends) -> Marginals:
     """Return the figures of entries of a factor with other standard deviations; what is known stays as it is."""
     own = replace(own, mean=np.asarray(own.mean, dtype=np.float64))
     found = replace(factor.family.matched_marginals(own, sd, ends), part=own.part, is_shared=own.is_shared)
-    is_known = sd == 0
+    is_known = (sd == 0) & (True if own.sd is None else np.isnan(own.sd))
     if not is_known.any():
         return found
     hidden = {

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from .._typing import Array
+from caviar._typing import Array
 
 
 def linear_recursion(matrices: Array, inputs: Array) -> Array:
