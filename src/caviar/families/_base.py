@@ -250,6 +250,22 @@ class ExponentialFamily(ABC):
         """
         return normal_marginals(own.mean, sd, ends)
 
+    @classmethod
+    def of_spread(cls, mean: Array, covariance: Array) -> Self | None:
+        """Return members with these means and covariances of the value; None where the family has no such member.
+
+        Where one number tells the width of a whole value, as of a Dirichlet or a Wishart, its variances are met on
+        average.
+
+        Parameters
+        ----------
+        mean
+            Batch + event.
+        covariance
+            Of all entries of one value, batch + (G, G).
+        """
+        return None
+
     @abstractmethod
     def log_density(self, value: Any) -> Array:
         """Return the log-density (log-probability of labels) of a value; minus infinity outside the support."""

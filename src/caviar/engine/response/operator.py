@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csc_array
 
-from ..._typing import AnyArray, Array
+from ..._typing import AnyArray, Array, Statistics
+from ...language import Variable
 from ..ascent.problem import Factors, Problem
 from ..design.keys import StatisticKey
 from ..local.statistics import Arrays, Coefficients, Sums
@@ -96,6 +97,14 @@ class ResponseOperator:
     def start_of(self, factor: FactorResponse) -> int:
         """Return the place of the first statistic of a factor among those of all globals."""
         return self._places[factor.variable.name]
+
+    def expected(self, variable: Variable) -> tuple[Statistics, AnyArray]:
+        """Return the expected statistics of a global, and which of its repetitions are in the objective."""
+        found = tuple(self._arrays[key] for key in self.problem.keys[variable])
+        n_plates = len(variable.plates_of(variable.family.statistics[-1]))
+        batch = self.natural[variable][-1].shape[:n_plates]
+        active = self.problem.bound.of(variable).active
+        return found, np.broadcast_to(np.ones((), dtype=bool) if active is None else active, batch)
 
     @property
     def counts(self) -> AnyArray:
