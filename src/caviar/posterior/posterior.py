@@ -937,6 +937,10 @@ class Posterior(ShowsUncertainty):
         )
 
     @property
+    def _prior_of_rows(self) -> Beliefs | None:
+        return self._evaluator.prior
+
+    @property
     def is_exact(self) -> bool:
         """Whether one factor is all that is unknown, so that nothing is taken for independent of anything else.
 

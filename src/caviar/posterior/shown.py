@@ -15,6 +15,8 @@ from ..families._marginals import Marginals
 from .summary import Summary, summary_of
 from .uncertainty import KINDS, MeanField, Uncertainty, ends_of
 
+_OF_ROWS_BEFORE = "What the rows before the last ones tell, is that of mean field."
+
 
 class ShowsUncertainty(ABC):
     """A posterior as a table of its globals, and where the standard deviations and intervals of these come from."""
@@ -24,6 +26,11 @@ class ShowsUncertainty(ABC):
     @abstractmethod
     def __getitem__(self, name: str) -> Any:
         """Return the factor of a global variable."""
+
+    @property
+    @abstractmethod
+    def _prior_of_rows(self) -> Any:
+        """What is known of the rows before, where a posterior was the prior; else None."""
 
     @property
     @abstractmethod
@@ -153,7 +160,10 @@ class ShowsUncertainty(ABC):
         return self._uncertainty
 
     def _remark_on(self, shown: Uncertainty) -> str:
-        return "" if self.is_exact else shown.remark
+        if self.is_exact:
+            return ""
+        before = "" if self._prior_of_rows is None or shown.kind == "mean_field" else f" {_OF_ROWS_BEFORE}"
+        return f"{shown.remark}{before}"
 
     @property
     def interval_remark(self) -> str:
