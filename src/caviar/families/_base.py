@@ -108,6 +108,11 @@ class ExponentialFamily(ABC):
         """Return one of the sufficient statistics, by name; families override it where that saves making the others."""
         return cls.statistics_of(value)[cls.statistics.index(name)]
 
+    @classmethod
+    def widened(cls, member: Any) -> Any:
+        """Return members of the family that a variable is stated with as those that its factor has: mostly the same."""
+        return member
+
     @property
     def family(self) -> type[Self]:
         """The class: the family that these distributions belong to, as a point of it says it too."""

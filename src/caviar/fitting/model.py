@@ -38,7 +38,8 @@ from ..engine.starts.race import Begun
 from ..engine.starts.restarts import Ends
 from ..engine.topics.lowering import BoundDocuments, bind_rows
 from ..execution import DaskExecutor, Threads, is_client
-from ..language import Data, Node, Plate, Term, Variable, nodes_above, prove_conjugate, terms_of
+from ..families import ExponentialFamily
+from ..language import Data, Node, Plate, Term, Variable, nodes_above, prove_conjugate, terms_of, with_factors
 from ..numerics.randomness import generator
 from ..posterior.posterior import Posterior
 from ..posterior.simulation import log_joint, simulate
@@ -90,9 +91,10 @@ class Model:
                 )
             if not isinstance(leaf, Variable):
                 raise ModelError(f"Model takes the observed variables of a model; got {leaf!r}")
-        self.leaves = leaves
-        self.nodes: tuple[Node, ...] = tuple(nodes_above(leaves))
-        prove_conjugate(self.nodes)
+        stated = nodes_above(leaves)
+        prove_conjugate(stated)
+        self.leaves = with_factors(leaves, stated)
+        self.nodes: tuple[Node, ...] = tuple(stated if self.leaves is leaves else nodes_above(self.leaves))
 
     def __repr__(self) -> str:
         leaves = ", ".join(leaf.name for leaf in self.leaves)

@@ -241,6 +241,26 @@ class Expectations:
             return value, np.zeros_like(value)
         return self._laid_out(slot, factor.mean), self._laid_out(slot, factor.variance)
 
+    def scalar(self, name: str) -> tuple[Array, Array]:
+        """Return mean and variance of a number in a slot, or of one hidden scalar times a number plus another."""
+        stated = self.owner.stated[name]
+        if not isinstance(stated, Predictor):
+            return self.entries(name)
+        shift, scale = np.zeros(()), np.zeros(())
+        hidden: Any = None
+        for addend in stated.addends:
+            coefficient = np.asarray(addend.coefficient)
+            latent = None
+            for operand in addend.numbers:
+                if isinstance(operand, Constant):
+                    coefficient = coefficient * operand.value
+                else:
+                    latent = operand
+            shift, scale = (shift + coefficient, scale) if latent is None else (shift, scale + coefficient)
+            hidden = latent or hidden
+        mean, variance = self._entries(operand_slot(self.owner, hidden))
+        return scale * mean + shift, np.square(scale) * variance
+
     def positive(self, name: str) -> tuple[Array, Array]:
         r"""Return mean and variance of a positive number, or of a product of several that are independent under q.
 

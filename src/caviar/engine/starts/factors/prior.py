@@ -44,7 +44,7 @@ def prior_factor(problem: Problem, variable: Variable, arrays: Mapping[Hashable,
         factor = problem.factor(variable, natural)
     except ImproperError:
         plates, spread = _shape(problem, variable), _spread(problem, variable)
-        broad = None if variable in problem.point else variable.unit_factor(plates, spread)
+        broad = None if variable in problem.point else variable.broad_factor(plates, spread)
         return problem.with_known(
             variable, broad or PointMass.of(variable, variable.unit_value(plates, spread))
         )
@@ -78,7 +78,7 @@ def prior_point(
     try:
         prior: Any = variable.family.from_natural(own_natural(problem, variable, arrays))
     except ImproperError:
-        prior = variable.unit_factor(_shape(problem, variable), _spread(problem, variable))
+        prior = variable.broad_factor(_shape(problem, variable), _spread(problem, variable))
         if prior is None:
             return prior_factor(problem, variable, arrays)
     return problem.with_known(variable, PointMass.of(variable, prior.sample(seed=rng)))
