@@ -253,12 +253,16 @@ class RowMap:
     def share(self, n_rows: int) -> RowMap:
         """Return the map over about so many rows from all over the source, which weigh as much as all do.
 
-        They are read once and summed in this process.
+        They are read once and summed in this process. All rows, where they are few and here, are this map's own: what
+        was made of them is not made again.
         """
         bounds = self.blocks(max(1, min(n_rows // _PLACES, self.source.n_rows)))
         wanted = min(len(bounds), max(1, round(n_rows * len(bounds) / max(self.source.n_rows, 1))))
+        host, is_here = self.executor.host, self.source.rows_together == 1
+        if wanted == len(bounds) and is_here and self.executor is host and not self.is_single:
+            return replace(self, n_batches=0)
         chosen = [bounds[i] for i in np.linspace(0, len(bounds) - 1, wanted).round().astype(int)]
-        return RowMap(self.model, rows_from(self.source, chosen), self.executor.host)
+        return RowMap(self.model, rows_from(self.source, chosen), host)
 
     def path(self, chain: ChainFactor, coefficients: Coefficients, means: Mapping[str, Array]) -> Any:
         """Return the distribution of a chain's states over all rows of the source: an (E, N) array is made.
