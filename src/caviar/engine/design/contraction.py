@@ -243,6 +243,9 @@ class Contraction:
         constant = self.constant
         if not reads and self.constant_axes == tuple(out):
             return lambda arrays: constant
+        if len(reads) == 1 and not axes[0] and self.constant_axes == tuple(out):
+            (number,) = reads
+            return lambda arrays: number(arrays) * constant
         spec = self._spec([*axes, self.constant_axes], out)
         if len(reads) != 1:
             return lambda arrays: np.einsum(spec, *[read(arrays) for read in reads], constant)
