@@ -376,6 +376,13 @@ class ExponentialFamily(ABC):
         vars(self).update(attributes)
         return self
 
+    def _at(self, mean: Array, **cached: Any) -> Self:
+        """Return these distributions about another mean; of its shape the other parameters have been checked."""
+        parameters = {**self._parameters(), "mean": mean}
+        if mean.shape == vars(self)["mean"].shape and np.isfinite(mean).all():
+            return self._trusted(**parameters, **cached)
+        return type(self)(**parameters)
+
     def _parameters(self) -> dict[str, Array]:
         return {name: vars(self)[name] for name in _field_names(type(self))}
 

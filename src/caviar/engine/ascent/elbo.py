@@ -13,6 +13,8 @@ from ...language import Variable
 from ..local.statistics import Summary
 from .problem import Problem
 
+_EPS = float(np.finfo(float).eps)
+
 _ROUNDED = 16.0
 """Times that the largest product of a sum is rounded, about."""
 
@@ -167,7 +169,7 @@ class Objective:
 
     def rounding(self, arrays: Mapping[Hashable, Array]) -> float:
         """Return how many nats rounding may be: products that cancel, as of collinear columns, leave few digits."""
-        return _ROUNDED * np.finfo(float).eps * self.largest(arrays)[1]
+        return _ROUNDED * _EPS * self.largest(arrays)[1]
 
     def by_factor(self) -> dict[str, float]:
         """Return the objective by factor: expected log density of its variables plus its entropy."""

@@ -122,7 +122,9 @@ class Problem:
         terms = self.compiled.terms
         self.updates = updates_of(self.order, terms, bound)
         self.own_terms = own_terms_of(self.order, terms, bound, coordinates)
-        self._zeros = updates_of(self.order, self.compiled.zero_terms, bound)
+        self._zeros = updates_of(
+            self.order if self.compiled.zero_terms else (), self.compiled.zero_terms, bound
+        )
         self.base_terms = {
             variable: _base_contractions(variable, bound) for variable in (*self.point, *known)
         }
@@ -256,7 +258,8 @@ class Problem:
             What the terms say to it, where that is known.
         """
         natural = self.updates[variable].natural(arrays, messages)
-        natural = possible(self._zeros[variable], natural, arrays)
+        if variable in self._zeros:
+            natural = possible(self._zeros[variable], natural, arrays)
         return natural, self.factor(variable, natural)
 
     def statistics(self, variable: Variable, factor: Any) -> Arrays:

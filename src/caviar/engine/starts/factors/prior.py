@@ -103,6 +103,8 @@ def own_natural(problem: Problem, variable: Variable, arrays: Mapping[Hashable, 
                 statistic = variable.family.statistics.index(key.statistic)
                 total[statistic] = total[statistic] + term.derivative(position)(arrays)
     own = [term for term in problem.compiled.zero_terms if term.owner is variable]
+    if not own:
+        return tuple(total)
     return possible(updates_of([variable], own, problem.bound)[variable], tuple(total), arrays)
 
 
