@@ -69,7 +69,8 @@ class CategoricalFactor(LocalFactor):
     @property
     def values(self) -> Array | None:
         """One of each category; None of several labels of a row."""
-        return np.eye(self.n_rows) if self.n_rows == self.label.dimension else None
+        (variable,) = self.variables
+        return np.eye(self.n_rows) if self.n_rows == variable.dimension else None
 
     def infer(self, natural: Array) -> Inferred:
         """Overwrite logits by responsibilities."""
