@@ -8,12 +8,14 @@ place. So the rows of a combination, all at once, change places with those of an
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import combinations, permutations
 
 import numpy as np
 
 from ..._errors import ImproperError
 from ..._typing import AnyArray
+from .candidates import start_from
 from .components.gates import Gate
 from .exchange import labels_of
 from .guesses.assignment import objective
@@ -51,7 +53,8 @@ def with_cells_moved(basis: Basis, begun: Begun) -> Begun:
     for _ in range(_ROUNDS):
         begun, elbo = settled(basis, begun)
         labels = labels_of(basis, begun.start)
-        found = better(basis, elbo, _promising(basis, gates, labels))
+        moves = [partial(start_from, basis, guess) for guess in _promising(basis, gates, labels)]
+        found = better(basis, elbo, moves)
         if found is None:
             break
         begun = found

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from ..._errors import ImproperError
 from ..ascent.driver import Settings
 from ..ascent.schedule import Beginning
 from ..ascent.schedules.batch import Batch, BatchState
-from .candidates import start_from
-from .guesses.basis import Basis, Guess
+from .factors.prior import Start
+from .guesses.basis import Basis
 from .race import Begun, Race, begun_at
 
 log = logging.getLogger("caviar")
@@ -39,7 +39,7 @@ def settled(basis: Basis, begun: Begun) -> tuple[Begun, float]:
     return (begun, state.elbo) if reached is None else (begun_at(reached, basis.sample), reached.elbo)
 
 
-def better(basis: Basis, elbo: float, moves: Sequence[Guess]) -> Begun | None:
+def better(basis: Basis, elbo: float, moves: Sequence[Callable[[], Start]]) -> Begun | None:
     """Return where the first of some moves leads that gets beyond an objective; None if none does."""
     race = Race(basis.row_map, basis.sample, float("inf"))
     aim = elbo + _BETTER * max(basis.row_map.source.total_weight, 1.0)
@@ -54,11 +54,11 @@ def better(basis: Basis, elbo: float, moves: Sequence[Guess]) -> Begun | None:
     return None
 
 
-def _begun(basis: Basis, moves: Sequence[Guess]) -> Iterator[BatchState]:
-    """Yield where each move begins, in which clusters are assigned to states."""
-    for guess in moves:
+def _begun(basis: Basis, moves: Sequence[Callable[[], Start]]) -> Iterator[BatchState]:
+    """Yield where each move begins."""
+    for start in moves:
         try:
-            yield _CLIMB.init(Beginning(*start_from(basis, guess), basis.row_map))
+            yield _CLIMB.init(Beginning(*start(), basis.row_map))
         except ImproperError as error:
             log.info("start left out: %s", error)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
@@ -19,6 +20,7 @@ from ..._typing import AnyArray, Array
 from ...language import Dirichlet, StickBreaking
 from ..ascent.problem import statistics_of
 from ..local.chain import ChainFactor
+from .candidates import start_from
 from .clustering.improving import Likely, probabilities, shares_of
 from .clustering.likenesses import nearest
 from .clustering.orders import InSequence, Order, Unordered
@@ -152,7 +154,8 @@ class Regrouping:
             if not self.basis.has_states:
                 # what is like the model is not the model, and passes of a mixture are cheap
                 fresh += [End(own, -np.inf) for own in self._moved(labels, _TRIED_AS_THEY_ARE)]
-            found = better(self.basis, elbo, list(map(self._guess, fresh)))
+            moves = [partial(start_from, self.basis, self._guess(end)) for end in fresh]
+            found = better(self.basis, elbo, moves)
             if found is None:
                 break
             begun, tried = found, [*tried, *fresh]
