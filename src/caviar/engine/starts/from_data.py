@@ -15,6 +15,7 @@ from ..rows.row_map import RowMap
 from ..rows.subsample import Sample
 from ..topics.kind_of_rows import kind_of
 from .candidates import basis_of, by_products, start_from, with_indicators, with_scores
+from .cells import with_cells_moved
 from .exchange import exchanged
 from .factors.pooling import is_pooled
 from .factors.prior import Start
@@ -79,6 +80,7 @@ def data_start(problem: Problem, sample: Sample, row_map: RowMap, rng: np.random
     are_labels = len(starts) == len(raced) and _follows_from_labels(basis)
     best = best_of(starts, basis.sample, basis.row_map, behind, follows_from_labels=are_labels)
     begun = exchanged(basis, best)
+    begun = with_cells_moved(basis, begun)
     return begun if regrouping is None else regrouping.regrouped(begun)
 
 
