@@ -17,6 +17,7 @@ FOLDERS = (
     "data/test_same_bits",
     "device/",
     "diagnostics/",
+    "edges/test_memory",
     "oracles/test_engine_",
     "plot/",
     "posterior/",
