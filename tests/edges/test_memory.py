@@ -15,7 +15,7 @@ LIMIT = 24e6
 """Of fits: three quarters of one number for each row and component."""
 MANY = 32
 OF_BLOCKS = 96e6
-"""Of predictions, whose blocks have more rows: three quarters of one number for each row and each of many components."""
+"""Of predictions, whose blocks have more rows: three quarters of a number for each row and each of many components."""
 
 
 @pytest.fixture(scope="module")
