@@ -55,7 +55,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
     class ByFile(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            return "tests/execution" if nodeid.startswith("tests/execution/") else super()._split_scope(nodeid)
+            return (
+                "tests/execution" if nodeid.startswith("tests/execution/") else super()._split_scope(nodeid)
+            )
 
     return ByFile(config, log)
 
