@@ -388,6 +388,38 @@ class IndependentRows:
             self._settle(work)
         return BlockResponse(self._inferences, self._products, self._contracted).sums(work, changes, given)
 
+    def moved(
+        self,
+        rows: Rows,
+        coefficients: Coefficients,
+        changes: Sequence[Coefficients],
+        before: LocalState,
+        scratch: Workspace,
+        given: Mapping[FactorKey, Sequence[Array]],
+    ) -> list[LocalState]:
+        """Return by how much the statistics of coupled factors of rows change with each change, those given known."""
+        work, coupled = BlockWork(rows, coefficients, scratch, before), [*given, *self._coupled_of_rows]
+        inferences = [own for own in self._inferences if own.factor.key in coupled]
+        return BlockResponse(inferences, self._products, self._contracted).moved(work, changes, given)
+
+    def said_by_others(
+        self,
+        factor: LocalFactor,
+        rows: Rows,
+        coefficients: Coefficients,
+        state: LocalState,
+        moved: LocalState,
+        scratch: Workspace,
+    ) -> Array:
+        """Return by how much the natural parameters (E, B) of a factor change with the statistics of the others."""
+        work = BlockWork(rows, coefficients, scratch, state)
+        response = BlockResponse(self._inferences, self._products, self._contracted)
+        return response.said_by_others(work, factor.key, moved)
+
+    @property
+    def _coupled_of_rows(self) -> list[FactorKey]:
+        return [own.key for stage in self.stages if not isinstance(stage, ChainFactor) for own in stage]
+
     @property
     def is_dense(self) -> bool:
         """Whether each local factor depends on the rows, and is summed, in one dense matrix product alone."""

@@ -191,6 +191,30 @@ class RowModel(Protocol):
         """Return by how much the sums over a block change with the coefficients, an axis of the changes first."""
         ...
 
+    def moved(
+        self,
+        rows: Rows,
+        coefficients: Coefficients,
+        changes: Sequence[Coefficients],
+        before: LocalState,
+        scratch: Workspace,
+        given: Mapping[FactorKey, Sequence[Array]],
+    ) -> list[LocalState]:
+        """Return by how much the statistics of coupled factors of rows change with each change, those given known."""
+        ...
+
+    def said_by_others(
+        self,
+        factor: LocalFactor,
+        rows: Rows,
+        coefficients: Coefficients,
+        state: LocalState,
+        moved: LocalState,
+        scratch: Workspace,
+    ) -> Array:
+        """Return by how much the natural parameters of a factor change with the statistics of the others."""
+        ...
+
     @property
     def is_dense(self) -> bool:
         """Whether each local factor depends on the rows, and is summed, in one dense matrix product alone."""

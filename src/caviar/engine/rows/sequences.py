@@ -38,7 +38,7 @@ _FEWEST_BLOCKS = 4
 
 _READ_ROWS = 65_536
 
-_SETTLED = 1e-10
+_SETTLED = 1e-12
 """Change of the statistics of local factors, relative to their size, from sweep to sweep at their optimum."""
 
 
@@ -174,7 +174,8 @@ class SequencesAtWork:
         if not self.model.keeps_locals:
             self._infer(stages)
             return
-        self._begin()
+        if not self.state:
+            self._begin()
         for _ in range(self.model.most_sweeps):
             before = dict(self.state)
             self._infer(stages)
