@@ -394,9 +394,7 @@ class Posterior:
         absent = [leaf for leaf in self.model.leaves if is_named and leaf.name not in data]
         if not absent:
             local = self.local(data)
-            known = {name: factor for name, factor in self._factors.items() if name not in local}
-            stated = self.model.nodes, self.model.leaves
-            along = predicted_along_chains(*stated, data, known, local, self.data_plate)
+            along = predicted_along_chains(self.model.nodes, data, self._factors, local, self.data_plate)
             return Predictions({**local, **along}, data, self._factors)
         local = self._local_above([leaf for leaf in self.model.leaves if leaf not in absent], data)
         factors = {name: factor for name, factor in self._factors.items() if name not in local}

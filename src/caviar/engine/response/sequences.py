@@ -9,12 +9,12 @@ what the coefficients and the changes of the others say,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from ..._errors import ImproperError
-from ..._typing import Array
+from ..._typing import AnyArray, Array
 from ..design.backend import Workspace
 from ..design.keys import FactorKey
 from ..local.chain import ChainFactor
@@ -99,7 +99,7 @@ class _Responses:
         model = self._block.model
         for _ in range(_MOST_SWEEPS):
             before = dict(self.moved)
-            for stage in model.stages:
+            for stage in model.apart.stages:
                 if isinstance(stage, ChainFactor):
                     self._move_chain(stage)
             if not model.keeps_locals:
@@ -111,9 +111,9 @@ class _Responses:
             "chains and what depends on them do not settle: their factors are at no maximum of the objective"
         )
 
-    def at(self, places: object, keys: Sequence[FactorKey]) -> dict[FactorKey, Sequence[Array]]:
+    def at(self, places: slice | AnyArray, keys: Sequence[FactorKey]) -> dict[FactorKey, Sequence[Array]]:
         """Return the changes of some factors in some rows, a copy for each of the changes."""
-        return {key: [own[:, places].copy() for own in self.moved[key]] for key in keys}  # type: ignore[index]
+        return {key: [own[:, places].copy() for own in self.moved[key]] for key in keys}
 
     def _move_chain(self, chain: ChainFactor) -> None:
         block, parts = self._block, self._block.coefficients.parts
@@ -141,7 +141,7 @@ class _Responses:
                 places, rows = block.tiles[number]
                 state = block.state_at(places)
                 for said, change in zip(own, self._changes, strict=True):
-                    said[:, places] = model.change_of(
+                    said[:, places] = model.apart.change_of(
                         chain, rows, block.coefficients, change, self._scratch, state
                     )
 
@@ -157,7 +157,7 @@ class _Responses:
             state = block.state_at(places)
             for direction, said in enumerate(total):
                 moved = {key: self.moved[key][direction][:, places] for key in others}
-                said[:, places] += model.said_by_others(
+                said[:, places] += model.apart.said_by_others(
                     chain, rows, block.coefficients, state, moved, self._scratch
                 )
 
@@ -168,21 +168,23 @@ class _Responses:
         block, model = self._block, self._block.model
         chains = [chain.key for chain in model.chains]
 
-        def tile(number: int) -> tuple[object, list[LocalState]]:
+        def tile(number: int) -> tuple[slice | AnyArray, list[LocalState]]:
             places, rows = block.tiles[number]
             state, given = block.state_at(places), self.at(places, chains)
-            return places, model.moved(rows, block.coefficients, self._changes, state, self._scratch, given)
+            return places, model.apart.moved(
+                rows, block.coefficients, self._changes, state, self._scratch, given
+            )
 
         renewed: dict[FactorKey, Array] = {}
         for places, found in self._over(tile, len(block.tiles)):
             for direction, own in enumerate(found):
                 for key, values in own.items():
                     shape = (len(found), len(values), block.rows.n_rows)
-                    renewed.setdefault(key, np.empty(shape))[direction][:, places] = values  # type: ignore[index]
+                    renewed.setdefault(key, np.empty(shape))[direction][:, places] = values
         self.moved |= renewed
 
-    def _each(self, task: object) -> None:
-        for _ in self._over(task, len(self._block.tiles)):  # type: ignore[arg-type]
+    def _each(self, task: Callable[[int], None]) -> None:
+        for _ in self._over(task, len(self._block.tiles)):
             pass
 
 
