@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import pickle
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import pytest
-from oracles.tilted import Settled
 from scipy import stats
 from scipy.integrate import dblquad, quad
 from scipy.optimize import minimize_scalar
@@ -16,6 +16,7 @@ from scipy.special import digamma, expit, gammaln, multigammaln
 
 import caviar as cv
 from caviar import families
+from oracles.tilted import Settled
 
 ROW, GROUP = cv.Plate("row"), cv.Plate("group", 6)
 X = stats.gamma(3.0, scale=0.5).rvs(40, random_state=1)
@@ -104,7 +105,7 @@ def _moments(log_density: Callable[[float], float], prior: Any) -> tuple[float, 
         def f(a: float) -> float:
             return a**power * float(np.exp(log_density(a) + prior.logpdf(a) - top))
 
-        pieces = zip(ends, ends[1:], strict=False)
+        pieces = itertools.pairwise(ends)
         return sum(quad(f, *own, epsabs=0, epsrel=1e-12, limit=200)[0] for own in pieces)
 
     total, first, second = (integral(power) for power in range(3))

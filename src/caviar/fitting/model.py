@@ -38,7 +38,6 @@ from ..engine.starts.race import Begun
 from ..engine.starts.restarts import Ends
 from ..engine.topics.lowering import BoundDocuments, bind_rows
 from ..execution import DaskExecutor, Threads, is_client
-from ..families import ExponentialFamily
 from ..language import Data, Node, Plate, Term, Variable, nodes_above, prove_conjugate, terms_of, with_factors
 from ..numerics.randomness import generator
 from ..posterior.posterior import Posterior

@@ -130,8 +130,8 @@ class FunctionOfScalar:
         if scale and not support_of(node.own_family).is_positive(scale, shift - least):
             above = "positive" if not least else f"above {least:g}"
             raise ModelError(
-                f"{self._where} must be {above} wherever '{node.name}' may be, which {scale:g} * {node.name} {shift:+g} "
-                f"is not"
+                f"{self._where} must be {above} wherever '{node.name}' may be, which "
+                f"{scale:g} * {node.name} {shift:+g} is not"
             )
 
     def pieces(self, target: Factor) -> list[_Piece]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -161,32 +161,22 @@ class LinearGaussianChain(Variable):
         if starts is not None:
             arguments["starts"] = (starts, BEGINNING)
         weights = _weights_of_inputs(name, inputs, input_weights)
-        pushed = () if weights is None else _OF_INPUTS
-        rows = _plate_of_rows(name, transition)
-        if rows is None and isinstance(weights, Variable):
-            # a known transition by its rows, as the weights are
-            rows = weights.plates[0]
-            value = _known_matrix(name, transition)
-            _check_rows(name, value, rows)
-            transition = Constant(f"{name}.transition", value, plates=rows)
-        along_states: dict[str, Plate] = {}
-        if rows is None:
-            self.summed = (*_OF_FIRST, "residual_xx", "n_steps", *pushed)
-            density = (*self.density, *(self.of_inputs if pushed else ()))
-            arguments["transition"] = (_known_matrix(name, transition), MATRIX)
-            arguments["noise_precision"] = (noise_precision, PRECISION_MATRIX)
-        else:
-            self.summed = (*_OF_FIRST, "previous_xx", "pairs", "next_xx", "n_steps", *pushed)
-            density = (*self.density_by_row, *(self.of_inputs_by_row if pushed else ()))
-            diagonal, plate = _as_diagonal(name, noise_precision, rows)
-            arguments["transition"] = (transition, LINEAR_VECTOR)
-            arguments["noise_precision"] = (diagonal, PRECISION)
-            along_states |= {"transition": rows, "noise_precision": plate}
+        steps = _steps(name, transition, noise_precision, weights)
+        arguments |= steps.arguments
         if weights is not None:
             arguments |= {"inputs": (inputs, INPUTS), "input_weights": (weights, WEIGHTS_OF_INPUTS)}
-            along_states["input_weights"] = weights.plates[0]
-        self._state(name, along, arguments, density=density, along=along_states)
-        if rows is not None:
+        density, of_inputs = (
+            (self.density_by_row, self.of_inputs_by_row) if steps.by_row else (self.density, self.of_inputs)
+        )
+        self.summed = (*_OF_FIRST, *steps.summed, *(() if weights is None else _OF_INPUTS))
+        self._state(
+            name,
+            along,
+            arguments,
+            density=density if weights is None else (*density, *of_inputs),
+            along=steps.along,
+        )
+        if steps.by_row:
             self.stated["noise_precision"] = Diagonal(self.slots["noise_precision"].node)
         if weights is not None:
             size = weights.dimension or 1
@@ -250,6 +240,51 @@ class LinearGaussianChain(Variable):
             return None
         weights = np.asarray(slots["input_weights"]).reshape(self.dimension or 1, -1)
         return np.asarray(slots["inputs"]) @ weights.T
+
+
+@dataclass(frozen=True)
+class _Steps:
+    """What the steps of a chain are stated with.
+
+    Attributes
+    ----------
+    arguments
+        Slot -> expression and role, of the transition and of the noise.
+    summed
+        Statistics of the steps.
+    along
+        Slot -> plate along the entries of a state; none where both are matrices.
+    """
+
+    arguments: dict[str, tuple[Any, Any]]
+    summed: tuple[str, ...]
+    along: dict[str, Plate]
+
+    @property
+    def by_row(self) -> bool:
+        """Whether each entry of a state has a density of its own."""
+        return "transition" in self.along
+
+
+def _steps(name: str, transition: Expression, noise_precision: Expression, weights: Node | None) -> _Steps:
+    """Return what the steps of a chain are stated with: in matrices, or row by row where something of it is unknown."""
+    along = {} if weights is None else {"input_weights": weights.plates[0]}
+    rows = _plate_of_rows(name, transition)
+    if rows is None and isinstance(weights, Variable):
+        # a known transition by its rows, as the weights are
+        rows, value = weights.plates[0], _known_matrix(name, transition)
+        _check_rows(name, value, rows)
+        transition = Constant(f"{name}.transition", value, plates=rows)
+    if rows is None:
+        known = _known_matrix(name, transition)
+        matrices = {"transition": (known, MATRIX), "noise_precision": (noise_precision, PRECISION_MATRIX)}
+        return _Steps(matrices, ("residual_xx", "n_steps"), along)
+    diagonal, plate = _as_diagonal(name, noise_precision, rows)
+    return _Steps(
+        {"transition": (transition, LINEAR_VECTOR), "noise_precision": (diagonal, PRECISION)},
+        ("previous_xx", "pairs", "next_xx", "n_steps"),
+        {**along, "transition": rows, "noise_precision": plate},
+    )
 
 
 def _plate_of_rows(name: str, transition: Expression) -> Plate | None:

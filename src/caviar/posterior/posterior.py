@@ -414,8 +414,7 @@ class Posterior(ShowsUncertainty):
         if not absent:
             local = self.local(data)
             known = self._shared.beside(self._factors, local)
-            stated = self.model.nodes, self.model.leaves
-            along = predicted_along_chains(*stated, data, known, local, self.data_plate)
+            along = predicted_along_chains(self.model.nodes, data, known, local, self.data_plate)
             return Predictions({**local, **along}, data, self._factors)
         local = self._local_above([leaf for leaf in self.model.leaves if leaf not in absent], data)
         others = self._shared.beside(factors, local)

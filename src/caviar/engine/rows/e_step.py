@@ -9,7 +9,6 @@ from dataclasses import replace
 import numpy as np
 
 from ..._typing import Array
-from ...numerics.cached import cached_property
 from ..compiled.terms import Compiled, GlobalTerm
 from ..design.backend import Workspace
 from ..design.contraction import Evaluation
@@ -20,7 +19,7 @@ from ..local.categorical import CategoricalFactor
 from ..local.chain import ChainFactor, chains_of
 from ..local.local_factor import LocalFactor
 from ..local.statistics import Arrays, Coefficients, LocalState, Rows, Summary, Sums
-from .coupled_labels import best_labels
+from .apart import DerivedApart, best_labels
 from .inference import FactorOfRows, inference_of
 from .terms.block_response import BlockResponse, curvature
 from .terms.centred import Centres
@@ -93,6 +92,8 @@ class IndependentRows:
         ]
         self.keeps_locals = any(term.couples for term in self._contracted)
         """Whether local factors depend on each other, so that a pass must start from the last one's."""
+        self.apart = DerivedApart(self._inferences, self._products, self._contracted)
+        """The local factors one at a time."""
         self._summed: set[Hashable] = {
             StatisticKey(v.name, s) for factor in self.factors for v in factor.variables for s in v.summed
         }
@@ -292,55 +293,6 @@ class IndependentRows:
         self._sum_rows(BlockWork(rows, coefficients, scratch, state), sums)
         return sums
 
-    def natural_of(
-        self,
-        factor: LocalFactor,
-        rows: Rows,
-        coefficients: Coefficients,
-        scratch: Workspace,
-        state: LocalState | None = None,
-    ) -> Array:
-        """Return the natural parameters (E, B) of a factor, which live in the scratch.
-
-        Parameters
-        ----------
-        state
-            Statistics of the factors that it depends on.
-        """
-        return self._inference(factor).natural(BlockWork(rows, coefficients, scratch, state))
-
-    @cached_property
-    def stages(self) -> list[ChainFactor | list[LocalFactor]]:
-        """The local factors that depend on each other, in the order of a sweep: a chain, or factors of rows alone."""
-        found: list[ChainFactor | list[LocalFactor]] = []
-        for own in self._inferences:
-            if isinstance(own.factor, ChainFactor):
-                found.append(own.factor)
-            elif own.is_coupled and found and isinstance(found[-1], list):
-                found[-1].append(own.factor)
-            elif own.is_coupled:
-                found.append([own.factor])
-        return found
-
-    def best_labels(self, rows: Rows, coefficients: Coefficients, scratch: Workspace) -> LocalState:
-        """Return labels that depend on each other at their most probable combination in each row by itself."""
-        return best_labels(self._inferences, BlockWork(rows, coefficients, scratch))
-
-    def updated(
-        self,
-        factors: Sequence[LocalFactor],
-        rows: Rows,
-        coefficients: Coefficients,
-        scratch: Workspace,
-        state: LocalState,
-    ) -> LocalState:
-        """Return the statistics of factors of rows alone, each at its optimum given the others."""
-        work = BlockWork(rows, coefficients, scratch, state)
-        for factor in factors:
-            work.state[factor.key] = self._inference(factor).natural(work).copy()
-            factor.infer(work.state[factor.key])
-        return {factor.key: work.state[factor.key] for factor in factors}
-
     def _inference(self, factor: LocalFactor) -> FactorOfRows:
         return self._inferences[self.factors.index(factor)]
 
@@ -409,18 +361,6 @@ class IndependentRows:
         """Return how the sums of dense products change with each entry of their matrices: see :func:`curvature`."""
         tables = {factor.key: table for factor, table in self.tables.items()}
         return curvature(BlockWork(rows, coefficients, scratch), self._inferences, tables)
-
-    def change_of(
-        self,
-        factor: LocalFactor,
-        rows: Rows,
-        coefficients: Coefficients,
-        change: Coefficients,
-        scratch: Workspace,
-        state: LocalState | None = None,
-    ) -> Array:
-        """Return by how much the natural parameters (E, B) of a factor change; they live in the scratch."""
-        return self._inference(factor).change(BlockWork(rows, coefficients, scratch, state), change)
 
     def zeros_of(self, factor: LocalFactor, zeros: Coefficients, rows: Rows, scratch: Workspace) -> Array:
         """Return how many known probabilities of zero each statistic meets, whatever other local variables are."""

@@ -306,7 +306,7 @@ class RowMap:
                 counted[rows.where] &= rows.weights > 0
             for _, own in tiles_of(self.model, rows):
                 given = {key: values[:, own.where] for key, values in state.items()}
-                natural[:, own.where] = self.model.natural_of(
+                natural[:, own.where] = self.model.apart.natural_of(
                     chain, own, coefficients, self._found.scratch, given
                 )
 

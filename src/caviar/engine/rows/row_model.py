@@ -14,6 +14,94 @@ from ..local.local_factor import LocalFactor
 from ..local.statistics import Arrays, Coefficients, LocalState, Rows, Summary, Sums
 
 
+class FactorsApart(Protocol):
+    """Local factors one at a time, each given the others as they are."""
+
+    @property
+    def stages(self) -> list[ChainFactor | list[LocalFactor]]:
+        """The factors that depend on each other, in the order of a sweep: a chain, or factors of rows alone."""
+        ...
+
+    @property
+    def coupled(self) -> list[LocalFactor]:
+        """The factors of rows alone that depend on others."""
+        ...
+
+    def best_labels(self, rows: Rows, coefficients: Coefficients, scratch: Workspace) -> LocalState:
+        """Return labels that depend on each other at their most probable combination in each row by itself."""
+        ...
+
+    def natural_of(
+        self,
+        factor: LocalFactor,
+        rows: Rows,
+        coefficients: Coefficients,
+        scratch: Workspace,
+        state: LocalState | None = None,
+    ) -> Array:
+        """Return the natural parameters (E, B) of a factor, which live in the scratch.
+
+        Parameters
+        ----------
+        state
+            Statistics of the factors that it depends on.
+        """
+        ...
+
+    def updated(
+        self,
+        factors: Sequence[LocalFactor],
+        rows: Rows,
+        coefficients: Coefficients,
+        scratch: Workspace,
+        state: LocalState,
+    ) -> LocalState:
+        """Return the statistics of factors of rows alone, each at its optimum given the others."""
+        ...
+
+    def change_of(
+        self,
+        factor: LocalFactor,
+        rows: Rows,
+        coefficients: Coefficients,
+        change: Coefficients,
+        scratch: Workspace,
+        state: LocalState,
+    ) -> Array:
+        """Return by how much the natural parameters (E, B) of a factor change with the coefficients; in the scratch."""
+        ...
+
+    def said_by_others(
+        self,
+        factor: LocalFactor,
+        rows: Rows,
+        coefficients: Coefficients,
+        state: LocalState,
+        moved: LocalState,
+        scratch: Workspace,
+    ) -> Array:
+        """Return by how much the natural parameters (E, B) of a factor change with the statistics of the others."""
+        ...
+
+    def moved(
+        self,
+        rows: Rows,
+        coefficients: Coefficients,
+        changes: Sequence[Coefficients],
+        state: LocalState,
+        scratch: Workspace,
+        given: Mapping[FactorKey, Sequence[Array]],
+    ) -> list[LocalState]:
+        """Return by how much the statistics of :attr:`coupled` factors change with each of the changes.
+
+        Parameters
+        ----------
+        given
+            The chains, whose changes are known.
+        """
+        ...
+
+
 class RowModel(Protocol):
     """Local factors of a block of rows at their optimum, and the sums that the globals need."""
 
@@ -58,8 +146,8 @@ class RowModel(Protocol):
         ...
 
     @property
-    def stages(self) -> Sequence[ChainFactor | Sequence[LocalFactor]]:
-        """The local factors that depend on each other, in the order of a sweep: a chain, or factors of rows alone."""
+    def apart(self) -> FactorsApart:
+        """The local factors one at a time, of rows along which chains run."""
         ...
 
     @property
@@ -147,32 +235,6 @@ class RowModel(Protocol):
         """Return the sums over a block that no factor enters."""
         ...
 
-    def natural_of(
-        self,
-        factor: LocalFactor,
-        rows: Rows,
-        coefficients: Coefficients,
-        scratch: Workspace,
-        state: LocalState | None = None,
-    ) -> Array:
-        """Return the natural parameters of a factor, given the statistics of those that it depends on."""
-        ...
-
-    def best_labels(self, rows: Rows, coefficients: Coefficients, scratch: Workspace) -> LocalState:
-        """Return labels that depend on each other at their most probable combination in each row by itself."""
-        ...
-
-    def updated(
-        self,
-        factors: Sequence[LocalFactor],
-        rows: Rows,
-        coefficients: Coefficients,
-        scratch: Workspace,
-        state: LocalState,
-    ) -> LocalState:
-        """Return the statistics of factors of rows alone, each at its optimum given the others."""
-        ...
-
     def infer(
         self, rows: Rows, coefficients: Coefficients, scratch: Workspace, given: LocalState | None = None
     ) -> LocalState:
@@ -198,18 +260,6 @@ class RowModel(Protocol):
 
     def curvature(self, rows: Rows, coefficients: Coefficients, scratch: Workspace) -> Sums:
         """Return how the sums of dense products change with each entry of their matrices, for pairs of entries."""
-        ...
-
-    def change_of(
-        self,
-        factor: LocalFactor,
-        rows: Rows,
-        coefficients: Coefficients,
-        change: Coefficients,
-        scratch: Workspace,
-        state: LocalState | None = None,
-    ) -> Array:
-        """Return by how much the natural parameters of a factor change, the others as they are."""
         ...
 
     def why_no_response(self) -> str:

@@ -38,7 +38,7 @@ _FEWEST_BLOCKS = 4
 
 _READ_ROWS = 65_536
 
-_SETTLED = 1e-10
+_SETTLED = 1e-12
 """Change of the statistics of local factors, relative to their size, from sweep to sweep at their optimum."""
 
 
@@ -170,11 +170,12 @@ class SequencesAtWork:
 
     def settle(self) -> None:
         """Bring what is hidden to its optimum, or begin there: sweeps over the factors that depend on each other."""
-        stages = self.model.stages
+        stages = self.model.apart.stages
         if not self.model.keeps_locals:
             self._infer(stages)
             return
-        self._begin()
+        if not self.state:
+            self._begin()
         for _ in range(self.model.most_sweeps):
             before = dict(self.state)
             self._infer(stages)
@@ -188,7 +189,7 @@ class SequencesAtWork:
     def summarized(self) -> Sums:
         """Return the sums over the block: the factors of rows at their optimum given the chains."""
         model, chains = self.model, self.model.chains
-        kept = [factor for stage in model.stages if not isinstance(stage, ChainFactor) for factor in stage]
+        kept = model.apart.coupled if model.keeps_locals else []
 
         def tile(number: int) -> Sums:
             places, own = self.tiles[number]
@@ -217,7 +218,9 @@ class SequencesAtWork:
         def tile(number: int) -> None:
             places, own = self.tiles[number]
             state = self.state_at(places)
-            natural[:, places] = self.model.natural_of(chain, own, self.coefficients, self._scratch, state)
+            natural[:, places] = self.model.apart.natural_of(
+                chain, own, self.coefficients, self._scratch, state
+            )
 
         self._each(tile)
         return natural
@@ -227,7 +230,7 @@ class SequencesAtWork:
 
         def tile(number: int) -> tuple[slice | AnyArray, LocalState]:
             places, own = self.tiles[number]
-            return places, self.model.best_labels(own, self.coefficients, self._scratch)
+            return places, self.model.apart.best_labels(own, self.coefficients, self._scratch)
 
         for places, labels in self._over(tile, len(self.tiles)):
             self._write(places, labels)
@@ -244,7 +247,7 @@ class SequencesAtWork:
         def tile(number: int) -> tuple[slice | AnyArray, LocalState]:
             places, own = self.tiles[number]
             state = self.state_at(places)
-            return places, self.model.updated(factors, own, self.coefficients, self._scratch, state)
+            return places, self.model.apart.updated(factors, own, self.coefficients, self._scratch, state)
 
         renewed = {factor.key: np.empty((factor.n_rows, self.rows.n_rows)) for factor in factors}
         for places, found in self._over(tile, len(self.tiles)):

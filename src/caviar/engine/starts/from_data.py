@@ -112,7 +112,7 @@ def _follows_from_labels(basis: Basis) -> bool:
         gate.variable for gate in basis.gates if gate.factor is not None and len(gate.factor.shapes) == 1
     ]
     hidden = [variable for factor in basis.problem.factors for variable in factor.variables]
-    return basis.is_plain and basis.problem.chain is None and len(hidden) == 1 and labels == hidden
+    return basis.is_plain and not basis.problem.chains and len(hidden) == 1 and labels == hidden
 
 
 def _starts(basis: Basis, guesses: Sequence[Guess]) -> Iterator[Callable[[], Start]]:

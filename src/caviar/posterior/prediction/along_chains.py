@@ -18,7 +18,6 @@ from .prediction import Prediction
 
 def predicted_along_chains(
     nodes: Sequence[Node],
-    leaves: Sequence[Variable],
     data: Mapping[str, Any],
     factors: Mapping[str, Any],
     local: Mapping[str, Any],
@@ -33,8 +32,6 @@ def predicted_along_chains(
     ----------
     nodes
         Those of the model.
-    leaves
-        The observed variables.
     data
         Name -> known arrays, and all observed variables.
     factors
@@ -45,6 +42,10 @@ def predicted_along_chains(
         The plate of the rows.
     """
     found: dict[str, Prediction] = {}
+    factors = {name: factor for name, factor in factors.items() if name not in local}
+    leaves = [
+        node for node in nodes if isinstance(node, Variable) and node.name in data and node.name not in local
+    ]
     by_row = {
         node.name: local[node.name].marginals if node.summed else local[node.name]
         for node in nodes
