@@ -403,3 +403,57 @@ def test_what_is_told_by_one_leaf_knows_the_covariances_of_its_own_variables():
     own = np.var(draws["mu"][:, None] + draws["a"], axis=0)[data["i"]]
     assert told["u"].rate == pytest.approx(3 + (square + own) / 2, rel=2e-3)
     assert told["second"].standard_deviation.shape == (N,)
+
+
+@pytest.mark.parametrize("case", ["crossed", "regression and slopes"])
+def test_linear_response_has_the_covariances_of_the_exact_posterior(case):
+    posterior, data, oracle = _fitted(case)
+    _, _, covariance, _ = _evidence(data, *oracle)
+    response, start, places = posterior.linear_response(data), 0, {}
+    for name, design in oracle[0].items():
+        places[name] = slice(start, start + design.shape[1])
+        start += design.shape[1]
+    for one, rows in places.items():
+        assert np.ravel(response.sd(one)) == pytest.approx(np.sqrt(np.diag(covariance)[rows]), rel=1e-8)
+        for other, columns in places.items():
+            found = np.reshape(response.covariance(one, other), covariance[rows, columns].shape)
+            assert found == pytest.approx(covariance[rows, columns], abs=1e-9)
+
+
+def test_linear_response_of_learnt_precisions_is_that_of_refits():
+    """The derivative of every mean by the prior of the level, between a shared factor and independent ones."""
+    data = _data(1)
+    data.pop("X")
+    groups = [("mu", "a", "b")]
+
+    def model(level, rate):
+        mu = cv.Normal("mu", level, 0.5)
+        tau, precision = cv.Gamma("tau", 2.0, rate), cv.Gamma("precision", 2.0, 1.0)
+        a, b = cv.Normal("a", mu, precision, plates=FIRST), cv.Normal("b", 0.0, 1.0, plates=SECOND)
+        leaf = cv.Normal("y", a[_rows("i")] + b[_rows("j")], tau, plates=OBS)
+        return cv.Model(leaf).fit(data, seed=0, factors=groups, tol=1e-15, max_iter=3_000)
+
+    names, step = ("mu", "a", "b", "tau", "precision"), 1e-2
+    response = model(1.0, 1.0).linear_response(data)
+    for prior, at in (
+        ("mu.mean", lambda x: model(1.0 + x, 1.0)),
+        ("tau.rate", lambda x: model(1.0, 1.0 + x)),
+    ):
+        ends = [at(sign * step) for sign in (1, -1)]
+        for name in names:
+            slope = (ends[0][name].mean - ends[1][name].mean) / (2 * step)
+            assert response.sensitivity(name)[prior] == pytest.approx(slope, rel=1e-3, abs=1e-4)
+
+
+def test_a_shared_factor_of_many_statistics_has_no_linear_response():
+    rng = np.random.default_rng(0)
+    first, second = cv.Plate("first", 90), cv.Plate("second", 90)
+    mu, a = cv.Normal("mu", 0.0, 1.0), cv.Normal("a", 0.0, 1.0, plates=first)
+    b = cv.Normal("b", 0.0, 1.0, plates=second)
+    leaf = cv.Normal("y", mu + a[_rows("i")] + b[_rows("j")], 1.0, plates=OBS)
+    data = {"i": rng.integers(90, size=3_000), "j": rng.integers(90, size=3_000), "y": rng.normal(size=3_000)}
+    posterior = cv.Model(leaf).fit(data, seed=0, factors=[("mu", "a", "b")])
+    with pytest.raises(
+        cv.ModelError, match="shared factors of at most 2,000 statistics; that of mu, a, b has"
+    ):
+        posterior.linear_response(data)

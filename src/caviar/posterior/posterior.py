@@ -677,9 +677,8 @@ class Posterior:
         >>> print(round(float(response.covariance("a", "b")), 4))
         -0.48
         """
-        self._shared.refuse_response()
         problem, row_map = self._evaluator.bind(data, sample_weight)
-        response = Response(problem, self._factors, row_map)
+        response = Response(problem, self._independent, row_map)
         if response.elbo is not None:
             self._refuse_other_data(response.elbo)
         return LinearResponse(self, response)

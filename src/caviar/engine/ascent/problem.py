@@ -271,7 +271,10 @@ class Problem:
             expected = factor.expected_statistics
         except np.linalg.LinAlgError as error:
             raise ImproperError(_why_improper(variable, "its matrix cannot be inverted.")) from error
-        return dict(zip(self.keys[variable], expected, strict=True))
+        found: Arrays = dict(zip(self.keys[variable], expected, strict=True))
+        # in the order of the statistics of the factor that they share: two of each variable come first
+        own = (key for member in variable.members for key in self.keys[member])
+        return found | dict(zip(own, expected, strict=False))
 
     def own_entropy(self, variable: Variable, factor: Any) -> float:
         """Return what a factor adds to the objective by itself.

@@ -57,8 +57,9 @@ class CoupledVariable(Variable):
         vars(self)["letters"] = letters
 
     def is_matrix(self, statistic: str) -> bool:
-        """Whether a statistic is a symmetric matrix: none is, for matrices are stacked along plates."""
-        return False
+        """Whether a statistic ends with the axes of a symmetric matrix."""
+        vectors = (own.name for own in self.family.members if own.dimension is not None)
+        return any(statistic == f"{name}.xx" for name in vectors)
 
     def moved(self, factor: Any, shifts: Mapping[str, Array]) -> Any:
         """Return a factor of the variables plus shifts, by name."""
