@@ -93,6 +93,14 @@ def _regression_and_slopes():
     return y, ("i", "j", "X"), {}, oracle
 
 
+@pytest.fixture(params=[0, 10_000], ids=["eliminated", "dense"])
+def _sizes_of_dense_matrices(request, monkeypatch):
+    """Small matrices are dense; large ones are solved by eliminating their most repeated variable."""
+    monkeypatch.setattr("caviar.families._arrow._DENSE", request.param)
+
+
+BOTH_WAYS = pytest.mark.usefixtures("_sizes_of_dense_matrices")
+
 CASES = {
     "crossed": _crossed,
     "level and groups": _level_and_groups,
@@ -133,6 +141,7 @@ def _fitted(case, **arguments):
     return model.fit(given, seed=0, factors=groups, **arguments), given, oracle(data)
 
 
+@BOTH_WAYS
 @pytest.mark.parametrize("case", CASES)
 def test_with_known_precisions_the_bound_is_the_evidence(case):
     posterior, data, oracle = _fitted(case)
@@ -142,6 +151,7 @@ def test_with_known_precisions_the_bound_is_the_evidence(case):
     assert posterior.is_exact
 
 
+@BOTH_WAYS
 @pytest.mark.parametrize("case", CASES)
 def test_predictions_have_the_covariances_of_all_variables(case):
     """Mean and standard deviation of new rows are those of the exact posterior, which independent factors miss."""
@@ -153,6 +163,7 @@ def test_predictions_have_the_covariances_of_all_variables(case):
     assert np.square(told.standard_deviation) == pytest.approx(variance, rel=1e-9)
 
 
+@BOTH_WAYS
 @pytest.mark.parametrize("case", ["crossed", "regression and slopes"])
 def test_marginals_and_draws_are_those_of_the_exact_posterior(case):
     posterior, data, oracle = _fitted(case)
@@ -256,6 +267,7 @@ def test_rows_and_weights_and_threads():
     assert np.array_equal(one.elbo_trace, three.elbo_trace)
 
 
+@BOTH_WAYS
 def test_groups_without_rows_count_nothing():
     """A plate with repetitions that no row is of has the ELBO of one without, and forecasts for them."""
     data = _data(3)
@@ -347,6 +359,7 @@ def test_logistic_regression_with_effects_rises_and_has_its_own_precision():
     assert posterior.elbo > model.fit(given, seed=0, factors=[], tol=1e-12).elbo + 0.1
 
 
+@BOTH_WAYS
 @pytest.mark.parametrize("case", CASES)
 def test_an_update_is_the_fit_of_all_rows(case, tmp_path):
     """The earlier factor, with its covariances, is the prior: log p(first) + log p(second | first) = log p(both)."""
@@ -405,6 +418,7 @@ def test_what_is_told_by_one_leaf_knows_the_covariances_of_its_own_variables():
     assert told["second"].standard_deviation.shape == (N,)
 
 
+@BOTH_WAYS
 @pytest.mark.parametrize("case", ["crossed", "regression and slopes"])
 def test_linear_response_has_the_covariances_of_the_exact_posterior(case):
     posterior, data, oracle = _fitted(case)
