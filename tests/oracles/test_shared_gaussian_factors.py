@@ -471,3 +471,19 @@ def test_a_shared_factor_of_many_statistics_has_no_linear_response():
         cv.ModelError, match="shared factors of at most 2,000 statistics; that of mu, a, b has"
     ):
         posterior.linear_response(data)
+
+
+def test_a_shared_factor_beside_a_hidden_label_and_products():
+    """Fits that look for saddle points have shared factors too: their ELBO never falls, and is not lower."""
+    data = _data(6)
+    data["y"] = data["y"] + np.where(np.arange(N) % 2, 6.0, 0.0)
+    mu, a = cv.Normal("mu", 0.0, 0.1), cv.Normal("a", 0.0, 1.0, plates=FIRST)
+    z = cv.Categorical("z", np.full(2, 0.5), plates=OBS)
+    c = cv.Normal("c", 0.0, 0.1, plates=cv.Plate("component", 2))
+    model = cv.Model(cv.Normal("y", mu + c[z] + a[_rows("i")], cv.Gamma("tau", 2.0, 2.0), plates=OBS))
+    given = {"y": data["y"], "i": data["i"]}
+    shared = model.fit(given, seed=0, factors=[("mu", "a")], tol=1e-10)
+    assert np.diff(shared.elbo_trace).min() > -1e-9
+    assert shared.elbo > model.fit(given, seed=0, tol=1e-10).elbo
+    with pytest.raises(cv.ModelError, match="'c' is chosen by the hidden 'z'"):
+        model.fit(given, factors=[("mu", "c")])

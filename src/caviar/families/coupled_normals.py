@@ -180,8 +180,12 @@ class CoupledLayout:
                 found[self.place(number)] = np.repeat(own.ravel(), member.part[1])
         return found
 
-    def statistics_of(self, value: Array) -> Statistics:
-        """Return the statistics of one value of all variables, (numbers,)."""
+    def statistics_of(self, value: Mapping[str, Array]) -> Statistics:
+        """Return the statistics of one value of all variables, by name."""
+        return self.statistics_of_numbers(np.concatenate([value[own.name].ravel() for own in self.members]))
+
+    def statistics_of_numbers(self, value: Array) -> Statistics:
+        """Return the statistics of one value of all variables, number after number, (numbers,)."""
         found = []
         for number, member in enumerate(self.members):
             own = value[self.place(number)].reshape((*member.shape, *member.event_shape))
@@ -281,7 +285,7 @@ class CoupledNormals:
     def expected_statistics(self) -> Statistics:
         """Expectations: means, second moments, and products of the pairs that meet."""
         blocks, pairs = self._covariances
-        found = list(self.layout.statistics_of(self.mean_of_all))
+        found = list(self.layout.statistics_of_numbers(self.mean_of_all))
         for number, block in enumerate(blocks):
             found[2 * number + 1] = found[2 * number + 1] + block.reshape(found[2 * number + 1].shape)
         for number, own in enumerate(pairs, 2 * len(blocks)):
