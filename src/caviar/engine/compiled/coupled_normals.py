@@ -44,8 +44,9 @@ class CoupledVariable(Variable):
 
     def __init__(self, members: Sequence[Variable], layout: CoupledLayout) -> None:
         self._identify(name_of(members), ())
-        self.dimension, self.slots, self.log_density, self.is_flat = None, {}, (), False
+        self.dimension, self.slots, self.log_density = None, {}, ()
         self.stated = {}
+        self.is_flat = any(variable.is_flat for variable in members)
         self.members = tuple(members)
         self.family: Any = layout
         self.letter_sizes: dict[str, int] = {}
