@@ -19,7 +19,7 @@ import numpy as np
 from caviar._errors import ImproperError
 from caviar._typing import AnyArray, Array, Statistics
 from caviar.families._arrow import Arrow, ArrowPattern
-from caviar.families._base import LOG_TWO_PI, Pairs, Prior, Seed, Size, draw_shape
+from caviar.families._base import LOG_TWO_PI, Seed, Size, draw_shape
 from caviar.families._marginals import Ends, Marginals, normal_marginals
 from caviar.families.multivariate_normal import MultivariateNormal
 from caviar.families.normal import Normal
@@ -490,42 +490,6 @@ class CoupledNormals:
             )
             for number, member in enumerate(self.layout.members)
         }
-
-
-@dataclass(frozen=True, eq=False)
-class CoupledBelief:
-    """The prior of one of the variables whose earlier posterior is one factor: its share of that.
-
-    Attributes
-    ----------
-    joint
-        The factor of all.
-    name
-        Of the variable.
-    """
-
-    joint: CoupledNormals
-    name: str
-
-    @property
-    def alone(self) -> Normal | MultivariateNormal:
-        """The distribution of the variable whatever the others are."""
-        return self.joint.marginals[self.name]
-
-    def as_prior(self, name: str, points: Mapping[str, Array]) -> Prior:
-        """Return its own terms, and the products with later ones; the first variable has the log-partition of all."""
-        shifts = {own: -points[own] for own in self.joint.names if own in points}
-        moved, number = self.joint.translated(shifts), self.joint.layout.number_of(name)
-        natural = moved.natural
-        n_own = 2 * len(moved.layout.members)
-        pairs = []
-        for cross, eta in zip(moved.layout.crosses, natural[n_own:], strict=True):
-            first, second = cross.members
-            if number == min(first, second):
-                i, j = (cross.i, cross.j) if number == first else (cross.j, cross.i)
-                pairs.append(Pairs(moved.names[max(first, second)], i, j, eta.ravel()))
-        constant = moved.log_partition if number == 0 else 0.0
-        return Prior(natural[2 * number : 2 * number + 2], constant, tuple(pairs))
 
 
 def by_variable(draws: Mapping[str, Any]) -> dict[str, Any]:
