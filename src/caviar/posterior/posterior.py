@@ -35,7 +35,14 @@ from ..execution import Threads
 from ..language import Plate, Variable, nodes_above
 from ..numerics.randomness import generator
 from ..storage import write_saved
-from .diagnostics import Diagnosis, diagnosis_of, inference_data, refuse_what_has_no_weights, results_without
+from .diagnostics import (
+    Diagnosis,
+    diagnosis_of,
+    inference_data,
+    refuse_other_data,
+    refuse_what_has_no_weights,
+    results_without,
+)
 from .documents import document_of_posterior
 from .linear_response import LinearResponse
 from .prediction import Predictions, predicted, with_forecasts
@@ -717,11 +724,7 @@ class Posterior:
 
     def _refuse_other_data(self, elbo: float) -> None:
         if not self._is_own_elbo(elbo):
-            raise DataError(
-                f"expected the data of the fit, for which q has an ELBO of {self.elbo:.6g} nats; for these it is "
-                f"{elbo:.6g}. Of rows that the fit has not seen, or weighed otherwise, q is no approximation of the "
-                f"posterior: give the data (and sample_weight=) of the fit, or fit the model to these"
-            )
+            refuse_other_data(self.elbo, elbo)
 
     def share_seen(self, data: Mapping[str, Any], *, sample_weight: Any = None) -> float:
         """Return which share of the rows of data the fit has seen, this one and those before that it took for priors.
