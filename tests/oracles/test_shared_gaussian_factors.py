@@ -93,6 +93,14 @@ def _regression_and_slopes():
     return y, ("i", "j", "X"), {}, oracle
 
 
+@pytest.fixture(params=[0, 10_000], ids=["eliminated", "dense"])
+def _sizes_of_dense_matrices(request, monkeypatch):
+    """Small matrices are dense; large ones are solved by eliminating their most repeated variable."""
+    monkeypatch.setattr("caviar.families._arrow._DENSE", request.param)
+
+
+BOTH_WAYS = pytest.mark.usefixtures("_sizes_of_dense_matrices")
+
 CASES = {
     "crossed": _crossed,
     "level and groups": _level_and_groups,
@@ -133,6 +141,7 @@ def _fitted(case, **arguments):
     return model.fit(given, seed=0, factors=groups, **arguments), given, oracle(data)
 
 
+@BOTH_WAYS
 @pytest.mark.parametrize("case", CASES)
 def test_with_known_precisions_the_bound_is_the_evidence(case):
     posterior, data, oracle = _fitted(case)
@@ -142,6 +151,7 @@ def test_with_known_precisions_the_bound_is_the_evidence(case):
     assert posterior.is_exact
 
 
+@BOTH_WAYS
 @pytest.mark.parametrize("case", CASES)
 def test_predictions_have_the_covariances_of_all_variables(case):
     """Mean and standard deviation of new rows are those of the exact posterior, which independent factors miss."""
@@ -153,6 +163,7 @@ def test_predictions_have_the_covariances_of_all_variables(case):
     assert np.square(told.standard_deviation) == pytest.approx(variance, rel=1e-9)
 
 
+@BOTH_WAYS
 @pytest.mark.parametrize("case", ["crossed", "regression and slopes"])
 def test_marginals_and_draws_are_those_of_the_exact_posterior(case):
     posterior, data, oracle = _fitted(case)
@@ -256,6 +267,7 @@ def test_rows_and_weights_and_threads():
     assert np.array_equal(one.elbo_trace, three.elbo_trace)
 
 
+@BOTH_WAYS
 def test_groups_without_rows_count_nothing():
     """A plate with repetitions that no row is of has the ELBO of one without, and forecasts for them."""
     data = _data(3)
@@ -347,6 +359,7 @@ def test_logistic_regression_with_effects_rises_and_has_its_own_precision():
     assert posterior.elbo > model.fit(given, seed=0, factors=[], tol=1e-12).elbo + 0.1
 
 
+@BOTH_WAYS
 @pytest.mark.parametrize("case", CASES)
 def test_an_update_is_the_fit_of_all_rows(case, tmp_path):
     """The earlier factor, with its covariances, is the prior: log p(first) + log p(second | first) = log p(both)."""
@@ -403,3 +416,74 @@ def test_what_is_told_by_one_leaf_knows_the_covariances_of_its_own_variables():
     own = np.var(draws["mu"][:, None] + draws["a"], axis=0)[data["i"]]
     assert told["u"].rate == pytest.approx(3 + (square + own) / 2, rel=2e-3)
     assert told["second"].standard_deviation.shape == (N,)
+
+
+@BOTH_WAYS
+@pytest.mark.parametrize("case", ["crossed", "regression and slopes"])
+def test_linear_response_has_the_covariances_of_the_exact_posterior(case):
+    posterior, data, oracle = _fitted(case)
+    _, _, covariance, _ = _evidence(data, *oracle)
+    response, start, places = posterior.linear_response(data), 0, {}
+    for name, design in oracle[0].items():
+        places[name] = slice(start, start + design.shape[1])
+        start += design.shape[1]
+    for one, rows in places.items():
+        assert np.ravel(response.sd(one)) == pytest.approx(np.sqrt(np.diag(covariance)[rows]), rel=1e-8)
+        for other, columns in places.items():
+            found = np.reshape(response.covariance(one, other), covariance[rows, columns].shape)
+            assert found == pytest.approx(covariance[rows, columns], abs=1e-9)
+
+
+def test_linear_response_of_learnt_precisions_is_that_of_refits():
+    """The derivative of every mean by the prior of the level, between a shared factor and independent ones."""
+    data = _data(1)
+    data.pop("X")
+    groups = [("mu", "a", "b")]
+
+    def model(level, rate):
+        mu = cv.Normal("mu", level, 0.5)
+        tau, precision = cv.Gamma("tau", 2.0, rate), cv.Gamma("precision", 2.0, 1.0)
+        a, b = cv.Normal("a", mu, precision, plates=FIRST), cv.Normal("b", 0.0, 1.0, plates=SECOND)
+        leaf = cv.Normal("y", a[_rows("i")] + b[_rows("j")], tau, plates=OBS)
+        return cv.Model(leaf).fit(data, seed=0, factors=groups, tol=1e-15, max_iter=3_000)
+
+    names, step = ("mu", "a", "b", "tau", "precision"), 1e-2
+    response = model(1.0, 1.0).linear_response(data)
+    for prior, at in (
+        ("mu.mean", lambda x: model(1.0 + x, 1.0)),
+        ("tau.rate", lambda x: model(1.0, 1.0 + x)),
+    ):
+        ends = [at(sign * step) for sign in (1, -1)]
+        for name in names:
+            slope = (ends[0][name].mean - ends[1][name].mean) / (2 * step)
+            assert response.sensitivity(name)[prior] == pytest.approx(slope, rel=1e-3, abs=1e-4)
+
+
+def test_a_shared_factor_of_many_statistics_has_no_linear_response():
+    rng = np.random.default_rng(0)
+    first, second = cv.Plate("first", 90), cv.Plate("second", 90)
+    mu, a = cv.Normal("mu", 0.0, 1.0), cv.Normal("a", 0.0, 1.0, plates=first)
+    b = cv.Normal("b", 0.0, 1.0, plates=second)
+    leaf = cv.Normal("y", mu + a[_rows("i")] + b[_rows("j")], 1.0, plates=OBS)
+    data = {"i": rng.integers(90, size=3_000), "j": rng.integers(90, size=3_000), "y": rng.normal(size=3_000)}
+    posterior = cv.Model(leaf).fit(data, seed=0, factors=[("mu", "a", "b")])
+    with pytest.raises(
+        cv.ModelError, match="shared factors of at most 2,000 statistics; that of mu, a, b has"
+    ):
+        posterior.linear_response(data)
+
+
+def test_a_shared_factor_beside_a_hidden_label_and_products():
+    """Fits that look for saddle points have shared factors too: their ELBO never falls, and is not lower."""
+    data = _data(6)
+    data["y"] = data["y"] + np.where(np.arange(N) % 2, 6.0, 0.0)
+    mu, a = cv.Normal("mu", 0.0, 0.1), cv.Normal("a", 0.0, 1.0, plates=FIRST)
+    z = cv.Categorical("z", np.full(2, 0.5), plates=OBS)
+    c = cv.Normal("c", 0.0, 0.1, plates=cv.Plate("component", 2))
+    model = cv.Model(cv.Normal("y", mu + c[z] + a[_rows("i")], cv.Gamma("tau", 2.0, 2.0), plates=OBS))
+    given = {"y": data["y"], "i": data["i"]}
+    shared = model.fit(given, seed=0, factors=[("mu", "a")], tol=1e-10)
+    assert np.diff(shared.elbo_trace).min() > -1e-9
+    assert shared.elbo > model.fit(given, seed=0, tol=1e-10).elbo
+    with pytest.raises(cv.ModelError, match="'c' is chosen by the hidden 'z'"):
+        model.fit(given, factors=[("mu", "c")])

@@ -16,7 +16,7 @@ from .ascent.schedule import Ascent, Schedule, StatedSchedule
 from .ascent.schedules.auto import Auto
 from .ascent.schedules.batch import Batch
 from .ascent.schedules.beyond_saddles import BeyondSaddles
-from .ascent.schedules.coupled import Coupled, coupled
+from .ascent.schedules.coupled import Coupled
 from .ascent.schedules.incremental import Incremental
 from .ascent.schedules.mixed_precision import as_exact_as
 from .ascent.schedules.stochastic import Stochastic
@@ -82,7 +82,7 @@ def schedule_for(
     max_iter
         Iterations at the most.
     """
-    own = stated.resolved(coupled(problem), rows.source.n_rows, accelerate=accelerate)
+    own = stated.resolved(problem.together, rows.source.n_rows, accelerate=accelerate)
     if isinstance(own, Ascent):
         own = BeyondSaddles(as_exact_as(rows, own), _MOST_SADDLES, max_iter)
     return Coupled(own) if problem.groups else own

@@ -24,6 +24,9 @@ from scipy.sparse import block_diag, bsr_array, csr_array
 from caviar._typing import AnyArray, Array
 from caviar.numerics.cached import cached_property
 
+_DENSE = 300
+"""Places up to which nothing is eliminated: one dense matrix takes less time than several sparse ones."""
+
 _STRIP = 1 << 22
 """Numbers of a strip of rows of T S^-1."""
 
@@ -67,8 +70,13 @@ class ArrowPattern:
 
     @cached_property
     def eliminated(self) -> tuple[int, ...]:
-        """Parts whose blocks are D: those with most blocks first, as long as no pair lies between two of them."""
+        """Parts whose blocks are D: those with most blocks first, as long as no pair lies between two of them.
+
+        None of a small matrix.
+        """
         chosen: list[int] = []
+        if self.size <= _DENSE:
+            return ()
         met = {frozenset(pair) for pair in self.between}
         for part in sorted(range(len(self.parts)), key=lambda p: (-self.parts[p][0], -self.parts[p][1])):
             if all(frozenset((part, other)) not in met for other in chosen):
@@ -219,7 +227,9 @@ class Arrow:
     @cached_property
     def _root(self) -> Array:
         """Lower Cholesky factor of S."""
-        schur = self.pattern.c(self.blocks, self.entries) - (self._b.T @ self._t).toarray()
+        schur = self.pattern.c(self.blocks, self.entries)
+        if self.pattern.eliminated:
+            schur -= (self._b.T @ self._t).toarray()
         if not len(schur):
             return schur
         root, failed = dpotrf(schur.T, lower=1, clean=1, overwrite_a=1)
@@ -244,6 +254,8 @@ class Arrow:
 
     def solve(self, vector: Array) -> Array:
         """Return the inverse times a vector over all places."""
+        if not self.pattern.eliminated:
+            return self._solved(vector)
         upper, lower = self._apart(vector)
         lower = self._solved(lower - self._t.T @ upper)
         scaled = [
@@ -254,6 +266,8 @@ class Arrow:
 
     def drawn(self, noise: Array) -> Array:
         """Return standard Normal numbers (size, n) made into draws with this precision."""
+        if not self.pattern.eliminated:
+            return dtrtrs(self._root, noise, lower=1, trans=1)[0]
         upper, lower = self._apart(noise)
         if len(lower):
             lower = dtrtrs(self._root, lower, lower=1, trans=1)[0]
@@ -301,7 +315,8 @@ class Arrow:
         both = ~first & ~second
         found[both] = self._inverse[rows[both], columns[both]]
         for own, mine, theirs in ((first & ~second, rows, columns), (second & ~first, columns, rows)):
-            found[own] = -self._crossed(mine[own], theirs[own])
+            if own.any():
+                found[own] = -self._crossed(mine[own], theirs[own])
         both = first & second
         if both.any():
             found[both] = self._among_eliminated(rows[both], columns[both])

@@ -10,7 +10,7 @@ sparse, and has entries there alone.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -19,7 +19,8 @@ import numpy as np
 from caviar._errors import ImproperError
 from caviar._typing import AnyArray, Array, Statistics
 from caviar.families._arrow import Arrow, ArrowPattern
-from caviar.families._base import LOG_TWO_PI, Pairs, Prior, Seed, Size, draw_shape
+from caviar.families._base import LOG_TWO_PI, Seed, Size, draw_shape
+from caviar.families._marginals import Ends, Marginals, normal_marginals
 from caviar.families.multivariate_normal import MultivariateNormal
 from caviar.families.normal import Normal
 from caviar.numerics.cached import cached_property
@@ -152,7 +153,8 @@ class CoupledLayout:
         if not np.isfinite(mean).all():
             names = ", ".join(f"'{member.name}'" for member in self.members)
             raise ImproperError(
-                f"CoupledNormals: the precision of {names} together is not positive definite."
+                f"CoupledNormals: the precision of {names} together is not positive definite; where data tell their "
+                f"sum only, priors must tell them apart."
             )
         return CoupledNormals(self, mean, arrow)
 
@@ -179,8 +181,12 @@ class CoupledLayout:
                 found[self.place(number)] = np.repeat(own.ravel(), member.part[1])
         return found
 
-    def statistics_of(self, value: Array) -> Statistics:
-        """Return the statistics of one value of all variables, (numbers,)."""
+    def statistics_of(self, value: Mapping[str, Array]) -> Statistics:
+        """Return the statistics of one value of all variables, by name."""
+        return self.statistics_of_numbers(np.concatenate([value[own.name].ravel() for own in self.members]))
+
+    def statistics_of_numbers(self, value: Array) -> Statistics:
+        """Return the statistics of one value of all variables, number after number, (numbers,)."""
         found = []
         for number, member in enumerate(self.members):
             own = value[self.place(number)].reshape((*member.shape, *member.event_shape))
@@ -234,18 +240,53 @@ class CoupledNormals:
     def natural(self) -> Statistics:
         """Natural parameters, in the order of the statistics."""
         arrow, found = self.precision, []
-        linear = arrow.pattern.times(arrow.blocks, arrow.entries, self.mean_of_all)
+        linear = arrow.pattern.times(arrow.blocks, arrow.entries, self._mean_in_precision)
         shapes = iter(self.layout.shapes)
-        for number, block in enumerate(arrow.blocks):
-            found += [linear[self.layout.place(number)].reshape(next(shapes))]
-            found += [-0.5 * block.reshape(next(shapes))]
-        return (*found, *(-own.reshape(shape) for own, shape in zip(arrow.entries, shapes, strict=True)))
+        for number in range(len(self.layout.members)):
+            own = self._in_precision(self.layout.place(number))
+            found += [linear[own].reshape(next(shapes))]
+            found += [-0.5 * arrow.blocks[arrow.pattern.part_of(own[0])].reshape(next(shapes))]
+        return (*found, *(-own.reshape(shape) for own, shape in zip(self._entries, shapes, strict=True)))
+
+    def _in_precision(self, numbers: slice | AnyArray) -> AnyArray:
+        """Return the places of numbers in the precision."""
+        every = np.arange(len(self.mean_of_all)) if self.places is None else self.places
+        return every[numbers]
+
+    @property
+    def _mean_in_precision(self) -> Array:
+        """The means in the places of the precision, 0 of other variables than those of the layout."""
+        mean = np.zeros(self.precision.pattern.size)
+        mean[self._in_precision(slice(None))] = self.mean_of_all
+        return mean
+
+    @property
+    def _entries(self) -> Sequence[Array]:
+        """The entries of the precision at the pairs of the layout: each once, where a pair occurs again."""
+        pattern, wanted = self.precision.pattern, self.layout.pattern
+        if self.places is None:
+            return self.precision.entries
+
+        def keys(i: AnyArray, j: AnyArray) -> AnyArray:
+            return np.minimum(i, j) * pattern.size + np.maximum(i, j)
+
+        none = np.zeros(0, dtype=np.intp)
+        own = np.concatenate([none, *(keys(i, j) for i, j in pattern.pairs)])
+        distinct, where = np.unique(own, return_inverse=True)
+        totals = np.bincount(where, np.concatenate([np.zeros(0), *self.precision.entries]), len(distinct))
+        pairs = [keys(self._in_precision(i), self._in_precision(j)) for i, j in wanted.pairs]
+        asked, first = np.unique(np.concatenate([none, *pairs]), return_index=True)
+        found = np.zeros(sum(map(len, pairs)))
+        places = np.searchsorted(distinct, asked)
+        known = (places < len(distinct)) & (distinct[np.minimum(places, len(distinct) - 1)] == asked)
+        found[first[known]] = totals[places[known]]
+        return np.split(found, np.cumsum([len(own) for own in pairs])[:-1]) if pairs else []
 
     @cached_property
     def expected_statistics(self) -> Statistics:
         """Expectations: means, second moments, and products of the pairs that meet."""
         blocks, pairs = self._covariances
-        found = list(self.layout.statistics_of(self.mean_of_all))
+        found = list(self.layout.statistics_of_numbers(self.mean_of_all))
         for number, block in enumerate(blocks):
             found[2 * number + 1] = found[2 * number + 1] + block.reshape(found[2 * number + 1].shape)
         for number, own in enumerate(pairs, 2 * len(blocks)):
@@ -298,6 +339,36 @@ class CoupledNormals:
         left = 0.5 * (n_left * (1.0 + LOG_TWO_PI) - Arrow(pattern, blocks, entries).log_determinant)
         return self.entropy() - left
 
+    def covariance_of_statistics(self) -> tuple[Array, Array, Array]:
+        """Return the covariances of all statistics, (p, p), of these with all numbers, (p, n), and of these, (n, n).
+
+        With deviations u, a product is :math:`x_i x_j = m_i m_j + m_i u_j + m_j u_i + u_i u_j`.
+        """
+        n, mean = len(self.mean_of_all), self.mean_of_all
+        i, j = np.indices((n, n)).reshape(2, -1)
+        own = self.precision.covariance(self._in_precision(i), self._in_precision(j)).reshape(n, n)
+        first, second = (np.concatenate(each) for each in zip(*self._pairs_of_statistics(), strict=True))
+        linear = np.zeros((len(first), n))
+        rows, is_product = np.arange(len(first)), second >= 0
+        np.add.at(linear, (rows, first), np.where(is_product, mean[second], 1.0))
+        np.add.at(linear, (rows[is_product], second[is_product]), mean[first[is_product]])
+        covariance = linear @ own @ linear.T
+        k, m = first[is_product], second[is_product]
+        quadratic = own[np.ix_(k, k)] * own[np.ix_(m, m)] + own[np.ix_(k, m)] * own[np.ix_(m, k)]
+        covariance[np.ix_(is_product, is_product)] += quadratic
+        return covariance, linear @ own, own
+
+    def _pairs_of_statistics(self) -> Iterator[tuple[AnyArray, AnyArray]]:
+        """Yield of each statistic which two numbers its entries are the product of; the second is -1 of a number."""
+        for number, member in enumerate(self.layout.members):
+            place = self.layout.place(number)
+            own = np.arange(place.start, place.stop)
+            yield own, np.full(len(own), -1)
+            blocks = own.reshape(member.part)
+            i, j = np.broadcast_arrays(blocks[:, :, None], blocks[:, None, :])
+            yield i.ravel(), j.ravel()
+        yield from self.layout.pattern.pairs
+
     def log_density(self, values: Mapping[str, Array]) -> Array:
         """Return the log-density at values of all variables by name, each of shape draws + plates + event."""
         lead = values[self.layout.members[0].name]
@@ -309,6 +380,13 @@ class CoupledNormals:
         squares = np.array([own @ times(arrow.blocks, arrow.entries, own) for own in deviations])
         constant = arrow.log_determinant - len(self.mean_of_all) * LOG_TWO_PI
         return (0.5 * (constant - squares)).reshape(draws)
+
+    def entry_marginals(self, ends: Ends) -> list[Marginals]:
+        """Return the figures of all numbers, one after the other."""
+        variances = np.concatenate(
+            [np.diagonal(own, axis1=-2, axis2=-1).ravel() for own in self._covariances[0]]
+        )
+        return [normal_marginals(self.mean_of_all, np.sqrt(variances), ends)]
 
     @cached_property
     def marginals(self) -> dict[str, Normal | MultivariateNormal]:
@@ -412,42 +490,6 @@ class CoupledNormals:
             )
             for number, member in enumerate(self.layout.members)
         }
-
-
-@dataclass(frozen=True, eq=False)
-class CoupledBelief:
-    """The prior of one of the variables whose earlier posterior is one factor: its share of that.
-
-    Attributes
-    ----------
-    joint
-        The factor of all.
-    name
-        Of the variable.
-    """
-
-    joint: CoupledNormals
-    name: str
-
-    @property
-    def alone(self) -> Normal | MultivariateNormal:
-        """The distribution of the variable whatever the others are."""
-        return self.joint.marginals[self.name]
-
-    def as_prior(self, name: str, points: Mapping[str, Array]) -> Prior:
-        """Return its own terms, and the products with later ones; the first variable has the log-partition of all."""
-        shifts = {own: -points[own] for own in self.joint.names if own in points}
-        moved, number = self.joint.translated(shifts), self.joint.layout.number_of(name)
-        natural = moved.natural
-        n_own = 2 * len(moved.layout.members)
-        pairs = []
-        for cross, eta in zip(moved.layout.crosses, natural[n_own:], strict=True):
-            first, second = cross.members
-            if number == min(first, second):
-                i, j = (cross.i, cross.j) if number == first else (cross.j, cross.i)
-                pairs.append(Pairs(moved.names[max(first, second)], i, j, eta.ravel()))
-        constant = moved.log_partition if number == 0 else 0.0
-        return Prior(natural[2 * number : 2 * number + 2], constant, tuple(pairs))
 
 
 def by_variable(draws: Mapping[str, Any]) -> dict[str, Any]:

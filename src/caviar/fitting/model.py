@@ -18,7 +18,6 @@ from ..engine.ascent.driver import Progress, Result, Settings, ascend, go_on
 from ..engine.ascent.impossible import refuse_impossible
 from ..engine.ascent.problem import Problem
 from ..engine.ascent.schedule import Beginning, Schedule, StatedSchedule
-from ..engine.ascent.schedules.coupled import coupled
 from ..engine.ascent.status import Status
 from ..engine.assemble import as_schedule, assemble, schedule_for
 from ..engine.binding.bound_model import BoundModel
@@ -488,7 +487,7 @@ class _Evaluator:
         problem = self.model._problem(bound, self.point, self.factors)
         if self.prior is not None:
             problem = problem.believing(self.prior.about(problem))
-        problem = coupled(problem)
+        problem = problem.together
         return problem, RowMap(problem.rows, rows_of(problem.bound), as_executor(executor))
 
     def at_points(self, data: Mapping[str, Any], sample_weight: Any = None) -> tuple[Problem, RowMap]:

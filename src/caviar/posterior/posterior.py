@@ -35,7 +35,14 @@ from ..execution import Threads
 from ..language import Plate, Variable, nodes_above
 from ..numerics.randomness import generator
 from ..storage import write_saved
-from .diagnostics import Diagnosis, diagnosis_of, inference_data, refuse_what_has_no_weights, results_without
+from .diagnostics import (
+    Diagnosis,
+    diagnosis_of,
+    inference_data,
+    refuse_other_data,
+    refuse_what_has_no_weights,
+    results_without,
+)
 from .documents import document_of_posterior
 from .linear_response import LinearResponse
 from .prediction import Predictions, predicted, predicted_along_chains, with_forecasts
@@ -698,9 +705,8 @@ class Posterior(ShowsUncertainty):
         >>> print(round(float(response.covariance("a", "b")), 4))
         -0.48
         """
-        self._shared.refuse_response()
         problem, row_map = self._evaluator.bind(data, sample_weight, executor)
-        response = Response(problem, self._factors, row_map)
+        response = Response(problem, self._independent, row_map)
         if response.elbo is not None:
             self._refuse_other_data(response.elbo)
         return LinearResponse(self, response)
@@ -739,11 +745,7 @@ class Posterior(ShowsUncertainty):
 
     def _refuse_other_data(self, elbo: float) -> None:
         if not self._is_own_elbo(elbo):
-            raise DataError(
-                f"expected the data of the fit, for which q has an ELBO of {self.elbo:.6g} nats; for these it is "
-                f"{elbo:.6g}. Of rows that the fit has not seen, or weighed otherwise, q is no approximation of the "
-                f"posterior: give the data (and sample_weight=) of the fit, or fit the model to these"
-            )
+            refuse_other_data(self.elbo, elbo)
 
     def share_seen(self, data: Mapping[str, Any], *, sample_weight: Any = None) -> float:
         """Return which share of the rows of data the fit has seen, this one and those before that it took for priors.

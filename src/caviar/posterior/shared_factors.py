@@ -60,17 +60,3 @@ class SharedFactors:
                     f"'{given}' has no factor of its own here: {', '.join(own.names)} share one. Fit without factors= "
                     f"to give it another"
                 )
-
-    def refuse_response(self) -> None:
-        """Refuse linear response, whose covariances of one factor are those of its repetitions.
-
-        Raises
-        ------
-        ModelError
-            If there is a shared factor.
-        """
-        for name in self.by_name:
-            raise ModelError(
-                f"linear response is not written for the factor that {name} share; it has their covariances itself. "
-                f"Fit without factors= for linear response of all variables"
-            )

@@ -10,7 +10,8 @@ import numpy as np
 
 from ..._errors import ImproperError, ModelError, PlateError
 from ...families import ExponentialFamily
-from ...families.coupled_normals import CoupledBelief, CoupledNormals
+from ...families.coupled_belief import CoupledBelief
+from ...families.coupled_normals import CoupledNormals
 from ...language import Variable
 from ..binding.nested import outer_variables
 from .problem import Problem

@@ -25,7 +25,7 @@ from ..binding.bound_model import BoundModel
 from ..binding.clamped.factor import PointMass
 from ..binding.coordinates import Coordinates
 from ..binding.observed_below import seen_globals
-from ..compiled.coupled_normals import CoupledVariable
+from ..compiled.coupled_normals import CoupledVariable, coupled_variable
 from ..compiled.global_update import possible, updates_of
 from ..compiled.own_terms import own_terms_of
 from ..compiled.terms import Compiled
@@ -82,8 +82,7 @@ class Problem:
     compile_rows
         Returns the compiled terms and the model of the rows.
     groups
-        Globals that are to share a factor each, once a start has been made without: see
-        :func:`~caviar.engine.ascent.schedules.coupled.coupled`.
+        Globals that are to share a factor each, once a start has been made without: see :attr:`together`.
     coupled
         Those that share one.
     """
@@ -101,6 +100,7 @@ class Problem:
     ) -> None:
         self._compile_rows = compile_rows
         self.groups, self.coupled = tuple(groups), tuple(coupled)
+        self._together: Problem | None = None
         known, active = bound.gathered(lambda own: own.clamped), bound.gathered(lambda own: own.active)
         self.point = point | {variable for variable, own in known.items() if own.are_all}
         if any(variable in self.point or bound.of(variable).prior is not None for variable in active):
@@ -138,9 +138,22 @@ class Problem:
         """Return this problem with other reference points."""
         return self._again(coordinates=coordinates)
 
-    def with_coupled(self, order: Sequence[Variable], coupled: Sequence[CoupledVariable]) -> Problem:
-        """Return this problem with shared factors in its order, in the place of those of their variables."""
-        return self._again(order=order, groups=(), coupled=coupled)
+    @property
+    def together(self) -> Problem:
+        """The problem with one factor for each of its groups; without any, it is this one.
+
+        Raises
+        ------
+        ModelError
+            If some variables cannot share a factor: the message says which, and why.
+        """
+        if self.groups and self._together is None:
+            coupled = [coupled_variable(own, self.compiled.terms, self.bound) for own in self.groups]
+            joint: dict[Variable, Variable] = {own: one for one in coupled for own in one.members}
+            # each is updated where the first of its variables was
+            order = tuple(dict.fromkeys(joint.get(own, own) for own in self.order))
+            self._together = self._again(order=order, groups=(), coupled=coupled)
+        return self._together or self
 
     def _again(self, **changes: Any) -> Problem:
         """Return this problem compiled anew with some arguments changed."""
@@ -163,7 +176,7 @@ class Problem:
         """
         if all(variable in self.updates for variable in variables):
             other = copy(self)
-            other.order = tuple(variables)
+            other.order, other._together = tuple(variables), None
             vars(other).pop("terms_of_rows", None)
             return other
         return self._again(order=variables)
@@ -171,7 +184,7 @@ class Problem:
     def with_rows(self, rows: RowModel) -> Problem:
         """Return this problem with another way to summarise its rows."""
         other = copy(self)
-        other.rows = rows
+        other.rows, other._together = rows, None
         return other
 
     @cached_property
@@ -268,7 +281,10 @@ class Problem:
             expected = factor.expected_statistics
         except np.linalg.LinAlgError as error:
             raise ImproperError(_why_improper(variable, "its matrix cannot be inverted.")) from error
-        return dict(zip(self.keys[variable], expected, strict=True))
+        found: Arrays = dict(zip(self.keys[variable], expected, strict=True))
+        # in the order of the statistics of the factor that they share: two of each variable come first
+        own = (key for member in variable.members for key in self.keys[member])
+        return found | dict(zip(own, expected, strict=False))
 
     def own_entropy(self, variable: Variable, factor: Any) -> float:
         """Return what a factor adds to the objective by itself.

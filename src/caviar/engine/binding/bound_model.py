@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from ..._typing import AnyArray, Array
 from ...families import ExponentialFamily
-from ...families.coupled_normals import CoupledBelief
+from ...families.coupled_belief import CoupledBelief
 from ...language import Axis, Data, Node, Plate, Variable
 from .evidence import Evidence, Latent
 

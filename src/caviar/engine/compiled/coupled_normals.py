@@ -44,8 +44,9 @@ class CoupledVariable(Variable):
 
     def __init__(self, members: Sequence[Variable], layout: CoupledLayout) -> None:
         self._identify(name_of(members), ())
-        self.dimension, self.slots, self.log_density, self.is_flat = None, {}, (), False
+        self.dimension, self.slots, self.log_density = None, {}, ()
         self.stated = {}
+        self.is_flat = any(variable.is_flat for variable in members)
         self.members = tuple(members)
         self.family: Any = layout
         self.letter_sizes: dict[str, int] = {}
@@ -57,8 +58,9 @@ class CoupledVariable(Variable):
         vars(self)["letters"] = letters
 
     def is_matrix(self, statistic: str) -> bool:
-        """Whether a statistic is a symmetric matrix: none is, for matrices are stacked along plates."""
-        return False
+        """Whether a statistic ends with the axes of a symmetric matrix."""
+        vectors = (own.name for own in self.family.members if own.dimension is not None)
+        return any(statistic == f"{name}.xx" for name in vectors)
 
     def moved(self, factor: Any, shifts: Mapping[str, Array]) -> Any:
         """Return a factor of the variables plus shifts, by name."""

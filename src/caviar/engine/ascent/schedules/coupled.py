@@ -10,7 +10,6 @@ import numpy as np
 
 from ....families import ExponentialFamily, MultivariateNormal, Normal
 from ....language import Variable
-from ...compiled.coupled_normals import coupled_variable
 from ...rows.row_map import RowMap
 from ..problem import Problem
 from ..schedule import Beginning, Schedule
@@ -60,29 +59,12 @@ class Coupled(Schedule[S]):
 
     def from_plain(self, document: Mapping[str, Any], problem: Problem, rows: RowMap) -> S:
         """Return the state that these values tell of."""
-        return self.own.from_plain(document, coupled(problem), rows)
-
-
-def coupled(problem: Problem) -> Problem:
-    """Return a problem in which the globals of its groups share one factor each; starts are made without.
-
-    Raises
-    ------
-    ModelError
-        If some cannot: the message says which, and why.
-    """
-    if not problem.groups:
-        return problem
-    together = [coupled_variable(group, problem.compiled.terms, problem.bound) for group in problem.groups]
-    joint = {member: variable for variable in together for member in variable.members}
-    # each is updated where the first of its variables was
-    order = dict.fromkeys(joint.get(variable, variable) for variable in problem.order)
-    return problem.with_coupled(tuple(order), together)
+        return self.own.from_plain(document, problem.together, rows)
 
 
 def coupled_start(problem: Problem, q: Mapping[Variable, Any]) -> tuple[Problem, dict[Variable, Any]]:
     """Return the problem with shared factors, and the factors of a start in it: still independent of each other."""
-    together, found = coupled(problem), dict(q)
+    together, found = problem.together, dict(q)
     for variable in together.coupled:
         found[variable] = variable.family.independent([_spread(found.pop(own)) for own in variable.members])
     return together, {variable: found[variable] for variable in together.order}
