@@ -101,6 +101,38 @@ def test_intervals_of_mixtures_hold_what_they_say(mixture):
         assert below == pytest.approx(share, abs=1e-10)
 
 
+def test_log_densities_of_new_rows(mixture):
+    """Of a mixture, which mean field has no closed form for; of answers; of a Gaussian posterior, the exact one."""
+    x = mixture[1]["x"][:, 0]
+    component = cv.Plate("component", 2)
+    z = cv.Categorical("z", cv.Dirichlet("weights", np.ones(2)), plates=OBS)
+    mean = cv.Normal("mean", 0, 0.1, plates=component)
+    model = cv.Model(cv.Normal("x", mean[z], cv.Gamma("tau", 2, 2, plates=component)[z], plates=OBS))
+    posterior = model.fit({"x": x}, seed=0)
+    with pytest.raises(cv.ModelError):
+        posterior.log_predictive({"x": x})
+    grid = np.linspace(-15, 20, 4001)
+    density = np.exp(posterior.linear_response({"x": x}).log_predictive({"x": grid}))
+    assert np.trapezoid(density, grid) == pytest.approx(1.0, abs=1e-6)
+    told = posterior.linear_response({"x": x}).predict({})["x"]
+    assert np.trapezoid(density * grid, grid) == pytest.approx(told.mean[0], rel=1e-5)
+    assert np.trapezoid(density * (grid - told.mean[0]) ** 2, grid) == pytest.approx(
+        told.sd[0] ** 2, rel=1e-4
+    )
+
+    data = {"x": [1, 1, 0, 1]}
+    coin = cv.Model(cv.Bernoulli("x", cv.Beta("p", 1, 1), plates=OBS)).fit(data).linear_response(data)
+    np.testing.assert_allclose(
+        coin.log_predictive({"x": [1, 0, np.nan]}), [np.log(4 / 6), np.log(2 / 6), 0.0]
+    )
+    with pytest.raises(cv.DataError, match="lack 'x'"):
+        coin.log_predictive({})
+    counts = {"x": [3, 1]}
+    poisson = cv.Model(cv.Poisson("x", cv.Gamma("rate", 2, 1), plates=OBS)).fit(counts)
+    with pytest.raises(cv.ModelError, match="one observed variable"):
+        poisson.linear_response(counts).log_predictive(counts)
+
+
 def test_counts_and_labels_have_no_intervals_in_predictions():
     p = cv.Beta("p", 1, 1)
     data = {"x": [1, 1, 0]}

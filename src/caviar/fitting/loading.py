@@ -62,7 +62,7 @@ def posterior_of_document(document: Mapping[str, Any]) -> Posterior:
         restart_traces=_traces(document["restart_traces"]),
         data_summary=_summary(document["data"], model),
         row_marks=_row_marks(document.get("row_marks")),
-        _uncertainty=_uncertainty(document.get("sds"), factors),
+        _uncertainty=_uncertainty(document.get("uncertainty"), factors),
         _evaluator=evaluator,
         _local=set(local),
         _factors=factors,
@@ -219,9 +219,15 @@ def _row_marks(document: Any) -> RowMarks | None:
     return None if document is None else RowMarks.of_plain(document)
 
 
-def _uncertainty(sds: Any, factors: Mapping[str, Any]) -> Uncertainty:
-    # files of earlier versions, and posteriors without linear response, have none
-    return MeanField() if sds is None else Widths.of_plain(sds, factors)
+def _uncertainty(document: Any, factors: Mapping[str, Any]) -> Uncertainty:
+    # files of earlier versions have none
+    if document is None:
+        return MeanField()
+    return (
+        Widths.of_plain(document["sds"], factors)
+        if "sds" in document
+        else MeanField(_text(document["because"]))
+    )
 
 
 def _check_about(about: Any) -> None:

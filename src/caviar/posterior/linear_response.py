@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._errors import ModelError, ParameterError
+from .._errors import DataError, ModelError, ParameterError
 from .._typing import AnyArray, Array
 from ..engine.compiled.stated_priors import stated_prior
 from ..engine.response.quantities import FLAT_DIRECTION, Response
 from ..families._marginals import Ends, Marginals, normal_marginals
+from ..language import Bernoulli, Categorical, Normal
 from .sensitivity import Sensitivity, sensitivity_of
 from .summary import Summary, summary_of
 from .uncertainty import Widths, ends_of, matched
@@ -191,6 +192,60 @@ class LinearResponse:
         posterior = self._posterior
         factors = {name: self._corrected(name, posterior[name]) for name in posterior}
         return posterior._predicted(data, factors, self)
+
+    def log_predictive(self, data: Mapping[str, Any]) -> Array:
+        """Return the log density of each row of data, with the means and variances of :meth:`predict`.
+
+        Real numbers are Normal, or mixtures of Normals where labels choose their parents; a number 0 or 1, and a label,
+        has its probability. It is also there where factors that are independent under q meet in a density, of which
+        :meth:`Posterior.log_predictive` has no closed form.
+
+        Parameters
+        ----------
+        data
+            As for the fit; any number of rows. Each is a row by itself.
+
+        Returns
+        -------
+        Array
+            Nats, shape (rows,); 0 where a row was not observed.
+
+        Raises
+        ------
+        ModelError
+            If there are several observed variables, or the rows are vectors or counts.
+
+        Examples
+        --------
+        >>> import caviar as cv
+        >>> a, b = cv.Normal("a", 0, 1), cv.Normal("b", 0, 1)
+        >>> x = cv.Normal("x", a + b, 4.0, plates=cv.Plate("obs"))
+        >>> data = {"x": [1.0, 1.5, 2.0]}
+        >>> response = cv.Model(x).fit(data, tol=1e-12).linear_response(data)
+        >>> print(response.log_predictive({"x": [1.44, 3.0]}).round(3))  # Normal(1.44, 0.33)
+        [-0.365 -4.052]
+        """
+        (leaf, *others) = self._posterior.model.leaves
+        is_label = isinstance(leaf, Bernoulli | Categorical)
+        if others or len(leaf.plates) != 1 or not (is_label or isinstance(leaf, Normal)):
+            raise ModelError(
+                "log_predictive of linear response is that of one observed variable along the rows: a real number, a "
+                "number 0 or 1, or a label; posterior.log_predictive(data) may have a closed form"
+            )
+        if leaf.name not in data:
+            raise DataError(f"the data lack '{leaf.name}', whose log density is asked for")
+        told = self.predict({name: value for name, value in data.items() if name != leaf.name})[leaf.name]
+        values = np.ma.filled(np.ma.asarray(data[leaf.name], dtype=np.float64), np.nan)
+        if not is_label:
+            found = told.log_density(values)
+        else:
+            labels = np.nan_to_num(values).astype(np.intp)
+            shares = (
+                told.mean if isinstance(leaf, Categorical) else np.stack([1 - told.mean, told.mean], axis=-1)
+            )
+            with np.errstate(divide="ignore"):
+                found = np.log(shares[np.arange(len(labels)) if len(shares) > 1 else 0, labels])
+        return np.where(np.isnan(values), 0.0, found)
 
     def between(self, one: str, other: str) -> Array | None:
         """Return the covariances of all entries of two variables, (n, m); None of joint factors and what is flat."""

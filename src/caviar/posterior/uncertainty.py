@@ -56,9 +56,9 @@ class Uncertainty(ABC):
         """Return the same of some variables; of the others the figures of their factors."""
         return self
 
-    def as_plain(self) -> dict[str, Any] | None:
-        """Return what a file holds of it: nothing of what the factors tell."""
-        return None
+    @abstractmethod
+    def as_plain(self) -> dict[str, Any]:
+        """Return what a file holds of it, once it is settled."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +80,9 @@ class MeanField(Uncertainty):
     @property
     def remark(self) -> str:
         return f"{MEAN_FIELD} ({self.because})." if self.because else f"{MEAN_FIELD}."
+
+    def as_plain(self) -> dict[str, Any]:
+        return {"because": self.because}
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,16 +117,16 @@ class Widths(Uncertainty):
     def only(self, names: Collection[str]) -> Widths:
         return Widths({name: own for name, own in self.sds.items() if name in names})
 
-    def as_plain(self) -> dict[str, Any] | None:
-        return dict(self.sds)
+    def as_plain(self) -> dict[str, Any]:
+        return {"sds": dict(self.sds)}
 
     @classmethod
     def of_plain(cls, sds: Any, factors: Mapping[str, Any]) -> Widths:
-        """Return the widths of factors that :meth:`as_plain` made plain values of.
+        """Return the widths of factors that a file holds.
 
         Raises
         ------
-        ValueError, TypeError
+        ValueError
             If they are not those of these factors.
         """
         if not isinstance(sds, dict) or not set(sds) <= set(factors):
@@ -156,6 +159,9 @@ class Pending(Uncertainty):
     @property
     def remark(self) -> str:
         return LINEAR_RESPONSE
+
+    def as_plain(self) -> dict[str, Any]:
+        raise NotImplementedError("settled first")
 
     def settled(self, posterior: Any) -> Uncertainty:
         found = _found(

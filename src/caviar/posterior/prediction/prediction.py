@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from scipy.special import ndtr, ndtri
+from scipy.stats import norm
 
 from ..._errors import ModelError
 from ..._typing import Array
@@ -91,6 +92,11 @@ class Prediction:
                 "counts and labels have no interval here; posterior.predictive(data=...) draws them"
             )
         return np.stack([self._quantile(end) for end in ends_of(level)])
+
+    def log_density(self, values: Array) -> Array:
+        """Return the log density of real numbers, those of Normals or of mixtures of them, in nats."""
+        own = [np.log(weight) + norm.logpdf(values, mean, sd) for weight, mean, sd in self.parts]
+        return np.asarray(np.logaddexp.reduce(own))
 
     def _quantile(self, share: float) -> Array:
         """Return the number below which each value is with a probability, by bisection between those of the parts."""
