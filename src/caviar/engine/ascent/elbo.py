@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from ..._typing import Array
-from ...families import ExponentialFamily
 from ...language import Variable
 from ..local.statistics import Summary
 from .problem import Problem
@@ -118,7 +117,7 @@ class Objective:
     ) -> None:
         """Put the divergence of a factor from its prior in the place of its terms and entropy, where they cancel."""
         own = self.problem.own_terms.get(variable)
-        if own is None or not isinstance(factor, ExponentialFamily):
+        if own is None or factor.learnt is not factor:
             return
         if variable in self._diverging:
             del self._diverging[variable]
