@@ -15,7 +15,7 @@ from .race import Begun, Race, begun_at
 
 log = logging.getLogger("caviar")
 
-_TRIALS = ((6, 3), (3, 6))
+_TRIALS = ((10, 2), (3, 5))
 """In each round of trials, how many of the best so far go on, and for how many iterations."""
 
 _STRETCH, _MOST_STRETCHES = 6, 10
