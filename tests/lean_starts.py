@@ -44,6 +44,7 @@ _PLACES = (
 _STARTS_OF_USERS = (
     "checkpoint/test_same_bits.py::test_a_fit_goes_on_after_it_was_broken_off_in_the_middle_of_passes",
     "checkpoint/test_same_bits.py::test_a_seed_of_chance_is_kept",
+    "invariants/test_chains.py::test_any_number_of_threads_gives_the_same_bits",
     "invariants/test_chains.py::test_random_starts_tell_states_of_few_categories_apart",
     "invariants/test_end_of_a_fit.py::test_well_behaved_fits_warn_of_nothing",
     "invariants/test_labels.py::test_threads_give_the_same_bits",
