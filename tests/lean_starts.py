@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Any
 from unittest.mock import patch
 
-_PLACES = (
+PLACES = (
     "checkpoint/test_belongs",
     "checkpoint/test_files",
     "checkpoint/test_same_bits",
@@ -41,7 +41,7 @@ _PLACES = (
 )
 """Where such tests are, below tests/."""
 
-_STARTS_OF_USERS = (
+STARTS_OF_USERS = (
     "checkpoint/test_same_bits.py::test_a_fit_goes_on_after_it_was_broken_off_in_the_middle_of_passes",
     "checkpoint/test_same_bits.py::test_a_seed_of_chance_is_kept",
     "invariants/test_chains.py::test_any_number_of_threads_gives_the_same_bits",
@@ -58,7 +58,7 @@ _STARTS_OF_USERS = (
 
 def begins_anywhere(place: str) -> bool:
     """Whether a test, by its place below tests/, claims nothing of starts."""
-    return place.startswith(_PLACES) and not place.startswith(_STARTS_OF_USERS)
+    return place.startswith(PLACES) and not place.startswith(STARTS_OF_USERS)
 
 
 def _as_it_is(basis: Any, start: Any) -> Any:
