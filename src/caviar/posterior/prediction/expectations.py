@@ -88,9 +88,9 @@ class Expectations:
             return mean, np.zeros_like(mean)
         return mean, np.diagonal(covariance, axis1=-2, axis2=-1) if self.owner.value_rank else covariance
 
-    def vector(self, name: str = "mean") -> tuple[Array, Array]:
+    def vector(self) -> tuple[Array, Array]:
         """Return mean and covariance of a location that is a vector."""
-        mean, covariance = self._moments(self.owner.slots[name])
+        mean, covariance = self._moments(self.owner.slots["mean"])
         return mean, np.zeros((*mean.shape, mean.shape[-1])) if covariance is None else covariance
 
     def predictor(self, stated: Predictor) -> tuple[Array, Array]:
