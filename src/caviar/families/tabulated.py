@@ -320,7 +320,7 @@ class Tabulated(ExponentialFamily, metaclass=_FamilyKind):
         wanted = as_value(probability)
         shape = np.broadcast_shapes(wanted.shape, self.batch_shape)
         rows = np.broadcast_to(np.arange(len(self._flat)).reshape(self.batch_shape), shape).ravel()
-        return self._at(rows, np.broadcast_to(wanted, shape).ravel()).reshape(shape)
+        return self._quantiles_of(rows, np.broadcast_to(wanted, shape).ravel()).reshape(shape)
 
     def interval(self, level: float = 0.95) -> tuple[Array, Array]:
         """Return the ends of the interval that leaves as much below as above, each of the batch shape.
@@ -334,7 +334,7 @@ class Tabulated(ExponentialFamily, metaclass=_FamilyKind):
             raise ParameterError(f"level must lie between 0 and 1; got {level!r}")
         return self.quantile(0.5 * (1.0 - level)), self.quantile(0.5 * (1.0 + level))
 
-    def _at(self, rows: AnyArray, wanted: Array) -> Array:
+    def _quantiles_of(self, rows: AnyArray, wanted: Array) -> Array:
         """Return quantiles of one distribution each: Newton's method inside the piece that holds each."""
         edges, below = (array[rows] for array in self._distribution_function)
         every = np.arange(len(rows))
@@ -359,7 +359,7 @@ class Tabulated(ExponentialFamily, metaclass=_FamilyKind):
         shape = draw_shape(size, self.batch_shape)
         uniform = np.random.default_rng(seed).random(shape)
         rows = np.broadcast_to(np.arange(len(self._flat)).reshape(self.batch_shape), shape).ravel()
-        draws = self._at(rows, uniform.ravel()).reshape(shape)
+        draws = self._quantiles_of(rows, uniform.ravel()).reshape(shape)
         return np.maximum(draws, np.finfo(np.float64).tiny)
 
     def __repr__(self) -> str:

@@ -72,6 +72,8 @@ class Role:
         Whether the slot is a location: subtracting a reference point from it and from its child changes nothing.
     adds_up
         Whether it is an operand of a sum or product, which cannot be measured from another point.
+    is_apart
+        Whether a value has a length of its own, which is not the dimension of the variable.
     of_scalar
         What becomes of a hidden scalar in the slot, where the statistics above are functions of it that its family
         lacks; None where these statistics are a family's own.
@@ -84,6 +86,7 @@ class Role:
     problem: Callable[[Array], str] = _no_problem
     moves: bool = False
     adds_up: bool = False
+    is_apart: bool = False
     zeros: Mapping[str, Callable[[Array], Array]] = field(default_factory=dict)
     of_scalar: OfScalar | None = None
 
@@ -269,6 +272,16 @@ WEIGHTS = Role("weights", 1, {"x": _identity}, (), _not_positive)
 TWO_SHAPES = Role("two_shapes", 1, {"a": _first, "b": _second, "log_beta": _log_beta}, (), _not_positive)
 STICKS = Role("sticks", 1, {"last": _identity, "inner": _inner})
 BEGINNING = Role("beginning", 0, {"x": _identity}, (), _no_beginning)
+INPUTS = Role("inputs", 1, {"x": _identity}, (), _not_finite, is_apart=True)
+WEIGHTS_OF_INPUTS = Role(
+    "weights_of_inputs",
+    1,
+    {"x": _identity, "xx": _outer},
+    ("MultivariateNormal",),
+    _not_finite,
+    adds_up=True,
+    is_apart=True,
+)
 CONCENTRATION = Role(
     "concentration",
     1,

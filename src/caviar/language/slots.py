@@ -148,7 +148,7 @@ def agreed_dimension(
     PlateError
         If the slot has another length than what is known already.
     """
-    if not isinstance(role, Role) or role.rank == 0:
+    if not isinstance(role, Role) or role.rank == 0 or role.is_apart:
         return owner.dimension
     node = expression.node if isinstance(expression, Indexed) else expression
     if isinstance(node, Stated) and node.value_rank != role.rank:

@@ -79,18 +79,19 @@ class Term(NamedTuple):
 def nodes_above(leaves: Iterable[Variable]) -> list[Node]:
     """Return the leaves and everything above them, each once, a variable before its parents."""
     found: dict[int, Node] = {}
-
-    def visit(node: Node) -> None:
-        if id(node) in found:
-            return
-        found[id(node)] = node
-        if isinstance(node, Variable):
-            for parent in node.parents:
-                visit(parent)
-
     for leaf in leaves:
-        visit(leaf)
+        _visit(leaf, found)
     return _children_first(list(found.values()))
+
+
+def _visit(node: Node, found: dict[int, Node]) -> None:
+    """Add a node and everything above it to what was found."""
+    if id(node) in found:
+        return
+    found[id(node)] = node
+    if isinstance(node, Variable):
+        for parent in node.parents:
+            _visit(parent, found)
 
 
 def _children_first(nodes: Sequence[Node]) -> list[Node]:

@@ -64,6 +64,8 @@ class Variable(Stated):
     """Statistics of its own that a pass sums over its rows, besides those of its family."""
 
     slots: dict[str, Slot]
+    members: tuple[Variable, ...] = ()
+    """Those that it stands for, where several share one factor."""
     functions: dict[tuple[str, str], Function]
     log_density: Density
     is_flat: bool
@@ -195,6 +197,18 @@ class Variable(Stated):
             If they have no closed form.
         """
         slots.refuse(f"nobody has written those of a {type(self).__name__} yet")
+
+    def is_matrix(self, statistic: str) -> bool:
+        """Whether one of its statistics is a symmetric matrix."""
+        return len(self.letters[statistic]) == 2
+
+    def moved(self, factor: Any, shifts: Mapping[str, Array]) -> Any:
+        """Return a factor of the variable plus a shift, by its name; the factor where there is none."""
+        return factor.translate(shifts[self.name]) if self.name in shifts else factor
+
+    def as_own(self, factor: Any) -> Any:
+        """Return a factor that was found with other data, with the statistics that this variable has."""
+        return factor
 
     def mode_of(self, natural: tuple[Array, ...]) -> Any:
         """Return the mode of the member of its family with these natural parameters: the point of a point mass."""
