@@ -25,7 +25,7 @@ from ..._typing import AnyArray, Array
 from ...engine.binding.clamped.factor import PointMass
 from ...families.coupled_normals import CoupledNormals
 from ...language import Constant, Diagonal, Indexed, Node, Part, Plate, Predictor, Slot, Variable
-from ...language.algebra import Addend
+from ...language.algebra import Addend, as_predictor
 from ...numerics.cached import cached_property
 from ...numerics.linalg import inverse
 from ..simulation import laid_out, operand_slot, slot_value
@@ -326,12 +326,20 @@ class Expectations:
         return self._laid_out(slot, matrices, slot.node.plates_of("precision"))
 
     def _diagonal(self, stated: Diagonal) -> tuple[Array, Array]:
-        node = stated.node
-        if self._is_known(node):
-            value = 1.0 / np.asarray(node.value if isinstance(node, Constant) else self.known[node.name])
-        else:
-            value = self._inverse_moments(node)[0]
-        entries = laid_out(value, node.plates[:-1], self.owner, {})
+        product, *others = as_predictor(stated.entries).addends
+        if others or any(isinstance(number, Indexed) for number in product.numbers):
+            self.refuse("the entries of its diagonal are a sum, or are chosen by a label")
+        entries = np.asarray(1.0 / product.coefficient)
+        for node in product.numbers:
+            slot = operand_slot(self.owner, node)
+            if slot.along is None:
+                entries = entries * self._inverse(slot)[0][..., None]
+                continue
+            if self._is_known(node):
+                value = 1.0 / np.asarray(node.value if isinstance(node, Constant) else self.known[node.name])
+            else:
+                value = self._inverse_moments(node)[0]
+            entries = entries * laid_out(value, node.plates[:-1], self.owner, {})
         return entries, np.square(entries)
 
     def _inverse(self, slot: Slot) -> tuple[Array, Array]:
