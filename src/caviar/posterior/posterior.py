@@ -35,14 +35,8 @@ from ..execution import Threads
 from ..language import Plate, Variable, nodes_above
 from ..numerics.randomness import generator
 from ..storage import write_saved
-from .diagnostics import (
-    Diagnosis,
-    diagnosis_of,
-    inference_data,
-    refuse_other_data,
-    refuse_what_has_no_weights,
-    results_without,
-)
+from .diagnostics import Diagnosis, diagnosis_of, inference_data, refuse_what_has_no_weights, results_without
+from .diagnostics.diagnosis import refuse_other_data
 from .documents import document_of_posterior
 from .linear_response import LinearResponse
 from .prediction import Predictions, predicted, with_forecasts
