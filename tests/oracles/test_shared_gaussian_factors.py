@@ -487,3 +487,10 @@ def test_a_shared_factor_beside_a_hidden_label_and_products():
     assert shared.elbo > model.fit(given, seed=0, tol=1e-10).elbo
     with pytest.raises(cv.ModelError, match="'c' is chosen by the hidden 'z'"):
         model.fit(given, factors=[("mu", "c")])
+
+
+def test_a_variable_of_a_shared_factor_has_no_other_one():
+    posterior, data, _ = _fitted("crossed")
+    with pytest.raises(cv.ModelError, match="'a' has no factor of its own here: mu, a, b share one"):
+        posterior.elbo_at({"a": posterior["a"]}, data)
+    assert list(posterior) == ["mu", "a", "b"]

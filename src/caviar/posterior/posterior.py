@@ -979,9 +979,8 @@ class Posterior:
         """
         if not isinstance(factors, Mapping):
             raise ParameterError(f"factors is a mapping from names to distributions; got {factors!r}")
-        self._shared.refuse_parts(factors)
         problem, row_map = self._evaluator.bind(data, sample_weight)
-        return objective_at(problem, {**self._independent, **factors}, row_map)
+        return objective_at(problem, self._shared.changed(self._factors, factors), row_map)
 
     def __repr__(self) -> str:
         lines = [f"Posterior(elbo={self.elbo:.6f}, status={self.status.value!r}, n_iter={self.n_iter})"]
