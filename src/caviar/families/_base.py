@@ -108,6 +108,11 @@ class ExponentialFamily(ABC):
         """Return one of the sufficient statistics, by name; families override it where that saves making the others."""
         return cls.statistics_of(value)[cls.statistics.index(name)]
 
+    @classmethod
+    def widened(cls, member: Any) -> Any:
+        """Return members of the family that a variable is stated with as those that its factor has: mostly the same."""
+        return member
+
     @property
     def family(self) -> type[Self]:
         """The class: the family that these distributions belong to, as a point of it says it too."""
@@ -250,6 +255,22 @@ class ExponentialFamily(ABC):
         """
         return normal_marginals(own.mean, sd, ends)
 
+    @classmethod
+    def of_spread(cls, mean: Array, covariance: Array) -> Self | None:
+        """Return members with these means and covariances of the value; None where the family has no such member.
+
+        Where one number tells the width of a whole value, as of a Dirichlet or a Wishart, its variances are met on
+        average.
+
+        Parameters
+        ----------
+        mean
+            Batch + event.
+        covariance
+            Of all entries of one value, batch + (G, G).
+        """
+        return None
+
     @abstractmethod
     def log_density(self, value: Any) -> Array:
         """Return the log-density (log-probability of labels) of a value; minus infinity outside the support."""
@@ -354,6 +375,13 @@ class ExponentialFamily(ABC):
         self = object.__new__(cls)
         vars(self).update(attributes)
         return self
+
+    def _at(self, mean: Array, **cached: Any) -> Self:
+        """Return these distributions about another mean; of its shape the other parameters have been checked."""
+        parameters = {**self._parameters(), "mean": mean}
+        if mean.shape == vars(self)["mean"].shape and np.isfinite(mean).all():
+            return self._trusted(**parameters, **cached)
+        return type(self)(**parameters)
 
     def _parameters(self) -> dict[str, Array]:
         return {name: vars(self)[name] for name in _field_names(type(self))}

@@ -16,6 +16,7 @@ from ..posterior.documents import coupled_of_document, factor_of_document
 from ..posterior.documents.shapes import Sizes
 from ..posterior.posterior import Posterior
 from ..posterior.shared_factors import SharedFactors
+from ..posterior.uncertainty import MeanField, Uncertainty, Widths
 from ..storage import leaves_of_statement
 from .model import Model, _Evaluator
 
@@ -61,6 +62,7 @@ def posterior_of_document(document: Mapping[str, Any]) -> Posterior:
         restart_traces=_traces(document["restart_traces"]),
         data_summary=_summary(document["data"], model),
         row_marks=_row_marks(document.get("row_marks")),
+        _uncertainty=_uncertainty(document.get("uncertainty"), factors),
         _evaluator=evaluator,
         _local=set(local),
         _factors=factors,
@@ -215,6 +217,17 @@ def _summary(value: Any, model: Model) -> dict[str, Any] | None:
 def _row_marks(document: Any) -> RowMarks | None:
     # files of earlier versions have none
     return None if document is None else RowMarks.of_plain(document)
+
+
+def _uncertainty(document: Any, factors: Mapping[str, Any]) -> Uncertainty:
+    # files of earlier versions have none
+    if document is None:
+        return MeanField()
+    return (
+        Widths.of_plain(document["sds"], factors)
+        if "sds" in document
+        else MeanField(_text(document["because"]))
+    )
 
 
 def _check_about(about: Any) -> None:

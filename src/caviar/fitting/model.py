@@ -16,7 +16,7 @@ from ..data import ArrayRows, as_rows
 from ..engine.ascent.beliefs import Belief, Beliefs
 from ..engine.ascent.driver import Progress, Result, Settings, ascend, go_on
 from ..engine.ascent.impossible import refuse_impossible
-from ..engine.ascent.problem import Problem, extreme_parameter
+from ..engine.ascent.problem import Problem
 from ..engine.ascent.schedule import Beginning, Schedule, StatedSchedule
 from ..engine.ascent.status import Status
 from ..engine.assemble import as_schedule, assemble, schedule_for
@@ -37,7 +37,7 @@ from ..engine.starts.race import Begun
 from ..engine.starts.restarts import Ends
 from ..engine.topics.lowering import BoundDocuments, bind_rows
 from ..execution import DaskExecutor, Threads, is_client
-from ..language import Data, Node, Plate, Term, Variable, nodes_above, prove_conjugate, terms_of
+from ..language import Data, Node, Plate, Term, Variable, nodes_above, prove_conjugate, terms_of, with_factors
 from ..numerics.randomness import generator
 from ..posterior.posterior import Posterior
 from ..posterior.simulation import log_joint, simulate
@@ -45,8 +45,10 @@ from ..storage import document_of_statement, write_saved
 from .arguments import check_settings, known_names, ordered, seeds
 from .checkpointing import Keeper, fingerprints, flushing, keeper_of
 from .data_summary import summary_of_data
+from .ends import refuse_unusable
 from .progress import reporter
 from .termination import terminating
+from .uncertainty import Wanted
 from .warnings import warn_about
 
 
@@ -87,9 +89,10 @@ class Model:
                 )
             if not isinstance(leaf, Variable):
                 raise ModelError(f"Model takes the observed variables of a model; got {leaf!r}")
-        self.leaves = leaves
-        self.nodes: tuple[Node, ...] = tuple(nodes_above(leaves))
-        prove_conjugate(self.nodes)
+        stated = nodes_above(leaves)
+        prove_conjugate(stated)
+        self.leaves = with_factors(leaves, stated)
+        self.nodes: tuple[Node, ...] = tuple(stated if self.leaves is leaves else nodes_above(self.leaves))
 
     def __repr__(self) -> str:
         leaves = ", ".join(leaf.name for leaf in self.leaves)
@@ -127,6 +130,7 @@ class Model:
         accelerate: bool = True,
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: float = 60.0,
+        uncertainty: str = "auto",
     ) -> Posterior:
         """Return the best mean-field posterior that coordinate ascent finds.
 
@@ -201,6 +205,14 @@ class Model:
         checkpoint_every
             Seconds between two writings of the checkpoint; 0 writes it after every iteration. Where writing takes long
             it is written less often, so that it takes no more than a twentieth of the time.
+        uncertainty
+            Where the standard deviations and intervals come from that ``summary()``, plots, reports and saved files
+            show. ``"linear_response"`` finds them at the end of the fit, see :meth:`Posterior.linear_response`; of
+            point masses they are standard errors. ``"mean_field"`` takes those of the factors. ``"auto"`` is linear
+            response where it costs at most as much as the fit and there is no stochastic schedule, no earlier posterior
+            as a prior, not only point masses, and no cluster that has the rows. It is then found when it is first asked
+            for, and until then the posterior keeps a reference to the data; elsewhere the factors' own are shown. Below
+            each table is which they are.
 
         Raises
         ------
@@ -226,6 +238,7 @@ class Model:
         named = [name for names in (point, order) if isinstance(names, list | tuple) for name in names]
         bound = _bound(self, data, sample_weight, data_plate, factors, named)
         problem = self._problem(bound, point, factors, order)
+        wanted = Wanted(uncertainty, data, sample_weight, executor).checked(problem)
         if prior is not None:
             problem = problem.believing(self._beliefs(prior, problem))
             init = "prior" if isinstance(init, str) and init == "auto" else init
@@ -250,10 +263,7 @@ class Model:
             ends = self._restarts(problem, row_map, init, keeper, settings, progress, own)
         best = ends.best
         assert best is not None
-        if best.impossible:
-            raise DataError(_why_impossible(best.impossible))
-        if not np.isfinite(best.elbo):
-            raise ImproperError(_why_not_finite(best))
+        refuse_unusable(best)
         warn_about(best, self.nodes, settings, default_length=max_iter is None and stated.settles)
         return Posterior(
             self,
@@ -265,6 +275,7 @@ class Model:
             ends.traces,
             summary_of_data(bound, data),
             self._marks(row_map, prior),
+            wanted.after(best, row_map, sum(map(len, ends.traces)), stated.settles, prior),
         )
 
     def _marks(self, row_map: RowMap, prior: Posterior | None) -> RowMarks | None:
@@ -468,14 +479,16 @@ class _Evaluator:
     data_plate: Plate | None = None
     prior: Beliefs | None = None
 
-    def bind(self, data: Mapping[str, Any], sample_weight: Any = None) -> tuple[Problem, RowMap]:
+    def bind(
+        self, data: Mapping[str, Any], sample_weight: Any = None, executor: Any = None
+    ) -> tuple[Problem, RowMap]:
         """Return the problem for other data, and the map over its rows."""
         bound = _bound(self.model, data, sample_weight, self.data_plate, self.factors, self.point)
         problem = self.model._problem(bound, self.point, self.factors)
         if self.prior is not None:
             problem = problem.believing(self.prior.about(problem))
         problem = problem.together
-        return problem, RowMap(problem.rows, rows_of(problem.bound), Threads())
+        return problem, RowMap(problem.rows, rows_of(problem.bound), as_executor(executor))
 
     def at_points(self, data: Mapping[str, Any], sample_weight: Any = None) -> tuple[Problem, RowMap]:
         """Return the problem for data with every global a point mass, and the map over its rows."""
@@ -570,29 +583,3 @@ def as_executor(executor: Any) -> Executor:
             f"scheduler; got {executor!r}"
         )
     return executor
-
-
-def _why_not_finite(best: Result) -> str:
-    """Say why no start led to a finite objective."""
-    if any(best.problem.bound.is_flat(variable) for variable in best.problem.order):
-        return (
-            f"no start led to a finite objective: {best.status.explanation}. There are too few rows for a flat prior; "
-            f"give a proper one"
-        )
-    wrong = [name for name, value in best.terms.items() if not np.isfinite(value)]
-    nodes = [node for node in best.problem.bound.nodes if isinstance(node, Variable)]
-    extremes = [(node.name, extreme_parameter(node)) for node in nodes]
-    said = "; ".join(f"'{name}' has a {extreme}" for name, extreme in extremes if extreme)
-    because = f" ({said})" if said else ""
-    return (
-        f"no start led to a finite objective: the terms of {' and '.join(map(repr, wrong))} leave the range of double "
-        f"precision{because}. Give priors and data sizes that are nearer to each other and to 1"
-    )
-
-
-def _why_impossible(name: str) -> str:
-    return (
-        f"under the known probabilities of zero, the fit ended where '{name}' has the probability 0: the data are "
-        f"impossible, or factors that depend on each other have excluded what is possible together. Give what may "
-        f"happen a probability above 0"
-    )

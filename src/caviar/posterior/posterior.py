@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, Protocol
 
 import numpy as np
@@ -39,10 +39,11 @@ from .diagnostics import Diagnosis, diagnosis_of, inference_data, refuse_what_ha
 from .diagnostics.diagnosis import refuse_other_data
 from .documents import document_of_posterior
 from .linear_response import LinearResponse
-from .prediction import Predictions, predicted, with_forecasts
+from .prediction import Predictions, predicted, predicted_along_chains, with_forecasts
 from .shared_factors import SharedFactors
+from .shown import ShowsUncertainty
 from .simulation import check_count
-from .summary import MEAN_FIELD, Summary, summary_of
+from .uncertainty import MeanField, Uncertainty
 
 _SAME_ELBO = 1e-7
 """Difference of two objectives, relative to their size, that is rounding: of the same data it is 1e-12 or less."""
@@ -71,7 +72,9 @@ class Binds(Protocol):
         """Beliefs of an earlier fit in the place of the priors."""
         ...
 
-    def bind(self, data: Mapping[str, Any], sample_weight: Any = None) -> tuple[Problem, RowMap]:
+    def bind(
+        self, data: Mapping[str, Any], sample_weight: Any = None, executor: Any = None
+    ) -> tuple[Problem, RowMap]:
         """Return the problem for other data, and the map over its rows."""
         ...
 
@@ -84,7 +87,7 @@ class Binds(Protocol):
         ...
 
 
-class Posterior:
+class Posterior(ShowsUncertainty):
     """The mean-field posterior q = prod q_j, with its evidence lower bound.
 
     ``posterior["mean"]`` is the factor of a global variable: a distribution of its family, batched over its
@@ -139,6 +142,7 @@ class Posterior:
         restart_traces: Sequence[Array] = (),
         data_summary: Mapping[str, Any] | None = None,
         row_marks: RowMarks | None = None,
+        uncertainty: Uncertainty | None = None,
     ) -> None:
         self.model = model
         self.elbo = result.elbo
@@ -157,6 +161,7 @@ class Posterior:
         self._of_points = {variable.name: factor for variable, factor in result.beliefs.items()}
         self.data_summary = data_summary
         self.row_marks = row_marks
+        self._show(MeanField() if uncertainty is None else uncertainty)
 
     @classmethod
     def _of_parts(cls, **attributes: Any) -> Posterior:
@@ -166,7 +171,8 @@ class Posterior:
         return posterior
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return its state without what is compiled: that is made again where it is needed."""
+        """Return its state without data and what is compiled: the latter is made again where it is needed."""
+        self._uncertainty = self._uncertainty.settled(self)
         return {name: value for name, value in vars(self).items() if name != "_compiled"}
 
     @property
@@ -350,8 +356,9 @@ class Posterior:
     def predict(self, data: Mapping[str, Any]) -> dict[str, Any]:
         r"""Return predictions of the variables missing in new rows, and the factors of their local variables.
 
-        Where the data have every observed variable, there is nothing to predict, and this is :meth:`local`. Where they
-        lack some, as the ``y`` of a regression, these are predicted from the rest, under q:
+        Where the data have every observed variable, there is nothing to predict, and this is :meth:`local`; except
+        below a chain, where missing values (NaN) are predicted from those of the other steps. Where they lack some, as
+        the ``y`` of a regression, these are predicted from the rest, under q:
 
         .. math:: \mathrm E[y] = \mathrm E_q[\mathrm E[y \mid \theta]], \qquad
                   \mathrm{Var}[y] = \mathrm E_q[\mathrm{Var}[y \mid \theta]] + \mathrm{Var}_q[\mathrm E[y \mid \theta]]
@@ -368,7 +375,8 @@ class Posterior:
             Name of each observed variable missing in ``data`` -> :class:`Prediction`, with ``.mean`` and
             ``.standard_deviation``, rows first. Name of each local variable above an observed one that is there -> its
             distribution with the rows as first batch axis; of a Categorical, ``.probabilities``. A variable that is in
-            ``data`` is not predicted, not even where its entries are missing; a ``KeyError`` says so.
+            ``data`` is not predicted, not even where its entries are missing; a ``KeyError`` says so. Below a chain it
+            is, where some are missing: rows of NaN after the last one are steps ahead.
 
         Raises
         ------
@@ -396,13 +404,22 @@ class Posterior:
         >>> posterior.predict({"X": [[1, 2], [0, 0]]})["y"]
         Prediction(mean=[4.1379, 0.    ], standard_deviation=[1.0545, 0.5   ])
         """
+        return self._predicted(data, self._factors)
+
+    def _predicted(
+        self, data: Mapping[str, Any], factors: Mapping[str, Any], joint: Any = None
+    ) -> dict[str, Any]:
+        """Return predictions with these global factors, and covariances between them; see :meth:`predict`."""
         is_named = isinstance(data, Mapping)
         absent = [leaf for leaf in self.model.leaves if is_named and leaf.name not in data]
         if not absent:
-            return Predictions(self.local(data), data, self._factors)
+            local = self.local(data)
+            known = self._shared.beside(self._factors, local)
+            along = predicted_along_chains(self.model.nodes, data, known, local, self.data_plate)
+            return Predictions({**local, **along}, data, self._factors)
         local = self._local_above([leaf for leaf in self.model.leaves if leaf not in absent], data)
-        factors = self._shared.beside(self._factors, local)
-        found = predicted(self.model.nodes, absent, data, factors, local, self.data_plate)
+        others = self._shared.beside(factors, local)
+        found = predicted(self.model.nodes, absent, data, others, local, self.data_plate, joint)
         return Predictions({**local, **found}, data, self._factors)
 
     def _local_above(self, leaves: Sequence[Variable], data: Mapping[str, Any]) -> dict[str, Any]:
@@ -624,7 +641,9 @@ class Posterior:
         self._refuse_other_data(elbo)
         return diagnosis_of(self._independent, problem, row_map, elbo, n_draws, generator(seed))
 
-    def linear_response(self, data: Mapping[str, Any], *, sample_weight: Any = None) -> LinearResponse:
+    def linear_response(
+        self, data: Mapping[str, Any], *, sample_weight: Any = None, executor: Any = None
+    ) -> LinearResponse:
         r"""Return covariances, standard deviations and intervals that mean field does not have.
 
         Mean field takes factors for independent: means are mostly good, but standard deviations too small, and
@@ -642,6 +661,8 @@ class Posterior:
             Those of the fit.
         sample_weight
             As for the fit.
+        executor
+            As for the fit; by default all cores of this machine.
 
         Returns
         -------
@@ -678,7 +699,7 @@ class Posterior:
         >>> print(round(float(response.covariance("a", "b")), 4))
         -0.48
         """
-        problem, row_map = self._evaluator.bind(data, sample_weight)
+        problem, row_map = self._evaluator.bind(data, sample_weight, executor)
         response = Response(problem, self._independent, row_map)
         if response.elbo is not None:
             self._refuse_other_data(response.elbo)
@@ -843,8 +864,9 @@ class Posterior:
     ) -> Any:
         r"""Return draws of this posterior as what the installed ArviZ works on.
 
-        That is InferenceData, or since its version 1 a DataTree; its ``summary``, ``plot_posterior``, ``plot_ppc``,
-        ``loo`` and so on take it. Draws of q are independent, so
+        The draws are of q, whose weights need that, so that they spread as mean field says: :meth:`summary` may show
+        larger standard deviations. They come as InferenceData, or since version 1 of ArviZ as a DataTree; its
+        ``summary``, ``plot_posterior``, ``plot_ppc``, ``loo`` and so on take it. Draws of q are independent, so
         there is one chain; its r_hat says nothing here, :meth:`diagnose` does.
 
         Parameters
@@ -896,6 +918,7 @@ class Posterior:
             "elbo": self.elbo,
             "converged": int(self.converged),
             "n_iter": self.n_iter,
+            "uncertainty": "draws of q, the factors independent" if not self.is_exact else "exact",
         }
         return inference_data(
             self.model,
@@ -908,36 +931,9 @@ class Posterior:
             is_fit=data is not None and self.is_fit_of(data),
         )
 
-    def summary(self, *, level: float = 0.95, max_rows: int | None = 10) -> Summary:
-        """Return a table of the global variables: mean, standard deviation and central credible interval of each entry.
-
-        Above it are the ELBO, why the fit ended, and of several starts where they ended.
-
-        The intervals are those of the factors. Mean field takes these for independent, so that intervals are too narrow
-        where the posterior is not: the table says so, except where one factor is all that is unknown.
-
-        Parameters
-        ----------
-        level
-            Of the intervals, between 0 and 1.
-        max_rows
-            At most so many entries of each variable; None for all.
-
-        Examples
-        --------
-        >>> import caviar as cv
-        >>> p = cv.Beta("p", 1, 1)
-        >>> posterior = cv.Model(cv.Bernoulli("x", p, plates=cv.Plate("obs"))).fit({"x": [1, 1, 0]})
-        >>> print(posterior.summary())
-        ELBO -2.484907 nats, converged (iterations: 2)
-        variable  at  mean   sd  95% interval
-        p              0.6  0.2  0.1941 to 0.9324
-        """
-        if not isinstance(level, Real) or not 0 < level < 1:
-            raise ParameterError(f"level must lie between 0 and 1; got {level!r}")
-        if max_rows is not None:
-            check_count("max_rows", max_rows)
-        return summary_of(self, level, max_rows)
+    @property
+    def _prior_of_rows(self) -> Beliefs | None:
+        return self._evaluator.prior
 
     @property
     def is_exact(self) -> bool:
@@ -951,15 +947,6 @@ class Posterior:
         True
         """
         return len(self._independent) + len(self._local) == 1 and not self._evaluator.point
-
-    @property
-    def interval_remark(self) -> str:
-        """A caveat on the credible intervals of its factors, in a sentence; empty where they are exact."""
-        return "" if self.is_exact else MEAN_FIELD
-
-    def _repr_html_(self) -> str:
-        """Return the summary, for a notebook."""
-        return self.summary()._repr_html_()
 
     def elbo_at(
         self, factors: Mapping[str, Any], data: Mapping[str, Any], *, sample_weight: Any = None

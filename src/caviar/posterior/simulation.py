@@ -277,18 +277,19 @@ def _over_plates(
 def parents_first(variables: Sequence[Variable]) -> list[Variable]:
     """Return variables and what they depend on, each after its parents."""
     found: dict[str, Variable] = {}
-
-    def visit(variable: Variable) -> None:
-        if variable.name in found:
-            return
-        for parent in variable.drawn_given:
-            if isinstance(parent, Variable):
-                visit(parent)
-        found[variable.name] = variable
-
     for variable in variables:
-        visit(variable)
+        _visit(variable, found)
     return list(found.values())
+
+
+def _visit(variable: Variable, found: dict[str, Variable]) -> None:
+    """Add what a variable depends on to what was found, and then the variable."""
+    if variable.name in found:
+        return
+    for parent in variable.drawn_given:
+        if isinstance(parent, Variable):
+            _visit(parent, found)
+    found[variable.name] = variable
 
 
 def known_arrays(nodes: Sequence[Node], data: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..._errors import ImproperError, ModelError
+from ..._errors import ImproperError
 from ..._typing import AnyArray, Array
 from ...language import Axis, Constant, Variable, base_terms_of
 from ...numerics.cached import cached_property
@@ -122,17 +122,13 @@ class Problem:
         terms = self.compiled.terms
         self.updates = updates_of(self.order, terms, bound)
         self.own_terms = own_terms_of(self.order, terms, bound, coordinates)
-        self._zeros = updates_of(self.order, self.compiled.zero_terms, bound)
+        self._zeros = updates_of(
+            self.order if self.compiled.zero_terms else (), self.compiled.zero_terms, bound
+        )
         self.base_terms = {
             variable: _base_contractions(variable, bound) for variable in (*self.point, *known)
         }
-        self.chain: ChainFactor | None = self.rows.chain
-        if self.chain is not None and self.rows.keeps_locals:
-            raise ModelError(
-                f"{type(self.chain.variables[0]).__name__} '{self.chain.name}' shares a term with another local "
-                f"variable; only observed and "
-                f"global variables may depend on its states"
-            )
+        self.chains: tuple[ChainFactor, ...] = self.rows.chains
 
     def believing(self, beliefs: Mapping[Variable, Any]) -> Problem:
         """Return this problem with factors of an earlier fit, from the user's origin, in the place of priors."""
@@ -275,7 +271,8 @@ class Problem:
             What the terms say to it, where that is known.
         """
         natural = self.updates[variable].natural(arrays, messages)
-        natural = possible(self._zeros[variable], natural, arrays)
+        if variable in self._zeros:
+            natural = possible(self._zeros[variable], natural, arrays)
         return natural, self.factor(variable, natural)
 
     def statistics(self, variable: Variable, factor: Any) -> Arrays:

@@ -10,9 +10,9 @@ import numpy as np
 from ..._errors import ModelError, ParameterError
 from ...language import Axis, Label, LinearGaussianChain, MarkovChain, Term, Variable
 from ..binding.bound_model import BoundModel
-from ..binding.missing.values import refuse_unseen
+from ..binding.missing.values import is_above, refuse_unseen
 from ..local.categorical import CategoricalFactor
-from ..local.chain import check_chains, starts_of
+from ..local.chain import ChainFactor, check_chains
 from ..local.family import FamilyFactor
 from ..local.gated import SwitchedFactor
 from ..local.linear_gaussian_chain import LinearGaussianChainFactor
@@ -51,10 +51,17 @@ def local_factors(
             taken |= {gate, *others}
     factors += [_alone(bound, variable, data_axis) for variable in latent if variable not in taken]
     for factor in factors:
-        _check_seen(bound, factor, terms)
+        _check_seen(bound, factor)
     order = {variable: i for i, variable in enumerate(latent)}
-    # parents before children: a local variable meets its message from above first
-    ordered = sorted(factors, key=lambda factor: -max(order[v] for v in factor.variables))
+    chains = [factor.variables[0] for factor in factors if isinstance(factor, ChainFactor)]
+
+    def place(factor: LocalFactor) -> tuple[bool, int]:
+        follows = any(v in chains or is_above(c, v) for v in factor.variables for c in chains)
+        return follows, -max(order[v] for v in factor.variables)
+
+    # parents before children: a local variable meets its message from above first; and what no chain is above, which
+    # tells a chain what its rows say, before the chains
+    ordered = sorted(factors, key=place)
     return [*ordered, *(VectorFactor(leaf, bound.of(leaf), bound.size) for leaf in alone)]
 
 
@@ -150,21 +157,21 @@ def _is_list(value: Any) -> bool:
 def _alone(bound: BoundModel, variable: Variable, data_axis: Axis) -> LocalFactor:
     evidence, size = bound.of(variable), bound.size
     if isinstance(variable, MarkovChain):
-        return MarkovChainFactor(variable, evidence, data_axis, size, starts_of(bound, variable))
+        return MarkovChainFactor(variable, evidence, data_axis, bound)
     if isinstance(variable, LinearGaussianChain):
-        return LinearGaussianChainFactor(variable, evidence, data_axis, size, starts_of(bound, variable))
+        return LinearGaussianChainFactor(variable, evidence, data_axis, bound)
     if isinstance(variable, Label):
         return CategoricalFactor(variable, evidence, data_axis, size)
     return FamilyFactor(variable, evidence, data_axis, size, certain_priors([variable], data_axis))
 
 
-def _check_seen(bound: BoundModel, factor: LocalFactor, terms: Sequence[Term]) -> None:
+def _check_seen(bound: BoundModel, factor: LocalFactor) -> None:
     """Refuse variables without an observation below them that cannot be left out: with the factor, all at once.
 
     Raises
     ------
     DataError
-        If only some variables of the factor are without one, or their density has another local variable in it.
+        If only some variables of the factor are without one.
     """
     own = {variable: bound.of(variable).active for variable in factor.variables}
     active = {variable: counted for variable, counted in own.items() if counted is not None}
@@ -174,15 +181,7 @@ def _check_seen(bound: BoundModel, factor: LocalFactor, terms: Sequence[Term]) -
     alike = active.keys() == own.keys() and all(
         np.array_equal(counted, first) and first.ndim == 1 for counted in list(active.values())[1:]
     )
-    coupled = any(
-        term.owner in factor.variables
-        and operand.node not in factor.variables
-        and operand.node in bound.latent
-        and bound.is_local(operand.node)
-        for term in terms
-        for operand in term.operands
-    )
-    if coupled or not alike:
+    if not alike:
         assert bound.data_plate is not None
         refuse_unseen(unseen, first, bound.observed, bound.data_plate)
 

@@ -141,18 +141,20 @@ class GivenGlobals:
         rows = RowMap(problem.rows, source, executor)
         found: dict[Variable, list[Any]] = {}
         with executor.session():
-            paths = {}
-            if problem.chain is not None:
-                means = _means_of_slots(problem, problem.chain.variables[0], self._q)
-                paths[problem.chain.name] = rows.path(problem.chain, self._coefficients, means)
-            others = [factor for factor in problem.factors if factor is not problem.chain]
-            blocks = rows.natural_parameters(self._coefficients) if others else ()
+            means = {chain: _means_of_slots(problem, chain.variables[0], self._q) for chain in problem.chains}
+            paths = rows.paths(self._coefficients, means) if means else {}
+            others = [factor for factor in problem.factors if factor not in paths]
+            given = (
+                {chain.key: chain.expected_of_path(path) for chain, path in paths.items()} if others else {}
+            )
+            blocks = rows.natural_parameters(self._coefficients, given) if others else ()
             for block in blocks:
                 for factor in others:
                     for variable, distribution in factor.distributions(block[factor.key]).items():
                         found.setdefault(variable, []).append(distribution)
         order = _inverse(source.places(0, source.n_rows))
-        return paths | {
+        by_name = {chain.name: path for chain, path in paths.items()}
+        return by_name | {
             variable.name: _translated(
                 problem, variable, _in_order(_joined(parts) if parts[1:] else parts[0], order)
             )
@@ -305,7 +307,7 @@ def _with_given_locals(
     row_map: RowMap,
 ) -> float:
     if (
-        problem.chain is not None
+        bool(problem.chains)
         or set(given.values()) != set(problem.factors)
         or not all(isinstance(f, CategoricalFactor) for f in given.values())
     ):

@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csc_array
 
-from ..._typing import AnyArray, Array
+from ..._typing import AnyArray, Array, Statistics
+from ...language import Variable
 from ..ascent.problem import Factors, Problem
 from ..design.keys import StatisticKey
 from ..local.statistics import Arrays, Coefficients, Sums
@@ -99,6 +100,14 @@ class ResponseOperator:
         """Return the place of the first statistic of a variable among those of all globals."""
         return self._places[name]
 
+    def expected(self, variable: Variable) -> tuple[Statistics, AnyArray]:
+        """Return the expected statistics of a global, and which of its repetitions are in the objective."""
+        found = tuple(self._arrays[key] for key in self.problem.keys[variable])
+        n_plates = len(variable.plates_of(variable.family.statistics[-1]))
+        batch = self.natural[variable][-1].shape[:n_plates]
+        active = self.problem.bound.of(variable).active
+        return found, np.broadcast_to(np.ones((), dtype=bool) if active is None else active, batch)
+
     @property
     def counts(self) -> AnyArray:
         """Whether each coordinate is of a repetition that counts in the terms of others, (r,)."""
@@ -121,11 +130,14 @@ class ResponseOperator:
 
     def _portions(self, coordinates: Array) -> Iterator[Array]:
         most = _MOST_AT_ONCE
-        if self._model.chain is not None:
+        if self._model.chains:
             longest = max(
                 (stop - start for start, stop in self._rows.blocks(self._rows.source.n_rows)), default=1
             )
-            most = max(1, min(most, int(_MOST_NUMBERS / (longest * self._model.chain.n_rows))))
+            most = max(
+                1,
+                min(most, int(_MOST_NUMBERS / (longest * sum(chain.n_rows for chain in self._model.chains)))),
+            )
         for start in range(0, coordinates.shape[1], most):
             yield coordinates[:, start : start + most]
 

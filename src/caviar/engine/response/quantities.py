@@ -16,7 +16,7 @@ from ..evaluation.evaluate import check_sizes, in_frame
 from ..rows.row_map import RowMap
 from .factors import FactorResponse
 from .operator import ResponseOperator
-from .priors import parameters_of, tilts_of
+from .priors import parameters_of, slopes_of_objective, tilts_of
 from .solution import Solution, solution_of, why_saddle
 
 _MOST_AT_ONCE = 512
@@ -24,6 +24,11 @@ _MOST_AT_ONCE = 512
 
 _UNSETTLED = 1.0
 """Standard deviations that a fit may yet move for its responses to tell something."""
+
+_SADDLE, _NEARLY_FLAT = -1e-7, 1e-4
+"""Eigenvalue below which there is no covariance, and the size below which it may be 0 where the fit would settle."""
+
+FLAT_DIRECTION = "along some direction, such as a rotation of factors, the objective does not change"
 
 
 class Response:
@@ -102,7 +107,7 @@ class Response:
         ModelError
             At a saddle point, and where the factors have not settled.
         """
-        if self.smallest_eigenvalue < -1e-7:
+        if self.smallest_eigenvalue < _SADDLE:
             raise ModelError(why_saddle(self.smallest_eigenvalue))
         if self.shift > _UNSETTLED:
             raise ModelError(
@@ -110,6 +115,17 @@ class Response:
                 f"deviations yet. Give the data (and sample_weight=) of the fit; or fit with schedule='batch', a lower "
                 f"tol or a higher max_iter"
             )
+
+    @property
+    def why_none(self) -> str:
+        """Why there is no covariance, in a few words; nothing where there is one."""
+        if self.smallest_eigenvalue < _SADDLE:
+            return (
+                FLAT_DIRECTION
+                if self.smallest_eigenvalue > -_NEARLY_FLAT
+                else "the fit ended at a saddle point"
+            )
+        return "the fit has not settled" if self.shift > _UNSETTLED else ""
 
     @cached_property
     def _entries(self) -> dict[str, tuple[FactorResponse, slice]]:
@@ -168,6 +184,24 @@ class Response:
             shape = (*parameter.node.value.shape, columns.shape[1])
             found[f"{parameter.variable.name}.{parameter.name}"] = slopes.T.reshape(shape)
         return found
+
+    def elbo_sensitivity(self) -> dict[str, Array]:
+        """Return by how much the objective changes with each parameter of the priors, in the shape of the parameter."""
+        self.check()
+        problem = self._operator.problem
+        return {
+            f"{own.variable.name}.{own.name}": slopes_of_objective(
+                problem, own, *self._operator.expected(own.variable)
+            )
+            for own in parameters_of(problem)
+        }
+
+    def prior_values(self) -> dict[str, tuple[str, str, Array]]:
+        """Return the parameters of the priors: name -> variable, name of the parameter, and its stated value."""
+        return {
+            f"{own.variable.name}.{own.name}": (own.variable.name, own.name, own.node.value)
+            for own in parameters_of(self._operator.problem)
+        }
 
     def _told(self, name: str, tilt: Statistics) -> Array:
         """Return a tilt by changes of natural parameters of one variable in standardised coordinates, (r,)."""

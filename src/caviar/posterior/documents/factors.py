@@ -83,7 +83,7 @@ def factor_of_document(document: Mapping[str, Any], variable: Variable, sizes: S
     """
     if "learnt" in document:
         return _partly_known(document, variable, sizes)
-    if FAMILIES[document["family"]] is not variable.family:
+    if not issubclass(variable.family, FAMILIES[document["family"]]):
         raise ValueError(f"a factor of '{variable.name}' that is a {document['family']}")
     if "point" in document:
         check_point(variable, document["point"], None, sizes)
