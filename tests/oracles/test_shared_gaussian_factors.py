@@ -427,6 +427,10 @@ def test_linear_response_has_the_covariances_of_the_exact_posterior(case):
     for name, design in oracle[0].items():
         places[name] = slice(start, start + design.shape[1])
         start += design.shape[1]
+    new = {name: value for name, value in data.items() if name != "y"}
+    told, again = posterior.predict(new)["y"], response.predict(new)["y"]
+    # what the shared factor has, and what linear response has, is the same and counts once
+    assert again.standard_deviation == pytest.approx(told.standard_deviation, rel=1e-8)
     for one, rows in places.items():
         assert np.ravel(response.sd(one)) == pytest.approx(np.sqrt(np.diag(covariance)[rows]), rel=1e-8)
         for other, columns in places.items():
