@@ -909,7 +909,7 @@ class Posterior(ShowsUncertainty):
             "elbo": self.elbo,
             "converged": int(self.converged),
             "n_iter": self.n_iter,
-            "uncertainty": "draws of q, the factors independent" if not self.is_exact else "exact",
+            "uncertainty": "exact" if self.is_exact else "draws of q, the factors independent",
         }
         return inference_data(
             self.model,
@@ -921,10 +921,6 @@ class Posterior(ShowsUncertainty):
             attrs=attrs,
             is_fit=data is not None and self.is_fit_of(data),
         )
-
-    @property
-    def _prior_of_rows(self) -> Beliefs | None:
-        return self._evaluator.prior
 
     @property
     def is_exact(self) -> bool:

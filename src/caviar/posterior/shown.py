@@ -22,15 +22,12 @@ class ShowsUncertainty(ABC):
     """A posterior as a table of its globals, and where the standard deviations and intervals of these come from."""
 
     _uncertainty: Uncertainty = MeanField()
+    _evaluator: Any
+    """It binds the model to data, and knows whether a posterior was the prior."""
 
     @abstractmethod
     def __getitem__(self, name: str) -> Any:
         """Return the factor of a global variable."""
-
-    @property
-    @abstractmethod
-    def _prior_of_rows(self) -> Any:
-        """What is known of the rows before, where a posterior was the prior; else None."""
 
     @property
     @abstractmethod
@@ -162,7 +159,7 @@ class ShowsUncertainty(ABC):
     def _remark_on(self, shown: Uncertainty) -> str:
         if self.is_exact:
             return ""
-        before = "" if self._prior_of_rows is None or shown.kind == "mean_field" else f" {_OF_ROWS_BEFORE}"
+        before = "" if self._evaluator.prior is None or shown.kind == "mean_field" else f" {_OF_ROWS_BEFORE}"
         return f"{shown.remark}{before}"
 
     @property
