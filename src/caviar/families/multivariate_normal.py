@@ -215,4 +215,4 @@ class MultivariateNormal(ExponentialFamily):
 
     def translate(self, delta: ArrayLike) -> Self:
         """Return the distribution of x + delta."""
-        return type(self)(self.mean + as_value(delta), self.precision)
+        return self._at(self.mean + as_value(delta))

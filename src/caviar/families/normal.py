@@ -143,4 +143,4 @@ class Normal(ExponentialFamily):
 
     def translate(self, delta: ArrayLike) -> Self:
         """Return the distribution of x + delta."""
-        return type(self)(self.mean + as_value(delta), self.precision)
+        return self._at(self.mean + as_value(delta))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from scipy.sparse import issparse
 
 from .._errors import DataError, ImproperError, ModelError, ParameterError
 from ..data import ArrayRows, as_rows
-from ..engine.ascent.beliefs import Beliefs
+from ..engine.ascent.beliefs import Belief, Beliefs
 from ..engine.ascent.driver import Progress, Result, Settings, ascend, go_on
 from ..engine.ascent.impossible import refuse_impossible
 from ..engine.ascent.problem import Problem
@@ -37,12 +37,12 @@ from ..engine.starts.race import Begun
 from ..engine.starts.restarts import Ends
 from ..engine.topics.lowering import BoundDocuments, bind_rows
 from ..execution import DaskExecutor, Threads, is_client
-from ..families import ExponentialFamily
-from ..language import Data, Node, Plate, Term, Variable, nodes_above, prove_conjugate, terms_of
+from ..language import Data, Node, Plate, Term, Variable, nodes_above, prove_conjugate, terms_of, with_factors
 from ..numerics.randomness import generator
 from ..posterior.posterior import Posterior
 from ..posterior.simulation import log_joint, simulate
 from ..storage import document_of_statement, write_saved
+from .arguments import check_settings, known_names, ordered, seeds
 from .checkpointing import Keeper, fingerprints, flushing, keeper_of
 from .data_summary import summary_of_data
 from .ends import refuse_unusable
@@ -50,8 +50,6 @@ from .progress import reporter
 from .termination import terminating
 from .uncertainty import Wanted
 from .warnings import warn_about
-
-_MOST_RESTARTS = 1_000_000
 
 
 class Model:
@@ -91,9 +89,10 @@ class Model:
                 )
             if not isinstance(leaf, Variable):
                 raise ModelError(f"Model takes the observed variables of a model; got {leaf!r}")
-        self.leaves = leaves
-        self.nodes: tuple[Node, ...] = tuple(nodes_above(leaves))
-        prove_conjugate(self.nodes)
+        stated = nodes_above(leaves)
+        prove_conjugate(stated)
+        self.leaves = with_factors(leaves, stated)
+        self.nodes: tuple[Node, ...] = tuple(stated if self.leaves is leaves else nodes_above(self.leaves))
 
     def __repr__(self) -> str:
         leaves = ", ".join(leaf.name for leaf in self.leaves)
@@ -161,7 +160,11 @@ class Model:
         point
             Names of global variables whose factors are point masses: EM and MAP-EM.
         factors
-            Groups of local variables that share one factor; by default every Categorical with what it gates.
+            Groups of variables that share one factor, as ``[("mu", "a", "b")]``. Of local variables, by default every
+            Categorical with what it gates. Of globals, Normal and MultivariateNormal variables that meet in sums, as a
+            common level, effects of groups and coefficients: one Gaussian factor has all their covariances, and with
+            known precisions the ELBO is the exact evidence. ``posterior["a"]`` is then the marginal of ``a``.
+            By default each global has a factor of its own.
         order
             Names of global variables in the order of their updates; by default that of the statement.
         init
@@ -231,7 +234,7 @@ class Model:
         CheckpointWarning
             If the checkpoint cannot be written any more, as on a full disk. The fit goes on.
         """
-        _check_settings(max_iter, tol, n_restarts)
+        check_settings(max_iter, tol, n_restarts)
         named = [name for names in (point, order) if isinstance(names, list | tuple) for name in names]
         bound = _bound(self, data, sample_weight, data_plate, factors, named)
         problem = self._problem(bound, point, factors, order)
@@ -382,14 +385,14 @@ class Model:
     ) -> Problem:
         """Return the compiled problem of this model for bound data."""
         globals_ = {v.name: v for v in bound.latent_globals()}
-        masses = frozenset(globals_[name] for name in _known_names("point", point, globals_))
+        masses = frozenset(globals_[name] for name in known_names("point", point, globals_))
         for variable in globals_.values():
             if variable.floor is not None and variable not in masses:
                 remedy = f"its factor must be a point mass: point=['{variable.name}']"
                 raise ParameterError(f"'{variable.name}' has a smallest_variance, so {remedy}")
-        return assemble(bound, _ordered(globals_, order), masses, factors)
+        return assemble(bound, ordered(globals_, order), masses, factors)
 
-    def _beliefs(self, prior: Posterior, problem: Problem) -> dict[Variable, ExponentialFamily]:
+    def _beliefs(self, prior: Posterior, problem: Problem) -> dict[Variable, Belief]:
         if not isinstance(prior, Posterior):
             raise ParameterError(f"prior is a posterior of this model, given other rows; got {prior!r}")
         return prior.beliefs.about(problem)
@@ -408,7 +411,7 @@ class Model:
         ends = keeper.ends
         with row_map.executor.session(), reporter(progress) as callback, flushing(keeper):
             row_map.executor.reach()
-            for number, own_seed in enumerate(_seeds(keeper.seed, settings.n_restarts)):
+            for number, own_seed in enumerate(seeds(keeper.seed, settings.n_restarts)):
                 if number < ends.n_ended:
                     continue
                 own = replace(settings, callback=callback, restart=number, recorder=keeper.record)
@@ -484,12 +487,14 @@ class _Evaluator:
         problem = self.model._problem(bound, self.point, self.factors)
         if self.prior is not None:
             problem = problem.believing(self.prior.about(problem))
+        problem = problem.together
         return problem, RowMap(problem.rows, rows_of(problem.bound), as_executor(executor))
 
     def at_points(self, data: Mapping[str, Any], sample_weight: Any = None) -> tuple[Problem, RowMap]:
         """Return the problem for data with every global a point mass, and the map over its rows."""
-        names = [variable.name for variable in self.bind(data, sample_weight)[0].order]
-        return replace(self, point=tuple(names)).bind(data, sample_weight)
+        names = [own.name for own in self.bind(data, sample_weight)[0].bound.latent_globals()]
+        factors = self.factors and [group for group in self.factors if not set(names) & set(group)]
+        return replace(self, point=tuple(names), factors=factors).bind(data, sample_weight)
 
     def above(self, leaves: Sequence[Variable]) -> _Evaluator:
         """Return the same for the part of the model above some of its leaves."""
@@ -497,7 +502,13 @@ class _Evaluator:
         names = model.variables
         point = tuple(name for name in self.point if name in names)
         groups = [[name for name in group if name in names] for group in self.factors or ()]
-        factors = None if self.factors is None else [group for group in groups if group]
+        # of a shared factor that is left to one variable there is the marginal
+        groups = [
+            group
+            for group, whole in zip(groups, self.factors or (), strict=True)
+            if len(group) > (len(whole) > 1)
+        ]
+        factors = None if self.factors is None else groups
         plates = [plate for node in model.nodes for plate in node.plates]
         return _Evaluator(model, point, factors, self.data_plate if self.data_plate in plates else None)
 
@@ -572,50 +583,3 @@ def as_executor(executor: Any) -> Executor:
             f"scheduler; got {executor!r}"
         )
     return executor
-
-
-def _seeds(
-    seed: int | np.random.Generator | None, n_restarts: int
-) -> Sequence[np.random.Generator | np.random.SeedSequence]:
-    """Return independent seeds, one for each start; the first does not depend on how many there are."""
-    if isinstance(seed, np.random.Generator):
-        return seed.spawn(n_restarts)
-    try:
-        return np.random.SeedSequence(seed).spawn(n_restarts)
-    except (TypeError, ValueError):
-        raise ParameterError(f"seed is None, a whole number >= 0 or a Generator; got {seed!r}") from None
-
-
-def _known_names(argument: str, names: Sequence[str], known: Mapping[str, Variable]) -> Sequence[str]:
-    if isinstance(names, str):
-        raise ParameterError(f"{argument} is a list of names; write {argument}=['{names}']")
-    if not isinstance(names, Iterable):
-        raise ParameterError(f"{argument} is a list of names of global latent variables; got {names!r}")
-    for name in names:
-        if not isinstance(name, str) or name not in known:
-            raise ParameterError(
-                f"{argument} names {name!r}, which is no global latent variable; those are {', '.join(known)}"
-            )
-    return names
-
-
-def _ordered(known: Mapping[str, Variable], order: Sequence[str] | None) -> list[Variable]:
-    first = [known[name] for name in _known_names("order", () if order is None else order, known)]
-    return first + [variable for variable in known.values() if variable not in first]
-
-
-def _check_settings(max_iter: int | None, tol: float, n_restarts: int) -> None:
-    max_iter = 0 if max_iter is None else max_iter
-    for name, value in (("max_iter", max_iter), ("n_restarts", n_restarts)):
-        if not isinstance(value, Integral):
-            raise ParameterError(f"{name} must be a whole number; got {value!r}")
-    if not isinstance(tol, Real):
-        raise ParameterError(f"tol must be a number; got {tol!r}")
-    if max_iter < 0:
-        raise ParameterError(f"max_iter must not be negative; got {max_iter}")
-    if not tol >= 0:
-        raise ParameterError(f"tol, a change of the objective per row, must not be negative; got {tol}")
-    if n_restarts < 1:
-        raise ParameterError(f"n_restarts must be at least 1; got {n_restarts}")
-    if n_restarts > _MOST_RESTARTS:
-        raise ParameterError(f"n_restarts must be at most {_MOST_RESTARTS}; got {n_restarts}")

@@ -27,7 +27,7 @@ class PriorParameter(NamedTuple):
 
 def parameters_of(problem: Problem) -> Iterator[PriorParameter]:
     """Yield the parameters of the priors of global variables that known numbers alone state."""
-    for variable in problem.order:
+    for variable in (own for each in problem.order for own in each.members or (each,)):
         if problem.bound.of(variable).prior is not None or variable.is_flat or stated_prior(variable) is None:
             continue
         for slot in variable.slots.values():

@@ -127,13 +127,15 @@ class Response:
             )
         return "the fit has not settled" if self.shift > _UNSETTLED else ""
 
-    def factor(self, name: str) -> FactorResponse:
-        """Return the factor of a global variable, as what responds."""
-        return self._factors[name]
-
     @cached_property
-    def _factors(self) -> dict[str, FactorResponse]:
-        return {own.variable.name: own for own in self._operator.factors}
+    def _entries(self) -> dict[str, tuple[FactorResponse, slice]]:
+        """Of each global variable the factor that it is in, as what responds, and the entries that are its own."""
+        found: dict[str, tuple[FactorResponse, slice]] = {}
+        for own in self._operator.factors:
+            found[own.variable.name] = own, slice(None)
+            for number, member in enumerate(own.variable.members):
+                found[member.name] = own, own.variable.family.place(number)  # type: ignore[attr-defined]
+        return found
 
     def covariance(self, one: str, other: str) -> Array:
         """Return the covariances of all entries of two global variables, (n, m)."""
@@ -141,20 +143,20 @@ class Response:
         a, b = self._columns(one), self._columns(other)
         with self._session():
             found = a.T @ self._solution.excess(b)
-        if one == other:
-            factor = self.factor(one)
-            for places, own in zip(factor.value_places, factor.covariances, strict=True):
-                found[np.ix_(places, places)] += own
+        factor, mine = self._entries[one]
+        if factor is self._entries[other][0]:
+            found += _within(factor)[mine, self._entries[other][1]]
         flat = self._solution.flat(a)[:, None] & self._solution.flat(b)
         return np.where(flat, np.copysign(np.inf, found), found)
 
     def variance(self, name: str) -> Array:
         """Return the variance of each entry of a global variable, (n,); infinite along flat directions."""
         self.check()
-        factor, columns = self.factor(name), self._columns(name)
-        found = np.zeros(columns.shape[1])
+        columns, (factor, mine) = self._columns(name), self._entries[name]
+        whole = np.zeros(factor.n_entries)
         for places, own in zip(factor.value_places, factor.covariances, strict=True):
-            found[places] = np.diagonal(own)
+            whole[places] = np.diagonal(own)
+        found = whole[mine]
         with self._session():
             for start in range(0, len(found), _MOST_AT_ONCE):
                 portion = columns[:, start : start + _MOST_AT_ONCE]
@@ -174,9 +176,8 @@ class Response:
         self.check()
         columns, problem, found = self._columns(name), self._operator.problem, {}
         for parameter in parameters_of(problem):
-            factor = self.factor(parameter.variable.name)
             like = self._operator.natural[parameter.variable]
-            tilts = [self._told(factor, tilt) for tilt in tilts_of(problem, parameter, like)]
+            tilts = [self._told(parameter.variable.name, tilt) for tilt in tilts_of(problem, parameter, like)]
             told = np.stack(tilts, axis=1) if tilts else np.zeros((self._operator.size, 0))
             with self._session():
                 slopes = columns.T @ (told + self._solution.excess(told))
@@ -202,9 +203,9 @@ class Response:
             for own in parameters_of(self._operator.problem)
         }
 
-    def _told(self, factor: FactorResponse, tilt: Statistics) -> Array:
-        """Return a tilt by changes of natural parameters of one factor in standardised coordinates, (r,)."""
-        start = self._operator.start_of(factor)
+    def _told(self, name: str, tilt: Statistics) -> Array:
+        """Return a tilt by changes of natural parameters of one variable in standardised coordinates, (r,)."""
+        start = self._operator.start_of(name)
         flat = np.zeros(self._operator.n_statistics)
         stop = start + sum(own.size for own in tilt)
         flat[start:stop] = np.concatenate([own.ravel() for own in tilt])
@@ -212,12 +213,21 @@ class Response:
 
     def _columns(self, name: str) -> Array:
         """Return what each entry of a variable is in standardised coordinates, (r, n)."""
-        factor, start = self.factor(name), self._starts[name]
+        factor, mine = self._entries[name]
+        start = self._starts[factor.variable.name]
         found = np.zeros((self._operator.size, factor.n_entries))
         for places, value in zip(factor.value_places, factor.values, strict=True):
             found[start : start + len(value), places] = value
             start += len(value)
-        return found
+        return found[:, mine]
+
+
+def _within(factor: FactorResponse) -> Array:
+    """Return the covariances of all entries under a factor, (n, n)."""
+    found = np.zeros((factor.n_entries, factor.n_entries))
+    for places, own in zip(factor.value_places, factor.covariances, strict=True):
+        found[np.ix_(places, places)] = own
+    return found
 
 
 def _starts(operator: ResponseOperator) -> dict[str, int]:

@@ -28,6 +28,7 @@ def document_of_posterior(posterior: Any) -> dict[str, Any]:
             "data_plate": None if plate is None else plate.name,
         },
         "factors": _documents_of(posterior._factors),
+        "coupled": _documents_of(posterior._shared.by_name),
         "local": local,
         "observed": [name for name in posterior.model.variables if name not in hidden],
         "elbo": posterior.elbo,

@@ -11,6 +11,7 @@ times the means of what they do not share: sums of what is small, without the di
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from string import ascii_lowercase
@@ -20,10 +21,12 @@ import numpy as np
 
 from ... import families
 from ..._errors import ModelError
-from ..._typing import Array
+from ..._typing import AnyArray, Array
 from ...engine.binding.clamped.factor import PointMass
+from ...families.coupled_normals import CoupledNormals
 from ...language import Constant, Diagonal, Indexed, Node, Part, Plate, Predictor, Slot, Variable
 from ...language.algebra import Addend
+from ...numerics.cached import cached_property
 from ...numerics.linalg import inverse
 from ..simulation import laid_out, operand_slot, slot_value
 
@@ -38,6 +41,12 @@ def refuse(owner: Variable, why: str) -> NoReturn:
     """Say why the moments of a variable have no closed form."""
     kind = f"{type(owner).__name__} '{owner.name}'"
     raise ModelError(f"mean and variance of the {kind} have no closed form here: {why}. {SAMPLES}")
+
+
+def coupled_among(factors: Mapping[str, Any]) -> dict[str, CoupledNormals]:
+    """Return for each variable that shares a factor with others this factor."""
+    joint = [own for own in factors.values() if isinstance(own, CoupledNormals)]
+    return {name: own for own in joint for name in own.names}
 
 
 class Joint(Protocol):
@@ -79,9 +88,9 @@ class Expectations:
             return mean, np.zeros_like(mean)
         return mean, np.diagonal(covariance, axis1=-2, axis2=-1) if self.owner.value_rank else covariance
 
-    def vector(self, name: str = "mean") -> tuple[Array, Array]:
+    def vector(self) -> tuple[Array, Array]:
         """Return mean and covariance of a location that is a vector."""
-        mean, covariance = self._moments(self.owner.slots[name])
+        mean, covariance = self._moments(self.owner.slots["mean"])
         return mean, np.zeros((*mean.shape, mean.shape[-1])) if covariance is None else covariance
 
     def predictor(self, stated: Predictor) -> tuple[Array, Array]:
@@ -97,10 +106,45 @@ class Expectations:
                 shared = list(self._operands(other))
                 scale = addend.coefficient * other.coefficient * (1.0 if i == j else 2.0)
                 variance = variance + scale * _covariance(product, shared)
+                variance = variance + scale * self._coupled_covariance(product, shared)
         if self.joint is not None:
             variance = variance + self._between_operands(stated, self.joint)
         # rounding may leave a variance of zero just below
         return mean, np.maximum(variance, 0.0)
+
+    @cached_property
+    def _coupled(self) -> dict[str, CoupledNormals]:
+        """Of each variable that shares a factor with others, this factor."""
+        return coupled_among(self.factors)
+
+    def _coupled_covariance(self, one: Sequence[_Operand], other: Sequence[_Operand]) -> Array:
+        """Return what two different variables that share a factor add to the covariance of two products."""
+        total, slots = np.zeros(()), {id(slot): slot for slot in self.owner.slots.values()}
+        for mine, theirs in itertools.product(one, other) if self._coupled else ():
+            first, second = slots.get(mine[0]), slots.get(theirs[0])
+            if first is None or second is None or first is second:
+                continue
+            joint = self._coupled.get(first.node.name)
+            if joint is None or joint is not self._coupled.get(second.node.name):
+                continue
+            i, j = self._numbers(first, joint), self._numbers(second, joint)
+            if theirs[3]:
+                i, j = i[..., None], j[..., None, :] if mine[3] else j
+            elif mine[3]:
+                j = j[..., None]
+            covariance = joint.covariance(first.node.name, i, second.node.name, j)
+            rest = [(m, letter) for key, m, _, letter in one if key != mine[0]]
+            rest += [(m, letter.upper()) for key, m, _, letter in other if key != theirs[0]]
+            total = total + _contracted([*rest, (covariance, mine[3] + theirs[3].upper())])
+        return total
+
+    def _numbers(self, slot: Slot, joint: CoupledNormals) -> AnyArray:
+        """Return which numbers of a variable are in a slot, over the plates of the owner."""
+        member = joint.layout.members[joint.layout.number_of(slot.node.name)]
+        shape = (*member.shape, *member.event_shape)
+        numbers: Any = np.arange(math.prod(shape)).reshape(shape)
+        numbers = self._laid_out(slot, numbers)
+        return numbers[..., None] if self.owner.value_rank and not member.event_shape else numbers
 
     def _between_operands(self, stated: Predictor, joint: Joint) -> Array:
         """Return what covariances between operands add to the variance of a sum of products, to first order.
@@ -196,6 +240,26 @@ class Expectations:
             value = self._laid_out(slot, factor.value)
             return value, np.zeros_like(value)
         return self._laid_out(slot, factor.mean), self._laid_out(slot, factor.variance)
+
+    def scalar(self, name: str) -> tuple[Array, Array]:
+        """Return mean and variance of a number in a slot, or of one hidden scalar times a number plus another."""
+        stated = self.owner.stated[name]
+        if not isinstance(stated, Predictor):
+            return self.entries(name)
+        shift, scale = np.zeros(()), np.zeros(())
+        hidden: Any = None
+        for addend in stated.addends:
+            coefficient = np.asarray(addend.coefficient)
+            latent = None
+            for operand in addend.numbers:
+                if isinstance(operand, Constant):
+                    coefficient = coefficient * operand.value
+                else:
+                    latent = operand
+            shift, scale = (shift + coefficient, scale) if latent is None else (shift, scale + coefficient)
+            hidden = latent or hidden
+        mean, variance = self._entries(operand_slot(self.owner, hidden))
+        return scale * mean + shift, np.square(scale) * variance
 
     def positive(self, name: str) -> tuple[Array, Array]:
         r"""Return mean and variance of a positive number, or of a product of several that are independent under q.
