@@ -30,7 +30,6 @@ from ..engine.evaluation.evaluate import (
 )
 from ..engine.response.quantities import Response
 from ..engine.rows.row_map import RowMap
-from ..engine.starts.restarts import distinct_ends, told_ends
 from ..execution import Threads
 from ..language import Plate, Variable, nodes_above
 from ..numerics.randomness import generator
@@ -179,19 +178,6 @@ class Posterior(ShowsUncertainty):
     def data_plate(self) -> Plate | None:
         """The plate that runs over rows of data; None where there is none, or where the next data decide."""
         return self._evaluator.data_plate
-
-    @property
-    def distinct_ends(self) -> tuple[tuple[float, int], ...]:
-        """Objectives at which the starts ended, the highest first, and how many of them ended at each.
-
-        Starts that differ by less than 0.1 nats, or a ten-millionth, count as one end.
-        """
-        return distinct_ends(self.restart_elbos.tolist())
-
-    @property
-    def told_ends(self) -> str:
-        """A sentence on where the starts ended: how many ends there are, and how often the best was reached."""
-        return told_ends(self.restart_elbos.tolist(), self.elbo)
 
     @property
     def converged(self) -> bool:
@@ -915,7 +901,7 @@ class Posterior(ShowsUncertainty):
             "elbo": self.elbo,
             "converged": int(self.converged),
             "n_iter": self.n_iter,
-            "uncertainty": "draws of q, the factors independent" if not self.is_exact else "exact",
+            "uncertainty": "exact" if self.is_exact else "draws of q, the factors independent",
         }
         return inference_data(
             self.model,
@@ -927,10 +913,6 @@ class Posterior(ShowsUncertainty):
             attrs=attrs,
             is_fit=data is not None and self.is_fit_of(data),
         )
-
-    @property
-    def _prior_of_rows(self) -> Beliefs | None:
-        return self._evaluator.prior
 
     @property
     def is_exact(self) -> bool:

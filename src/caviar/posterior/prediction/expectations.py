@@ -106,8 +106,10 @@ class Expectations:
                 shared = list(self._operands(other))
                 scale = addend.coefficient * other.coefficient * (1.0 if i == j else 2.0)
                 variance = variance + scale * _covariance(product, shared)
-                variance = variance + scale * self._coupled_covariance(product, shared)
+                if self.joint is None:
+                    variance = variance + scale * self._coupled_covariance(product, shared)
         if self.joint is not None:
+            # that of a shared factor among them
             variance = variance + self._between_operands(stated, self.joint)
         # rounding may leave a variance of zero just below
         return mean, np.maximum(variance, 0.0)
