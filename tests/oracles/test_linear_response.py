@@ -79,9 +79,7 @@ def _robust_states() -> cv.Model:
 def _states_and_level() -> cv.Model:
     state = cv.Plate("state", 2)
     s = cv.MarkovChain("s", [0.5, 0.5], cv.Dirichlet("transition", [2.0, 1.0], plates=state), along=OBS)
-    level = cv.LinearGaussianChain(
-        "level", [0.0], [[1.0]], [[0.9]], cv.Wishart("drive", 2.0, [[0.5]]), along=OBS
-    )
+    level = cv.LinearGaussianChain("level", [0.0], [[1.0]], [[0.5]], [[9.0]], along=OBS)
     noise = cv.Gamma("tau", 2, 1, plates=state)[s]
     return cv.Model(cv.Normal("x", cv.dot([1.0], level), noise, plates=OBS))
 
