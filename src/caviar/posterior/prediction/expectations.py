@@ -342,6 +342,8 @@ class Expectations:
             else:
                 value = self._inverse_moments(node)[0]
             entries = entries * laid_out(value, node.plates[:-1], self.owner, {})
+        # a forecast has one entry where all are the same
+        entries = np.broadcast_to(entries, (*entries.shape[:-1], self.owner.dimension or 1))
         return entries, np.square(entries)
 
     def _inverse(self, slot: Slot) -> tuple[Array, Array]:
