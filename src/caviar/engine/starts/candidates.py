@@ -28,8 +28,8 @@ from .products.scores import scores_of
 def basis_of(problem: Problem, sample: Sample, row_map: RowMap, rng: np.random.Generator) -> Basis:
     """Return what the candidates of a start are made from: of a chain of labels, rows that follow each other."""
     gates = gates_of(problem)
-    if problem.chain is not None and any(gate.factor is problem.chain for gate in gates):
-        sample = in_order(row_map.source, problem.chain.starts)
+    if any(gate.factor in problem.chains for gate in gates):
+        sample = in_order(row_map.source, problem.chains)
     q = prior_start(problem)
     for variable in _multiplied(problem):
         q[variable] = prior_draw(problem, variable, statistics_of(problem, q), rng)
