@@ -30,19 +30,12 @@ from ..engine.evaluation.evaluate import (
 )
 from ..engine.response.quantities import Response
 from ..engine.rows.row_map import RowMap
-from ..engine.starts.restarts import distinct_ends, told_ends
 from ..execution import Threads
 from ..language import Plate, Variable, nodes_above
 from ..numerics.randomness import generator
 from ..storage import write_saved
-from .diagnostics import (
-    Diagnosis,
-    diagnosis_of,
-    inference_data,
-    refuse_other_data,
-    refuse_what_has_no_weights,
-    results_without,
-)
+from .diagnostics import Diagnosis, diagnosis_of, inference_data, refuse_what_has_no_weights, results_without
+from .diagnostics.diagnosis import refuse_other_data
 from .documents import document_of_posterior
 from .linear_response import LinearResponse
 from .prediction import Predictions, predicted, predicted_along_chains, with_forecasts
@@ -185,19 +178,6 @@ class Posterior(ShowsUncertainty):
     def data_plate(self) -> Plate | None:
         """The plate that runs over rows of data; None where there is none, or where the next data decide."""
         return self._evaluator.data_plate
-
-    @property
-    def distinct_ends(self) -> tuple[tuple[float, int], ...]:
-        """Objectives at which the starts ended, the highest first, and how many of them ended at each.
-
-        Starts that differ by less than 0.1 nats, or a ten-millionth, count as one end.
-        """
-        return distinct_ends(self.restart_elbos.tolist())
-
-    @property
-    def told_ends(self) -> str:
-        """A sentence on where the starts ended: how many ends there are, and how often the best was reached."""
-        return told_ends(self.restart_elbos.tolist(), self.elbo)
 
     @property
     def converged(self) -> bool:
@@ -410,22 +390,20 @@ class Posterior(ShowsUncertainty):
         >>> posterior.predict({"X": [[1, 2], [0, 0]]})["y"]
         Prediction(mean=[4.1379, 0.    ], standard_deviation=[1.0545, 0.5   ])
         """
-        return self._predicted(data, self._factors)
+        return self._predicted(data, self._shared.beside(self._factors, ()))
 
     def _predicted(
         self, data: Mapping[str, Any], factors: Mapping[str, Any], joint: Any = None
     ) -> dict[str, Any]:
         """Return predictions with these global factors, and covariances between them; see :meth:`predict`."""
-        is_named = isinstance(data, Mapping)
-        absent = [leaf for leaf in self.model.leaves if is_named and leaf.name not in data]
-        if not absent:
-            local = self.local(data)
-            known = self._shared.beside(self._factors, local)
-            along = predicted_along_chains(self.model.nodes, data, known, local, self.data_plate)
-            return Predictions({**local, **along}, data, self._factors)
-        local = self._local_above([leaf for leaf in self.model.leaves if leaf not in absent], data)
-        others = self._shared.beside(factors, local)
-        found = predicted(self.model.nodes, absent, data, others, local, self.data_plate, joint)
+        absent = [leaf for leaf in self.model.leaves if isinstance(data, Mapping) and leaf.name not in data]
+        given = [leaf for leaf in self.model.leaves if leaf not in absent]
+        local = self._local_above(given, data) if absent else self.local(data)
+        others = {name: factor for name, factor in factors.items() if name not in local}
+        if absent:
+            found = predicted(self.model.nodes, absent, data, others, local, self.data_plate, joint)
+        else:
+            found = predicted_along_chains(self.model.nodes, data, others, local, self.data_plate)
         return Predictions({**local, **found}, data, self._factors)
 
     def _local_above(self, leaves: Sequence[Variable], data: Mapping[str, Any]) -> dict[str, Any]:
@@ -707,8 +685,7 @@ class Posterior(ShowsUncertainty):
         """
         problem, row_map = self._evaluator.bind(data, sample_weight, executor)
         response = Response(problem, self._independent, row_map)
-        if response.elbo is not None:
-            self._refuse_other_data(response.elbo)
+        self._refuse_other_data(response.elbo)
         return LinearResponse(self, response)
 
     def is_fit_of(self, data: Mapping[str, Any], *, sample_weight: Any = None) -> bool:
@@ -743,8 +720,8 @@ class Posterior(ShowsUncertainty):
         """Whether an objective of the same factors is that of the data of the fit, which it is to rounding."""
         return abs(elbo - self.elbo) <= _SAME_ELBO * max(1.0, abs(self.elbo))
 
-    def _refuse_other_data(self, elbo: float) -> None:
-        if not self._is_own_elbo(elbo):
+    def _refuse_other_data(self, elbo: float | None) -> None:
+        if elbo is not None and not self._is_own_elbo(elbo):
             refuse_other_data(self.elbo, elbo)
 
     def share_seen(self, data: Mapping[str, Any], *, sample_weight: Any = None) -> float:
@@ -924,7 +901,7 @@ class Posterior(ShowsUncertainty):
             "elbo": self.elbo,
             "converged": int(self.converged),
             "n_iter": self.n_iter,
-            "uncertainty": "draws of q, the factors independent" if not self.is_exact else "exact",
+            "uncertainty": "exact" if self.is_exact else "draws of q, the factors independent",
         }
         return inference_data(
             self.model,
@@ -936,10 +913,6 @@ class Posterior(ShowsUncertainty):
             attrs=attrs,
             is_fit=data is not None and self.is_fit_of(data),
         )
-
-    @property
-    def _prior_of_rows(self) -> Beliefs | None:
-        return self._evaluator.prior
 
     @property
     def is_exact(self) -> bool:
@@ -972,9 +945,8 @@ class Posterior(ShowsUncertainty):
         """
         if not isinstance(factors, Mapping):
             raise ParameterError(f"factors is a mapping from names to distributions; got {factors!r}")
-        self._shared.refuse_parts(factors)
         problem, row_map = self._evaluator.bind(data, sample_weight)
-        return objective_at(problem, {**self._independent, **factors}, row_map)
+        return objective_at(problem, self._shared.changed(self._factors, factors), row_map)
 
     def __repr__(self) -> str:
         lines = [f"Posterior(elbo={self.elbo:.6f}, status={self.status.value!r}, n_iter={self.n_iter})"]

@@ -106,8 +106,10 @@ class Expectations:
                 shared = list(self._operands(other))
                 scale = addend.coefficient * other.coefficient * (1.0 if i == j else 2.0)
                 variance = variance + scale * _covariance(product, shared)
-                variance = variance + scale * self._coupled_covariance(product, shared)
+                if self.joint is None:
+                    variance = variance + scale * self._coupled_covariance(product, shared)
         if self.joint is not None:
+            # that of a shared factor among them
             variance = variance + self._between_operands(stated, self.joint)
         # rounding may leave a variance of zero just below
         return mean, np.maximum(variance, 0.0)
@@ -340,6 +342,8 @@ class Expectations:
             else:
                 value = self._inverse_moments(node)[0]
             entries = entries * laid_out(value, node.plates[:-1], self.owner, {})
+        # a forecast has one entry where all are the same
+        entries = np.broadcast_to(entries, (*entries.shape[:-1], self.owner.dimension or 1))
         return entries, np.square(entries)
 
     def _inverse(self, slot: Slot) -> tuple[Array, Array]:
