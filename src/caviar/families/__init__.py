@@ -17,6 +17,7 @@ from caviar.families.normal_wishart import NormalWishart, TiedNormalWishart
 from caviar.families.poisson import Poisson
 from caviar.families.polya_gamma import PolyaGamma
 from caviar.families.stick_breaking import StickBreaking
+from caviar.families.tabulated import Tabulated
 from caviar.families.truncated_normal import TruncatedNormal
 from caviar.families.wishart import Wishart
 
@@ -40,6 +41,7 @@ __all__ = [
     "Poisson",
     "PolyaGamma",
     "StickBreaking",
+    "Tabulated",
     "TiedNormalGamma",
     "TiedNormalWishart",
     "TruncatedNormal",

@@ -14,14 +14,16 @@ from typing import Any
 import numpy as np
 
 from .._errors import ConjugacyError, ModelError, PlateError
+from ..families._scalar_functions import Function
 from .algebra import Addend, Diagonal, Predictor, as_predictor
 from .constants import Constant
+from .functions_of_scalars import FunctionOfScalar
 from .joining import joined
 from .nodes import Indexed, Part, placed
 from .operands import Operands, event_rank_of, length_of, vector_of, whole_vector
 from .plates import Plate
 from .roles import LINEAR, LINEAR_VECTOR, PRECISION, PRECISION_MATRIX, RATE, ZERO_OR_ONE, Role
-from .slots import RoleOfDimension, Slot, agreed_dimension
+from .slots import RoleOfDimension, Slot, agreed_dimension, resolve_role, takes_scalar
 from .stated import Stated
 from .templates import Density, Factor, Summand
 
@@ -44,11 +46,14 @@ class Expansion:
         Its log density.
     letter_sizes
         Length of the event axes of dot products.
+    functions
+        (Slot, statistic) -> the statistic as a function of the hidden scalar in the slot, where it is tabulated.
     """
 
     slots: dict[str, Slot]
     density: Density
     letter_sizes: dict[str, int] = field(default_factory=dict)
+    functions: dict[tuple[str, str], Function] = field(default_factory=dict)
 
 
 def expand(
@@ -83,6 +88,14 @@ def expand(
         if isinstance(expression, Diagonal):
             _expand_diagonal(owner, expansion, name, expression)
             continue
+        role = roles[name]
+        if takes_scalar(role):
+            own = role if isinstance(role, Role) else resolve_role(owner, name, role)
+            of_scalar = FunctionOfScalar(owner, name, expression, own)
+            expansion.density = _rewritten(expansion.density, name, of_scalar)
+            expansion.slots |= of_scalar.slots
+            expansion.functions |= of_scalar.functions
+            continue
         writer: _LocationSum | _PositiveProduct
         if _is_location(density, name):
             writer = _LocationSum(owner, name, expression, letters)
@@ -99,7 +112,9 @@ def _is_location(density: Density, slot: str) -> bool:
     return any(f.slot == slot and f.statistic == "xx" for summand in density for f in summand.factors)
 
 
-def _rewritten(density: Density, slot: str, writer: _LocationSum | _PositiveProduct) -> Density:
+def _rewritten(
+    density: Density, slot: str, writer: _LocationSum | _PositiveProduct | FunctionOfScalar
+) -> Density:
     summands = []
     for summand in density:
         target = next((f for f in summand.factors if f.slot == slot), None)
@@ -289,7 +304,11 @@ class _PositiveProduct:
                 raise ConjugacyError(
                     f"'{node.name}' appears twice in the product in {self._where}; use two variables"
                 )
-            is_entry = along is not None and along in node.plates
+            is_entry = along is not None and along in (
+                factor.along if isinstance(factor, Indexed) else node.plates
+            )
+            if is_entry and isinstance(factor, Indexed):
+                self._refuse_known_labels(factor)
             if is_entry:
                 self.slots[key] = replace(self.slots[key], along=along)
             (matrices if is_matrix else entries if is_entry else numbers).append(key)
@@ -299,6 +318,13 @@ class _PositiveProduct:
                 f"it has {len(matrices)} matrices"
             )
         return _Product(addend.coefficient, numbers, entries, matrices, along is not None)
+
+    def _refuse_known_labels(self, chosen: Indexed) -> None:
+        if chosen.labels or chosen.through is not None:
+            raise ModelError(
+                f"{self._where} is a diagonal whose entries are chosen by known labels, {chosen!r}; only a Categorical "
+                f"may choose them. Give a variable or a Constant with an entry for each"
+            )
 
     def pieces(self, target: Factor) -> list[_Piece]:
         """Return what a statistic of the sum is, in statistics of what it is made of; of its logarithm the bound."""
@@ -344,11 +370,10 @@ def _is_known(addend: Addend) -> bool:
 
 
 def _expand_diagonal(owner: Stated, expansion: Expansion, name: str, stated: Diagonal) -> None:
-    node = stated.node
     where = f"'{name}' of {type(owner).__name__} '{owner.name}'"
     if owner.value_rank not in (1, 2) or not _is_matrix(owner.density, name):
         raise ModelError(f"{where} takes no diagonal(...), which is the precision of a MultivariateNormal")
-    plate = node.plates[-1]
+    plate = stated.plate
     if plate.size is None:
         raise PlateError(
             f"{where} is diagonal over plate '{plate.name}', which needs a size: Plate('{plate.name}', D)"

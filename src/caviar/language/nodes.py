@@ -42,6 +42,11 @@ class Node(Algebra):
         self.name = name
         self.plates = as_plates(plates, name)
 
+    @property
+    def entry_plates(self) -> tuple[Plate, ...]:
+        """Its plates."""
+        return self.plates
+
     def plates_of(self, statistic: str) -> tuple[Plate, ...]:
         """Return the plates along which one of its statistics is repeated."""
         return self.plates
@@ -175,6 +180,11 @@ class Indexed(Algebra):
             return self.by.plates
         own = [plate for plate in self.by.plates if plate not in self.through.candidates]
         return tuple(dict.fromkeys((*self.through.by.plates, *own)))
+
+    @property
+    def entry_plates(self) -> tuple[Plate, ...]:
+        """The plates that its label chooses for."""
+        return self.along
 
     @property
     def labels(self) -> tuple[Data, ...]:

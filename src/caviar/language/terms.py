@@ -13,6 +13,8 @@ from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
 from .._errors import ConjugacyError, ModelError, PlateError
+from ..families._scalar_functions import PLAIN, Function, product_of
+from ..families.tabulated import can_be_tabulated
 from .nodes import Indexed, Node
 from .plates import Plate
 from .slots import Slot
@@ -57,6 +59,8 @@ class Operand(NamedTuple):
     axes: tuple[Axis, ...]
     slot: Slot | None = None
     """The slot that the node is in; None for the variable itself, and for what chooses from a plate."""
+    function: Function | None = None
+    """What the statistic is as a function of the node, where its own family may lack it."""
 
 
 class Term(NamedTuple):
@@ -75,18 +79,19 @@ class Term(NamedTuple):
 def nodes_above(leaves: Iterable[Variable]) -> list[Node]:
     """Return the leaves and everything above them, each once, a variable before its parents."""
     found: dict[int, Node] = {}
-
-    def visit(node: Node) -> None:
-        if id(node) in found:
-            return
-        found[id(node)] = node
-        if isinstance(node, Variable):
-            for parent in node.parents:
-                visit(parent)
-
     for leaf in leaves:
-        visit(leaf)
+        _visit(leaf, found)
     return _children_first(list(found.values()))
+
+
+def _visit(node: Node, found: dict[int, Node]) -> None:
+    """Add a node and everything above it to what was found."""
+    if id(node) in found:
+        return
+    found[id(node)] = node
+    if isinstance(node, Variable):
+        for parent in node.parents:
+            _visit(parent, found)
 
 
 def _children_first(nodes: Sequence[Node]) -> list[Node]:
@@ -176,8 +181,15 @@ class _Writer:
         self.variable = variable
         self.plates = _axes(variable.density_plates)
         through = _labels_of_groups(variable, gates)
+        self.within = {
+            slot.index: slot.along for slot in variable.slots.values() if slot.along and slot.index
+        }
+        """Gates that choose for each entry of a value, with the plate that runs along the entries."""
         self.gates = [
-            Operand(gate, "x", (*_axes_through(gate, through.get(gate)), Axis(gate, "k"))) for gate in gates
+            Operand(
+                gate, "x", (*self._of_entries(gate, _axes_through(gate, through.get(gate))), Axis(gate, "k"))
+            )
+            for gate in gates
         ]
         self.chooses = any(slot.index is not None for slot in variable.slots.values())
         self._operands: dict[Factor, Operand] = {}
@@ -186,13 +198,15 @@ class _Writer:
         """Return the term that a summand of the density is."""
         known = self._operands
         operands = [known.get(factor) or self._written(factor) for factor in summand.factors if factor.slot]
+        if self.variable.functions:
+            operands = _merged(operands)
         own = _axes(self.variable.batch_plates) if summand.is_once else self.plates
         if summand.letters:
             own += tuple([Axis(self.variable, letter) for letter in summand.letters])
         if self.chooses:
             slots = [operand.slot for operand in operands if operand.slot is not None]
             gates = self.gates
-            if len(gates) > 1:
+            if len(gates) > 1 or self.within:
                 gates = [gate for gate in gates if any(slot.index is gate.node for slot in slots)]
             own += tuple([gate.axes[-1] for gate in gates])
             operands += (*gates, *_known_choices(self.variable, slots, [gate.node for gate in gates]))
@@ -201,6 +215,13 @@ class _Writer:
             if operand.axes:
                 axes.update(dict.fromkeys(operand.axes))
         return Term(self.variable, summand.coefficient, tuple(operands), tuple(axes))
+
+    def _of_entries(self, gate: Node, axes: tuple[Axis, ...]) -> tuple[Axis, ...]:
+        """Return the axes of the plates of a gate, the event axis in the place of a plate along the entries."""
+        along = self.within.get(gate)  # type: ignore[arg-type]
+        if along is None:
+            return axes
+        return tuple([Axis(self.variable, "i") if axis is Axis(along) else axis for axis in axes])
 
     def _written(self, factor: Factor) -> Operand:
         """Return the operand of a statistic, and keep it."""
@@ -213,9 +234,34 @@ class _Writer:
             operand = Operand(self.variable, statistic, plates + events)
         else:
             slot = self.variable.slots[name]
-            operand = Operand(slot.node, statistic, _axes_in(slot, statistic, events), slot)
+            function = self.variable.functions.get((name, statistic))
+            operand = Operand(slot.node, statistic, _axes_in(slot, statistic, events), slot, function)
         self._operands[factor] = operand
         return operand
+
+
+def _merged(operands: list[Operand]) -> list[Operand]:
+    """Return operands with those that are functions of the same scalar as one, their product."""
+    merged = [operand for operand in operands if not _is_function(operand)]
+    groups: dict[tuple[Node, tuple[Axis, ...]], list[Operand]] = {}
+    for operand in operands:
+        if _is_function(operand):
+            groups.setdefault((operand.node, operand.axes), []).append(operand)
+    for first, *others in groups.values():
+        if others:
+            function = product_of([own.function or PLAIN[own.statistic] for own in (first, *others)])
+            first = first._replace(statistic=function.name, function=function)
+        merged.append(first)
+    return merged
+
+
+def _is_function(operand: Operand) -> bool:
+    """Whether an operand is a function of a scalar that may be tabulated."""
+    if operand.slot is None or not isinstance(operand.node, Variable):
+        return False
+    return can_be_tabulated(operand.node.own_family) and (
+        operand.function is not None or operand.statistic in PLAIN
+    )
 
 
 def _known_choices(owner: Variable, slots: Sequence[Slot], gates: Sequence[Node]) -> list[Operand]:
@@ -280,7 +326,11 @@ def _axes_in(slot: Slot, statistic: str, events: tuple[Axis, ...]) -> tuple[Axis
         return events
     if slot.along is not None:
         # the plate of a diagonal, or of the rows of a matrix, is the event axis
-        return (*(events[0] if plate is slot.along else Axis(plate) for plate in node.plates), *events[1:])
+        own = {slot.along: events[0]}
+        if isinstance(expression, Indexed):
+            own[expression.plate] = _category(expression)
+            return tuple([own.get(plate) or Axis(plate) for plate in node.plates])
+        return (*(own.get(plate) or Axis(plate) for plate in node.plates), *events[1:])
     plates = node.plates_of(statistic)
     if not isinstance(expression, Indexed):
         return (plate_axes(node) if plates is node.plates else _axes(plates)) + events

@@ -11,7 +11,6 @@ import numpy as np
 from .._errors import ParameterError
 from .._typing import Array
 from ..posterior.posterior import Posterior
-from ..posterior.summary import marginals
 
 
 @dataclass(frozen=True)
@@ -26,6 +25,8 @@ class Figures:
         Names of the first axes; the other axes are those of one value.
     mean, lower, upper
         Of shape (plates..., event...). The ends are None for points, and NaN for an entry without a closed form.
+    source
+        Where the intervals come from, in words; empty where they are exact.
     """
 
     name: str
@@ -33,6 +34,11 @@ class Figures:
     mean: Array
     lower: Array | None
     upper: Array | None
+    source: str = ""
+
+    def told_interval(self, level: float) -> str:
+        """Return what the intervals are called in a title."""
+        return f"{level:.0%} interval" + (f" ({self.source})" if self.source else "")
 
 
 def posterior_of(fitted: Any) -> Posterior:
@@ -84,11 +90,11 @@ def figures_of(posterior: Posterior, variable: str, level: float) -> list[Figure
     if name not in posterior:
         known = ", ".join(repr(other) for other in posterior)
         raise ParameterError(f"the posterior has no global variable {variable!r:.60}; it has {known}")
+    source = "" if posterior.is_exact else posterior.uncertainty.replace("_", " ")
     plates = tuple(plate.name for plate in posterior.model.variables[name].plates)
-    factor = posterior[name]
     found = [
-        Figures(name + m.part, plates[:-1] if m.is_shared else plates, m.mean, m.lower, m.upper)
-        for m in marginals(factor, level)
+        Figures(name + m.part, plates[:-1] if m.is_shared else plates, m.mean, m.lower, m.upper, source)
+        for m in posterior.marginals(name, level)
     ]
     chosen = [figures for figures in found if not part or figures.name == variable]
     if not chosen:

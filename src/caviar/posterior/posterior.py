@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, Protocol
 
 import numpy as np
@@ -30,18 +30,20 @@ from ..engine.evaluation.evaluate import (
 )
 from ..engine.response.quantities import Response
 from ..engine.rows.row_map import RowMap
-from ..engine.starts.restarts import distinct_ends, told_ends
 from ..execution import Threads
 from ..language import Plate, Variable, nodes_above
 from ..numerics.randomness import generator
 from ..storage import write_saved
 from .diagnostics import Diagnosis, diagnosis_of, inference_data, refuse_what_has_no_weights, results_without
+from .diagnostics.diagnosis import refuse_other_data
 from .documents import document_of_posterior
 from .linear_response import LinearResponse
 from .prediction import Predictions, predicted, predicted_along_chains, with_forecasts
-from .summary import MEAN_FIELD, Summary, summary_of
+from .shared_factors import SharedFactors
+from .shown import ShowsUncertainty
+from .simulation import check_count
+from .uncertainty import MeanField, Uncertainty
 
-_MOST = 1_000_000_000
 _SAME_ELBO = 1e-7
 """Difference of two objectives, relative to their size, that is rounding: of the same data it is 1e-12 or less."""
 
@@ -69,7 +71,9 @@ class Binds(Protocol):
         """Beliefs of an earlier fit in the place of the priors."""
         ...
 
-    def bind(self, data: Mapping[str, Any], sample_weight: Any = None) -> tuple[Problem, RowMap]:
+    def bind(
+        self, data: Mapping[str, Any], sample_weight: Any = None, executor: Any = None
+    ) -> tuple[Problem, RowMap]:
         """Return the problem for other data, and the map over its rows."""
         ...
 
@@ -82,7 +86,7 @@ class Binds(Protocol):
         ...
 
 
-class Posterior:
+class Posterior(ShowsUncertainty):
     """The mean-field posterior q = prod q_j, with its evidence lower bound.
 
     ``posterior["mean"]`` is the factor of a global variable: a distribution of its family, batched over its
@@ -124,6 +128,7 @@ class Posterior:
     saved_by: str | None = None
     row_marks: RowMarks | None = None
     n_updates: int | None = None
+    _shared: SharedFactors = SharedFactors()
     _compiled: GivenGlobals | None = None
     """For complete rows, once these were asked for; see :meth:`_local_of_complete`."""
 
@@ -136,6 +141,7 @@ class Posterior:
         restart_traces: Sequence[Array] = (),
         data_summary: Mapping[str, Any] | None = None,
         row_marks: RowMarks | None = None,
+        uncertainty: Uncertainty | None = None,
     ) -> None:
         self.model = model
         self.elbo = result.elbo
@@ -150,9 +156,11 @@ class Posterior:
         hidden = result.problem.bound.latent
         self._local = {v.name for factor in result.problem.factors for v in factor.variables if v in hidden}
         self._factors = with_forecasts(result.problem, factors_at(result.problem, result.q))
+        self._shared = SharedFactors.taken_from(self._factors)
         self._of_points = {variable.name: factor for variable, factor in result.beliefs.items()}
         self.data_summary = data_summary
         self.row_marks = row_marks
+        self._show(MeanField() if uncertainty is None else uncertainty)
 
     @classmethod
     def _of_parts(cls, **attributes: Any) -> Posterior:
@@ -162,26 +170,14 @@ class Posterior:
         return posterior
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return its state without what is compiled: that is made again where it is needed."""
+        """Return its state without data and what is compiled: the latter is made again where it is needed."""
+        self._uncertainty = self._uncertainty.settled(self)
         return {name: value for name, value in vars(self).items() if name != "_compiled"}
 
     @property
     def data_plate(self) -> Plate | None:
         """The plate that runs over rows of data; None where there is none, or where the next data decide."""
         return self._evaluator.data_plate
-
-    @property
-    def distinct_ends(self) -> tuple[tuple[float, int], ...]:
-        """Objectives at which the starts ended, the highest first, and how many of them ended at each.
-
-        Starts that differ by less than 0.1 nats, or a ten-millionth, count as one end.
-        """
-        return distinct_ends(self.restart_elbos.tolist())
-
-    @property
-    def told_ends(self) -> str:
-        """A sentence on where the starts ended: how many ends there are, and how often the best was reached."""
-        return told_ends(self.restart_elbos.tolist(), self.elbo)
 
     @property
     def converged(self) -> bool:
@@ -211,6 +207,10 @@ class Posterior:
     def keys(self) -> list[str]:
         """Return the names of the global variables."""
         return list(self._factors)
+
+    @property
+    def _independent(self) -> dict[str, Any]:
+        return self._shared.independent(self._factors)
 
     def update(self, data: Mapping[str, Any], **arguments: Any) -> Posterior:
         """Return the posterior after more rows of data: this one is their prior.
@@ -244,7 +244,7 @@ class Posterior:
     @property
     def beliefs(self) -> Beliefs:
         """The posterior of the globals, as a prior for more rows of data."""
-        return Beliefs(self._factors, self._of_points)
+        return Beliefs(self._independent, self._of_points)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save the posterior, with its model, to one file, which :func:`caviar.load` reads; whole or not at all.
@@ -309,7 +309,7 @@ class Posterior:
             Name -> distribution with the rows as first batch axis.
         """
         problem, row_map = self._evaluator.bind(data)
-        return local_distributions(problem, self._factors, row_map, anew=anew)
+        return local_distributions(problem, self._independent, row_map, anew=anew)
 
     def _local_of_complete(
         self, columns: Mapping[str, Array], example: Callable[[], Mapping[str, Any]]
@@ -325,7 +325,7 @@ class Posterior:
         """
         if self._compiled is None:
             problem, _ = self._evaluator.bind(example())
-            self._compiled = GivenGlobals.of(problem, self._factors)
+            self._compiled = GivenGlobals.of(problem, self._independent)
         n_rows = len(next(iter(columns.values())))
         rows = ArrayRows({ColumnKey(name): values for name, values in columns.items()}, n_rows)
         return self._compiled.local(rows, Threads())
@@ -390,15 +390,20 @@ class Posterior:
         >>> posterior.predict({"X": [[1, 2], [0, 0]]})["y"]
         Prediction(mean=[4.1379, 0.    ], standard_deviation=[1.0545, 0.5   ])
         """
-        is_named = isinstance(data, Mapping)
-        absent = [leaf for leaf in self.model.leaves if is_named and leaf.name not in data]
-        if not absent:
-            local = self.local(data)
-            along = predicted_along_chains(self.model.nodes, data, self._factors, local, self.data_plate)
-            return Predictions({**local, **along}, data, self._factors)
-        local = self._local_above([leaf for leaf in self.model.leaves if leaf not in absent], data)
-        factors = {name: factor for name, factor in self._factors.items() if name not in local}
-        found = predicted(self.model.nodes, absent, data, factors, local, self.data_plate)
+        return self._predicted(data, self._shared.beside(self._factors, ()))
+
+    def _predicted(
+        self, data: Mapping[str, Any], factors: Mapping[str, Any], joint: Any = None
+    ) -> dict[str, Any]:
+        """Return predictions with these global factors, and covariances between them; see :meth:`predict`."""
+        absent = [leaf for leaf in self.model.leaves if isinstance(data, Mapping) and leaf.name not in data]
+        given = [leaf for leaf in self.model.leaves if leaf not in absent]
+        local = self._local_above(given, data) if absent else self.local(data)
+        others = {name: factor for name, factor in factors.items() if name not in local}
+        if absent:
+            found = predicted(self.model.nodes, absent, data, others, local, self.data_plate, joint)
+        else:
+            found = predicted_along_chains(self.model.nodes, data, others, local, self.data_plate)
         return Predictions({**local, **found}, data, self._factors)
 
     def _local_above(self, leaves: Sequence[Variable], data: Mapping[str, Any]) -> dict[str, Any]:
@@ -410,7 +415,7 @@ class Posterior:
             return {}
         names = [node.name for node in nodes_above(leaves)]
         problem, row_map = evaluator.bind({name: value for name, value in data.items() if name in names})
-        return local_distributions(problem, self._factors, row_map)
+        return local_distributions(problem, self._shared.beside(self._factors, ()), row_map)
 
     def sample(self, n: int, seed: int | np.random.Generator | None = None) -> dict[str, Any]:
         """Return draws of all global variables.
@@ -426,12 +431,12 @@ class Posterior:
         -------
         dict
             Name -> array of shape (n, plates..., event...); for a joint factor a pair (mean, precision) of these. The
-            factors are independent: what one draw has of each belongs together only as q says. A point mass is its
-            point, n times.
+            factors are independent: what one draw has of each belongs together only as q says. Variables that share a
+            factor (``factors=``) are drawn together. A point mass is its point, n times.
         """
         rng = generator(seed)
-        _check_count("n", n)
-        return {name: factor.sample(n, rng) for name, factor in self._factors.items()}
+        check_count("n", n)
+        return self._shared.drawn(self._factors, n, rng)
 
     def predictive(
         self,
@@ -461,7 +466,7 @@ class Posterior:
             Name of each observed variable -> array of shape (n_draws, plates..., event...).
         """
         rng = generator(seed)
-        _check_count("n_draws", n_draws)
+        check_count("n_draws", n_draws)
         known = self._known_globals()
         self._check_new_rows(sizes or {}, data or {}, known)
         arrays = None if data is None else {name: data[name] for name in data if name not in known}
@@ -469,7 +474,7 @@ class Posterior:
         names = [leaf.name for leaf in self.model.leaves]
         draws = []
         for _ in range(n_draws):
-            values = {name: factor.sample(None, rng) for name, factor in self._factors.items()}
+            values = self._shared.drawn(self._factors, None, rng)
             drawn = self.model.simulate(rng, sizes=sizes, data=arrays, given={**held, **values})
             draws.append([drawn[name] for name in names])
         return {name: np.stack(values) for name, values in zip(names, zip(*draws, strict=True), strict=True)}
@@ -613,19 +618,16 @@ class Posterior:
         >>> print(found.verdict, round(found.log_evidence, 1), round(found.elbo, 1))
         unclear -6.9 -7.0
         """
-        _check_count("n_draws", n_draws)
+        check_count("n_draws", n_draws)
         problem, row_map = self._evaluator.at_points(data, sample_weight)
-        refuse_what_has_no_weights(self._factors, problem, n_draws)
+        refuse_what_has_no_weights(self._independent, problem, n_draws)
         elbo = self.elbo_at({}, data, sample_weight=sample_weight)
-        if not self._is_own_elbo(elbo):
-            raise DataError(
-                f"expected the data of the fit, for which q has an ELBO of {self.elbo:.6g} nats; for these it is "
-                f"{elbo:.6g}. Of rows that the fit has not seen, or weighed otherwise, q is no approximation of the "
-                f"posterior: give the data (and sample_weight=) of the fit, or fit the model to these"
-            )
-        return diagnosis_of(self._factors, problem, row_map, elbo, n_draws, generator(seed))
+        self._refuse_other_data(elbo)
+        return diagnosis_of(self._independent, problem, row_map, elbo, n_draws, generator(seed))
 
-    def linear_response(self, data: Mapping[str, Any], *, sample_weight: Any = None) -> LinearResponse:
+    def linear_response(
+        self, data: Mapping[str, Any], *, sample_weight: Any = None, executor: Any = None
+    ) -> LinearResponse:
         r"""Return covariances, standard deviations and intervals that mean field does not have.
 
         Mean field takes factors for independent: means are mostly good, but standard deviations too small, and
@@ -643,6 +645,8 @@ class Posterior:
             Those of the fit.
         sample_weight
             As for the fit.
+        executor
+            As for the fit; by default all cores of this machine.
 
         Returns
         -------
@@ -679,13 +683,9 @@ class Posterior:
         >>> print(round(float(response.covariance("a", "b")), 4))
         -0.48
         """
-        problem, row_map = self._evaluator.bind(data, sample_weight)
-        response = Response(problem, self._factors, row_map)
-        if response.elbo is not None and not self._is_own_elbo(response.elbo):
-            raise DataError(
-                f"expected the data of the fit, for which q has an ELBO of {self.elbo:.6g} nats; for these it is "
-                f"{response.elbo:.6g}. Give the data (and sample_weight=) of the fit, or fit the model to these"
-            )
+        problem, row_map = self._evaluator.bind(data, sample_weight, executor)
+        response = Response(problem, self._independent, row_map)
+        self._refuse_other_data(response.elbo)
         return LinearResponse(self, response)
 
     def is_fit_of(self, data: Mapping[str, Any], *, sample_weight: Any = None) -> bool:
@@ -719,6 +719,10 @@ class Posterior:
     def _is_own_elbo(self, elbo: float) -> bool:
         """Whether an objective of the same factors is that of the data of the fit, which it is to rounding."""
         return abs(elbo - self.elbo) <= _SAME_ELBO * max(1.0, abs(self.elbo))
+
+    def _refuse_other_data(self, elbo: float | None) -> None:
+        if elbo is not None and not self._is_own_elbo(elbo):
+            refuse_other_data(self.elbo, elbo)
 
     def share_seen(self, data: Mapping[str, Any], *, sample_weight: Any = None) -> float:
         """Return which share of the rows of data the fit has seen, this one and those before that it took for priors.
@@ -815,7 +819,7 @@ class Posterior:
         >>> print(np.concatenate([covered(q, rows) for rows, q in posterior.cross_validate(data)]).mean())
         0.96
         """
-        _check_count("n_folds", n_folds)
+        check_count("n_folds", n_folds)
         if not self.is_fit_of(data, sample_weight=sample_weight):
             raise DataError(
                 "expected the data of the fit, of which rows can be left out; q has another ELBO for these. Give the "
@@ -829,7 +833,7 @@ class Posterior:
         def bind(weights: Array) -> tuple[Problem, RowMap]:
             return self._evaluator.bind(data, weights)
 
-        for left in results_without(bind, problem, self._factors, weights, n_folds, generator(seed)):
+        for left in results_without(bind, problem, self._independent, weights, n_folds, generator(seed)):
             result = left.result
             yield left.rows, Posterior(self.model, result, self._evaluator, [result.elbo], [result.trace])
 
@@ -843,8 +847,9 @@ class Posterior:
     ) -> Any:
         r"""Return draws of this posterior as what the installed ArviZ works on.
 
-        That is InferenceData, or since its version 1 a DataTree; its ``summary``, ``plot_posterior``, ``plot_ppc``,
-        ``loo`` and so on take it. Draws of q are independent, so
+        The draws are of q, whose weights need that, so that they spread as mean field says: :meth:`summary` may show
+        larger standard deviations. They come as InferenceData, or since version 1 of ArviZ as a DataTree; its
+        ``summary``, ``plot_posterior``, ``plot_ppc``, ``loo`` and so on take it. Draws of q are independent, so
         there is one chain; its r_hat says nothing here, :meth:`diagnose` does.
 
         Parameters
@@ -888,7 +893,7 @@ class Posterior:
         >>> print(dict(tree["log_likelihood"]["x"].sizes))
         {'chain': 1, 'draw': 100, 'obs': 3}
         """
-        _check_count("n_draws", n_draws)
+        check_count("n_draws", n_draws)
         bound = None if data is None else (data, *self._evaluator.at_points(data))
         attrs = {
             "inference_library": "caviar",
@@ -896,10 +901,11 @@ class Posterior:
             "elbo": self.elbo,
             "converged": int(self.converged),
             "n_iter": self.n_iter,
+            "uncertainty": "exact" if self.is_exact else "draws of q, the factors independent",
         }
         return inference_data(
             self.model,
-            self._factors,
+            self._independent,
             bound,
             n_draws=n_draws,
             rng=generator(seed),
@@ -907,37 +913,6 @@ class Posterior:
             attrs=attrs,
             is_fit=data is not None and self.is_fit_of(data),
         )
-
-    def summary(self, *, level: float = 0.95, max_rows: int | None = 10) -> Summary:
-        """Return a table of the global variables: mean, standard deviation and central credible interval of each entry.
-
-        Above it are the ELBO, why the fit ended, and of several starts where they ended.
-
-        The intervals are those of the factors. Mean field takes these for independent, so that intervals are too narrow
-        where the posterior is not: the table says so, except where one factor is all that is unknown.
-
-        Parameters
-        ----------
-        level
-            Of the intervals, between 0 and 1.
-        max_rows
-            At most so many entries of each variable; None for all.
-
-        Examples
-        --------
-        >>> import caviar as cv
-        >>> p = cv.Beta("p", 1, 1)
-        >>> posterior = cv.Model(cv.Bernoulli("x", p, plates=cv.Plate("obs"))).fit({"x": [1, 1, 0]})
-        >>> print(posterior.summary())
-        ELBO -2.484907 nats, converged (iterations: 2)
-        variable  at  mean   sd  95% interval
-        p              0.6  0.2  0.1941 to 0.9324
-        """
-        if not isinstance(level, Real) or not 0 < level < 1:
-            raise ParameterError(f"level must lie between 0 and 1; got {level!r}")
-        if max_rows is not None:
-            _check_count("max_rows", max_rows)
-        return summary_of(self, level, max_rows)
 
     @property
     def is_exact(self) -> bool:
@@ -950,16 +925,7 @@ class Posterior:
         >>> cv.Model(cv.Bernoulli("x", p, plates=cv.Plate("obs"))).fit({"x": [1, 1, 0]}).is_exact
         True
         """
-        return len(self._factors) + len(self._local) == 1 and not self._evaluator.point
-
-    @property
-    def interval_remark(self) -> str:
-        """A caveat on the credible intervals of its factors, in a sentence; empty where they are exact."""
-        return "" if self.is_exact else MEAN_FIELD
-
-    def _repr_html_(self) -> str:
-        """Return the summary, for a notebook."""
-        return self.summary()._repr_html_()
+        return len(self._independent) + len(self._local) == 1 and not self._evaluator.point
 
     def elbo_at(
         self, factors: Mapping[str, Any], data: Mapping[str, Any], *, sample_weight: Any = None
@@ -980,17 +946,10 @@ class Posterior:
         if not isinstance(factors, Mapping):
             raise ParameterError(f"factors is a mapping from names to distributions; got {factors!r}")
         problem, row_map = self._evaluator.bind(data, sample_weight)
-        return objective_at(problem, {**self._factors, **factors}, row_map)
+        return objective_at(problem, self._shared.changed(self._factors, factors), row_map)
 
     def __repr__(self) -> str:
         lines = [f"Posterior(elbo={self.elbo:.6f}, status={self.status.value!r}, n_iter={self.n_iter})"]
         lines += [f"  {name}: {factor!r}" for name, factor in self._factors.items()]
         lines += [f"  {name}: one for each row, see posterior.local(data)" for name in sorted(self._local)]
         return "\n".join(lines)
-
-
-def _check_count(name: str, value: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-        raise ParameterError(f"{name} must be a whole number of at least 1; got {value!r}")
-    if value > _MOST:
-        raise ParameterError(f"{name} must be at most {_MOST}; got {value}")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -167,7 +168,28 @@ def _entry_value(owner: Variable, operand: Any, values: Mapping[str, Any]) -> An
         return np.asarray(slot_value(owner, slot, values))[..., None]
     # the plate of a diagonal is the last of its node, and the event axis of the owner
     value = np.asarray(node.value if isinstance(node, Constant) else values[node.name])
+    if isinstance(slot.expression, Indexed):
+        return _chosen_entries(owner, slot, slot.expression, value, values)
     return laid_out(np.moveaxis(value, len(node.plates) - 1, -1), node.plates[:-1], owner, {})
+
+
+def _chosen_entries(
+    owner: Variable, slot: Slot, chosen: Indexed, value: AnyArray, values: Mapping[str, Any]
+) -> AnyArray:
+    """Return what a label chooses for each entry, over the plates of the owner and its event axis."""
+    rank, by = len(owner.plates), chosen.by
+    places = [place for place, plate in enumerate(by.plates) if plate is not slot.along]
+    others = tuple(by.plates[place] for place in places)
+    along = next(place for place, plate in enumerate(by.plates) if plate is slot.along)
+    labels = laid_out(np.moveaxis(np.asarray(values[by.name]), along, -1), others, owner, {}).astype(np.intp)
+    index = []
+    for plate, size in zip(slot.node.plates, value.shape, strict=True):
+        axis = None if plate is chosen.plate else owner.plates.index(plate)
+        own = (
+            labels if axis is None else np.arange(size).reshape((1,) * axis + (size,) + (1,) * (rank - axis))
+        )
+        index.append(own)
+    return value[tuple(index)]
 
 
 def _operand_value(owner: Variable, operand: Any, values: Mapping[str, Any]) -> Any:
@@ -276,18 +298,19 @@ def _over_plates(
 def parents_first(variables: Sequence[Variable]) -> list[Variable]:
     """Return variables and what they depend on, each after its parents."""
     found: dict[str, Variable] = {}
-
-    def visit(variable: Variable) -> None:
-        if variable.name in found:
-            return
-        for parent in variable.drawn_given:
-            if isinstance(parent, Variable):
-                visit(parent)
-        found[variable.name] = variable
-
     for variable in variables:
-        visit(variable)
+        _visit(variable, found)
     return list(found.values())
+
+
+def _visit(variable: Variable, found: dict[str, Variable]) -> None:
+    """Add what a variable depends on to what was found, and then the variable."""
+    if variable.name in found:
+        return
+    for parent in variable.drawn_given:
+        if isinstance(parent, Variable):
+            _visit(parent, found)
+    found[variable.name] = variable
 
 
 def known_arrays(nodes: Sequence[Node], data: Mapping[str, Any]) -> dict[str, Any]:
@@ -419,3 +442,20 @@ def settle_sizes(
                     f"sizes={{'{plate.name}': 100}}"
                 )
     return settled
+
+
+_MOST = 1_000_000_000
+
+
+def check_count(name: str, value: int) -> None:
+    """Refuse what is no number of draws, rows or folds.
+
+    Raises
+    ------
+    ParameterError
+        If it is no whole number of at least 1, or beyond all use.
+    """
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
+        raise ParameterError(f"{name} must be a whole number of at least 1; got {value!r}")
+    if value > _MOST:
+        raise ParameterError(f"{name} must be at most {_MOST}; got {value}")

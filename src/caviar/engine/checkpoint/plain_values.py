@@ -14,6 +14,7 @@ import numpy as np
 
 from ..._typing import AnyArray
 from ...families import FAMILIES, ExponentialFamily, MeanPrecision
+from ...families.coupled_normals import CoupledNormals
 from ..binding.clamped.factor import ClampedFactor, PointMass
 from ..design.keys import FeatureKey, StatisticKey, SumKey
 
@@ -32,7 +33,8 @@ def plain(value: Any) -> Any:
     Parameters
     ----------
     value
-        A factor of a family, a point mass, a factor known in part, a key, an array, a number, a text, None, or a list,
+        A factor of a family, one that several variables share, a point mass, a factor known in part, a key, an array, a
+        number, a text, None, or a list,
         tuple or dictionary (with texts as keys) of such.
 
     Raises
@@ -64,17 +66,32 @@ def plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {"kind": "dict", "held": {key: plain(item) for key, item in value.items()}}
     if isinstance(value, ExponentialFamily):
-        return {"kind": "family", "name": type(value).__name__, "held": _held(value)}
+        held = {name: plain(own) for name, own in value.attributes().items()}
+        return {"kind": "family", **_named(type(value)), "held": held}
     if isinstance(value, PointMass):
         own = {name: held for name, held in vars(value).items() if name != "family"}
         return {
             "kind": "point",
-            "name": value.family.__name__,
+            **_named(value.family),
             "held": {k: plain(v) for k, v in own.items()},
         }
     if isinstance(value, ClampedFactor):
         return {"kind": "partly known", "held": _held(value)}
+    if isinstance(value, CoupledNormals):
+        return {"kind": "coupled", "held": {name: plain(held) for name, held in value.as_plain().items()}}
     raise TypeError(f"a {type(value).__name__} cannot be kept in a checkpoint")
+
+
+def _named(family: type[ExponentialFamily]) -> dict[str, Any]:
+    """Return what tells a family apart."""
+    details = family.details()
+    return {"name": family.__name__, **({"details": plain(details)} if details else {})}
+
+
+def _family_named(document: Mapping[str, Any]) -> type[ExponentialFamily]:
+    return FAMILIES[document["name"]].detailed(
+        restored(document.get("details", {"kind": "dict", "held": {}}))
+    )
 
 
 def _held(value: Any) -> dict[str, Any]:
@@ -97,13 +114,12 @@ def restored(document: Any) -> Any:
 
 
 def _family(document: Mapping[str, Any]) -> ExponentialFamily:
-    family = FAMILIES[document["name"]]
-    return _filled(family, document["held"])
+    return _filled(_family_named(document), document["held"])
 
 
 def _point(document: Mapping[str, Any]) -> PointMass:
     point: PointMass = _filled(PointMass, document["held"])
-    vars(point)["family"] = FAMILIES[document["name"]]
+    vars(point)["family"] = _family_named(document)
     return point
 
 
@@ -130,6 +146,9 @@ _KINDS = {
     "dict": lambda document: {key: restored(item) for key, item in document["held"].items()},
     "family": _family,
     "point": _point,
+    "coupled": lambda document: CoupledNormals.of_plain(
+        {name: restored(held) for name, held in document["held"].items()}
+    ),
     "partly known": lambda document: _filled(ClampedFactor, document["held"]),
     "array": lambda document: _strided(document),
     **{kind.__name__: _key_of_kind(kind) for kind in _KEYS},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -36,8 +36,6 @@ def local_factors(
     data_axis = Axis(bound.data_plate) if bound.data_plate is not None else None
     latent = list(bound.latent_locals())
     alone = [leaf for leaf in bound.gathered(lambda own: own.entries) if not _has_local(leaf, terms, latent)]
-    if joint is not None:
-        _check_groups(joint, latent, bound)
     if data_axis is None or not (latent or alone):
         return []
     gated = _gated_by(latent, terms, bound)
@@ -67,33 +65,79 @@ def local_factors(
     return [*ordered, *(VectorFactor(leaf, bound.of(leaf), bound.size) for leaf in alone)]
 
 
+def apart(
+    joint: Any, bound: BoundModel, point: Set[Variable]
+) -> tuple[Sequence[Sequence[str]] | None, list[tuple[Variable, ...]]]:
+    """Return the groups of local variables that a user named, None if there are none, and those of globals.
+
+    Raises
+    ------
+    ParameterError
+        If it is no list of groups of names.
+    ModelError
+        If a group has variables of both kinds, or a name is that of no hidden variable, or of a point mass.
+    """
+    if joint is None:
+        return None, []
+    if not _is_groups(joint):
+        raise ParameterError(f"factors is a list of groups of names, as [('z', 't')]; got {joint!r}")
+    known = {variable.name: variable for variable in bound.latent_globals()}
+    of_globals = [names for names in joint if any(name in known for name in names)]
+    of_rows = [names for names in joint if names not in of_globals]
+    _check_groups(of_rows, list(bound.latent_locals()), bound)
+    _check_globals(of_globals, known, point)
+    groups = [tuple(known[name] for name in names) for names in of_globals]
+    return of_rows if of_rows or not groups else None, groups
+
+
+def _check_globals(
+    groups: Sequence[Sequence[str]], known: Mapping[str, Variable], point: Set[Variable]
+) -> None:
+    """Refuse groups of globals that are none.
+
+    Raises
+    ------
+    ModelError
+        If so: the message says why.
+    """
+    names = [name for group in groups for name in group]
+    for group in groups:
+        strange = next((name for name in group if name not in known), None)
+        if strange is not None:
+            raise ModelError(
+                f"factors= couples {tuple(group)!r}, but '{strange}' is no hidden variable that all rows share; a "
+                f"factor is of such variables alone, or of those of the rows alone"
+            )
+        if len(set(group)) < 2:
+            raise ModelError(
+                f"factors= couples {tuple(group)!r}; a factor is shared by two variables or more"
+            )
+    for name in names:
+        if names.count(name) > 1:
+            raise ModelError(f"factors= names '{name}' more than once; a variable has one factor")
+        if known[name] in point:
+            raise ModelError(
+                f"factors= names '{name}', which is a point mass; leave it out of one of factors= and point="
+            )
+
+
 def _has_local(leaf: Variable, terms: Sequence[Term], latent: Sequence[Variable]) -> bool:
     """Whether the density of a leaf has a hidden variable of the row."""
     return any(operand.node in latent for term in terms if term.owner is leaf for operand in term.operands)
 
 
 def _check_groups(joint: Any, latent: Sequence[Variable], bound: BoundModel) -> None:
-    """Refuse what is no list of groups of local variables.
+    """Refuse names of what is no local variable.
 
     Raises
     ------
-    ParameterError
-        If it is something else.
     ModelError
         If a name is that of no local variable. Where none is latent, one with data may be named: there is nothing to
         join, and the fit that these data are evaluated with may have joined it.
     """
-    if not _is_groups(joint):
-        raise ParameterError(f"factors is a list of groups of names, as [('z', 't')]; got {joint!r}")
     local = latent or [variable for variable in bound.observed if bound.is_local(variable)]
     names = {variable.name for variable in local}
     for name in (name for group in joint for name in group if name not in names):
-        if any(variable.name == name for variable in bound.latent_globals()):
-            raise ModelError(
-                f"factors= names '{name}', which is not repeated over the rows of the data; only local variables are "
-                f"joined. What is to share a factor among globals is one variable with several parts, as a "
-                f"MultivariateNormal of all coefficients"
-            )
         known = ", ".join(variable.name for variable in latent)
         those = f"those are {known}" if known else "this model has none"
         raise ModelError(f"factors= names '{name}', which is no local variable; {those}")

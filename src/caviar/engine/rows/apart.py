@@ -9,7 +9,6 @@ import numpy as np
 from ..._typing import Array
 from ..design.backend import Workspace
 from ..design.keys import FactorKey
-from ..local.categorical import CategoricalFactor
 from ..local.chain import ChainFactor
 from ..local.local_factor import LocalFactor
 from ..local.statistics import Coefficients, LocalState, Rows
@@ -151,10 +150,13 @@ def best_labels(unknown: Sequence[FactorOfRows], work: BlockWork) -> LocalState:
     """Return labels of a row that depend on each other, at their most probable combination; none where few do.
 
     Each factor by itself, the first one without the others, would be caught where two labels are wrong together. A
-    combination is scored by the natural parameters of each factor given those before it.
+    combination is scored by the natural parameters of each factor given those before it. A number 0 or 1 of a row is a
+    label, too.
     """
-    coupled = [own for own in unknown if _is_coupled_label(own)]
-    sizes = [own.factor.n_rows for own in coupled]
+    coupled = [
+        (own, values) for own in unknown if own.is_coupled and (values := own.factor.values) is not None
+    ]
+    sizes = [values.shape[1] for _, values in coupled]
     if len(coupled) < 2 or np.prod(np.array(sizes, dtype=float)) > _MOST_COMBINATIONS:
         return {}
     n_rows = work.rows.n_rows
@@ -163,32 +165,28 @@ def best_labels(unknown: Sequence[FactorOfRows], work: BlockWork) -> LocalState:
 
     def visit(chosen: list[int], score: Array) -> None:
         nonlocal best
-        own = coupled[len(chosen)]
-        natural = own.natural(work).copy()
-        if work.coefficients.zeros is not None:
-            natural -= _NEVER * own.zeros(work, work.coefficients.zeros)
+        own, values = coupled[len(chosen)]
+        scores = _scores(own, values, work)
         if len(chosen) + 1 < len(coupled):
-            for label in range(own.factor.n_rows):
-                point = np.zeros((own.factor.n_rows, n_rows))
-                point[label] = 1.0
-                work.state[own.factor.key] = point
-                visit([*chosen, label], score + natural[label])
+            for label, value in enumerate(values.T):
+                work.state[own.factor.key] = np.repeat(value[:, None], n_rows, axis=1)
+                visit([*chosen, label], score + scores[label])
             del work.state[own.factor.key]
             return
-        last = natural.argmax(axis=0)
-        total = score + natural.max(axis=0)
+        last = scores.argmax(axis=0)
+        total = score + scores.max(axis=0)
         is_better = total > best
         labels[:, is_better] = np.vstack([*(np.full(len(last), c) for c in chosen), last])[:, is_better]
         best = np.where(is_better, total, best)
 
     visit([], np.zeros(n_rows))
-    return {
-        own.factor.key: (np.arange(own.factor.n_rows)[:, None] == chosen).astype(np.float64)
-        for own, chosen in zip(coupled, labels, strict=True)
-    }
+    return {own.factor.key: values[:, chosen] for (own, values), chosen in zip(coupled, labels, strict=True)}
 
 
-def _is_coupled_label(own: FactorOfRows) -> bool:
-    """Whether a factor is that of one label a row, and depends on another local factor."""
-    factor = own.factor
-    return isinstance(factor, CategoricalFactor) and len(factor.variables[0].plates) == 1 and own.is_coupled
+def _scores(own: FactorOfRows, values: Array, work: BlockWork) -> Array:
+    """Return what each value adds to the log density of each row, (V, B), given the other factors."""
+    natural = own.natural(work).copy()
+    if work.coefficients.zeros is not None:
+        natural -= _NEVER * own.zeros(work, work.coefficients.zeros)
+    # labels that are excluded have minus infinity, which counts in their own score only
+    return np.stack([natural[value != 0].sum(axis=0) for value in values.T])

@@ -243,7 +243,12 @@ class IndependentRows:
         return {key: layout.packed(parts) for key, layout in self._layouts.items() if key != _OWN}
 
     def starting_coefficients(self, arrays: Mapping[Hashable, Array]) -> Coefficients:
-        """Return what the rows need where the globals are not known yet: missing entries are as their columns."""
+        """Return what sums of given local statistics need where the globals are not known yet.
+
+        That is nothing, unless vectors are missing in part: missing entries are as their columns then.
+        """
+        if not any(self.partial.values()):
+            return Coefficients({}, {})
         coefficients = self.coefficients(arrays)
         for own in (own for several in self.partial.values() for own in several):
             coefficients = own.at_columns(coefficients)
@@ -407,14 +412,19 @@ class IndependentRows:
         parts: Arrays = {**static.parts, **sums.parts}
         for key, total in {**static.fused, **sums.fused}.items():
             parts.update(self._layouts[key].unpacked(total))
-        return Summary(parts, self.with_entropies(sums, coefficients).entropy)
+        return Summary(parts, _entropies(sums, coefficients))
 
     def with_entropies(self, sums: Sums, coefficients: Coefficients) -> Sums:
         """Return sums with entropies in the place of log-partitions, which were made with these coefficients."""
-        entropies = dict(sums.entropy)
-        for key, log_partition in sums.log_partition.items():
-            entropies[key] = log_partition - float(np.vdot(coefficients.matrices[key], sums.fused[key]))
-        return Sums(sums.fused, sums.parts, {}, entropies)
+        return Sums(sums.fused, sums.parts, {}, _entropies(sums, coefficients))
+
+
+def _entropies(sums: Sums, coefficients: Coefficients) -> dict[FactorKey, float]:
+    """Return the entropy of each local factor; from its log-partition where that was made with these coefficients."""
+    entropies = dict(sums.entropy)
+    for key, log_partition in sums.log_partition.items():
+        entropies[key] = log_partition - float(np.vdot(coefficients.matrices[key], sums.fused[key]))
+    return entropies
 
 
 def _layouts(compiled: Compiled) -> dict[FactorKey, MatrixLayout]:

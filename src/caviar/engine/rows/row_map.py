@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from functools import cached_property
 from typing import Any, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from ..._typing import Array
+from ...numerics.cached import cached_property
 from ...numerics.pairwise import pairwise_sum
 from ..design.backend import Workspace
 from ..local.chain import ChainFactor
@@ -116,7 +116,7 @@ class RowMap:
         """Batches whose sums are kept apart: no more than there are rows, or whole sequences."""
         return min(self.n_batches, len(self.chunks))
 
-    @property
+    @cached_property
     def chunks(self) -> list[Chunk]:
         """The chunks over which local factors are inferred."""
         fewest = max(1, self.n_batches)
@@ -192,9 +192,10 @@ class RowMap:
     @property
     def fixed(self) -> Sums:
         """The sums that no local factor enters."""
-        if self.model not in self._found.fixed:
-            self._found.fixed[self.model] = self._sum_fixed()
-        return self._found.fixed[self.model]
+        found = self._found.fixed.get(self.model)
+        if found is None:
+            found = self._found.fixed[self.model] = self._sum_fixed()
+        return found
 
     def _sum_fixed(self) -> Sums:
         if not self.model.has_static:
@@ -253,12 +254,16 @@ class RowMap:
     def share(self, n_rows: int) -> RowMap:
         """Return the map over about so many rows from all over the source, which weigh as much as all do.
 
-        They are read once and summed in this process.
+        They are read once and summed in this process. All rows, where they are few and here, are this map's own: what
+        was made of them is not made again.
         """
         bounds = self.blocks(max(1, min(n_rows // _PLACES, self.source.n_rows)))
         wanted = min(len(bounds), max(1, round(n_rows * len(bounds) / max(self.source.n_rows, 1))))
+        host, is_here = self.executor.host, self.source.rows_together == 1
+        if wanted == len(bounds) and is_here and self.executor is host and not self.is_single:
+            return replace(self, n_batches=0)
         chosen = [bounds[i] for i in np.linspace(0, len(bounds) - 1, wanted).round().astype(int)]
-        return RowMap(self.model, rows_from(self.source, chosen), self.executor.host)
+        return RowMap(self.model, rows_from(self.source, chosen), host)
 
     def paths(
         self, coefficients: Coefficients, means: Mapping[ChainFactor, Mapping[str, Array]]

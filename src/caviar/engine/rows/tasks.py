@@ -122,7 +122,7 @@ class InferBlocks:
 
     def spread(self, over: Over) -> InferBlocks:
         """Return the same work, the tiles of a long sequence done with the help of others."""
-        return replace(self, over=over)
+        return self if not self.rows.chains else replace(self, over=over)
 
     def task(self) -> Callable[[RowModel, Workspace], Work]:
         """Return what makes this work with the same coefficients, as far as rows need them."""

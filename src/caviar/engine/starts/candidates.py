@@ -21,6 +21,7 @@ from .guesses.sequences import in_order
 from .products.columns import Setting
 from .products.indicators import indicators_of
 from .products.labels import labels_of_products
+from .products.scales import balanced
 from .products.scores import scores_of
 
 
@@ -39,7 +40,7 @@ def basis_of(problem: Problem, sample: Sample, row_map: RowMap, rng: np.random.G
 def start_from(basis: Basis, guess: Guess) -> Start:
     """Return the globals that follow from labels, each cluster in the component that it fits best."""
     problem, q, _ = from_labels(basis, assigned(basis, guess, from_labels))
-    return problem, q
+    return balanced((problem, q))
 
 
 def by_products(basis: Basis) -> Iterator[Guess]:

@@ -28,6 +28,7 @@ def document_of_posterior(posterior: Any) -> dict[str, Any]:
             "data_plate": None if plate is None else plate.name,
         },
         "factors": _documents_of(posterior._factors),
+        "coupled": _documents_of(posterior._shared.by_name),
         "local": local,
         "observed": [name for name in posterior.model.variables if name not in hidden],
         "elbo": posterior.elbo,
@@ -46,6 +47,7 @@ def document_of_posterior(posterior: Any) -> dict[str, Any]:
             and {"factors": _documents_of(prior.factors), "of_points": _documents_of(prior.of_points)},
         },
         "data": posterior.data_summary,
+        "uncertainty": posterior._shown_as("auto").as_plain(),
         "row_marks": None if posterior.row_marks is None else posterior.row_marks.as_plain(),
     }
 
