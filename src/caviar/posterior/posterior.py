@@ -293,8 +293,8 @@ class Posterior(ShowsUncertainty):
         had a transition of its own; those of a :class:`LinearGaussianChain` by the expected transition with noise of
         the expected precision.
 
-        Local factors that depend on each other (only with ``factors=``, where a joint one was taken apart) are swept
-        from a cold start, which may lead to another optimum than that of the fit.
+        Local factors that depend on each other, as a chain and what else is hidden in its steps, are swept from a cold
+        start, which may lead to another optimum than that of the fit.
 
         Parameters
         ----------
