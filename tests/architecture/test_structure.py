@@ -38,7 +38,7 @@ FOLDERS_OF_LIKE_MODULES = {
 }
 
 LONG_FILES = {
-    "fitting/model.py": 376,
+    "fitting/model.py": 364,
 }
 
 LONG_FUNCTIONS = {

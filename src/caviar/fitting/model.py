@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from numbers import Integral, Real
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -37,19 +38,18 @@ from ..engine.starts.race import Begun
 from ..engine.starts.restarts import Ends
 from ..engine.topics.lowering import BoundDocuments, bind_rows
 from ..execution import DaskExecutor, Threads, is_client
-from ..families import ExponentialFamily
 from ..language import Data, Node, Plate, Term, Variable, nodes_above, prove_conjugate, terms_of
+from ..names import ModelAxes, NamedData, Names, check_names, meet
 from ..numerics.randomness import generator
 from ..posterior.posterior import Posterior
 from ..posterior.simulation import log_joint, simulate
 from ..storage import document_of_statement, write_saved
+from .arguments import check_settings, seeds
 from .checkpointing import Keeper, fingerprints, flushing, keeper_of
 from .data_summary import summary_of_data
 from .progress import reporter
 from .termination import terminating
 from .warnings import warn_about
-
-_MOST_RESTARTS = 1_000_000
 
 
 class Model:
@@ -92,6 +92,7 @@ class Model:
         self.leaves = leaves
         self.nodes: tuple[Node, ...] = tuple(nodes_above(leaves))
         prove_conjugate(self.nodes)
+        check_names(self.nodes)
 
     def __repr__(self) -> str:
         leaves = ", ".join(leaf.name for leaf in self.leaves)
@@ -103,6 +104,11 @@ class Model:
         """The random variables by name, a variable before its parents."""
         return {node.name: node for node in self.nodes if isinstance(node, Variable)}
 
+    @cached_property
+    def axes(self) -> ModelAxes:
+        """Its plates, and the entries of its vectors, with the names that the statement gives them."""
+        return ModelAxes(self.nodes)
+
     @property
     def terms(self) -> tuple[Term, ...]:
         """The terms of the log joint density."""
@@ -110,7 +116,7 @@ class Model:
 
     def fit(
         self,
-        data: Mapping[str, Any],
+        data: Any,
         *,
         seed: int | np.random.Generator | None = None,
         max_iter: int | None = None,
@@ -142,6 +148,11 @@ class Model:
             entries are missing. A variable above the observed ones may be given too: it is then known. Where some of
             its repetitions are NaN, these are learnt and the others stay at their values, as in
             ``{"x": X, "mean": [[0, 0], [nan, nan]]}``; values of a joint factor are a pair (mean, precision).
+
+            Or a table, a DataFrame of pandas or Polars, an Arrow table or :func:`caviar.scan`: its columns are found by
+            the names of the observed variables and of ``Data``, those of a vector by the names of its entries; other
+            columns are left. Labels may be texts: the values that occur, sorted or in the order of their categorical
+            type, become names of what they choose from, unless the statement has names. ``posterior.names`` keeps them.
         seed
             Of the starts; the same seed gives the same bits.
         max_iter
@@ -220,12 +231,14 @@ class Model:
         CheckpointWarning
             If the checkpoint cannot be written any more, as on a full disk. The fit goes on.
         """
-        _check_settings(max_iter, tol, n_restarts)
+        check_settings(max_iter, tol, n_restarts)
+        met = self._met(data, prior)
         named = [name for names in (point, order) if isinstance(names, list | tuple) for name in names]
-        bound = _bound(self, data, sample_weight, data_plate, factors, named)
+        bound = _bound(self, met, sample_weight, data_plate, factors, named)
         problem = self._problem(bound, point, factors, order)
-        if prior is not None:
-            problem = problem.believing(self._beliefs(prior, problem))
+        beliefs = None if prior is None else prior.beliefs
+        if beliefs is not None:
+            problem = problem.believing(beliefs.about(problem))
             init = "prior" if isinstance(init, str) and init == "auto" else init
         row_map = RowMap(problem.rows, rows_of(problem.bound), as_executor(executor))
         row_map.executor.check(problem.rows)
@@ -256,14 +269,18 @@ class Model:
         return Posterior(
             self,
             best,
-            _Evaluator(
-                self, tuple(point), factors, bound.data_plate, None if prior is None else prior.beliefs
-            ),
+            _Evaluator(self, tuple(point), factors, bound.data_plate, beliefs, met.names),
             ends.elbos,
             ends.traces,
-            summary_of_data(bound, data),
+            summary_of_data(bound, met.values),
             self._marks(row_map, prior),
         )
+
+    def _met(self, data: Any, prior: Posterior | None) -> NamedData:
+        """Return data as arrays, in the order of the names of an earlier fit if there was one."""
+        if prior is not None and not isinstance(prior, Posterior):
+            raise ParameterError(f"prior is a posterior of this model, given other rows; got {prior!r}")
+        return meet(self.axes, self.leaves, data, None if prior is None else prior.names)
 
     def _marks(self, row_map: RowMap, prior: Posterior | None) -> RowMarks | None:
         """Return the marks of the rows of a fit, and of those of the fits before it; None where these are not known."""
@@ -379,11 +396,6 @@ class Model:
                 raise ParameterError(f"'{variable.name}' has a smallest_variance, so {remedy}")
         return assemble(bound, _ordered(globals_, order), masses, factors)
 
-    def _beliefs(self, prior: Posterior, problem: Problem) -> dict[Variable, ExponentialFamily]:
-        if not isinstance(prior, Posterior):
-            raise ParameterError(f"prior is a posterior of this model, given other rows; got {prior!r}")
-        return prior.beliefs.about(problem)
-
     def _restarts(
         self,
         problem: Problem,
@@ -398,7 +410,7 @@ class Model:
         ends = keeper.ends
         with row_map.executor.session(), reporter(progress) as callback, flushing(keeper):
             row_map.executor.reach()
-            for number, own_seed in enumerate(_seeds(keeper.seed, settings.n_restarts)):
+            for number, own_seed in enumerate(seeds(keeper.seed, settings.n_restarts)):
                 if number < ends.n_ended:
                     continue
                 own = replace(settings, callback=callback, restart=number, recorder=keeper.record)
@@ -465,10 +477,16 @@ class _Evaluator:
     factors: Sequence[Sequence[str]] | None
     data_plate: Plate | None = None
     prior: Beliefs | None = None
+    names: Names = field(default_factory=Names)
+
+    def named(self, data: Any) -> NamedData:
+        """Return data as arrays, their labels and columns in the order of the names of the fit."""
+        return meet(self.model.axes, self.model.leaves, data, self.names)
 
     def bind(self, data: Mapping[str, Any], sample_weight: Any = None) -> tuple[Problem, RowMap]:
         """Return the problem for other data, and the map over its rows."""
-        bound = _bound(self.model, data, sample_weight, self.data_plate, self.factors, self.point)
+        met = self.named(data)
+        bound = _bound(self.model, met, sample_weight, self.data_plate, self.factors, self.point)
         problem = self.model._problem(bound, self.point, self.factors)
         if self.prior is not None:
             problem = problem.believing(self.prior.about(problem))
@@ -487,18 +505,20 @@ class _Evaluator:
         groups = [[name for name in group if name in names] for group in self.factors or ()]
         factors = None if self.factors is None else [group for group in groups if group]
         plates = [plate for node in model.nodes for plate in node.plates]
-        return _Evaluator(model, point, factors, self.data_plate if self.data_plate in plates else None)
+        data_plate = self.data_plate if self.data_plate in plates else None
+        return _Evaluator(model, point, factors, data_plate, names=self.names)
 
 
 def _bound(
     model: Model,
-    data: Any,
+    met: NamedData,
     sample_weight: Any,
     data_plate: Plate | str | None,
     factors: Sequence[Sequence[str]] | None,
     named: Sequence[str],
 ) -> BoundModel:
     """Return the binding of a model to data, tables on disk and what else is read in blocks among them."""
+    data = met.values
     if isinstance(data, Mapping):
         data = {name: as_rows(value) for name, value in data.items()}
     weight = as_rows(sample_weight)
@@ -510,6 +530,7 @@ def _bound(
         sample_weight=weight,
         factors=factors,
         named=named,
+        sizes=met.sizes,
     )
 
 
@@ -588,18 +609,6 @@ def _why_impossible(name: str) -> str:
     )
 
 
-def _seeds(
-    seed: int | np.random.Generator | None, n_restarts: int
-) -> Sequence[np.random.Generator | np.random.SeedSequence]:
-    """Return independent seeds, one for each start; the first does not depend on how many there are."""
-    if isinstance(seed, np.random.Generator):
-        return seed.spawn(n_restarts)
-    try:
-        return np.random.SeedSequence(seed).spawn(n_restarts)
-    except (TypeError, ValueError):
-        raise ParameterError(f"seed is None, a whole number >= 0 or a Generator; got {seed!r}") from None
-
-
 def _known_names(argument: str, names: Sequence[str], known: Mapping[str, Variable]) -> Sequence[str]:
     if isinstance(names, str):
         raise ParameterError(f"{argument} is a list of names; write {argument}=['{names}']")
@@ -616,20 +625,3 @@ def _known_names(argument: str, names: Sequence[str], known: Mapping[str, Variab
 def _ordered(known: Mapping[str, Variable], order: Sequence[str] | None) -> list[Variable]:
     first = [known[name] for name in _known_names("order", () if order is None else order, known)]
     return first + [variable for variable in known.values() if variable not in first]
-
-
-def _check_settings(max_iter: int | None, tol: float, n_restarts: int) -> None:
-    max_iter = 0 if max_iter is None else max_iter
-    for name, value in (("max_iter", max_iter), ("n_restarts", n_restarts)):
-        if not isinstance(value, Integral):
-            raise ParameterError(f"{name} must be a whole number; got {value!r}")
-    if not isinstance(tol, Real):
-        raise ParameterError(f"tol must be a number; got {tol!r}")
-    if max_iter < 0:
-        raise ParameterError(f"max_iter must not be negative; got {max_iter}")
-    if not tol >= 0:
-        raise ParameterError(f"tol, a change of the objective per row, must not be negative; got {tol}")
-    if n_restarts < 1:
-        raise ParameterError(f"n_restarts must be at least 1; got {n_restarts}")
-    if n_restarts > _MOST_RESTARTS:
-        raise ParameterError(f"n_restarts must be at most {_MOST_RESTARTS}; got {n_restarts}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -35,6 +35,8 @@ class Dirichlet(Variable):
         :math:`\alpha`, K positive numbers, known. All ones is the flat prior.
     plates
         Its repetitions.
+    names
+        What the categories are called, in summaries, plots and messages. Labels in the data may then be these names.
 
     Examples
     --------
@@ -49,8 +51,16 @@ class Dirichlet(Variable):
     base = template((-1, "self.log_x[k]"))
     density = template((1, "concentration.x[k] self.log_x[k]"), (-1, "concentration.log_beta"))
 
-    def __init__(self, name: str, concentration: Expression, *, plates: Plates = ()) -> None:
+    def __init__(
+        self,
+        name: str,
+        concentration: Expression,
+        *,
+        plates: Plates = (),
+        names: Iterable[str] | None = None,
+    ) -> None:
         self._state(name, plates, {"concentration": (concentration, CONCENTRATION)})
+        self.name_entries(names)
 
     def problem_with(self, value: AnyArray) -> str:
         """Return what is wrong with points off the open simplex."""
@@ -83,6 +93,8 @@ class StickBreaking(Variable):
         K, the number of categories, at least 2.
     plates
         Its repetitions.
+    names
+        What the categories are called, in summaries, plots and messages. Labels in the data may then be these names.
 
     Examples
     --------
@@ -104,7 +116,15 @@ class StickBreaking(Variable):
         (1, "concentration.log_x truncation.inner[k]"),
     )
 
-    def __init__(self, name: str, concentration: Expression, truncation: int, *, plates: Plates = ()) -> None:
+    def __init__(
+        self,
+        name: str,
+        concentration: Expression,
+        truncation: int,
+        *,
+        plates: Plates = (),
+        names: Iterable[str] | None = None,
+    ) -> None:
         if not isinstance(truncation, Integral) or truncation < 2:
             raise ModelError(
                 f"'truncation' of StickBreaking '{name}' must be a whole number of at least 2; got {truncation!r}"
@@ -117,6 +137,7 @@ class StickBreaking(Variable):
         last = np.zeros(int(truncation))
         last[-1] = 1.0
         self._state(name, plates, {"concentration": (concentration, RATE), "truncation": (last, STICKS)})
+        self.name_entries(names)
 
     def distribution_given(self, slots: Mapping[str, Any]) -> families.StickBreaking:
         """Return the weights whose shares are Beta(1, concentration)."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from numbers import Integral, Real
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -33,53 +33,20 @@ from ..engine.rows.row_map import RowMap
 from ..engine.starts.restarts import distinct_ends, told_ends
 from ..execution import Threads
 from ..language import Plate, Variable, nodes_above
+from ..names import Names, Placed, names_with_summary
 from ..numerics.randomness import generator
 from ..storage import write_saved
+from .binds import Binds
+from .counts import check_count
 from .diagnostics import Diagnosis, diagnosis_of, inference_data, refuse_what_has_no_weights, results_without
 from .documents import document_of_posterior
 from .linear_response import LinearResponse
-from .prediction import Predictions, predicted, with_forecasts
+from .pandas_tables import series
+from .prediction import OfRows, Predictions, predicted, with_forecasts
 from .summary import MEAN_FIELD, Summary, summary_of
 
-_MOST = 1_000_000_000
 _SAME_ELBO = 1e-7
 """Difference of two objectives, relative to their size, that is rounding: of the same data it is 1e-12 or less."""
-
-
-class Binds(Protocol):
-    """Binds the fitted model to other data."""
-
-    @property
-    def data_plate(self) -> Plate | None:
-        """The plate that runs over rows."""
-        ...
-
-    @property
-    def point(self) -> Sequence[str]:
-        """Names of the globals that are point masses."""
-        ...
-
-    @property
-    def factors(self) -> Sequence[Sequence[str]] | None:
-        """Groups of local variables that share one factor."""
-        ...
-
-    @property
-    def prior(self) -> Beliefs | None:
-        """Beliefs of an earlier fit in the place of the priors."""
-        ...
-
-    def bind(self, data: Mapping[str, Any], sample_weight: Any = None) -> tuple[Problem, RowMap]:
-        """Return the problem for other data, and the map over its rows."""
-        ...
-
-    def at_points(self, data: Mapping[str, Any], sample_weight: Any = None) -> tuple[Problem, RowMap]:
-        """Return the problem for data with every global a point mass, and the map over its rows."""
-        ...
-
-    def above(self, leaves: Sequence[Variable]) -> Binds:
-        """Return the same for the part of the model above some of its leaves."""
-        ...
 
 
 class Posterior:
@@ -169,6 +136,14 @@ class Posterior:
     def data_plate(self) -> Plate | None:
         """The plate that runs over rows of data; None where there is none, or where the next data decide."""
         return self._evaluator.data_plate
+
+    @property
+    def names(self) -> Names:
+        """What the repetitions of plates and the entries of vectors are called: of the statement, or of the data.
+
+        ``names.plate("school")`` and ``names.entries("slope")`` are in the order of the axes of factors.
+        """
+        return names_with_summary(self._evaluator.names, self.model.axes, self.data_summary)
 
     @property
     def distinct_ends(self) -> tuple[tuple[float, int], ...]:
@@ -308,8 +283,10 @@ class Posterior:
         dict
             Name -> distribution with the rows as first batch axis.
         """
-        problem, row_map = self._evaluator.bind(data)
-        return local_distributions(problem, self._factors, row_map, anew=anew)
+        met = self._evaluator.named(data)
+        problem, row_map = self._evaluator.bind(met.values)
+        found = local_distributions(problem, self._factors, row_map, anew=anew)
+        return OfRows(found, self.names, met.index)
 
     def _local_of_complete(
         self, columns: Mapping[str, Array], example: Callable[[], Mapping[str, Any]]
@@ -388,14 +365,16 @@ class Posterior:
         >>> posterior.predict({"X": [[1, 2], [0, 0]]})["y"]
         Prediction(mean=[4.1379, 0.    ], standard_deviation=[1.0545, 0.5   ])
         """
+        met = self._evaluator.named(data)
+        data = met.values
         is_named = isinstance(data, Mapping)
         absent = [leaf for leaf in self.model.leaves if is_named and leaf.name not in data]
         if not absent:
-            return Predictions(self.local(data), data, self._factors)
+            return Predictions(self.local(data), data, self._factors, self.names, met.index)
         local = self._local_above([leaf for leaf in self.model.leaves if leaf not in absent], data)
         factors = {name: factor for name, factor in self._factors.items() if name not in local}
         found = predicted(self.model.nodes, absent, data, factors, local, self.data_plate)
-        return Predictions({**local, **found}, data, self._factors)
+        return Predictions({**local, **found}, data, self._factors, self.names, met.index)
 
     def _local_above(self, leaves: Sequence[Variable], data: Mapping[str, Any]) -> dict[str, Any]:
         """Return the factors of the local variables above some of the leaves."""
@@ -405,7 +384,8 @@ class Posterior:
         if evaluator.data_plate is None:
             return {}
         names = [node.name for node in nodes_above(leaves)]
-        problem, row_map = evaluator.bind({name: value for name, value in data.items() if name in names})
+        above = Placed({name: value for name, value in data.items() if name in names})
+        problem, row_map = evaluator.bind(above)
         return local_distributions(problem, self._factors, row_map)
 
     def sample(self, n: int, seed: int | np.random.Generator | None = None) -> dict[str, Any]:
@@ -426,7 +406,7 @@ class Posterior:
             point, n times.
         """
         rng = generator(seed)
-        _check_count("n", n)
+        check_count("n", n)
         return {name: factor.sample(n, rng) for name, factor in self._factors.items()}
 
     def predictive(
@@ -457,9 +437,12 @@ class Posterior:
             Name of each observed variable -> array of shape (n_draws, plates..., event...).
         """
         rng = generator(seed)
-        _check_count("n_draws", n_draws)
+        check_count("n_draws", n_draws)
         known = self._known_globals()
+        if data is not None:
+            data = self._evaluator.named(data).values
         self._check_new_rows(sizes or {}, data or {}, known)
+        sizes = {**self.names.sizes_of(self.model.nodes), **(sizes or {})}
         arrays = None if data is None else {name: data[name] for name in data if name not in known}
         held = {} if data is None else {name: data[name] for name in known}
         names = [leaf.name for leaf in self.model.leaves]
@@ -546,8 +529,15 @@ class Posterior:
         >>> posterior.log_predictive({"x": [0, 1, 2]}, given={"rate": 2.0}).round(3)  # Poisson(2)
         array([-2.   , -1.307, -1.307])
         """
-        problem, row_map = self._evaluator.bind(data)
-        return predictive_densities(problem, {**self._factors, **points_at(problem, given or {})}, row_map)
+        met = self._evaluator.named(data)
+        problem, row_map = self._evaluator.bind(met.values)
+        found = predictive_densities(problem, {**self._factors, **points_at(problem, given or {})}, row_map)
+        # a mapping of arrays gives an array, whatever indices these have
+        return (
+            found
+            if met.index is None or isinstance(data, Mapping)
+            else series(found, met.index, "log_density")
+        )
 
     def diagnose(
         self,
@@ -609,7 +599,7 @@ class Posterior:
         >>> print(found.verdict, round(found.log_evidence, 1), round(found.elbo, 1))
         unclear -6.9 -7.0
         """
-        _check_count("n_draws", n_draws)
+        check_count("n_draws", n_draws)
         problem, row_map = self._evaluator.at_points(data, sample_weight)
         refuse_what_has_no_weights(self._factors, problem, n_draws)
         elbo = self.elbo_at({}, data, sample_weight=sample_weight)
@@ -811,7 +801,8 @@ class Posterior:
         >>> print(np.concatenate([covered(q, rows) for rows, q in posterior.cross_validate(data)]).mean())
         0.96
         """
-        _check_count("n_folds", n_folds)
+        check_count("n_folds", n_folds)
+        data = self._evaluator.named(data).values
         if not self.is_fit_of(data, sample_weight=sample_weight):
             raise DataError(
                 "expected the data of the fit, of which rows can be left out; q has another ELBO for these. Give the "
@@ -854,7 +845,8 @@ class Posterior:
             Of the draws.
         coords
             Name of an axis -> its labels, as ``{"component": ["short", "long"]}``. Axes are called by their plates,
-            those of weights by the plate that is chosen from, others ``NAME_dim_0`` and so on.
+            those of weights by the plate that is chosen from, others ``NAME_dim_0`` and so on. Without, they have the
+            names of the posterior, and rows the index of the data.
 
         Returns
         -------
@@ -884,8 +876,9 @@ class Posterior:
         >>> print(dict(tree["log_likelihood"]["x"].sizes))
         {'chain': 1, 'draw': 100, 'obs': 3}
         """
-        _check_count("n_draws", n_draws)
-        bound = None if data is None else (data, *self._evaluator.at_points(data))
+        check_count("n_draws", n_draws)
+        met = None if data is None else self._evaluator.named(data)
+        bound = None if met is None else (met.values, *self._evaluator.at_points(met.values))
         attrs = {
             "inference_library": "caviar",
             "inference_library_version": __version__,
@@ -900,8 +893,10 @@ class Posterior:
             n_draws=n_draws,
             rng=generator(seed),
             coords={} if coords is None else coords,
+            names=self.names,
+            index=None if met is None else met.index,
             attrs=attrs,
-            is_fit=data is not None and self.is_fit_of(data),
+            is_fit=met is not None and self.is_fit_of(met.values),
         )
 
     def summary(self, *, level: float = 0.95, max_rows: int | None = 10) -> Summary:
@@ -932,7 +927,7 @@ class Posterior:
         if not isinstance(level, Real) or not 0 < level < 1:
             raise ParameterError(f"level must lie between 0 and 1; got {level!r}")
         if max_rows is not None:
-            _check_count("max_rows", max_rows)
+            check_count("max_rows", max_rows)
         return summary_of(self, level, max_rows)
 
     @property
@@ -983,10 +978,3 @@ class Posterior:
         lines += [f"  {name}: {factor!r}" for name, factor in self._factors.items()]
         lines += [f"  {name}: one for each row, see posterior.local(data)" for name in sorted(self._local)]
         return "\n".join(lines)
-
-
-def _check_count(name: str, value: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-        raise ParameterError(f"{name} must be a whole number of at least 1; got {value!r}")
-    if value > _MOST:
-        raise ParameterError(f"{name} must be at most {_MOST}; got {value}")

@@ -2,6 +2,6 @@
 
 from .absent import predicted
 from .forecasts import with_forecasts
-from .prediction import Prediction, Predictions
+from .prediction import OfRows, Prediction, Predictions
 
-__all__ = ["Prediction", "Predictions", "predicted", "with_forecasts"]
+__all__ = ["OfRows", "Prediction", "Predictions", "predicted", "with_forecasts"]

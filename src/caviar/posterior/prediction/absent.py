@@ -144,7 +144,7 @@ def _prediction(leaf: Variable, rows: _Rows) -> Prediction:
         return np.array(np.moveaxis(wide, leaf.plates.index(rows.data_plate), 0) if first else wide)
 
     mean, variance = moments(leaf, rows.known, factors, gates)
-    return Prediction(full(mean), np.sqrt(full(variance)))
+    return Prediction(full(mean), np.sqrt(full(variance)), is_label=isinstance(leaf, Label))
 
 
 def _parents(variable: Variable, leaf: Variable, rows: _Rows) -> tuple[dict[Variable, Array], dict[str, Any]]:

@@ -1,0 +1,48 @@
+"""Arguments of a fit, checked: how many starts and iterations, seeds of each start."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Integral, Real
+
+import numpy as np
+
+from .._errors import ParameterError
+
+_MOST_RESTARTS = 1_000_000
+
+
+def check_settings(max_iter: int | None, tol: float, n_restarts: int) -> None:
+    """Refuse numbers of iterations and starts, and a tolerance, that are none.
+
+    Raises
+    ------
+    ParameterError
+        If one is: the message names it.
+    """
+    max_iter = 0 if max_iter is None else max_iter
+    for name, value in (("max_iter", max_iter), ("n_restarts", n_restarts)):
+        if not isinstance(value, Integral):
+            raise ParameterError(f"{name} must be a whole number; got {value!r}")
+    if not isinstance(tol, Real):
+        raise ParameterError(f"tol must be a number; got {tol!r}")
+    if max_iter < 0:
+        raise ParameterError(f"max_iter must not be negative; got {max_iter}")
+    if not tol >= 0:
+        raise ParameterError(f"tol, a change of the objective per row, must not be negative; got {tol}")
+    if n_restarts < 1:
+        raise ParameterError(f"n_restarts must be at least 1; got {n_restarts}")
+    if n_restarts > _MOST_RESTARTS:
+        raise ParameterError(f"n_restarts must be at most {_MOST_RESTARTS}; got {n_restarts}")
+
+
+def seeds(
+    seed: int | np.random.Generator | None, n_restarts: int
+) -> Sequence[np.random.Generator | np.random.SeedSequence]:
+    """Return independent seeds, one for each start; the first does not depend on how many there are."""
+    if isinstance(seed, np.random.Generator):
+        return seed.spawn(n_restarts)
+    try:
+        return np.random.SeedSequence(seed).spawn(n_restarts)
+    except (TypeError, ValueError):
+        raise ParameterError(f"seed is None, a whole number >= 0 or a Generator; got {seed!r}") from None

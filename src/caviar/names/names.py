@@ -1,0 +1,104 @@
+"""Names of the places along the axes of a model, as plain values that a posterior keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+from ..language import Node
+
+
+class NamedAxis(NamedTuple):
+    """An axis whose places may have names: a plate, or the entries of a value of a node, of a label its categories."""
+
+    kind: Literal["plate", "entry"]
+    name: str
+
+
+@dataclass(frozen=True)
+class Names:
+    """What the places along axes are called.
+
+    Attributes
+    ----------
+    along
+        Axis -> names of its places, in order.
+    columns
+        Name of an observed variable or known array -> the columns of a table that its data were.
+    """
+
+    along: Mapping[NamedAxis, tuple[str, ...]] = field(default_factory=dict)
+    columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.along or self.columns)
+
+    def plate(self, name: str) -> tuple[str, ...] | None:
+        """Return the names of the repetitions of a plate; None where they have none."""
+        return self.along.get(NamedAxis("plate", name))
+
+    def entries(self, name: str) -> tuple[str, ...] | None:
+        """Return the names of the entries of one value of a node, of a label its categories; None if they have none."""
+        return self.along.get(NamedAxis("entry", name))
+
+    def of_axes(self, name: str, plates: Sequence[str], shape: Sequence[int]) -> list[tuple[str, ...] | None]:
+        """Return the names along each axis of figures of a variable: its plates, then the axes of one value."""
+        found = [self.plate(plate) for plate in plates]
+        found += [self.entries(name)] * (len(shape) - len(plates))
+        # an axis of the figures may be shorter than that of the value, as of the shares of sticks
+        return [
+            own if own is not None and len(own) == size else None
+            for own, size in zip(found, shape, strict=True)
+        ]
+
+    def sizes_of(self, nodes: Iterable[Node]) -> dict[str, int]:
+        """Return the sizes of those plates that only the names of their repetitions tell."""
+        plates = {plate.name for node in nodes for plate in node.plates if plate.size is None}
+        return {axis.name: len(own) for axis, own in self._of_kind("plate") if axis.name in plates}
+
+    def as_plain(self) -> dict[str, Any]:
+        """Return the names as texts in lists and dictionaries."""
+        return {
+            "plates": {axis.name: list(own) for axis, own in self._of_kind("plate")},
+            "entries": {axis.name: list(own) for axis, own in self._of_kind("entry")},
+            "columns": {name: list(own) for name, own in self.columns.items()},
+        }
+
+    def _of_kind(self, kind: str) -> Iterator[tuple[NamedAxis, tuple[str, ...]]]:
+        return ((axis, own) for axis, own in self.along.items() if axis.kind == kind)
+
+    @classmethod
+    def of_plain(cls, plain: Mapping[str, Any] | None, sizes: Mapping[str, int | None]) -> Names:
+        """Return the names that :meth:`as_plain` made plain; no names of None.
+
+        Parameters
+        ----------
+        plain
+            Those of a file; None of one that an earlier version wrote.
+        sizes
+            Name of each plate -> its size, where it is known.
+
+        Raises
+        ------
+        ValueError, LookupError, TypeError, AttributeError
+            If they are something else.
+        """
+        if plain is None:
+            return cls()
+        along: dict[NamedAxis, tuple[str, ...]] = {}
+        along |= {NamedAxis("plate", name): _texts(own) for name, own in plain["plates"].items()}
+        along |= {NamedAxis("entry", name): _texts(own) for name, own in plain["entries"].items()}
+        for name, size in sizes.items():
+            own = along.get(NamedAxis("plate", name))
+            if own is not None and size not in (None, len(own)):
+                raise ValueError(f"{len(own)} names of plate {name!r:.40} of size {size}")
+        return cls(along, {name: _texts(own, once=False) for name, own in plain["columns"].items()})
+
+
+def _texts(value: Any, *, once: bool = True) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(own, str) for own in value):
+        raise TypeError(f"names that are no texts: {value!r:.40}")
+    if once and len(set(value)) < len(value):
+        raise ValueError("two places of one name")
+    return tuple(value)
