@@ -78,7 +78,9 @@ def frame_of(value: Any) -> Frame | None:
     columns: Any = getattr(value, "column_names", None)
     if columns is None and (isinstance(value, LazyTable | Table) or hasattr(value, "__getitem__")):
         columns = getattr(value, "columns", None)
-    if columns is None or callable(columns):
+    if columns is None:
+        return None
+    if callable(columns):
         return None
     if getattr(columns, "nlevels", 1) > 1:
         raise DataError(

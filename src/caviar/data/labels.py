@@ -24,10 +24,13 @@ class TextLabels:
         An array of texts, None where one is missing.
     categories
         All values that there may be, in their order, where the type of the labels says so; otherwise None.
+    lengths
+        Of labels that are sequences one after another, as words of documents, how long each is; otherwise None.
     """
 
     values: AnyArray
     categories: tuple[str, ...] | None = None
+    lengths: tuple[int, ...] | None = None
 
     def distinct(self) -> set[str]:
         """Return the texts that occur, or that the type of the labels lists."""
@@ -35,8 +38,10 @@ class TextLabels:
             return set(self.categories)
         return {text for text in self.values.flat if text is not None}
 
-    def places(self, names: Sequence[str]) -> AnyArray:
+    def places(self, names: Sequence[str]) -> Any:
         """Return the place of each text among names: integers, or NaN among them where a label is missing.
+
+        Of sequences a list of arrays.
 
         Raises
         ------
@@ -51,7 +56,8 @@ class TextLabels:
         if unknown.any():
             where = tuple(np.argwhere(unknown)[0])
             raise LookupError(int(where[0]) if where else 0, self.values[where])
-        return np.where(absent, np.nan, found) if absent.any() else found
+        numbers = np.where(absent, np.nan, found) if absent.any() else found
+        return numbers if self.lengths is None else np.split(numbers, np.cumsum(self.lengths)[:-1])
 
 
 def text_labels(value: Any, name: str) -> TextLabels | None:
@@ -99,6 +105,22 @@ def text_labels(value: Any, name: str) -> TextLabels | None:
                 f"{type(own).__name__}. Make all of them texts (.astype(str)), or all of them numbers"
             )
     return TextLabels(texts)
+
+
+def sequences_of_texts(value: Any, name: str) -> TextLabels | None:
+    """Return labels that come as a sequence for each outer repetition, as the words of documents; None of others."""
+    if not isinstance(value, list | tuple) or not value or any(isinstance(own, str) for own in value):
+        return None
+    try:
+        parts = [list(own) for own in value]
+    except TypeError:
+        return None
+    if not any(isinstance(own, str) for part in parts for own in part):
+        return None
+    flat = np.empty(sum(map(len, parts)), dtype=object)
+    flat[:] = [own for part in parts for own in part]
+    found = text_labels(flat, name)
+    return None if found is None else TextLabels(found.values, None, tuple(map(len, parts)))
 
 
 def whole_texts(value: Any, name: str) -> TextLabels | None:

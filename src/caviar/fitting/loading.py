@@ -47,7 +47,7 @@ def posterior_of_document(document: Mapping[str, Any]) -> Posterior:
     beliefs = document["beliefs"]
     plates = [plate for node in model.nodes for plate in node.plates]
     names = Names.of_plain(
-        document.get("names"), {plate.name: sizes.get(plate, plate.size) for plate in plates}
+        document.get("names"), model.axes, {plate.name: sizes.get(plate, plate.size) for plate in plates}
     )
     prior = _prior_of(beliefs["prior"], model, sizes)
     evaluator = _evaluator_of(document["arguments"], model, prior, names)

@@ -1,8 +1,8 @@
 """What the places along the axes of a model are called, and data that come with names."""
 
-from .axes import ModelAxes, check_names
+from .axes import ModelAxes, NamedAxis, check_names
 from .meeting import NamedData, Placed, meet
-from .names import NamedAxis, Names
+from .names import Names
 from .places import names_with_summary, place_in_words
 
 __all__ = [

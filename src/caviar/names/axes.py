@@ -5,14 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from .._errors import ModelError
 from ..engine.binding.nested import nested_plates
 from ..engine.binding.values import value_ranks
 from ..language import Constant, Data, Diagonal, Indexed, Label, Link, Node, Plate, Predictor, Variable
 from ..language.nodes import membership
-from .names import NamedAxis
+
+
+class NamedAxis(NamedTuple):
+    """An axis whose places may have names: a plate, or the entries of a value of a node, of a label its categories."""
+
+    kind: Literal["plate", "entry"]
+    name: str
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,10 +11,10 @@ import numpy as np
 
 from .._errors import DataError, PlateError
 from ..data.frames import Frame, frame_of, in_order_of, index_of, without_absent
-from ..data.labels import TextLabels, stated_order, text_labels, whole_texts
+from ..data.labels import TextLabels, sequences_of_texts, stated_order, text_labels, whole_texts
 from ..language import Constant, Data, Node, Variable
-from .axes import ModelAxes, in_words, listed
-from .names import NamedAxis, Names
+from .axes import ModelAxes, NamedAxis, in_words, listed
+from .names import Names
 
 
 class Placed(dict[str, Any]):
@@ -208,7 +208,9 @@ def _labels(
             continue
         value = data[name]
         names = along.get(NamedAxis("entry", name))
-        own = text_labels(value, name)
+        is_nested = any(plate.within is not None for plate in axes.by_name[name].plates)
+        own = sequences_of_texts(value, name) if is_nested else None
+        own = text_labels(value, name) if own is None else own
         if own is None and names is not None and all(map(_is_whole, names)):
             own = whole_texts(value, name)
         if own is not None:

@@ -4,16 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 from ..language import Node
-
-
-class NamedAxis(NamedTuple):
-    """An axis whose places may have names: a plate, or the entries of a value of a node, of a label its categories."""
-
-    kind: Literal["plate", "entry"]
-    name: str
+from .axes import ModelAxes, NamedAxis
 
 
 @dataclass(frozen=True)
@@ -57,11 +51,13 @@ class Names:
         plates = {plate.name for node in nodes for plate in node.plates if plate.size is None}
         return {axis.name: len(own) for axis, own in self._of_kind("plate") if axis.name in plates}
 
-    def as_plain(self) -> dict[str, Any]:
-        """Return the names as texts in lists and dictionaries."""
+    def as_plain(self, axes: ModelAxes) -> dict[str, Any]:
+        """Return the names as texts in lists and dictionaries: those that the statement lacks, once for each group."""
+        first = {axes.group(axis)[0]: own for axis, own in self.along.items() if axis not in axes.declared}
+        once = Names(first)
         return {
-            "plates": {axis.name: list(own) for axis, own in self._of_kind("plate")},
-            "entries": {axis.name: list(own) for axis, own in self._of_kind("entry")},
+            "plates": {axis.name: list(own) for axis, own in once._of_kind("plate")},
+            "entries": {axis.name: list(own) for axis, own in once._of_kind("entry")},
             "columns": {name: list(own) for name, own in self.columns.items()},
         }
 
@@ -69,13 +65,17 @@ class Names:
         return ((axis, own) for axis, own in self.along.items() if axis.kind == kind)
 
     @classmethod
-    def of_plain(cls, plain: Mapping[str, Any] | None, sizes: Mapping[str, int | None]) -> Names:
+    def of_plain(
+        cls, plain: Mapping[str, Any] | None, axes: ModelAxes, sizes: Mapping[str, int | None]
+    ) -> Names:
         """Return the names that :meth:`as_plain` made plain; no names of None.
 
         Parameters
         ----------
         plain
             Those of a file; None of one that an earlier version wrote.
+        axes
+            Of the model.
         sizes
             Name of each plate -> its size, where it is known.
 
@@ -86,9 +86,11 @@ class Names:
         """
         if plain is None:
             return cls()
-        along: dict[NamedAxis, tuple[str, ...]] = {}
-        along |= {NamedAxis("plate", name): _texts(own) for name, own in plain["plates"].items()}
-        along |= {NamedAxis("entry", name): _texts(own) for name, own in plain["entries"].items()}
+        first = {NamedAxis("plate", name): _texts(own) for name, own in plain["plates"].items()}
+        first |= {NamedAxis("entry", name): _texts(own) for name, own in plain["entries"].items()}
+        along = dict(axes.declared)
+        for axis, own in first.items():
+            along |= dict.fromkeys(axes.group(axis), own)
         for name, size in sizes.items():
             own = along.get(NamedAxis("plate", name))
             if own is not None and size not in (None, len(own)):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from .axes import ModelAxes
-from .names import NamedAxis, Names
+from .axes import ModelAxes, NamedAxis
+from .names import Names
 
 
 def place_in_words(plates: Sequence[str], index: Sequence[int], names: Sequence[Sequence[str] | None]) -> str:

@@ -26,6 +26,8 @@ class Figures:
         Names of the first axes; the other axes are those of one value.
     mean, lower, upper
         Of shape (plates..., event...). The ends are None for points, and NaN for an entry without a closed form.
+    names
+        Along each axis, as the posterior has them; None where it only has numbers.
     """
 
     name: str
@@ -33,6 +35,7 @@ class Figures:
     mean: Array
     lower: Array | None
     upper: Array | None
+    names: tuple[Sequence[str] | None, ...] = ()
 
 
 def posterior_of(fitted: Any) -> Posterior:
@@ -86,10 +89,11 @@ def figures_of(posterior: Posterior, variable: str, level: float) -> list[Figure
         raise ParameterError(f"the posterior has no global variable {variable!r:.60}; it has {known}")
     plates = tuple(plate.name for plate in posterior.model.variables[name].plates)
     factor = posterior[name]
-    found = [
-        Figures(name + m.part, plates[:-1] if m.is_shared else plates, m.mean, m.lower, m.upper)
-        for m in marginals(factor, level)
-    ]
+    found = []
+    for m in marginals(factor, level):
+        own = plates[:-1] if m.is_shared else plates
+        names = tuple(posterior.names.of_axes(name, own, np.shape(m.mean)))
+        found.append(Figures(name + m.part, own, m.mean, m.lower, m.upper, names))
     chosen = [figures for figures in found if not part or figures.name == variable]
     if not chosen:
         raise ParameterError(

@@ -46,7 +46,7 @@ def document_of_posterior(posterior: Any) -> dict[str, Any]:
             and {"factors": _documents_of(prior.factors), "of_points": _documents_of(prior.of_points)},
         },
         "data": posterior.data_summary,
-        "names": posterior.names.as_plain(),
+        "names": evaluator.names.as_plain(posterior.model.axes),
         "row_marks": None if posterior.row_marks is None else posterior.row_marks.as_plain(),
     }
 

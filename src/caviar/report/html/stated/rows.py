@@ -67,6 +67,8 @@ def rows_of(subject: Any) -> dict[str, Any] | None:
         found["documents"] = _documents(local["proportions"].mean)
     found["predictions"] = _predictions(subject)
     _add_held_out(subject, found)
+    for own in [*found["chains"], *found["groups"]]:
+        own["labels"] = subject.posterior.names.entries(own["name"])
     return found
 
 
