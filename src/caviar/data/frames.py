@@ -88,7 +88,7 @@ def frame_of(value: Any) -> Frame | None:
             f"frame.columns = ['_'.join(map(str, names)) for names in frame.columns]"
         )
     # a batch of Arrow has its columns themselves where others have their names
-    found = list(columns)
+    found: list[Any] = [] if columns is None else list(columns)
     if any(hasattr(own, "null_count") and hasattr(own, "type") for own in found):
         return None
     return Frame(value, tuple(map(str, found)))
@@ -113,7 +113,7 @@ def in_order_of(value: Any, names: Sequence[str]) -> Any:
     index = index_of(value)
     if index is None:
         return None
-    known = [str(own) for own in index]
+    known = list(map(str, index))
     if not set(names) <= set(known):
         return None
     if len(set(known)) < len(known):
@@ -126,8 +126,12 @@ def without_absent(value: Any) -> Any:
     """Return a pandas object of numbers that may be absent (pd.NA) as an array with NaN there; all else as it is."""
     if isinstance(value, np.ndarray | list | tuple) or type(value).__module__.split(".")[0] != "pandas":
         return value
-    kinds = getattr(value, "dtypes", None)
-    own = list(kinds) if getattr(value, "ndim", 1) == 2 else [getattr(value, "dtype", None)]
+    kinds: Any = getattr(value, "dtypes", None)
+    own = (
+        list(kinds if kinds is not None else ())
+        if getattr(value, "ndim", 1) == 2
+        else [getattr(value, "dtype", None)]
+    )
     is_extension = any(hasattr(kind, "na_value") and getattr(kind, "kind", "O") in "biuf" for kind in own)
     are_numbers = all(getattr(kind, "kind", "O") in "biuf" for kind in own)
     return value.to_numpy(dtype=np.float64, na_value=np.nan) if is_extension and are_numbers else value

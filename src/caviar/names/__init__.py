@@ -3,7 +3,7 @@
 from .axes import ModelAxes, NamedAxis, check_names
 from .meeting import NamedData, Placed, meet
 from .names import Names
-from .places import names_with_summary, place_in_words
+from .places import names_with_summary, place_in_words, with_columns
 
 __all__ = [
     "ModelAxes",
@@ -15,4 +15,5 @@ __all__ = [
     "meet",
     "names_with_summary",
     "place_in_words",
+    "with_columns",
 ]

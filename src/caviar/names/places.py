@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from .axes import ModelAxes, NamedAxis
@@ -51,6 +51,17 @@ def names_with_summary(names: Names, axes: ModelAxes, summary: Mapping[str, Any]
             for other in axes.group(axis):
                 along.setdefault(other, own)
     return Names(along, names.columns) if len(along) > len(names.along) else names
+
+
+def with_columns(
+    summary: Mapping[str, Any] | None, name: str, columns: Iterable[Any]
+) -> Mapping[str, Any] | None:
+    """Return the summary of the data of a fit with the names of the columns of one of its arrays."""
+    arrays = (summary or {}).get("arrays", {})
+    if summary is None or name not in arrays:
+        return summary
+    named = {**arrays[name], "columns": [str(column) for column in columns]}
+    return {**summary, "arrays": {**arrays, name: named}}
 
 
 def _of_summary(

@@ -120,7 +120,7 @@ def _hidden(posterior: Any, data: Any, variable: str | None) -> tuple[str, Array
     labels = {name: f.probabilities for name, f in local.items() if isinstance(f, kinds)}
     if variable is None and len(labels) == 1:
         (variable,) = labels
-    if variable not in labels:
+    if variable is None or variable not in labels:
         known = ", ".join(repr(name) for name in labels) or "none"
         raise ParameterError(
             f"choose variable= among the hidden labels of the rows ({known}); got {variable!r}"

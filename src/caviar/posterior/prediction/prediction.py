@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -144,7 +144,7 @@ class Prediction:
 
     mean: Array
     standard_deviation: Array
-    is_label: bool = False
+    is_label: bool = field(default=False, kw_only=True)
 
     def __repr__(self) -> str:
         mean, deviation = (
