@@ -100,7 +100,8 @@ def _with_columns(
     along |= {axis: names for axis, names in learnt.names.items() if axis not in along}
     _check_sizes(axes, along, labels)
     aligned = _aligned(axes, data, along, labels)
-    _refuse_positions(axes, {*data} - {*aligned}, {*learnt.of_texts} - {*axes.declared})
+    of_texts = {axis: by for axis, by in learnt.of_texts.items() if axis not in axes.declared}
+    _refuse_positions(axes, {*data} - {*aligned}, of_texts)
     data |= aligned
     for name, own in labels.items():
         data[name] = _places(name, own, along[NamedAxis("entry", name)], axes, is_new=known is not None)
@@ -284,7 +285,9 @@ def _aligned(
     return found
 
 
-def _refuse_positions(axes: ModelAxes, by_position: Collection[str], of_texts: Collection[NamedAxis]) -> None:
+def _refuse_positions(
+    axes: ModelAxes, by_position: Collection[str], of_texts: Mapping[NamedAxis, str]
+) -> None:
     """Refuse values by place along an axis whose order nobody has stated: they would belong to other names."""
     for node in axes.nodes if of_texts else ():
         for place, plate in enumerate(node.plates):
@@ -302,12 +305,13 @@ def _refuse_positions(axes: ModelAxes, by_position: Collection[str], of_texts: C
                     )
                 )
     for variable in axes.nodes:
-        if not isinstance(variable, Variable) or NamedAxis("entry", variable.name) not in of_texts:
+        by = of_texts.get(NamedAxis("entry", variable.name))
+        if not isinstance(variable, Variable) or by is None:
             continue
         for slot in variable.slots.values():
             if isinstance(slot.node, Constant) and slot.node.event_rank and _varies(slot.node, -1):
                 raise DataError(
-                    f"the categories of '{variable.name}' are texts of the data, in the order of the alphabet, and "
+                    f"the categories of '{by}' are texts of the data, in the order of the alphabet, and "
                     f"the numbers in '{slot.name}' are by place: state the names in the order of the numbers, "
                     f"names=[...]"
                 )

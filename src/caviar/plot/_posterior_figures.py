@@ -59,6 +59,11 @@ def posterior_of(fitted: Any) -> Posterior:
     )
 
 
+def placed(posterior: Posterior, data: Any) -> Any:
+    """Return data of the rows of a posterior as arrays by name: of a table its columns."""
+    return posterior._evaluator.named(data).values
+
+
 def check_level(level: float) -> float:
     """Return a level of intervals after checking it."""
     if isinstance(level, bool) or not isinstance(level, int | float | np.number) or not 0 < level < 1:

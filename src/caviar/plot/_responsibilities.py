@@ -16,7 +16,7 @@ from ..families import Categorical, ForecastMarkovChain, MarkovChain
 from ._axes import in_style, new_axes
 from ._mixture import Mixture, mixture_of, rows_of, thinned
 from ._pair import draw_points
-from ._posterior_figures import names_along, posterior_of
+from ._posterior_figures import names_along, placed, posterior_of
 from .colours import area_of, marker_of
 
 _MOST_BARS = 1000
@@ -111,6 +111,7 @@ def _names(n_components: int, names: Sequence[str] | None) -> list[str]:
 
 def _hidden(posterior: Any, data: Any, variable: str | None) -> tuple[str, Array]:
     """Return the name of the hidden labels of rows, and their probabilities, shape (N, K)."""
+    data = placed(posterior, data)
     if not isinstance(data, Mapping):
         raise DataError(
             f"for a posterior X is the data by name, as for posterior.local(data); got {type(data).__name__}"

@@ -12,7 +12,7 @@ from .._errors import DataError, ParameterError
 from .._typing import AnyArray, Array
 from ..families import ForecastMarkovChain, MarkovChain
 from ._axes import hide_frame, in_style, ink, muted, new_grid
-from ._posterior_figures import names_along, posterior_of
+from ._posterior_figures import names_along, placed, posterior_of
 from .colours import area_of, colours_of, line_of
 
 _MOST_LINES = 4
@@ -81,6 +81,7 @@ def state_sequence(
     (3,) state 2
     """
     posterior = posterior_of(fitted)
+    data = placed(posterior, data)
     if not isinstance(data, Mapping):
         raise DataError(
             f"data= is a mapping from names to arrays, as for posterior.local; got {type(data).__name__}"

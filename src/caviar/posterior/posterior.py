@@ -254,7 +254,7 @@ class Posterior:
         """
         write_saved(path, "Posterior", {"posterior": document_of_posterior(self)})
 
-    def local(self, data: Mapping[str, Any], *, anew: bool = True) -> dict[str, Any]:
+    def local(self, data: Any, *, anew: bool = True) -> OfRows:
         """Return the factors of the local variables for rows of data, old or new, the globals as they are.
 
         The data must have every observed variable, missing entries (NaN) among them or not; :meth:`predict` takes rows
@@ -316,7 +316,7 @@ class Posterior:
             if variable in problem.order
         }
 
-    def predict(self, data: Mapping[str, Any]) -> dict[str, Any]:
+    def predict(self, data: Any) -> Predictions:
         r"""Return predictions of the variables missing in new rows, and the factors of their local variables.
 
         Where the data have every observed variable, there is nothing to predict, and this is :meth:`local`. Where they
