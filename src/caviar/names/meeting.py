@@ -356,18 +356,16 @@ def _places(name: str, labels: TextLabels, names: tuple[str, ...], axes: ModelAx
     except LookupError as error:
         row, text = error.args
     near = get_close_matches(text, names, n=3, cutoff=0.6)
-    hint = f"Did you mean {' or '.join(repr(own) for own in near)}? " if near else ""
+    hint = f" Did you mean {' or '.join(repr(own) for own in near)}?" if near else ""
     plates = [axis for axis in axes.group(NamedAxis("entry", name)) if axis.kind == "plate"]
     where = in_words(plates[0]) if plates else f"the categories of '{name}'"
     remedy = ""
-    if plates:
-        remedy = (
-            f" A new one needs a name in the fit: Plate('{plates[0].name}', names=[...]) with all of them"
-        )
-    fitted = " of the fit" if is_new else ""
+    if plates and plates[0] not in axes.declared:
+        remedy = f" To have places for new ones, state all of them: Plate('{plates[0].name}', names=[...])"
+    fitted = " in the fit" if is_new else ""
     raise DataError(
-        f"'{name}' has '{text}' in row {row}, which is none of the names{fitted} of {where}: {listed(names)}. "
-        f"{hint}{remedy}".strip()
+        f"'{name}' has '{text}' in row {row}, which is none of the names of {where}{fitted}: {listed(names)}."
+        f"{hint}{remedy}"
     )
 
 

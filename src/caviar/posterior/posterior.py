@@ -187,7 +187,7 @@ class Posterior:
         """Return the names of the global variables."""
         return list(self._factors)
 
-    def update(self, data: Mapping[str, Any], **arguments: Any) -> Posterior:
+    def update(self, data: Any, **arguments: Any) -> Posterior:
         """Return the posterior after more rows of data: this one is their prior.
 
         Short for ``posterior.model.fit(data, prior=posterior, ...)``, which says what that means.
@@ -413,7 +413,7 @@ class Posterior:
         self,
         sizes: Mapping[str, int] | None = None,
         *,
-        data: Mapping[str, Any] | None = None,
+        data: Any = None,
         n_draws: int = 1,
         seed: int | np.random.Generator | None = None,
     ) -> dict[str, Any]:
@@ -483,7 +483,7 @@ class Posterior:
                     f"posterior.{'predict' if is_leaf else 'local'}(data) tells"
                 )
 
-    def log_predictive(self, data: Mapping[str, Any], *, given: Mapping[str, Any] | None = None) -> Array:
+    def log_predictive(self, data: Any, *, given: Mapping[str, Any] | None = None) -> Array:
         r"""Return the log density of each row of data, old or new: the posterior predictive, where it is closed.
 
         .. math:: \log p(x^*_n) = \log \sum_k \mathrm E_q[\pi_k]\, \mathrm E_q[p(x^*_n \mid \theta_k)], \qquad
@@ -541,7 +541,7 @@ class Posterior:
 
     def diagnose(
         self,
-        data: Mapping[str, Any],
+        data: Any,
         *,
         n_draws: int = 1000,
         seed: int | np.random.Generator | None = None,
@@ -611,7 +611,7 @@ class Posterior:
             )
         return diagnosis_of(self._factors, problem, row_map, elbo, n_draws, generator(seed))
 
-    def linear_response(self, data: Mapping[str, Any], *, sample_weight: Any = None) -> LinearResponse:
+    def linear_response(self, data: Any, *, sample_weight: Any = None) -> LinearResponse:
         r"""Return covariances, standard deviations and intervals that mean field does not have.
 
         Mean field takes factors for independent: means are mostly good, but standard deviations too small, and
@@ -674,7 +674,7 @@ class Posterior:
             )
         return LinearResponse(self, response)
 
-    def is_fit_of(self, data: Mapping[str, Any], *, sample_weight: Any = None) -> bool:
+    def is_fit_of(self, data: Any, *, sample_weight: Any = None) -> bool:
         """Return whether data, with their weights, are those of the fit: q has the same ELBO for them, to rounding.
 
         Of the rows it is known by :meth:`share_seen` whether they were among those of the fit; this is about all of
@@ -706,7 +706,7 @@ class Posterior:
         """Whether an objective of the same factors is that of the data of the fit, which it is to rounding."""
         return abs(elbo - self.elbo) <= _SAME_ELBO * max(1.0, abs(self.elbo))
 
-    def share_seen(self, data: Mapping[str, Any], *, sample_weight: Any = None) -> float:
+    def share_seen(self, data: Any, *, sample_weight: Any = None) -> float:
         """Return which share of the rows of data the fit has seen, this one and those before that it took for priors.
 
         Rows are known by marks, 32 bits of a hash of what is observed and known of each, which are kept of 1,024 rows;
@@ -739,7 +739,7 @@ class Posterior:
 
     def cross_validate(
         self,
-        data: Mapping[str, Any],
+        data: Any,
         *,
         n_folds: int = 10,
         seed: int | np.random.Generator | None = 0,
@@ -822,7 +822,7 @@ class Posterior:
 
     def to_arviz(
         self,
-        data: Mapping[str, Any] | None = None,
+        data: Any = None,
         *,
         n_draws: int = 1000,
         seed: int | np.random.Generator | None = None,
