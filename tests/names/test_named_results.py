@@ -10,8 +10,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from typer.testing import CliRunner
 
 import caviar as cv
+from caviar.cli.app import app
 
 from .schools import SCHOOLS, statement, table
 
@@ -105,7 +107,8 @@ def test_plots_say_names(fitted: Any) -> None:
     ax = cv.plot.weights(mixture)
     assert [label.get_text() for label in ax.get_xticklabels()] == ["low", "high"]
     ax = cv.plot.responsibilities(mixture, {"x": x})
-    told = {text.get_text() for text in ax.get_legend().get_texts()} if ax.get_legend() else set(_labels(ax))
+    legend = ax.get_legend()
+    told = {text.get_text() for text in legend.get_texts()} if legend else set(_labels(ax))
     assert {"low", "high"} <= told
     plt.close("all")
 
@@ -115,6 +118,24 @@ def test_reports_say_names(fitted: Any, tmp_path: Path) -> None:
     page = (tmp_path / "report.html").read_text()
     for name in (*SCHOOLS, "intercept", "slope"):
         assert name in page
+
+
+def test_the_command_line_reads_and_says_names(fitted: Any, tmp_path: Path) -> None:
+    fitted.save(tmp_path / "schools.caviar")
+    frame = table().drop(columns="y").iloc[::-1]
+    frame.to_csv(tmp_path / "new.csv", index=False)
+
+    def run(*words: str) -> str:
+        result = CliRunner().invoke(app, list(words), prog_name="caviar")
+        assert result.exit_code == 0, result.output
+        return result.output
+
+    shown = run("show", str(tmp_path / "schools.caviar"))
+    assert "school Lincoln" in shown
+    assert "slope" in shown
+    told = tmp_path / "told.csv"
+    run("predict", str(tmp_path / "schools.caviar"), str(tmp_path / "new.csv"), "-o", str(told))
+    np.testing.assert_allclose(pd.read_csv(told)["y_mean"], fitted.predict(frame)["y"].mean, rtol=1e-12)
 
 
 def test_mixtures_of_tables_say_columns() -> None:

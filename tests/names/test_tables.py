@@ -100,7 +100,7 @@ def test_the_index_of_the_rows_comes_back(fitted: Any) -> None:
     gamma = cv.NormalGamma("theta", 0, 1, 1, 1)
     model = cv.Model(cv.Normal("y", gamma, plates=cv.Plate("obs")))
     rows = table()[["y"]]
-    density = model.fit(rows).log_predictive(rows.iloc[::-1])
+    density: Any = model.fit(rows).log_predictive(rows.iloc[::-1])
     assert list(density.index) == list(rows.index[::-1])
     plain = model.fit({"y": rows["y"].to_numpy()}).log_predictive({"y": rows["y"].to_numpy()})
     np.testing.assert_array_equal(density.to_numpy(), plain[::-1])

@@ -20,6 +20,16 @@ class Names:
         Axis -> names of its places, in order.
     columns
         Name of an observed variable or known array -> the columns of a table that its data were.
+
+    Examples
+    --------
+    >>> import caviar as cv
+    >>> pupil, school = cv.Plate("pupil"), cv.Plate("school")
+    >>> mean = cv.Normal("mean", 0, 1, plates=school)
+    >>> model = cv.Model(cv.Normal("x", mean[cv.Data("school", plates=pupil)], 1.0, plates=pupil))
+    >>> posterior = model.fit({"x": [1.0, -0.5, 2.0], "school": ["Lincoln", "Adams", "Lincoln"]})
+    >>> posterior.names.plate("school"), posterior["mean"].mean
+    (('Adams', 'Lincoln'), array([-0.25,  1.  ]))
     """
 
     along: Mapping[NamedAxis, tuple[str, ...]] = field(default_factory=dict)
