@@ -72,8 +72,8 @@ if TYPE_CHECKING:
     from .language.plates import Plate
     from .language.positive import Gamma, Wishart
     from .language.simplex import Beta, Dirichlet, StickBreaking
-    from .posterior.diagnostics import Diagnosis
     from .names.names import Names
+    from .posterior.diagnostics import Diagnosis
     from .posterior.linear_response import LinearResponse
     from .posterior.posterior import Posterior
     from .posterior.prediction import Prediction
