@@ -241,7 +241,7 @@ _BAD_NAMES = {
     "a name twice": (lambda: cv.Plate("school", names=["a", "a"]), "lists 'a' twice"),
     "another number": (lambda: cv.Plate("school", 3, names=["a", "b"]), "must list 3"),
     "none": (lambda: cv.Plate("school", names=[]), "at least one"),
-    "no texts": (lambda: cv.Plate("school", names=["a", 1.5]), "one of them is 1.5"),
+    "no texts": (lambda: cv.Plate("school", names=["a", 1.5]), "one of them is 1.5"),  # pyright: ignore[reportArgumentType]
     "of a nested plate": (
         lambda: cv.Plate("pupil", within=cv.Plate("school"), names=["a"]),
         "takes no names; 'school' does",
