@@ -20,7 +20,7 @@ BIN         := $(VENV)/bin
 SHELL       := /bin/sh
 
 .NOTPARALLEL:
-.PHONY: help demo test test-all lint docs examples bench clean distclean broken-venv copy-of-caviar
+.PHONY: help demo test test-all lint style docs examples bench clean distclean broken-venv copy-of-caviar
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -87,17 +87,30 @@ PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(WORKERS) --dist l
 demo: $(VENV)/.installed-cli
 	$(call step,caviar demo,$(BIN)/caviar demo --output-dir demo-output)
 
-lint: $(VENV)/.installed-test
+style: $(VENV)/.installed-test
 	$(call step,ruff check,$(BIN)/ruff check .)
 	$(call step,ruff format --check,$(BIN)/ruff format --check .)
-	$(call step,pyright,$(BIN)/pyright --threads $(WORKERS))
 	$(call step,lint-imports,$(BIN)/lint-imports --no-logo)
 
-test: lint
-	$(call step,pytest,$(PYTEST))
+lint: style
+	$(call step,pyright,$(BIN)/pyright --threads $(WORKERS))
 
-test-all: lint $(VENV)/axe.min.js $(VENV)/.has-torch
-	$(call step,pytest with the slow tests,$(PYTEST) -m "")
+# $(call beside_pyright,what it is,command): a step with pyright beside it, which takes the cores that tests leave idle
+# and needs a quarter less of them with one thread. It tells what it found at the end.
+define beside_pyright
+@found=$$(mktemp) && { $(BIN)/pyright >"$$found" 2>&1 & types=$$!; }; \
+trap 'kill $$types 2>/dev/null; rm -f "$$found"' EXIT; trap 'exit 130' INT TERM; \
+echo "==> $(1), and pyright beside it"; $(2); tests=$$?; \
+wait $$types; status=$$?; echo "==> pyright"; cat "$$found"; \
+[ $$status = 0 ] || { echo "make $@: failed at: pyright" >&2; exit 1; }; \
+[ $$tests = 0 ] || { echo "make $@: failed at: $(1)" >&2; exit 1; }
+endef
+
+test: style
+	$(call beside_pyright,pytest,$(PYTEST))
+
+test-all: style $(VENV)/axe.min.js $(VENV)/.has-torch
+	$(call beside_pyright,pytest with the slow tests,$(PYTEST) -m "")
 
 # What the tests of the report check accessibility with; without npm, or without a network, they skip that.
 AXE_VERSION := 4.14.1

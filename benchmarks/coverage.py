@@ -1,12 +1,13 @@
 """How often 90% intervals hold the truth: of mean field, and of linear response.
 
-    python benchmarks/coverage.py [--datasets 200] [--level 0.9] [--models crossed,probit] [--seed 0]
+    python benchmarks/coverage.py [--datasets 200] [--level 0.9] [--models crossed,probit] [--seed 0] [--new-rows]
 
 Each data set is drawn from its model with all priors, fitted, and asked for the interval of each entry of some
 variables. An interval of level 0.9 that is right covers 90% of the truths (simulation-based calibration). Fits begin at
 the truth, so that all are in its mode: which mode a start finds is another question. The table shows the share that is
 covered, its standard error over data sets, the median of the standard deviation of linear response over that of mean
-field, and seconds of a fit and of its linear response.
+field, and seconds of a fit and of its linear response. With --new-rows the intervals are those of 50 new rows of each
+data set, as ``predict`` gives them from each of the two.
 """
 
 from __future__ import annotations
@@ -121,6 +122,9 @@ CASES = {
     "hidden-markov": Case(hidden_markov, lambda rng: {}, ("mean", "tau", "transition"), {"obs": 120}),
 }
 
+OF_REAL_NUMBERS = ("crossed", "level", "hierarchy", "regression", "student", "mixture")
+NEW_ROWS = 50
+
 
 @dataclass
 class Tally:
@@ -168,6 +172,35 @@ def run(case: Case, n: int, level: float, seed: int) -> tuple[dict[str, Tally], 
     return tallies, seconds, refused
 
 
+def run_new_rows(case: Case, n: int, level: float, seed: int) -> tuple[list[float], list[float], float]:
+    """Return the shares of new rows inside their intervals, and the median ratio of standard deviations."""
+    shares: tuple[list[float], list[float]] = ([], [])
+    ratios = []
+    for number in range(n):
+        rng = np.random.default_rng([seed, number])
+        known = case.known(rng)
+        model = case.state()
+        drawn = model.simulate(rng, data=known, sizes=case.sizes)
+        leaf = model.leaves[0].name
+        data = {**known, leaf: drawn[leaf]}
+        truth = {name: drawn[name] for name in model.variables if name in drawn}
+        fitted = {name: truth[name] for name in case.asked}
+        posterior = model.fit(data, init=fitted, tol=1e-9, max_iter=3000)
+        chosen = rng.integers(0, case.sizes["obs"], NEW_ROWS)
+        new = {name: values[chosen] for name, values in known.items()}
+        given = {name: truth[name] for name in posterior}
+        sizes = {"obs": NEW_ROWS}
+        y = model.simulate(rng, data=new, sizes=sizes, given=given)[leaf]
+        try:
+            both = [own.predict(new)[leaf] for own in (posterior, posterior.linear_response(data))]
+        except cv.ModelError:
+            continue
+        for found, told in zip(shares, both, strict=True):
+            found.append(covered(y, np.broadcast_to(told.interval(level), (2, NEW_ROWS))))
+        ratios.append(float(np.median(both[1].sd / both[0].sd)))
+    return *shares, float(np.median(ratios))
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
@@ -175,8 +208,19 @@ def main() -> None:
     parser.add_argument("--level", type=float, default=0.9)
     parser.add_argument("--models", default=",".join(CASES))
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--new-rows", action="store_true")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore", cv.ConvergenceWarning)
+    if arguments.new_rows:
+        print(f"{'model':14s} {'mean field':>10s} {'response':>9s} {'+-':>5s} {'sd ratio':>8s}")
+        for name in [name for name in arguments.models.split(",") if name in OF_REAL_NUMBERS]:
+            q, response, ratio = run_new_rows(
+                CASES[name], arguments.datasets, arguments.level, arguments.seed
+            )
+            error = 100 * np.std(response, ddof=1) / np.sqrt(len(response))
+            told = f"{100 * np.mean(q):10.1f} {100 * np.mean(response):9.1f} {error:5.1f} {ratio:8.3f}"
+            print(f"{name:14s} {told}", flush=True)
+        return
     header = (
         f"{'model':14s} {'variable':11s} {'mean field':>10s} {'response':>9s} {'+-':>5s} {'sd ratio':>8s}"
     )

@@ -4,12 +4,13 @@ import gc
 import os
 from collections.abc import Generator
 from contextlib import nullcontext
+from typing import Any
 
 import pytest
 import thinning
 from _pytest.doctest import DoctestModule
 from hypothesis import settings
-from lean_starts import FOLDERS, lean_starts
+from lean_starts import begins_anywhere, lean_starts
 
 # the same examples each time, however slow the machine
 settings.register_profile("caviar", deadline=None, derandomize=True)
@@ -45,11 +46,27 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Give all tests of a cluster to one process, which starts the cluster; files elsewhere stay whole."""
+    if config.option.dist != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    class ByFile(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return (
+                "tests/execution" if nodeid.startswith("tests/execution/") else super()._split_scope(nodeid)
+            )
+
+    return ByFile(config, log)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """Let fits of tests that are not about starts begin from one guess, in `make test`."""
     place = item.nodeid.removeprefix("tests/")
-    with lean_starts() if place.startswith(FOLDERS) and not thinning.is_whole else nullcontext():
+    with lean_starts() if begins_anywhere(place) and not thinning.is_whole else nullcontext():
         return (yield)
 
 

@@ -5,6 +5,7 @@ import sys
 from itertools import product
 from pathlib import Path
 
+import lean_starts
 import pytest
 import thinning
 from thinning import kept
@@ -104,3 +105,13 @@ def test_amounts_are_those_of_the_run(monkeypatch):
     assert thinning.amount(3, 9) == 3
     monkeypatch.setattr(thinning, "is_whole", True)
     assert thinning.amount(3, 9) == 9
+
+
+@pytest.mark.parametrize("place", [*lean_starts.PLACES, *lean_starts.STARTS_OF_USERS])
+def test_tests_that_begin_from_one_guess_are_there(place):
+    """A misspelt exception would begin from one guess in silence."""
+    name, _, test = place.partition("::")
+    found = list(Path(lean_starts.__file__).parent.glob(f"{name.removesuffix('.py')}*"))
+    assert found
+    assert not test or any(f"def {test}" in path.read_text(encoding="utf-8") for path in found)
+    assert lean_starts.begins_anywhere(place) == (place in lean_starts.PLACES)

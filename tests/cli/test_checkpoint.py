@@ -17,7 +17,7 @@ OPTIONS = ("-k", 6, "--restarts", 2, "--tol", 0, "--max-iter", 60, "--threads", 
 def rows(tmp_path_factory):
     """Return a table whose clusters overlap, so that a fit takes many iterations."""
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(20_000, 2)) + rng.integers(0, 4, (20_000, 1)) * [1.2, -0.8]
+    X = rng.normal(size=(10_000, 2)) + rng.integers(0, 4, (10_000, 1)) * [1.2, -0.8]
     path = tmp_path_factory.mktemp("tables") / "rows.csv"
     write_table(path, {"a": X[:, 0], "b": X[:, 1]})
     return path

@@ -99,12 +99,16 @@ def test_show_says_what_was_saved(run, model):
     assert any(line.startswith(f"ELBO {cv.load(model).elbo_:.4f} nats") for line in lines)
 
 
-def test_intervals_are_called_those_of_mean_field(run, model, tmp_path):
-    remark = "Intervals are those of mean field, and may be too narrow."
+def test_intervals_are_called_what_they_are(run, model, tmp_path):
+    remark = "Standard deviations and intervals are those of linear response."
     assert remark in " ".join(run("show", model).stdout.split())
     assert json.loads(run("show", model, "--json").stdout)["interval_remark"] == remark
     cv.GaussianMixture(2, random_state=0).fit(X).save(tmp_path / "points.caviar")
     assert "mean field" not in run("show", tmp_path / "points.caviar").stdout
+    narrow = cv.BayesianGaussianMixture(2, random_state=0, uncertainty="mean_field").fit(X)
+    narrow.save(tmp_path / "narrow.caviar")
+    told = " ".join(run("show", tmp_path / "narrow.caviar").stdout.split())
+    assert "Intervals are those of mean field, and may be too narrow." in told
     assert json.loads(run("show", tmp_path / "points.caviar", "--json").stdout)["interval_remark"] == ""
 
 

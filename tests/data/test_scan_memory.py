@@ -8,11 +8,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from thinning import amount
 
-ROWS, COLUMNS = 4_000_000, 8
+ROWS, COLUMNS = amount(1_000_000, 4_000_000), 8
+THREADS = amount(1, 2)
+GROUP = ROWS // 50
+"""Rows that are read at once: with one thread a fit takes 30 MiB."""
 MIB = 2**20
 TABLE = ROWS * COLUMNS * 8 / MIB
-"""244 MiB."""
+"""61 or 244 MiB."""
 
 FIT = """
     import sys, warnings
@@ -23,9 +27,9 @@ FIT = """
     def resident(field):
         return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith(field)) / 1024
 
-    small, source = sys.argv[1], sys.argv[2]
+    small, source, threads = sys.argv[1], sys.argv[2], int(sys.argv[3])
     scan = lambda path: eval(source, {"cv": cv, "path": path})
-    fit = lambda X: cv.BayesianGaussianMixture(2, random_state=0, max_iter=1, n_jobs=2).fit(X)
+    fit = lambda X: cv.BayesianGaussianMixture(2, random_state=0, max_iter=1, n_jobs=threads).fit(X)
     fit(scan(small + ".small"))
     before = resident("VmRSS")
     mixture = fit(scan(small))
@@ -35,8 +39,8 @@ FIT = """
 
 def pieces(n_rows):
     rng = np.random.default_rng(0)
-    for start in range(0, n_rows, 100_000):
-        rows = rng.standard_normal((min(100_000, n_rows - start), COLUMNS)) + 5 * rng.integers(0, 2, (1, 1))
+    for start in range(0, n_rows, GROUP):
+        rows = rng.standard_normal((min(GROUP, n_rows - start), COLUMNS)) + 5 * rng.integers(0, 2, (1, 1))
         yield pa.table({f"x{j}": column for j, column in enumerate(rows.T)})
 
 
@@ -67,7 +71,7 @@ def one(tmp_path_factory):
 
 
 def peak(path, source):
-    code = [sys.executable, "-c", textwrap.dedent(FIT), str(path), source]
+    code = [sys.executable, "-c", textwrap.dedent(FIT), str(path), source, str(THREADS)]
     found = subprocess.run(code, capture_output=True, text=True, check=False)
     assert not found.returncode, found.stderr
     return float(found.stdout)

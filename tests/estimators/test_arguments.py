@@ -162,6 +162,7 @@ ELSEWHERE = {
     "n_jobs": "does not change results",
     "executor": "does not change results",
     "verbose": "test_verbose_reports_each_iteration",
+    "uncertainty": "tests of what posteriors show",
 }
 
 

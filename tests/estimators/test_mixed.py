@@ -243,7 +243,8 @@ def test_a_posterior_becomes_an_estimator(penguins, tmp_path):
         cv.MixedMixture.from_posterior(other)
 
 
-def test_components_have_intervals_of_every_kind(penguins):
+def test_components_have_intervals_of_every_kind():
+    penguins = cv.MixedMixture(2, random_state=0, uncertainty="mean_field").fit(PENGUINS)
     table = cv.report.component_table(penguins, level=0.9)
     p, theta = (penguins.posterior_[f"{name}"] for name in ("sex_probabilities", "body_mass_g_theta"))
     for k, row in enumerate(table):

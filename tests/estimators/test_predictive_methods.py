@@ -69,7 +69,7 @@ def test_false_alarms_come_at_the_stated_rate(structure):
 @pytest.mark.parametrize("structure", STRUCTURES)
 @pytest.mark.parametrize("family", ["joint", "independent"])
 def test_intervals_are_the_quantiles_of_draws(structure, family):
-    mixture = fitted(structure, mean_precision_family=family)
+    mixture = fitted(structure, mean_precision_family=family, uncertainty="mean_field")
     intervals = mixture.credible_intervals(0.9)
     draws = mixture.sample_parameters(40_000, random_state=3)
     for ends, drawn in ((intervals.weights, draws.weights), (intervals.means, draws.means)):

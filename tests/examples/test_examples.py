@@ -22,7 +22,7 @@ def run(script: Path, monkeypatch, *arguments: object) -> None:
     plt.close("all")
 
 
-@pytest.mark.thinned(4)
+@pytest.mark.thinned(8)
 @pytest.mark.filterwarnings("default::UserWarning:arviz")
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
 def test_a_script_prints_a_table_and_draws_a_picture(script, monkeypatch, tmp_path, capsys):

@@ -254,19 +254,23 @@ def test_posterior_says_what_it_has():
 
 
 @pytest.mark.parametrize(
-    ("factors", "fact"),
+    ("factors", "point", "fact"),
     [
-        ([["a", "b"]], "'a', which is not repeated over the rows"),
-        ([["q"]], "'q', which is no local variable; this model has none"),
-        ("ab", "factors is a list of groups of names"),
+        ([["q"]], [], "'q', which is no local variable; this model has none"),
+        ("ab", [], "factors is a list of groups of names"),
+        ([["a"]], [], "('a',); a factor is shared by two variables or more"),
+        ([["a", "q"]], [], "'q' is no hidden variable that all rows share"),
+        ([["a", "b"], ["b", "tau"]], [], "'b' more than once"),
+        ([["a", "tau"]], [], "'tau' is a Gamma; only Normal and MultivariateNormal"),
+        ([["a", "b"]], ["b"], "'b', which is a point mass"),
     ],
 )
-def test_groups_of_globals_are_refused(factors, fact):
+def test_groups_of_globals_that_cannot_share_a_factor_are_refused(factors, point, fact):
     """What cannot be joined is refused also where no variable is local; `factors=` was accepted and ignored."""
     a = cv.Normal("a", 0.0, 1.0, plates=cv.Plate("first", 2))[cv.Data("g", plates=OBS)]
     b = cv.Normal("b", 0.0, 1.0, plates=cv.Plate("second", 2))[cv.Data("h", plates=OBS)]
-    model = cv.Model(cv.Normal("x", a + b, 1.0, plates=OBS))
+    model = cv.Model(cv.Normal("x", a + b, cv.Gamma("tau", 1.0, 1.0), plates=OBS))
     data = {"x": np.array([0.3, 1.2, -0.4]), "g": [0, 1, 1], "h": [0, 0, 1]}
     with pytest.raises(cv.CaviarError, match=re.escape(fact)):
-        model.fit(data, factors=factors)
+        model.fit(data, factors=factors, point=point)
     assert np.isfinite(model.fit(data, factors=[]).elbo)

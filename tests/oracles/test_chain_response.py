@@ -6,6 +6,7 @@ import pytest
 from caviar.families import MarkovChain
 from caviar.families._gaussian_chain_response import Blocks, response_of_gaussian_chain
 from caviar.families._markov_response import response_of_smoothing
+from caviar.families._recursions import directions, linear_recursion
 
 
 @pytest.mark.parametrize("starts_at", [[0], [0, 4, 5], [0, 7]])
@@ -38,6 +39,44 @@ def test_the_response_is_the_derivative_of_the_smoothing(starts_at):
                 (getattr(at(number, h), name) - getattr(at(number, -h), name)) / (2 * h) for h in (2e-3, 1e-3)
             ]
             np.testing.assert_allclose(own, (4 * slopes[1] - slopes[0]) / 3, atol=1e-9)
+
+
+def test_long_sequences_and_nearly_impossible_steps():
+    """As a difference of the smoothing; and messages that leave the range of numbers within a piece."""
+    rng = np.random.default_rng(2)
+    n_rows, n_states = 400, 2
+    starts = np.isin(np.arange(n_rows), [0, 150])
+    logits = np.where(np.arange(n_rows)[:, None] < 200, [0.0, -60.0], [-60.0, 0.0]) + rng.normal(
+        size=(n_rows, n_states)
+    )
+    initial, transition = np.log([0.5, 0.5]), np.log([[1.0, 1e-300], [1e-300, 1.0]])
+    change = (rng.normal(size=logits.shape), rng.normal(size=2), rng.normal(size=(2, 2)))
+    found = response_of_smoothing(logits, starts, initial, transition, *(own[None] for own in change))
+
+    def at(step):
+        moved = (own + step * by for own, by in zip((logits, initial, transition), change, strict=True))
+        by_logits, *others = moved
+        return MarkovChain(by_logits, starts, *others).smoothing
+
+    np.testing.assert_allclose(found.marginals, at(0.0).marginals, atol=1e-12)
+    for name, own in (("marginals", found.changes[0]), ("pairs", found.pairs[0])):
+        slopes = [(getattr(at(h), name) - getattr(at(-h), name)) / (2 * h) for h in (2e-3, 1e-3)]
+        np.testing.assert_allclose(own, (4 * slopes[1] - slopes[0]) / 3, atol=1e-7)
+
+
+def test_recursions_are_those_of_a_loop():
+    rng = np.random.default_rng(0)
+    for n_rows in (1, 2, 7, 50):
+        matrices, inputs = rng.random((n_rows, 3, 3)) / 2, rng.normal(size=(n_rows, 3, 2))
+        matrices[n_rows // 2] = 0.0
+        found, before = linear_recursion(matrices, inputs), np.zeros((3, 2))
+        along, direction = directions(matrices + 0.1), np.ones(3)
+        for t in range(n_rows):
+            before = inputs[t] + (matrices[t] @ before if t else 0.0)
+            np.testing.assert_allclose(found[t], before, rtol=1e-12)
+            direction = (matrices[t] + 0.1) @ direction
+            direction /= direction.max()
+            np.testing.assert_allclose(along[t], direction, rtol=1e-12)
 
 
 def test_impossible_steps_respond_with_nothing():

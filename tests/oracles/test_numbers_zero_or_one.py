@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from scipy.special import expit, logsumexp
+from scipy.special import expit, logsumexp, rel_entr
 from scipy.stats import multivariate_normal, norm
 
 import caviar as cv
@@ -81,6 +81,28 @@ def test_indicators_of_rows_with_unknown_heights_are_found(n_numbers):
     found = sorted((float(best[f"height{k}"].mean) for k in range(n_numbers)), reverse=True)
     np.testing.assert_allclose(found, heights, atol=0.25)
     assert min(end.elbo for end in ends) > best.elbo - 0.1 * len(y)
+
+
+def test_numbers_of_a_row_that_share_its_value_are_at_their_best_combination():
+    """Of 4 = 3 h + 5 h2 either number may be on, and not both: found by updates from each combination, row by row."""
+    rng = np.random.default_rng(3)
+    heights = np.array([3.0, 5.0])
+    y = (rng.random((60, 2)) < 0.5) @ heights + rng.normal(size=60)
+    numbers = [cv.Bernoulli(name, 0.5, plates=OBS) for name in ("h", "h2")]
+    model = cv.Model(cv.Normal("y", 3.0 * numbers[0] + 5.0 * numbers[1], 1.0, plates=OBS))
+
+    def bound(on):
+        q = np.tile(np.array(on, dtype=float), (60, 1))
+        for _ in range(200):
+            for k in (0, 1):
+                rest = y - q[:, 1 - k] * heights[1 - k]
+                q[:, k] = expit(heights[k] * rest - 0.5 * heights[k] ** 2)
+        residual = np.square(y - q @ heights) + (q * (1 - q)) @ heights**2
+        return -0.5 * (np.log(2 * np.pi) + residual) - (rel_entr(q, 0.5) + rel_entr(1 - q, 0.5)).sum(axis=1)
+
+    best = np.max([bound(on) for on in itertools.product((0, 1), repeat=2)], axis=0).sum()
+    for seed in range(2):
+        assert model.fit({"y": y}, seed=seed, tol=1e-12).elbo == pytest.approx(best, abs=1e-6)
 
 
 def test_it_may_be_the_mean_itself():

@@ -27,18 +27,26 @@ def intervals_of(ax):
     )
 
 
+def of_mean_field():
+    return cv.BayesianGaussianMixture(2, random_state=0, uncertainty="mean_field").fit(FAITHFUL)
+
+
 def test_weights_have_the_quantiles_of_their_beta_marginals():
-    ax = cv.plot.weights(faithful(), level=0.9, names=["short", "long"])
-    concentration = faithful().posterior_["weights"].concentration
+    mixture = of_mean_field()
+    ax = cv.plot.weights(mixture, level=0.9, names=["short", "long"])
+    concentration = mixture.posterior_["weights"].concentration
     marginals = [beta(a, concentration.sum() - a) for a in concentration]
     np.testing.assert_allclose(ends_of(ax.collections[-1]), [m.interval(0.9) for m in marginals])
-    np.testing.assert_allclose([bar.get_height() for bar in ax.patches], faithful().weights_)
+    np.testing.assert_allclose([bar.get_height() for bar in ax.patches], mixture.weights_)
+    assert ax.get_title().endswith("90% interval (mean field)")
     assert labels_of(ax.get_xticklabels()) == ["short", "long"]
     assert len({bar.get_hatch() for bar in ax.patches}) == 2
 
 
 def test_weights_of_sticks_come_from_draws():
-    posterior = cv.models.dirichlet_process_mixture(2, 6).fit({"x": FAITHFUL}, seed=0)
+    posterior = cv.models.dirichlet_process_mixture(2, 6).fit(
+        {"x": FAITHFUL}, seed=0, uncertainty="mean_field"
+    )
     name = next(n for n in posterior if type(posterior[n]).__name__ == "StickBreaking")
     ends = ends_of(cv.plot.weights(posterior, variable=name).collections[-1])
     draws = posterior[name].sample(200_000, seed=1)
@@ -62,6 +70,17 @@ def test_a_forest_has_a_line_for_each_entry():
     assert labels_of(ax.get_yticklabels()) == list("abcde")
 
 
+def test_intervals_are_those_of_linear_response_where_it_costs_little():
+    posterior = faithful().posterior_
+    response = posterior.linear_response({"x": FAITHFUL})
+    forest = cv.plot.forest(faithful(), "theta.mean", level=0.8)
+    ends = np.moveaxis(response.interval("theta.mean", 0.8), 0, -1)
+    np.testing.assert_allclose(intervals_of(forest), ends.reshape(-1, 2))
+    assert forest.get_title() == "theta.mean: mean and 80% interval (linear response)"
+    weights = cv.plot.weights(faithful(), level=0.8)
+    np.testing.assert_allclose(ends_of(weights.collections[-1]), response.interval("weights", 0.8).T)
+
+
 def test_a_forest_of_a_fitted_table_knows_its_columns():
     table = pd.DataFrame(PENGUINS.values[:, 2:6], columns=list(MEASURES))
     mixture = cv.BayesianGaussianMixture(2, random_state=0).fit(table)
@@ -76,7 +95,7 @@ def test_a_forest_of_a_fitted_table_knows_its_columns():
 
 
 def test_entries_without_quantiles_are_hollow():
-    ax = cv.plot.forest(faithful(), "theta.precision")
+    ax = cv.plot.forest(of_mean_field(), "theta.precision")
     markers = [line for line in ax.lines if line.get_marker() == "o"]
     hollow = [str(line.get_markerfacecolor()) == "white" for line in markers]
     # of each precision matrix the diagonal has a chi-squared marginal, the entry off it none

@@ -67,7 +67,7 @@ def test_the_axes_of_the_outlines_are_those_of_the_covariances(structure):
 def test_the_small_ellipses_hold_the_mean_with_the_probability_asked_for(structure):
     mixture = (
         cv.BayesianGaussianMixture(**STRUCTURES[structure].get_params())
-        .set_params(n_components=2)
+        .set_params(n_components=2, uncertainty="mean_field")
         .fit(FAITHFUL)
     )
     (ax,) = cv.plot.pairs(mixture, FAITHFUL, level=0.8)[1, :1]

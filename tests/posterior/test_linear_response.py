@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from invariants.registry import CASES
+from scipy import stats
 from scipy.sparse import csr_array
 
 import caviar as cv
@@ -54,6 +55,159 @@ def test_shapes_and_symmetry(mixture):
     # two weights sum to one
     np.testing.assert_allclose(response.covariance("weights").sum(axis=0), 0.0, atol=1e-15)
     np.testing.assert_allclose(response.covariance("mean", "weights").sum(axis=-1), 0.0, atol=1e-15)
+
+
+def test_predictions_are_exact_for_a_gaussian_posterior():
+    """A sum, a difference and a product with known numbers of coefficients and groups that depend on each other."""
+    rng = np.random.default_rng(3)
+    n, levels = 40, 5
+    X, g = rng.normal(size=(n, 2)), rng.integers(0, levels, n)
+    w = cv.MultivariateNormal("w", np.zeros(2), np.eye(2))
+    a = cv.Normal("a", 0, 1.0, plates=cv.Plate("level", levels))
+    at = cv.Normal("mu", 0, 0.5) + cv.dot(cv.Data("X", plates=OBS), w) - 2.0 * a[cv.Data("g", plates=OBS)]
+    y = rng.normal(size=n)
+    data = {"X": X, "g": g, "y": y}
+    posterior = cv.Model(cv.Normal("y", at, 4.0, plates=OBS)).fit(data, tol=1e-14, max_iter=20_000)
+    new = {"X": rng.normal(size=(6, 2)), "g": np.arange(6) % levels}
+    found = posterior.linear_response(data).predict(new)["y"]
+
+    def design(X, g):
+        return np.column_stack([np.ones(len(g)), X, -2.0 * np.eye(levels)[g]])
+
+    prior = np.diag([0.5, 1, 1, *np.ones(levels)])
+    covariance = np.linalg.inv(prior + 4.0 * design(X, g).T @ design(X, g))
+    rows = design(**new)
+    mean = rows @ covariance @ (4.0 * design(X, g).T @ y)
+    sd = np.sqrt(np.einsum("ni,ij,nj->n", rows, covariance, rows) + 0.25)
+    np.testing.assert_allclose(found.mean, mean, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(found.sd, sd, rtol=1e-7)
+    ends = stats.norm(found.mean, sd).interval(0.8)
+    np.testing.assert_allclose(found.interval(0.8), ends, rtol=1e-6)
+    # mean field is off where the parts of a sum depend on each other
+    assert np.abs(posterior.predict(new)["y"].sd / sd - 1.0).max() > 0.02
+
+
+def test_intervals_of_mixtures_hold_what_they_say(mixture):
+    """By the distribution function of a mixture of Normals with the moments of the parts."""
+    x = mixture[1]["x"][:, 0]
+    component = cv.Plate("component", 2)
+    z = cv.Categorical("z", cv.Dirichlet("weights", np.ones(2)), plates=OBS)
+    mean = cv.Normal("mean", 0, 0.1, plates=component)
+    model = cv.Model(cv.Normal("x", mean[z], cv.Gamma("tau", 2, 2, plates=component)[z], plates=OBS))
+    posterior = model.fit({"x": x}, seed=0)
+    found = posterior.linear_response({"x": x}).predict({})["x"]
+    for end, share in zip(found.interval(0.8)[:, 0], (0.1, 0.9), strict=True):
+        below = sum(float(w[0] * stats.norm(m[0], sd[0]).cdf(end)) for w, m, sd in found.parts)
+        assert below == pytest.approx(share, abs=1e-10)
+
+
+def test_log_densities_of_new_rows(mixture):
+    """Of a mixture, which mean field has no closed form for; of answers; of a Gaussian posterior, the exact one."""
+    x = mixture[1]["x"][:, 0]
+    component = cv.Plate("component", 2)
+    z = cv.Categorical("z", cv.Dirichlet("weights", np.ones(2)), plates=OBS)
+    mean = cv.Normal("mean", 0, 0.1, plates=component)
+    model = cv.Model(cv.Normal("x", mean[z], cv.Gamma("tau", 2, 2, plates=component)[z], plates=OBS))
+    posterior = model.fit({"x": x}, seed=0)
+    with pytest.raises(cv.ModelError):
+        posterior.log_predictive({"x": x})
+    grid = np.linspace(-15, 20, 4001)
+    density = np.exp(posterior.linear_response({"x": x}).log_predictive({"x": grid}))
+    assert np.trapezoid(density, grid) == pytest.approx(1.0, abs=1e-6)
+    told = posterior.linear_response({"x": x}).predict({})["x"]
+    assert np.trapezoid(density * grid, grid) == pytest.approx(told.mean[0], rel=1e-5)
+    assert np.trapezoid(density * (grid - told.mean[0]) ** 2, grid) == pytest.approx(
+        told.sd[0] ** 2, rel=1e-4
+    )
+
+    data = {"x": [1, 1, 0, 1]}
+    coin = cv.Model(cv.Bernoulli("x", cv.Beta("p", 1, 1), plates=OBS)).fit(data).linear_response(data)
+    np.testing.assert_allclose(
+        coin.log_predictive({"x": [1, 0, np.nan]}), [np.log(4 / 6), np.log(2 / 6), 0.0]
+    )
+    with pytest.raises(cv.DataError, match="lack 'x'"):
+        coin.log_predictive({})
+    counts = {"x": [3, 1]}
+    poisson = cv.Model(cv.Poisson("x", cv.Gamma("rate", 2, 1), plates=OBS)).fit(counts)
+    with pytest.raises(cv.ModelError, match="one observed variable"):
+        poisson.linear_response(counts).log_predictive(counts)
+
+
+def test_counts_and_labels_have_no_intervals_in_predictions():
+    p = cv.Beta("p", 1, 1)
+    data = {"x": [1, 1, 0]}
+    posterior = cv.Model(cv.Bernoulli("x", p, plates=OBS)).fit(data)
+    with pytest.raises(cv.ModelError, match="counts and labels"):
+        posterior.predict({})["x"].interval(0.9)
+
+
+def test_the_answers_of_a_logistic_regression_are_less_certain():
+    """Against an integral over the Normal of linear response."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([np.ones(30), rng.normal(size=30)])
+    data = {"X": X, "y": (rng.random(30) < 0.4).astype(float)}
+    w = cv.MultivariateNormal("w", np.zeros(2), 0.1 * np.eye(2))
+    y = cv.Bernoulli("y", cv.logistic(cv.dot(cv.Data("X", plates=OBS), w)), plates=OBS)
+    posterior = cv.Model(y).fit(data, tol=1e-12, max_iter=5000)
+    response = posterior.linear_response(data)
+    new = np.array([[1.0, 2.0], [1.0, -3.0]])
+    spread = np.sqrt(np.einsum("ni,ij,nj->n", new, response.covariance("w"), new))
+    at, own = np.polynomial.hermite_e.hermegauss(80)
+    logits = (new @ posterior["w"].mean)[:, None] + spread[:, None] * at
+    expected = (1 / (1 + np.exp(-logits))) @ own / own.sum()
+    found = response.predict({"X": new})["y"].mean
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    assert (np.abs(found - 0.5) < np.abs(posterior.predict({"X": new})["y"].mean - 0.5)).all()
+
+
+def _between_and_noise(changes, **arguments):
+    """Return the fit of groups about a level, with other numbers in its priors."""
+    stated = {"mean": 0.0, "precision": 0.5, "a": 3.0, "b": 2.0, "shape": 2.0, "rate": 1.0} | changes
+    site = cv.Plate("site", 6)
+    level = cv.Normal("level", stated["mean"], stated["precision"])
+    between = cv.Gamma("between", stated["a"], stated["b"])
+    effect = cv.Normal("effect", 0, between, plates=site)
+    at = level + effect[cv.Data("g", plates=OBS)]
+    noise = cv.Gamma("noise", stated["shape"], stated["rate"])
+    rng = np.random.default_rng(1)
+    g = rng.integers(0, 6, 50)
+    data = {"g": g, "y": 1.0 + rng.normal(size=6)[g] + rng.normal(size=50)}
+    model = cv.Model(cv.Normal("y", at, noise, plates=OBS))
+    return model.fit(data, tol=1e-14, max_iter=20_000), data
+
+
+def test_sensitivities_of_the_bound_are_differences_of_refits():
+    posterior, data = _between_and_noise({})
+    found = posterior.linear_response(data).elbo_sensitivity()
+    names = {
+        "mean": "level.mean",
+        "precision": "level.precision",
+        "a": "between.shape",
+        "b": "between.rate",
+        "shape": "noise.shape",
+        "rate": "noise.rate",
+    }
+    assert set(names.values()) == set(found) - {"effect.mean"}
+    for name, prior in names.items():
+        base = {"mean": 0.0, "precision": 0.5, "a": 3.0, "b": 2.0, "shape": 2.0, "rate": 1.0}[name]
+        above, below = (_between_and_noise({name: base + h})[0].elbo for h in (1e-3, -1e-3))
+        assert float(found[prior]) == pytest.approx((above - below) / 2e-3, rel=1e-5, abs=1e-6)
+
+
+def test_the_table_says_how_far_refits_move():
+    """By a refit with one number of a prior a tenth larger and a tenth smaller, in standard deviations."""
+    posterior, data = _between_and_noise({})
+    response = posterior.linear_response(data)
+    table = response.sensitivity_table()
+    moved, back = (_between_and_noise({"b": b})[0] for b in (2.2, 1.8))
+    row = next(row for row in table.rows if row.prior == "between.rate")
+    shift = 0.5 * (moved["between"].mean - back["between"].mean) / response.sd("between")
+    assert row.shifts["between"] == pytest.approx(float(shift), rel=0.02)
+    assert row.elbo == pytest.approx(0.5 * (moved.elbo - back.elbo), rel=0.02)
+    assert [own.largest for own in table.rows] == sorted((own.largest for own in table.rows), reverse=True)
+    assert str(table).splitlines()[0].startswith("prior")
+    assert "<table>" in table._repr_html_()
+    assert response.sensitivity_table("noise").names == ("noise",)
 
 
 def test_uncertainty_is_more_than_that_of_mean_field(mixture):

@@ -28,7 +28,7 @@ def _parts(name, draws):
 def test_figures_are_those_of_draws(name):
     """Mean, sd and the ends of a 90% interval of every entry agree with draws from the factors."""
     posterior = _fitted(name)
-    summary = posterior.summary(level=0.9, max_rows=None)
+    summary = posterior.summary(level=0.9, max_rows=None, uncertainty="mean_field")
     assert not summary.left_out
     draws = {}
     for key, values in posterior.sample(DRAWS, seed=1).items():
@@ -93,19 +93,28 @@ def _dependent(**arguments):
     )
 
 
-def test_intervals_of_mean_field_are_called_so():
+@pytest.mark.parametrize(
+    ("uncertainty", "remark"),
+    [
+        ("mean_field", "Intervals are those of mean field, and may be too narrow."),
+        ("auto", "Standard deviations and intervals are those of linear response."),
+    ],
+)
+def test_intervals_are_called_what_they_are(uncertainty, remark):
     """Where one factor is all that is unknown they are exact, and nothing is said."""
-    remark = "Intervals are those of mean field, and may be too narrow."
-    summary = _dependent().summary()
+    shown = {"uncertainty": uncertainty}
+    summary = _dependent(**shown).summary()
     assert summary.remark == str(summary).splitlines()[-1] == remark
     assert f"<p>{remark}</p>" in summary._repr_html_()
-    assert remark in str(_dependent(point=["tau"]).summary())
-    assert _dependent(point=["tau", "mean"]).summary().remark == ""
-    mixture = cv.BayesianGaussianMixture(2, random_state=0).fit(cv.datasets.load_faithful().values)
+    assert remark in str(_dependent(point=["tau"], **shown).summary())
+    assert _dependent(point=["tau", "mean"], **shown).summary().remark == ""
+    mixture = cv.BayesianGaussianMixture(2, random_state=0, **shown)
+    mixture.fit(cv.datasets.load_faithful().values)
     assert mixture.posterior_.summary().remark == remark
     assert _many().is_exact
     assert _many().summary().remark == ""
     assert "mean field" not in str(_many().summary())
+    assert "linear response" not in str(_many().summary())
 
 
 def test_exact_intervals_hold_what_they_say_and_those_of_mean_field_less():
@@ -121,7 +130,7 @@ def test_exact_intervals_hold_what_they_say_and_those_of_mean_field_less():
             cv.Model(cv.Normal("x", joint, plates=cv.Plate("obs"))),
             cv.Model(cv.Normal("x", mean, tau, plates=cv.Plate("obs"))),
         ):
-            summary = model.fit(data).summary(level=0.8)
+            summary = model.fit(data).summary(level=0.8, uncertainty="mean_field")
             inside[summary.remark == ""].append(summary.rows[0].lower < m < summary.rows[0].upper)
     assert np.mean(inside[True]) == pytest.approx(0.8, abs=0.06)
     assert np.mean(inside[False]) < np.mean(inside[True]) - 0.02

@@ -13,15 +13,17 @@ GALAXIES = cv.datasets.load_galaxies().values
 
 
 def joint():
-    return cv.BayesianGaussianMixture(3, random_state=0).fit(FAITHFUL)
+    return cv.BayesianGaussianMixture(3, random_state=0, uncertainty="mean_field").fit(FAITHFUL)
 
 
 def independent():
-    return cv.BayesianGaussianMixture(2, mean_precision_family="independent", random_state=0).fit(FAITHFUL)
+    own = {"mean_precision_family": "independent", "uncertainty": "mean_field"}
+    return cv.BayesianGaussianMixture(2, random_state=0, **own).fit(FAITHFUL)
 
 
 def known_variance():
-    return cv.KnownVarianceMixture(3, prior_mean=20.0, variance=4.0, random_state=0).fit(GALAXIES)
+    own = {"prior_mean": 20.0, "variance": 4.0, "uncertainty": "mean_field"}
+    return cv.KnownVarianceMixture(3, random_state=0, **own).fit(GALAXIES)
 
 
 def intervals(rows):
@@ -111,6 +113,18 @@ def test_maximum_likelihood_gives_points_without_intervals():
         assert [estimate.value for estimate in row.mean] == mixture.means_[k].tolist()
         assert {estimate.low for estimate in row.mean} == {None}
         np.testing.assert_allclose(np.square(row.standard_deviation), np.diagonal(mixture.covariances_[k]))
+
+
+def test_intervals_are_those_of_linear_response_where_it_costs_little():
+    """Of weights Betas with its standard deviations; of means Student-t distributions widened by them."""
+    mixture = cv.BayesianGaussianMixture(3, random_state=0).fit(FAITHFUL)
+    response = mixture.posterior_.linear_response({"x": FAITHFUL})
+    weights, means = intervals(component_table(mixture, level=0.9))
+    np.testing.assert_allclose(weights.T, response.interval("weights", 0.9), rtol=1e-9)
+    np.testing.assert_allclose(np.moveaxis(means, 2, 0), response.interval("theta.mean", 0.9), rtol=1e-9)
+    np.testing.assert_allclose(mixture.means_sd_, response.sd("theta.mean"), rtol=1e-9)
+    narrow = intervals(component_table(joint(), level=0.9))[1]
+    assert (np.ptp(means, axis=2) > np.ptp(narrow, axis=2)).all()
 
 
 def test_the_weight_of_a_single_component_is_one():

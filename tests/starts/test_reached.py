@@ -3,6 +3,7 @@
 import warnings
 
 import pytest
+from thinning import amount
 
 from starts.case import TOLERANCE
 from starts.registry import CASES
@@ -67,7 +68,7 @@ NOT_REACHED = {
 # of crossed effects the last ten thousandths of a nat take longer than the default number of iterations
 @pytest.mark.filterwarnings("ignore::caviar.ConvergenceWarning")
 def test_a_default_fit_ends_where_the_truth_leads(name):
-    assert max(CASES[name].shortfalls(2)) <= TOLERANCE
+    assert max(CASES[name].shortfalls(amount(1, 2))) <= TOLERANCE
 
 
 @pytest.mark.slow

@@ -16,8 +16,11 @@ from storage.mutants import archive, entries_of
 __all__ = ["bombs"]
 
 
-def bombs(content: bytes) -> Iterator[tuple[str, bytes]]:
-    """Yield what each is, and its bytes, made from a saved file."""
+def bombs(content: bytes, *, in_both: bool) -> Iterator[tuple[str, bytes]]:
+    """Yield what each is, and its bytes, made from a saved file.
+
+    A statement that costs too much is one of a model and one of a posterior in turn, or of both (``in_both``).
+    """
     yield from _of_containers(content)
     entries = entries_of(content)
     header = json.loads(dict(entries)["header.json"])
@@ -34,8 +37,8 @@ def bombs(content: bytes) -> Iterator[tuple[str, bytes]]:
     for depth in (300, 900, 3_000):
         deep = b'{"a":' * depth + b"1" + b"}" * depth
         yield f"{depth} levels", with_text(json.dumps(header).encode()[:-1] + b', "deep": ' + deep + b"}")
-    for what, model in _statements():
-        for kind in ("Model", "Posterior"):
+    for number, (what, model) in enumerate(_statements()):
+        for kind in ("Model", "Posterior") if in_both else (("Model", "Posterior")[number % 2],):
             document = {**header, "class": kind, "model": model, "posterior": {"model": model}}
             yield f"{what} in a {kind}", with_text(json.dumps(document).encode())
     yield "one array many times", _one_array_for_all()

@@ -58,7 +58,7 @@ def _choose(console: Console, X: Any, *, quiet: bool) -> Any:
         for n in _NUMBERS
     }
     best = max(fits, key=lambda n: fits[n].elbo_)
-    table = columns_table(right=["components", "ELBO", "iterations"])
+    table = columns_table("components", "ELBO", "iterations")
     table.add_column("weights")
     for n, mixture in fits.items():
         weights = ", ".join(f"{weight:.3f}" for weight in sorted(mixture.weights_, reverse=True))

@@ -249,7 +249,7 @@ def _print_components(console: Console, estimator: Any) -> None:
     order = sorted(range(len(names)), key=lambda j: rows[0].mean[j] is None)
     first = rows[0].mean[order[0]]
     values = ", or values" if rows[0].probabilities else ""
-    table = columns_table(right=["component"])
+    table = columns_table("component")
     table.add_column("weight" + _interval_word(rows[0].weight))
     table.add_column("column")
     table.add_column("mean" + _interval_word(first or rows[0].weight) + values)

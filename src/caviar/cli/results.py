@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from rich.console import Console
@@ -42,12 +42,10 @@ def print_document(document: dict[str, Any]) -> None:
     sys.stdout.write(json.dumps(document, indent=2, allow_nan=False) + "\n")
 
 
-def columns_table(left: Sequence[str] = (), right: Sequence[str] = ()) -> Table:
-    """Return an empty table: columns of texts, then columns of numbers."""
+def columns_table(*numbers: str) -> Table:
+    """Return an empty table with columns of numbers."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for heading in left:
-        table.add_column(heading)
-    for heading in right:
+    for heading in numbers:
         table.add_column(heading, justify="right")
     return table
 

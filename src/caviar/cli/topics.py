@@ -45,7 +45,7 @@ class TopicsOfFile(Saved):
         title = f"latent Dirichlet allocation, {n_topics} topics of {lda.n_features_in_:,} words{documents}"
         say(console, title, "bold")
         say(console)
-        table = columns_table(right=["topic", "share"])
+        table = columns_table("topic", "share")
         table.add_column("most probable words")
         for topic in self._topics(_FEW_WORDS):
             table.add_row(str(topic["topic"]), f"{topic['share']:.1%}", plain(", ".join(topic["words"])))

@@ -43,6 +43,11 @@ class Components(ABC):
         names = "" if self.feature_names is None else f", feature_names={self.feature_names}"
         return f"{type(self).__name__}(n_components={self.n_components}, n_features={self.n_features}{names})"
 
+    def names_of(self, columns: AnyArray) -> tuple[str, ...] | None:
+        """Return the names of some columns; None if they have none."""
+        names = self.feature_names
+        return None if names is None else tuple(names[column] for column in columns)
+
     @property
     def n_components(self) -> int:
         """K."""

@@ -114,11 +114,10 @@ class EllipticalMixture(MixtureDensity):
         return replace(self, whitening=self.scales.stretched(factors))
 
     def _part(self, columns: AnyArray, whitening: Array, changes: dict[str, Array]) -> Self:
-        names = self.feature_names
         return replace(
             self,
             locations=self.locations[:, columns],
             whitening=whitening,
-            feature_names=None if names is None else tuple(names[column] for column in columns),
+            feature_names=self.names_of(columns),
             **changes,
         )

@@ -142,11 +142,10 @@ class ProductStudentMixture(MixtureDensity):
         return replace(self, scales=self.scales * factors[:, None])
 
     def _part(self, columns: AnyArray) -> Self:
-        names = self.feature_names
         return replace(
             self,
             locations=self.locations[:, columns],
             scales=self.scales[:, columns],
             df=self.df[:, columns],
-            feature_names=None if names is None else tuple(names[column] for column in columns),
+            feature_names=self.names_of(columns),
         )

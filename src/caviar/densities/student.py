@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from .._errors import ParameterError
 from .._typing import AnyArray, Array
+from ..numerics.cached import cached_property
 from .elliptical import EllipticalMixture
 from .parameters import as_df, as_locations, as_weights, whitening_of
 from .student_t import log_kernel, log_normaliser, random_stretch
@@ -109,10 +110,18 @@ class StudentMixture(EllipticalMixture):
 
     def _log_kernels(self, distances: Array, counts: AnyArray) -> Array:
         df = self.df[:, None]
-        # few numbers of columns, many rows
-        sizes, which = np.unique(counts, return_inverse=True)
-        normalisers = log_normaliser(df, sizes.astype(np.float64))[:, which]
+        if len(counts) == 1 and counts[0] == self.n_features:
+            normalisers = self._log_normaliser
+        else:
+            # few numbers of columns, many rows
+            sizes, which = np.unique(counts, return_inverse=True)
+            normalisers = log_normaliser(df, sizes.astype(np.float64))[:, which]
         return normalisers + log_kernel(distances, df, counts)
+
+    @cached_property
+    def _log_normaliser(self) -> Array:
+        """Of complete rows, (K, 1)."""
+        return log_normaliser(self.df[:, None], np.array([self.n_features], dtype=np.float64))
 
     def _stretch(self, labels: AnyArray, rng: np.random.Generator) -> Array:
         return random_stretch(self.df[labels], rng)[:, None]

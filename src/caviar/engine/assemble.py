@@ -16,13 +16,15 @@ from .ascent.schedule import Ascent, Schedule, StatedSchedule
 from .ascent.schedules.auto import Auto
 from .ascent.schedules.batch import Batch
 from .ascent.schedules.beyond_saddles import BeyondSaddles
+from .ascent.schedules.coupled import Coupled
 from .ascent.schedules.incremental import Incremental
 from .ascent.schedules.mixed_precision import as_exact_as
 from .ascent.schedules.stochastic import Stochastic
 from .binding.bound_model import BoundModel
 from .binding.coordinates import Coordinates, coordinates_of
 from .compiled.compiler import compile_terms
-from .compiled.factorisation import local_factors
+from .compiled.coupled_normals import CoupledVariable, with_coupled
+from .compiled.factorisation import apart, local_factors
 from .compiled.labels_that_meet import with_joined_labels
 from .compiled.terms import Compiled
 from .local.local_factor import LocalFactor
@@ -67,7 +69,7 @@ def as_schedule(schedule: str | StatedSchedule) -> StatedSchedule:
 def schedule_for(
     stated: StatedSchedule, problem: Problem, rows: RowMap, *, accelerate: bool, max_iter: int
 ) -> Schedule[Any]:
-    """Return the schedule of a fit: with the digits of its executor, and beyond saddle points where it settles.
+    """Return the schedule of a fit: with the digits of its executor, beyond saddle points, and with shared factors.
 
     Parameters
     ----------
@@ -80,10 +82,10 @@ def schedule_for(
     max_iter
         Iterations at the most.
     """
-    own = stated.resolved(problem, rows.source.n_rows, accelerate=accelerate)
-    if not isinstance(own, Ascent):
-        return own
-    return BeyondSaddles(as_exact_as(rows, own), _MOST_SADDLES, max_iter)
+    own = stated.resolved(problem.together, rows.source.n_rows, accelerate=accelerate)
+    if isinstance(own, Ascent):
+        own = BeyondSaddles(as_exact_as(rows, own), _MOST_SADDLES, max_iter)
+    return Coupled(own) if problem.groups else own
 
 
 def assemble(
@@ -101,26 +103,40 @@ def assemble(
     point
         Those whose factors are point masses.
     joint
-        Names of local variables to join, a group each; None joins wherever that is tractable.
+        Names of variables that share a factor, a group each, of local variables or of globals. None, and groups of
+        globals alone, join local ones wherever that is tractable.
     """
     coordinates = coordinates_of(bound)
     if isinstance(bound, BoundDocuments):
         return Problem(bound, coordinates, document_factors(bound), order, point, _documents)
     terms = [term for node in bound.nodes if isinstance(node, Variable) for term in terms_of(node)]
     bound = with_joined_labels(bound, terms)
-    return Problem(bound, coordinates, local_factors(bound, terms, joint), order, point, _derived)
+    of_rows, groups = apart(joint, bound, point)
+    return Problem(bound, coordinates, local_factors(bound, terms, of_rows), order, point, _derived, groups)
 
 
-def _derived(bound: BoundModel, coordinates: Coordinates, factors: Sequence[LocalFactor]) -> CompiledRows:
-    compiled = compile_terms(bound, coordinates, factors)
+def _derived(
+    bound: BoundModel,
+    coordinates: Coordinates,
+    factors: Sequence[LocalFactor],
+    coupled: Sequence[CoupledVariable],
+) -> CompiledRows:
+    compiled = with_coupled(compile_terms(bound, coordinates, factors), coupled, bound)
     recentrings = recentrings_of(factors, bound, coordinates, compiled)
     centres = {factor: [own.centres for own in several] for factor, several in recentrings.items()}
     rows = IndependentRows(compiled, factors, centres, missing_patterns_of(compiled, bound, centres))
     return CompiledRows(compiled, rows, recentrings, KindOfRows())
 
 
-def _documents(bound: BoundModel, coordinates: Coordinates, factors: Sequence[LocalFactor]) -> CompiledRows:
+def _documents(
+    bound: BoundModel,
+    coordinates: Coordinates,
+    factors: Sequence[LocalFactor],
+    coupled: Sequence[CoupledVariable],
+) -> CompiledRows:
+    # whoever names groups of factors has tokens as rows
     assert isinstance(bound, BoundDocuments)
+    assert not coupled
     compiled: Compiled
     compiled, part = compile_documents(bound, coordinates)
     rows = TopicRows(bound, factors, part)

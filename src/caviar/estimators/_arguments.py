@@ -37,8 +37,10 @@ def require_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
         raise ParameterError(f"{name} must be {listed}; got {value!r}")
 
 
-def as_array(name: str, value: Any, shape: tuple[int, ...], meaning: str) -> Array:
-    """Return an argument as a finite array of this shape.
+def as_array(
+    name: str, value: Any, shape: tuple[int, ...], meaning: str, *, with_gaps: bool = False
+) -> Array:
+    """Return an argument as a finite array of this shape; ``with_gaps``, some numbers may be NaN.
 
     Raises
     ------
@@ -51,8 +53,8 @@ def as_array(name: str, value: Any, shape: tuple[int, ...], meaning: str) -> Arr
         raise ParameterError(f"{name} must hold numbers, {meaning}, shape {shape}; got {value!r}") from None
     if array.shape != shape:
         raise ParameterError(f"{name} must have shape {shape}, {meaning}; got shape {array.shape}")
-    if not np.all(np.isfinite(array)):
-        raise ParameterError(f"{name} must be finite; got {value!r}")
+    if np.any(np.isinf(array) if with_gaps else ~np.isfinite(array)):
+        raise ParameterError(f"{name} must be finite{', or ' + meaning if with_gaps else ''}; got {value!r}")
     return array
 
 

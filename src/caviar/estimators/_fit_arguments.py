@@ -11,7 +11,8 @@ from sklearn.base import BaseEstimator
 
 from .._errors import ParameterError
 from ..engine.ascent.driver import Progress
-from ._arguments import require_number, require_whole
+from ..posterior.uncertainty import KINDS
+from ._arguments import require_choice, require_number, require_whole
 from ._declared import estimator
 
 
@@ -30,6 +31,7 @@ class FitArguments(BaseEstimator):
     {n_jobs}
     {executor}
     {verbose}
+    {uncertainty}
     """
 
     n_components: Any = field(default=1, kw_only=False)
@@ -40,6 +42,7 @@ class FitArguments(BaseEstimator):
     n_jobs: int | None = None
     executor: Any = None
     verbose: bool | int | Callable[[Progress], None] = False
+    uncertainty: str = "auto"
 
     def _check_fit_arguments(self) -> None:
         """Refuse impossible numbers.
@@ -52,6 +55,7 @@ class FitArguments(BaseEstimator):
         require_whole("max_iter", self.max_iter, 0)
         require_whole("n_init", self.n_init, 1)
         require_number("tol", self.tol)
+        require_choice("uncertainty", self.uncertainty, KINDS)
 
     @property
     def _place(self) -> Any:
@@ -81,4 +85,6 @@ class FitArguments(BaseEstimator):
             "max_iter": self.max_iter,
             "executor": self._place,
             "progress": self.verbose if callable(self.verbose) else bool(self.verbose),
+            # linear response is found once, of the fit that is kept
+            "uncertainty": "mean_field" if self.uncertainty == "mean_field" else "auto",
         }

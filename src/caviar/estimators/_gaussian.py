@@ -236,7 +236,7 @@ class GaussianEstimator(PredictiveMethods):
 
     def _require_true_values(self, method: str) -> None:
         check_is_fitted(self)
-        if "true" in self.posterior_.model.variables:
+        if any(node.name == "true" for node in self.posterior_.model.nodes):
             raise ParameterError(
                 f"the mixture was fitted to rows with errors, and its density is that of their true values: {method} "
                 f"would take errors for spread. predictive_ gives the density of true values, for rows without errors"

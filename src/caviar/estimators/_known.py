@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from .._errors import ParameterError
 from .._typing import Array
-from ._arguments import as_weights
+from ._arguments import as_array, as_weights
 from ._structure import CovarianceStructure
 
 NORMAL_DF = 1e15
@@ -18,6 +19,7 @@ NORMAL_DF = 1e15
 _NAMES = ("weights", "means", "covariances")
 
 
+@dataclass(frozen=True, eq=False)
 class Fixed:
     """Parameters that a user fixes.
 
@@ -31,8 +33,9 @@ class Fixed:
         In the shape of the structure, NaN where a component's are to be learnt, or None.
     """
 
-    def __init__(self, weights: Array | None, means: Array | None, precisions: Array | None) -> None:
-        self.weights, self.means, self.precisions = weights, means, precisions
+    weights: Array | None = None
+    means: Array | None = None
+    precisions: Array | None = None
 
     def data(self, *, is_joint: bool) -> dict[str, Any]:
         """Return what is known of the model's variables."""
@@ -69,7 +72,7 @@ def fixed_of(
         If there is no such parameter, a value is impossible, or the posterior of this form cannot hold it.
     """
     if given is None:
-        return Fixed(None, None, None)
+        return Fixed()
     if not isinstance(given, Mapping) or any(name not in _NAMES for name in given):
         raise ParameterError(
             f"fixed must be None or a mapping with any of {', '.join(_NAMES)}; got {given!r}"
@@ -111,20 +114,7 @@ def fixed_weights(given: Mapping[str, Any] | None, n_components: int) -> Array |
 
 
 def _with_gaps(name: str, value: Any, shape: tuple[int, ...]) -> Array:
-    """Return numbers of a shape, of which some components' may be NaN."""
-    try:
-        array = np.array(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ParameterError(
-            f"{name} must hold numbers, shape {shape}, NaN where to be learnt; got {value!r}"
-        ) from None
-    if array.shape != shape:
-        raise ParameterError(
-            f"{name} must have shape {shape}, NaN where to be learnt; got shape {array.shape}"
-        )
-    if np.isinf(array).any():
-        raise ParameterError(f"{name} must be finite, or NaN where to be learnt; got {value!r}")
-    return array
+    return as_array(name, value, shape, "NaN where to be learnt", with_gaps=True)
 
 
 def _precisions(value: Any, structure: CovarianceStructure, n_components: int, n_features: int) -> Array:

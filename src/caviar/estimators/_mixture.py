@@ -26,6 +26,7 @@ from ..fitting.model import Model
 from ..lazy.block_map import map_blocks
 from ..names import with_columns
 from ..posterior.posterior import Posterior
+from ..posterior.uncertainty import Asked
 from ._arguments import as_generator, require_whole
 from ._checkpointing import Checkpointing, NextFit
 from ._components import Component
@@ -33,6 +34,7 @@ from ._declared import estimator
 from ._fitted import Fitted, keep
 from ._lazy_rows import checked_rows, checked_weights, filled, lazy_rows, row_blocks
 from ._saveable import Saveable
+from ._uncertainty import known_sds, weight_sds
 
 REMEDY = (
     "GaussianMixture.from_parameters(weights, means, covariances) makes a mixture of other parameters, and fixed= "
@@ -185,13 +187,20 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         statement = self._state(rows, generator)
         self._tell_of_few(rows)
         with checkpointing.opened() as next_fit:
-            posterior = self._best(statement, self._data(rows), rows.weights, generator, next_fit)
+            data = self._data(rows)
+            posterior = self._best(statement, data, rows.weights, generator, next_fit)
+        self._settle(posterior, data, rows.weights)
         if posterior.status in _UNFINISHED and self.max_iter:
             message = f"{type(self).__name__}: {self._explanation(posterior)}"
             warnings.warn(message, UnsettledWarning, stacklevel=3)
         self._keep(posterior)
         self._generator = generator.spawn(1)[0]
         return self
+
+    def _settle(self, posterior: Posterior, data: Mapping[str, Any], sample_weight: Any) -> None:
+        """Find linear response where it was asked for."""
+        if self.uncertainty == "linear_response":
+            posterior._show(Asked(data, sample_weight, self._place))
 
     def _tell_of_few(self, rows: RowsToFit) -> None:
         """Warn of more components than rows: some of them cannot tell anything but the prior.
@@ -233,11 +242,9 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
 
     def _add(self, rows: RowsToFit) -> Self:
         """Add rows to what the mixture was fitted to; return self."""
-        posterior = self.posterior_.update(
-            self._data(rows),
-            sample_weight=rows.weights,
-            **self._arguments_of_model(),
-        )
+        data = self._data(rows)
+        posterior = self.posterior_.update(data, sample_weight=rows.weights, **self._arguments_of_model())
+        self._settle(posterior, data, rows.weights)
         self._keep(posterior)
         return self
 
@@ -316,6 +323,15 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
             raise ValueError(f"it has {n_features} columns, and says {self.n_features_in_!r:.40}")
         if names is not None and (np.ndim(names) != 1 or len(names) != n_features):
             raise ValueError(f"names of {n_features} columns that are none")
+
+    @property
+    def weights_sd_(self) -> Array:
+        """Standard deviations of ``weights_``, (K,): those that ``posterior_`` shows, 0 of known weights.
+
+        Points have them, as standard errors, where ``uncertainty="linear_response"``.
+        """
+        check_is_fitted(self)
+        return known_sds(weight_sds(self), "weights")
 
     @property
     def lower_bounds_(self) -> Array:

@@ -31,6 +31,12 @@ executor
 verbose
     Whether to print a line on each iteration; or a function that is called with the progress of each.
 
+[uncertainty]
+uncertainty
+    Where standard deviations and intervals come from, as for :meth:`caviar.Model.fit`: ``"linear_response"`` finds
+    them at the end of the fit, of points as standard errors; ``"mean_field"`` takes those of the factors; ``"auto"``
+    is linear response where it costs at most as much as the fit, and not of points.
+
 [semi_supervised]
 semi_supervised
     Whether ``y`` holds labels of 0 to K - 1 for some rows, and -1 for the others. False ignores ``y``. With True a

@@ -20,7 +20,7 @@ from ._components import Component, components_of_gaussians
 from ._fitted import Fitted
 from ._mixture import REMEDY, MixtureEstimator
 from ._structure import Form
-from ._uncertainty import mean_marginal, weight_interval
+from ._uncertainty import known_sds, mean_marginal, mean_sds, weight_interval
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +89,15 @@ class PredictiveMethods(MixtureEstimator):
         if names is None:
             return self._predictive
         return replace(self._predictive, feature_names=tuple(map(str, names)))
+
+    @property
+    def means_sd_(self) -> Array:
+        """Standard deviations of ``means_``, in their shape: those that ``posterior_`` shows, 0 of known means.
+
+        Points have them, as standard errors, where ``uncertainty="linear_response"``.
+        """
+        check_is_fitted(self)
+        return known_sds(mean_sds(self), "means").reshape(self.means_.shape)
 
     def marginal(self, columns: Any) -> MixtureDensity:
         """Return the predictive density of some columns, by number or name: a mixture that can be scored and sampled.
@@ -237,10 +246,11 @@ class PredictiveMethods(MixtureEstimator):
     def credible_intervals(
         self, level: float = 0.95, *, n_draws: int = 10_000, random_state: Any = 0
     ) -> CredibleIntervals:
-        """Return central intervals of weights, means and covariances under the posterior q.
+        """Return central intervals of weights, means and covariances.
 
-        Those of means, and of the weights of a Dirichlet, are exact: of Student-t, Normal and Beta distributions.
-        Those of covariances, and of the weights of a process, are quantiles of draws.
+        Those of means, and of the weights of a Dirichlet, are of Student-t, Normal and Beta distributions, with the
+        standard deviations that ``posterior_`` shows (``uncertainty=``). Those of covariances, and of the weights of a
+        process under mean field, are quantiles of draws from q.
 
         Parameters
         ----------
@@ -269,7 +279,8 @@ class PredictiveMethods(MixtureEstimator):
         marginal = mean_marginal(self)
         if marginal is None:
             raise ParameterError(
-                f"{type(self).__name__} gives points, which have no credible intervals; fit a BayesianGaussianMixture"
+                f"{type(self).__name__} gives points, which have no credible intervals; fit a BayesianGaussianMixture, "
+                f"or with uncertainty='linear_response' for standard errors"
             )
         draws = self.sample_parameters(n_draws, random_state)
         ends = [0.5 - level / 2, 0.5 + level / 2]

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from .._typing import Array
 from ..densities import MixtureDensity
 from ..language import Categorical, Variable
+from ._arguments import as_broadcast
 from ._data_scale import DataScale
 from ._mean_precision_prior import MeanPrecisionPrior
 from ._scale_prior import ScalePrior
@@ -118,6 +119,25 @@ class Form(ABC):
     @abstractmethod
     def draw(self, factors: Mapping[str, Any], n_draws: int, rng: np.random.Generator) -> tuple[Array, Array]:
         """Return draws of the means, (n, K, D), and of the covariances, (n, ...) in the shape of the structure."""
+
+
+class JointForm(Form):
+    """A mean and its precision as one factor: the prior of the mean is in units of the component's own precision.
+
+    Parameters
+    ----------
+    is_tied
+        Whether several means share a precision.
+    """
+
+    learns_mean_precision = True
+
+    def __init__(self, *, is_tied: bool) -> None:
+        self.is_tied = is_tied
+
+    def mean_precision(self, name: str, given: Any, scale: DataScale, n_components: int) -> ArrayLike:
+        """Return the number itself, or (K,)."""
+        return as_broadcast(name, given, (n_components,), "one number, or one a component", above=0)
 
 
 class CovarianceStructure(ABC):

@@ -1,4 +1,7 @@
-"""How well the means and weights of a fitted mixture are known: their marginal distributions under the posterior."""
+"""How well the means and weights of a fitted mixture are known: their marginal distributions under the posterior.
+
+Where the posterior shows linear response, they have its standard deviations.
+"""
 
 from __future__ import annotations
 
@@ -129,7 +132,70 @@ def _of_known(means: Array) -> MeanMarginal:
 
 
 def mean_marginal(estimator: Any) -> MeanMarginal | None:
-    """Return the marginals of the means of a fitted mixture; None where they are points, as in maximum likelihood."""
+    """Return the marginals of the means of a fitted mixture; None of points without standard errors."""
+    own, sds = _of_factors(estimator), _shown_sds(estimator)
+    if sds is None:
+        return own
+    if own is None:
+        means = np.reshape(estimator.means_, sds.shape)
+        return MeanMarginal(means, _diagonal(sds**2), np.full(sds.shape, np.inf))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        variances = np.diagonal(own.shape, axis1=1, axis2=2) / (1.0 - 2.0 / own.df)
+        ratio = np.sqrt(sds**2 / variances)
+    # few degrees of freedom have no variance, and known means none to widen
+    ratio = np.where(np.isfinite(ratio) & (own.df > 2), ratio, 1.0)
+    return MeanMarginal(own.location, own.shape * ratio[:, :, None] * ratio[:, None, :], own.df)
+
+
+def _shown_sds(estimator: Any) -> Array | None:
+    """Return the standard deviations of the means by linear response, (K, D); None where they are not shown."""
+    posterior = estimator.posterior_
+    name = next((name for name in ("theta", "mean") if name in posterior), None)
+    if name is None or posterior.uncertainty != "linear_response":
+        return None
+    sd = posterior.marginals(name)[0].sd
+    return None if sd is None else np.reshape(sd, (len(estimator.weights_), -1))
+
+
+def mean_sds(estimator: Any) -> Array | None:
+    """Return the standard deviations of the means, (K, D), 0 of known ones; None of points without standard errors."""
+    own, sds = _of_factors(estimator), _shown_sds(estimator)
+    if sds is not None:
+        return np.nan_to_num(sds, nan=0.0, posinf=np.inf)
+    if own is None:
+        return None
+    with np.errstate(invalid="ignore", divide="ignore"):
+        factors = np.where(own.df > 2, 1.0 / (1.0 - 2.0 / own.df), np.inf)
+        return np.sqrt(np.diagonal(own.shape, axis1=1, axis2=2) * factors)
+
+
+def weight_sds(estimator: Any) -> Array | None:
+    """Return the standard deviations of the weights, (K,), 0 of known ones; None of points without standard errors."""
+    posterior = estimator.posterior_
+    if "weights" not in posterior:
+        return np.zeros(len(estimator.weights_))
+    sd = posterior.marginals("weights")[0].sd
+    return None if sd is None else np.nan_to_num(sd, nan=0.0, posinf=np.inf)
+
+
+def known_sds(sds: Array | None, name: str) -> Array:
+    """Return standard deviations after checking that there are any.
+
+    Raises
+    ------
+    AttributeError
+        If there are none.
+    """
+    if sds is None:
+        raise AttributeError(
+            f"the {name} of this fit are points, without standard deviations; fit with uncertainty='linear_response' "
+            f"for standard errors"
+        )
+    return sds
+
+
+def _of_factors(estimator: Any) -> MeanMarginal | None:
+    """Return the marginals of the means under their factors; None where they are points, as in maximum likelihood."""
     posterior = estimator.posterior_
     if all(posterior[name].learnt is None for name in posterior):
         return None
@@ -148,6 +214,9 @@ def weight_interval(estimator: Any, level: float) -> tuple[Array, Array] | None:
     The marginal of :math:`\mathrm{Dir}(\alpha)` is :math:`\mathrm{Beta}(\alpha_k, \sum_j \alpha_j - \alpha_k)`.
     """
     posterior = estimator.posterior_
+    if "weights" in posterior and posterior.uncertainty == "linear_response":
+        shown = posterior.marginals("weights", level)[0]
+        return None if shown.lower is None or shown.upper is None else (shown.lower, shown.upper)
     if "weights" not in posterior or not isinstance(posterior["weights"], Dirichlet):
         return None
     factor = posterior["weights"]

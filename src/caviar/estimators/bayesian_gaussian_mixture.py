@@ -115,6 +115,7 @@ class BayesianGaussianMixture(GaussianEstimator):
     verbose
         Whether to print a line on each iteration (``n_components="auto"``: on each move); or a function that is
         called with the progress of each iteration over all rows.
+    {uncertainty}
 
     Attributes
     ----------

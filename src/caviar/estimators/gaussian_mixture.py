@@ -89,6 +89,7 @@ class GaussianMixture(GaussianEstimator):
     {n_jobs}
     {executor}
     {verbose}
+    {uncertainty}
 
     Attributes
     ----------

@@ -7,9 +7,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
 
 from .._errors import DataError
-from .._typing import AnyArray
+from .._typing import AnyArray, Array
 from ..data.rows import on_host
 from ..densities import MixtureDensity, NormalMixture
 from ..models import known_variance_mixture
@@ -20,6 +21,7 @@ from ._declared import estimator
 from ._fitted import Fitted, keep
 from ._lazy_rows import as_column, lazy_rows
 from ._mixture import REMEDY, MixtureEstimator, RowsToFit, Statement
+from ._uncertainty import known_sds, mean_sds
 
 
 @estimator
@@ -52,6 +54,7 @@ class KnownVarianceMixture(MixtureEstimator):
     {n_jobs}
     {executor}
     {verbose}
+    {uncertainty}
 
     Attributes
     ----------
@@ -115,6 +118,15 @@ class KnownVarianceMixture(MixtureEstimator):
         keep(self, means_=mean.mean, mean_variances_=mean.variance)
         variances = self.variance + mean.variance
         return NormalMixture(self.weights_, mean.mean[:, None], 1 / np.sqrt(variances)[:, None])
+
+    @property
+    def means_sd_(self) -> Array:
+        """Standard deviations of ``means_``, in their shape: those that ``posterior_`` shows, 0 of known means.
+
+        Points have them, as standard errors, where ``uncertainty="linear_response"``.
+        """
+        check_is_fitted(self)
+        return known_sds(mean_sds(self), "means").reshape(self.means_.shape)
 
     def _components(self, level: float) -> list[Component]:
         return components_of_gaussians(self, level)

@@ -40,6 +40,9 @@ _ENTRIES = 8_192
 """Counts above zero whose probabilities are found at once."""
 
 
+_UNCERTAINTIES = ("auto", "mean_field")
+
+
 @estimator
 class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Saveable):
     r"""Documents as mixtures of topics, which are distributions over words; names as in scikit-learn.
@@ -98,6 +101,9 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         Where blocks of documents are mapped, in the place of threads: see :meth:`caviar.Model.fit`.
     verbose
         Whether to print a line on each pass; or a function that is called with the progress of each.
+    uncertainty
+        ``"auto"`` or ``"mean_field"``: standard deviations and intervals of topics are those of their factors, for
+        documents have no linear response yet.
 
     Attributes
     ----------
@@ -605,6 +611,9 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         """Return the schedule of the fit, after checking the arguments."""
         require_whole("n_components", self.n_components, 1)
         self._check_fit_arguments()
+        require_choice(
+            "uncertainty of topics, which have no linear response,", self.uncertainty, _UNCERTAINTIES
+        )
         require_whole("batch_size", self.batch_size, 1)
         require_number("learning_decay", self.learning_decay)
         require_number("learning_offset", self.learning_offset)

@@ -18,7 +18,6 @@ from ..lazy.rows import in_memory
 from ..models import mixed_mixture
 from ..posterior.posterior import Posterior
 from ..posterior.prediction import Prediction
-from ..posterior.summary import marginals
 from ._arguments import as_broadcast, as_generator, require_number
 from ._components import Component, Estimate
 from ._data_scale import scale_of
@@ -78,6 +77,7 @@ class MixedMixture(MixtureEstimator):
     {n_jobs}
     {executor}
     {verbose}
+    {uncertainty}
 
     Attributes
     ----------
@@ -387,7 +387,7 @@ class MixedMixture(MixtureEstimator):
 
     def _components(self, level: float) -> list[Component]:
         columns, posterior = self._columns, self.posterior_
-        weights = _estimates(marginals(posterior["weights"], level)[0])
+        weights = _estimates(posterior.marginals("weights", level)[0])
         by_column = [self._figures(j, level) for j in range(len(columns.names))]
         return [
             Component(
@@ -404,8 +404,8 @@ class MixedMixture(MixtureEstimator):
         """Return mean, standard deviation and probabilities of a column in each component; None where it has none."""
         columns = self._columns
         name, kind = columns.names[column], columns.kinds[column]
-        factor = self.posterior_[f"{name}_{_PARAMETERS[kind]}"]
-        part = marginals(factor, level)[0]
+        variable = f"{name}_{_PARAMETERS[kind]}"
+        factor, part = self.posterior_[variable], self.posterior_.marginals(variable, level)[0]
         if kind == CATEGORY:
             values = list(map(str, columns.categories[name]))
             return [(None, None, dict(zip(values, own, strict=True))) for own in _estimates(part)]
@@ -472,7 +472,9 @@ def _above_a_whole_row(rows: AnyArray, names: Sequence[str]) -> dict[str, Array]
 def _for_rows(told: Prediction, n_rows: int) -> Prediction:
     if len(told.mean) == n_rows + 1:
         return Prediction(told.mean[:-1], told.standard_deviation[:-1])
-    return Prediction(*(np.repeat(own, n_rows, axis=0) for own in (told.mean, told.standard_deviation)))
+    return Prediction(
+        np.repeat(told.mean, n_rows, axis=0), np.repeat(told.standard_deviation, n_rows, axis=0)
+    )
 
 
 def _plain_value(value: Any) -> Any:

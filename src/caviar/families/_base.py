@@ -11,8 +11,8 @@ import dataclasses
 import functools
 import math
 from abc import abstractmethod
-from collections.abc import Callable
-from typing import Any, ClassVar, Self, TypeAlias
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -31,6 +31,23 @@ Size: TypeAlias = int | tuple[int, ...] | None
 
 Seed: TypeAlias = int | np.random.Generator | None
 """Where random numbers come from; an integer gives the same draws each time."""
+
+
+class Pairs(NamedTuple):
+    """Natural parameters of products of the numbers of two variables: pairs (i, j) of their places, (E,) each."""
+
+    other: str
+    i: AnyArray
+    j: AnyArray
+    natural: Array
+
+
+class Prior(NamedTuple):
+    """What a distribution is as the prior of a variable: eta' t - A(eta), and its products with other variables."""
+
+    natural: Statistics
+    log_partition: float
+    pairs: tuple[Pairs, ...] = ()
 
 
 class ExponentialFamily(Intervals):
@@ -86,6 +103,11 @@ class ExponentialFamily(Intervals):
         """Return one of the sufficient statistics, by name; families override it where that saves making the others."""
         return cls.statistics_of(value)[cls.statistics.index(name)]
 
+    @classmethod
+    def widened(cls, member: Any) -> Any:
+        """Return members of the family that a variable is stated with as those that its factor has: mostly the same."""
+        return member
+
     @property
     def family(self) -> type[Self]:
         """The class: the family that these distributions belong to, as a point of it says it too."""
@@ -95,6 +117,24 @@ class ExponentialFamily(Intervals):
     def learnt(self) -> Self:
         """What is no point of a factor: all of a distribution, as against point masses and what is known in part."""
         return self
+
+    @property
+    def alone(self) -> Self:
+        """Where it is a prior, the distribution of its variable whatever others are: this one."""
+        return self
+
+    def as_prior(self, name: str, points: Mapping[str, Array]) -> Prior:
+        """Return what these distributions are as the prior of a variable.
+
+        Parameters
+        ----------
+        name
+            Of the variable.
+        points
+            What locations are measured from, by the name of the variable.
+        """
+        moved: Any = self.translate(-points[name]) if name in points else self  # type: ignore[attr-defined]
+        return Prior(moved.natural, float(np.sum(moved.log_partition)))
 
     def each(self, of_learnt: Callable[[Any], Any], of_point: Callable[[Any], Any]) -> Any:
         """Return a figure of each repetition: from its distribution where it is learnt, from its point where not."""
@@ -179,6 +219,10 @@ class ExponentialFamily(Intervals):
         )
         return self.log_partition - inner
 
+    def entropy_of_counted(self, counted: AnyArray) -> Array:
+        """Return the entropy about the base measure, 0 for members of the batch that count nothing."""
+        return np.where(counted, self.entropy_about_base(), 0.0)
+
     def entry_marginals(self, ends: Ends) -> list[Marginals]:
         """Return the figures of every entry of a value: one part, or location and precision of a joint family.
 
@@ -205,6 +249,22 @@ class ExponentialFamily(Intervals):
             Probabilities below the ends of the intervals.
         """
         return normal_marginals(own.mean, sd, ends)
+
+    @classmethod
+    def of_spread(cls, mean: Array, covariance: Array) -> Self | None:
+        """Return members with these means and covariances of the value; None where the family has no such member.
+
+        Where one number tells the width of a whole value, as of a Dirichlet or a Wishart, its variances are met on
+        average.
+
+        Parameters
+        ----------
+        mean
+            Batch + event.
+        covariance
+            Of all entries of one value, batch + (G, G).
+        """
+        return None
 
     @abstractmethod
     def log_density(self, value: Any) -> Array:
@@ -310,6 +370,13 @@ class ExponentialFamily(Intervals):
         self = object.__new__(cls)
         vars(self).update(attributes)
         return self
+
+    def _at(self, mean: Array, **cached: Any) -> Self:
+        """Return these distributions about another mean; of its shape the other parameters have been checked."""
+        parameters = {**self._parameters(), "mean": mean}
+        if mean.shape == vars(self)["mean"].shape and np.isfinite(mean).all():
+            return self._trusted(**parameters, **cached)
+        return type(self)(**parameters)
 
     def _parameters(self) -> dict[str, Array]:
         return {name: vars(self)[name] for name in _field_names(type(self))}

@@ -17,6 +17,10 @@ from typing import NamedTuple
 import numpy as np
 
 from caviar._typing import Array
+from caviar.families._recursions import linear_recursion
+
+_ROWS = 4_096
+"""Rows whose products of matrices are held at a time."""
 
 
 class Blocks(NamedTuple):
@@ -56,39 +60,82 @@ class MomentsResponse(NamedTuple):
 
 
 def response_of_gaussian_chain(chain: Blocks, changes: Blocks) -> MomentsResponse:
-    """Return how the moments of the states respond to D changes; O(N) steps, one after another."""
-    n_rows, n_changes = len(chain.linear), len(changes.linear)
-    gain, inner, along = (np.zeros(chain.diagonal.shape), np.zeros(chain.diagonal.shape), chain.linear.copy())
-    d_gain, d_inner = np.zeros(changes.diagonal.shape), np.zeros(changes.diagonal.shape)
-    d_along = changes.linear.copy()
-    precision, d_precision = chain.diagonal[0], changes.diagonal[:, 0]
-    for t in range(n_rows):
-        if t:
-            own, moved = chain.between[t], changes.between[:, t]
-            gain[t] = -inner[t - 1] @ own
-            d_gain[:, t] = -inner[t - 1] @ (moved + d_precision @ gain[t])
-            crossed = moved.swapaxes(-1, -2) @ gain[t]
-            carried = gain[t].T @ d_precision @ gain[t]
-            precision = chain.diagonal[t] + own.T @ gain[t]
-            d_precision = changes.diagonal[:, t] + crossed + crossed.swapaxes(-1, -2) + carried
-            along[t] += gain[t].T @ along[t - 1]
-            d_along[:, t] += along[t - 1] @ d_gain[:, t] + d_along[:, t - 1] @ gain[t]
-        inner[t] = np.linalg.inv(precision)
-        d_inner[:, t] = -inner[t] @ d_precision @ inner[t]
-    mean = np.einsum("tij,tj->ti", inner, along)
-    d_mean = np.einsum("dtij,tj->dti", d_inner, along) + np.einsum("tij,dtj->dti", inner, d_along)
-    covariance, d_covariance = inner.copy(), d_inner.copy()
-    d_pairs = np.zeros((n_changes, *chain.between.shape))
-    for t in range(n_rows - 1, 0, -1):
-        g, dg, c, dc = gain[t], d_gain[:, t], covariance[t], d_covariance[:, t]
-        d_pairs[:, t] = dg @ c + g @ dc
-        covariance[t - 1] += g @ c @ g.T
-        turned = dg @ c @ g.T
-        d_covariance[:, t - 1] += turned + turned.swapaxes(-1, -2) + g @ dc @ g.T
-        d_mean[:, t - 1] += dg @ mean[t] + d_mean[:, t] @ g.T
-        mean[t - 1] += g @ mean[t]
-    products = d_mean[..., :, None] * mean[:, None, :]
-    d_pairs[:, 1:] += (
-        d_mean[:, :-1, :, None] * mean[1:, None, :] + mean[:-1, :, None] * d_mean[:, 1:, None, :]
+    """Return how the moments of the states respond to D changes.
+
+    The chain itself is found step by step; its changes, which are linear in each other, for many steps at once.
+    """
+    gain, inner, along = _eliminated(chain)
+    mean, covariance = _smoothed(gain, inner, along)
+    linear, diagonal, between = (np.moveaxis(own, 0, -1) for own in changes)
+    turned = gain.swapaxes(1, 2)
+    crossed = np.einsum("tkid,tkj->tijd", between, gain)
+    precision = _squares(turned, diagonal + crossed + crossed.swapaxes(1, 2))
+    d_inner = -np.einsum("tik,tkld,tlj->tijd", inner, precision, inner, optimize=True)
+    met = between + np.einsum("tikd,tkj->tijd", _before(precision), gain)
+    d_gain = -np.einsum("tik,tkjd->tijd", _before(inner), met)
+    d_along = linear_recursion(turned, linear + np.einsum("tijd,ti->tjd", d_gain, _before(along)))
+    # what each state has of the one after it
+    ahead, d_ahead = _after(gain), _after(d_gain)
+    own = np.einsum("tijd,tj->tid", d_inner, along) + np.einsum("tij,tjd->tid", inner, d_along)
+    own += np.einsum("tijd,tj->tid", d_ahead, _after(mean))
+    d_mean = linear_recursion(_reversed(gain), own[::-1])[::-1]
+    spread = np.einsum("tikd,tkl,tjl->tijd", d_ahead, _after(covariance), ahead, optimize=True)
+    d_covariance = _squares(_reversed(gain), (d_inner + spread + spread.swapaxes(1, 2))[::-1])[::-1]
+    d_pairs = np.einsum("tikd,tkj->tijd", d_gain, covariance) + np.einsum(
+        "tik,tkjd->tijd", gain, d_covariance
     )
-    return MomentsResponse(d_mean, d_covariance + products + products.swapaxes(-1, -2), d_pairs)
+    before, d_before = _before(mean), _before(d_mean)
+    d_pairs += d_before[:, :, None] * mean[:, None, :, None] + before[:, :, None, None] * d_mean[:, None]
+    products = d_mean[:, :, None] * mean[:, None, :, None]
+    found = (d_mean, d_covariance + products + products.swapaxes(1, 2), d_pairs)
+    return MomentsResponse(*(np.moveaxis(own, -1, 0) for own in found))
+
+
+def _reversed(gain: Array) -> Array:
+    """Return the gains that lead from each state to the one before it, the last row first."""
+    return np.concatenate([np.zeros_like(gain[:1]), gain[:0:-1]])
+
+
+def _eliminated(chain: Blocks) -> tuple[Array, Array, Array]:
+    """Return G, P and z of each row, one after another."""
+    gain, inner, along = np.zeros(chain.diagonal.shape), np.zeros(chain.diagonal.shape), chain.linear.copy()
+    for t, (diagonal, between) in enumerate(zip(chain.diagonal, chain.between, strict=True)):
+        precision = diagonal
+        if t:
+            gain[t] = -inner[t - 1] @ between
+            precision = diagonal + between.T @ gain[t]
+            along[t] += gain[t].T @ along[t - 1]
+        inner[t] = np.linalg.inv(precision)
+    return gain, inner, along
+
+
+def _smoothed(gain: Array, inner: Array, along: Array) -> tuple[Array, Array]:
+    """Return mean and covariance of each state."""
+    mean, covariance = np.einsum("tij,tj->ti", inner, along), inner.copy()
+    for t in range(len(gain) - 1, 0, -1):
+        covariance[t - 1] += gain[t] @ covariance[t] @ gain[t].T
+        mean[t - 1] += gain[t] @ mean[t]
+    return mean, covariance
+
+
+def _squares(matrices: Array, inputs: Array) -> Array:
+    """Return X with X_t = M_t X_(t-1) M_t' + V_t for matrices X (N, S, S, D), some rows after another."""
+    n_rows, size, _, n_columns = inputs.shape
+    found = inputs.reshape(n_rows, size * size, n_columns).copy()
+    for start in range(0, n_rows, _ROWS):
+        own = matrices[start : start + _ROWS]
+        both = np.einsum("tik,tjl->tijkl", own, own).reshape(len(own), size * size, size * size)
+        if start:
+            found[start] += both[0] @ found[start - 1]
+        found[start : start + _ROWS] = linear_recursion(both, found[start : start + _ROWS])
+    return found.reshape(inputs.shape)
+
+
+def _before(array: Array) -> Array:
+    """Return for each row what the row before it has; zeros for the first."""
+    return np.concatenate([np.zeros_like(array[:1]), array[:-1]])
+
+
+def _after(array: Array) -> Array:
+    """Return for each row what the row after it has; zeros for the last."""
+    return np.concatenate([array[1:], np.zeros_like(array[:1])])

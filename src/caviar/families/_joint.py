@@ -201,7 +201,7 @@ class Joint(ExponentialFamily):
 
     def translate(self, delta: ArrayLike) -> Self:
         """Return the distribution of (locations + delta, precision)."""
-        return type(self)(**{**self._parameters(), "mean": self.mean + as_value(delta)})
+        return self._at(self.mean + as_value(delta), precision_marginal=self.precision_marginal)
 
 
 class SeveralLocations(Joint):

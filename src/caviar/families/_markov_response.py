@@ -1,11 +1,15 @@
 r"""How the states of hidden sequences respond to changes of what their steps and rows say.
 
-It is the derivative of each line of the messages forward and of the smoothing backward. With :math:`a_t` the filtered
-probabilities, :math:`p_t = a_{t-1} A` the predicted ones and :math:`g_t` the smoothed ones,
+Given the data, the states are a Markov chain again, with marginals :math:`g_t` and transitions
+:math:`B_t(i, j) \propto A_{ij}\, l_t(j)\, \beta_t(j)`. A change of the logarithms, :math:`\psi_t(i, j)` of each step,
+moves the transitions by what it says of all that is still to come,
 
 .. math::
-    a_t \propto p_t \, l_t, \qquad g_t = a_t \, A (g_{t+1} / p_{t+1}), \qquad
-    \mathrm{pairs} = \sum_t a_t \, A \, (g_{t+1} / p_{t+1})'
+    h_{t-1}(i) = \sum_j B_t(i, j) \, [\psi_t(i, j) + h_t(j)], \qquad
+    \delta B_t(i, j) = B_t(i, j) \, [\psi_t(i, j) + h_t(j) - h_{t-1}(i)],
+
+and these the marginals, :math:`\delta g_t = B_t' \, \delta g_{t-1} + \delta B_t' \, g_{t-1}`. Both recursions are
+linear. From each step its mean change is left out, which moves nothing, so that h does not grow with the sequence.
 """
 
 from __future__ import annotations
@@ -15,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from caviar._typing import AnyArray, Array
+from caviar.families._recursions import directions, linear_recursion
 from caviar.families.markov_chain import Pieces
 
 
@@ -56,60 +61,74 @@ def response_of_smoothing(
     changes, changes_of_initial, changes_of_transition
         Of the logits and of the logarithms, (D, N, K), (D, K) and (D, K, K).
     """
-    pieces = Pieces.uncut(starts)
-    likelihood = np.exp(logits - logits.max(axis=1, keepdims=True))[pieces.order]
-    said = changes[:, pieces.order]
-    initial, transition = np.exp(log_initial - log_initial.max()), np.exp(log_transition)
-    of_transition = transition * changes_of_transition
-    filtered, predicted = np.empty(likelihood.shape), np.empty(likelihood.shape)
-    moved, moved_prediction = np.empty(said.shape), np.empty(said.shape)
-    for rows, before in pieces.steps():
-        if before is None:
-            predicted[rows] = initial
-            moved_prediction[:, rows] = (initial * changes_of_initial)[:, None]
-        else:
-            predicted[rows] = filtered[before] @ transition
-            moved_prediction[:, rows] = moved[:, before] @ transition + filtered[before] @ of_transition
-        joint = predicted[rows] * likelihood[rows]
-        change = moved_prediction[:, rows] * likelihood[rows] + joint * said[:, rows]
-        total = joint.sum(axis=1, keepdims=True)
-        filtered[rows] = joint / total
-        moved[:, rows] = (change - filtered[rows] * change.sum(axis=2, keepdims=True)) / total
-    return _smoothed(pieces, transition, of_transition, filtered, predicted, moved, moved_prediction)
+    begins = np.array(starts, dtype=bool)
+    begins[0] = True
+    likelihood = np.exp(logits - logits.max(axis=1, keepdims=True))
+    steps, first = _given_the_data(likelihood, begins, log_initial, np.exp(log_transition))
+    marginals = linear_recursion(steps.swapaxes(1, 2), first[:, :, None])[:, :, 0]
+    before = np.concatenate([np.zeros_like(marginals[:1]), marginals[:-1]])
+    pairs = before[:, :, None] * steps
+    said = np.ascontiguousarray(np.moveaxis(changes, 0, 2))
+    of_transition = np.moveaxis(changes_of_transition, 0, 2)
+    # what a step changes on average, from each state before it: (N, K, D)
+    told = steps @ said + np.einsum("nij,ijd->nid", steps, of_transition)
+    average = np.einsum("ni,nid->nd", before, told)[:, None, :]
+    told = np.where(begins[:, None, None], 0.0, told - average)
+    backward = np.concatenate([np.zeros_like(steps[:1]), steps[:0:-1]])
+    ahead = linear_recursion(backward, np.concatenate([np.zeros_like(told[:1]), told[:0:-1]]))[::-1]
+    earlier = np.concatenate([np.zeros_like(ahead[:1]), ahead[:-1]])
+    own = said + ahead
+    moved = marginals[:, :, None] * (own - average)
+    moved += np.einsum("nij,ijd->njd", pairs, of_transition) - pairs.swapaxes(1, 2) @ earlier
+    at_first = own[begins] + changes_of_initial.T
+    moved[begins] = marginals[begins][:, :, None] * (
+        at_first - np.einsum("ni,nid->nd", marginals[begins], at_first)[:, None, :]
+    )
+    found = linear_recursion(steps.swapaxes(1, 2), moved)
+    found_before = np.concatenate([np.zeros_like(found[:1]), found[:-1]])
+    of_pairs = (
+        np.einsum("nid,nij->dij", found_before, steps)
+        + pairs.sum(axis=0) * changes_of_transition
+        + np.einsum("nij,njd->dij", pairs, own - average)
+        - np.einsum("nij,nid->dij", pairs, earlier)
+    )
+    return MarkovResponse(marginals, np.moveaxis(found, 2, 0), found[begins].sum(axis=0).T, of_pairs)
 
 
-def _smoothed(
-    pieces: Pieces,
-    transition: Array,
-    of_transition: Array,
-    filtered: Array,
-    predicted: Array,
-    moved: Array,
-    moved_prediction: Array,
-) -> MarkovResponse:
-    """Return the response, from the messages forward and their changes."""
-    smoothed, change = filtered.copy(), moved.copy()
-    n_changes, n_states = len(moved), len(transition)
-    pairs = np.zeros((n_changes, n_states, n_states))
+def _given_the_data(
+    likelihood: Array, begins: AnyArray, log_initial: Array, transition: Array
+) -> tuple[Array, Array]:
+    """Return the transitions into each row given the data, (N, K, K), and the probabilities of first states, (N, K).
+
+    Both are zero elsewhere: transitions at the first rows, and probabilities at all others.
+    """
+    # the messages back from each row, of the one before it; what is before a first row is not concerned
+    backward = transition * likelihood[:, None, :]
+    backward[begins] = 1.0
+    after = np.ones(likelihood.shape)
+    after[:-1] = directions(backward[:0:-1])[::-1]
+    if not after.any(axis=1).all():
+        after = _step_by_step(likelihood, begins, transition)
+    ahead = likelihood * after
+    steps = transition * ahead[:, None, :]
+    total = steps.sum(axis=2, keepdims=True)
+    np.divide(steps, total, out=steps, where=total > 0)
+    steps[begins] = 0.0
+    first = np.zeros(likelihood.shape)
+    first[begins] = np.exp(log_initial - log_initial.max()) * ahead[begins]
+    first[begins] /= first[begins].sum(axis=1, keepdims=True)
+    return steps, first
+
+
+def _step_by_step(likelihood: Array, begins: AnyArray, transition: Array) -> Array:
+    """Return the messages back one after another, where products of many steps leave the range of numbers."""
+    pieces = Pieces.uncut(begins)
+    after, weighed = np.ones(likelihood.shape), likelihood[pieces.order]
     for rows, before in reversed(list(pieces.steps())):
-        if before is None:
-            continue
-        possible = predicted[rows] > 0
-        ratio = np.divide(smoothed[rows], predicted[rows], out=np.zeros(possible.shape), where=possible)
-        moved_ratio = change[:, rows] - ratio * moved_prediction[:, rows]
-        moved_ratio = np.divide(
-            moved_ratio,
-            predicted[rows],
-            out=np.zeros(moved_ratio.shape),
-            where=np.broadcast_to(possible, moved_ratio.shape),
-        )
-        own, moved_own = filtered[before], moved[:, before]
-        ahead = ratio @ transition.T
-        moved_ahead = moved_ratio @ transition.T + ratio @ of_transition.swapaxes(1, 2)
-        smoothed[before] = own * ahead
-        change[:, before] = moved_own * ahead + own * moved_ahead
-        beside = moved_own.swapaxes(1, 2) @ ratio + own.T @ moved_ratio
-        pairs += transition * beside + of_transition * (own.T @ ratio)
-    marginals, changes = np.empty(smoothed.shape), np.empty(change.shape)
-    marginals[pieces.order], changes[:, pieces.order] = smoothed, change
-    return MarkovResponse(marginals, changes, changes[:, pieces.begins].sum(axis=1), pairs)
+        weighed[rows] *= after[rows]
+        if before is not None:
+            own = weighed[rows] @ transition.T
+            after[before] = own / own.max(axis=1, keepdims=True)
+    found = np.empty_like(after)
+    found[pieces.order] = after
+    return found

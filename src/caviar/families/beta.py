@@ -134,6 +134,13 @@ class Beta(ExponentialFamily):
     def matched_marginals(cls, own: Marginals, sd: Array, ends: Ends) -> Marginals:
         return matched_beta(own.mean, sd, ends)
 
+    @classmethod
+    def of_spread(cls, mean: Array, covariance: Array) -> Self | None:
+        with np.errstate(divide="ignore"):
+            total = mean * (1.0 - mean) / covariance[..., 0, 0] - 1.0
+        is_one = (total > 0) & np.isfinite(total)
+        return cls(mean * total, (1.0 - mean) * total) if is_one.all() else None
+
     def log_density(self, value: ArrayLike) -> Array:
         """Return the log-density at x, which broadcasts with the batch."""
         x = as_value(value)

@@ -172,6 +172,13 @@ class Dirichlet(ExponentialFamily):
     def matched_marginals(cls, own: Marginals, sd: Array, ends: Ends) -> Marginals:
         return matched_beta(own.mean, sd, ends)
 
+    @classmethod
+    def of_spread(cls, mean: Array, covariance: Array) -> Self | None:
+        with np.errstate(divide="ignore"):
+            total = (mean * (1.0 - mean)).sum(axis=-1) / np.trace(covariance, axis1=-2, axis2=-1) - 1.0
+        is_one = (total > 0) & np.isfinite(total)
+        return cls(mean * total[..., None]) if is_one.all() else None
+
     def log_density(self, value: ArrayLike) -> Array:
         """Return the log-density at weights of shape (..., K); minus infinity where they do not sum to one."""
         x, concentration = np.broadcast_arrays(as_value(value), self.concentration)

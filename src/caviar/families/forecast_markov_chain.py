@@ -16,6 +16,7 @@ from scipy.special import entr
 
 from caviar._typing import AnyArray, Array
 from caviar.families._base import Seed, Size
+from caviar.families.categorical import Categorical
 from caviar.families.markov_chain import MarkovChain
 from caviar.numerics.cached import cached_property
 
@@ -92,6 +93,11 @@ class ForecastMarkovChain:
     def mean(self) -> Array:
         """Mean of the one-hot states: the probabilities."""
         return self.probabilities
+
+    @property
+    def marginals(self) -> Categorical:
+        """The distribution of each state by itself, a batch over the rows."""
+        return Categorical(self.probabilities)
 
     @property
     def log_partition(self) -> float:

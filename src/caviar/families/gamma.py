@@ -137,6 +137,11 @@ class Gamma(ExponentialFamily):
     def matched_marginals(cls, own: Marginals, sd: Array, ends: Ends) -> Marginals:
         return matched_gamma(own.mean, sd, ends)
 
+    @classmethod
+    def of_spread(cls, mean: Array, covariance: Array) -> Self | None:
+        variance = covariance[..., 0, 0]
+        return cls(mean**2 / variance, mean / variance) if (variance > 0).all() else None
+
     def log_density(self, value: ArrayLike) -> Array:
         """Return the log-density at x, which broadcasts with the batch."""
         x, shape = np.broadcast_arrays(as_value(value), self.shape)

@@ -17,6 +17,7 @@ import numpy as np
 from caviar._typing import AnyArray, Array
 from caviar.families._base import LOG_TWO_PI, Seed, Size, as_value, draw_shape
 from caviar.families._smoother import Kernels, backward_kernels, filtered, smoothed
+from caviar.families.multivariate_normal import MultivariateNormal
 from caviar.numerics.cached import cached_property
 from caviar.numerics.linalg import cholesky, log_determinant, outer, times_vector
 
@@ -169,6 +170,11 @@ class LinearGaussianChain:
         """Covariance of each state, shape (N, D, D)."""
         return self.smoothing.covariance
 
+    @property
+    def marginals(self) -> MultivariateNormal:
+        """The distribution of each state by itself, a batch over the rows."""
+        return MultivariateNormal(self.mean, np.linalg.inv(self.covariance))
+
     def entropy(self) -> float:
         """Return the entropy of all states together, in nats."""
         return self.smoothing.entropy
@@ -219,6 +225,23 @@ class LinearGaussianChain:
             told += _log_normal(precision, np.zeros_like(precision), deviation.shape[-2])
             told -= 0.5 * (whitened**2).sum(axis=(-1, -2))
         return np.asarray(told - self.log_partition)
+
+
+def told_by_inputs(own: Array, before: Array, starts: AnyArray) -> Array:
+    """Return what inputs of steps say of the states, linear terms (N, D).
+
+    Parameters
+    ----------
+    own, before
+        What the input of each row says of its own state and of the one before, (N, D); of first rows it is not used.
+    starts
+        Whether a sequence begins at a row, shape (N,); one begins at the first row in any case.
+    """
+    after = np.flatnonzero(~np.asarray(starts, dtype=bool)[1:]) + 1
+    linear = np.zeros(own.shape)
+    linear[after] += own[after]
+    linear[after - 1] += before[after]
+    return linear
 
 
 def _second(mean: Array, covariance: Array) -> Array:

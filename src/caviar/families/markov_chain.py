@@ -18,6 +18,7 @@ from scipy.special import logsumexp
 from caviar._errors import ImproperError
 from caviar._typing import AnyArray, Array
 from caviar.families._base import Seed, Size, draw_shape
+from caviar.families.categorical import Categorical
 from caviar.numerics.cached import cached_property
 
 _SMALLEST = 1e-100
@@ -140,6 +141,11 @@ class MarkovChain:
     def mean(self) -> Array:
         """Mean of the one-hot states: the probabilities."""
         return self.smoothing.marginals
+
+    @property
+    def marginals(self) -> Categorical:
+        """The distribution of each state by itself, a batch over the rows."""
+        return Categorical(self.probabilities)
 
     @property
     def log_partition(self) -> float:

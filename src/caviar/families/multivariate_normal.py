@@ -180,6 +180,10 @@ class MultivariateNormal(ExponentialFamily):
         sd = np.sqrt(np.diagonal(self.covariance, axis1=-2, axis2=-1))
         return [normal_marginals(self.mean, sd, ends)]
 
+    @classmethod
+    def of_spread(cls, mean: Array, covariance: Array) -> Self | None:
+        return cls(mean, inverse(covariance)) if positive_definite(covariance).all() else None
+
     def log_density(self, value: ArrayLike) -> Array:
         """Return the log-density at x of shape (..., D)."""
         distance = (self._whiten(as_value(value) - self.mean) ** 2).sum(axis=-1)
@@ -211,4 +215,4 @@ class MultivariateNormal(ExponentialFamily):
 
     def translate(self, delta: ArrayLike) -> Self:
         """Return the distribution of x + delta."""
-        return type(self)(self.mean + as_value(delta), self.precision)
+        return self._at(self.mean + as_value(delta))

@@ -110,6 +110,11 @@ class Normal(ExponentialFamily):
     def entry_marginals(self, ends: Ends) -> list[Marginals]:
         return [normal_marginals(self.mean, np.sqrt(self.variance), ends)]
 
+    @classmethod
+    def of_spread(cls, mean: Array, covariance: Array) -> Self | None:
+        variance = covariance[..., 0, 0]
+        return cls(mean, 1.0 / variance) if (variance > 0).all() else None
+
     def log_density(self, value: ArrayLike) -> Array:
         """Return the log-density at x, which broadcasts with the batch."""
         deviation = as_value(value) - self.mean
@@ -138,4 +143,4 @@ class Normal(ExponentialFamily):
 
     def translate(self, delta: ArrayLike) -> Self:
         """Return the distribution of x + delta."""
-        return type(self)(self.mean + as_value(delta), self.precision)
+        return self._at(self.mean + as_value(delta))

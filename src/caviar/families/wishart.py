@@ -223,6 +223,15 @@ class Wishart(ExponentialFamily):
         of_size = matched_gamma(np.abs(own.mean), sd, ends)
         return on_the_diagonal(of_size, normal_marginals(own.mean, sd, ends))
 
+    @classmethod
+    def of_spread(cls, mean: Array, covariance: Array) -> Self | None:
+        size = mean.shape[-1]
+        variances = np.diagonal(covariance, axis1=-2, axis2=-1)[..., :: size + 1]
+        with np.errstate(divide="ignore"):
+            df = 2.0 * (np.diagonal(mean, axis1=-2, axis2=-1) ** 2).sum(axis=-1) / variances.sum(axis=-1)
+        is_one = (df > size - 1) & np.isfinite(df)
+        return cls(df, df[..., None, None] * inverse(mean)) if is_one.all() else None
+
     def log_density(self, value: ArrayLike) -> Array:
         """Return the log-density at X of shape (..., D, D); minus infinity where X is not positive definite."""
         x = as_value(value)

@@ -1,25 +1,52 @@
-"""Arguments of a fit, checked: how many starts and iterations, seeds of each start."""
+"""Arguments of a fit: what is refused, and what becomes of them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral, Real
 
 import numpy as np
 
 from .._errors import ParameterError
+from ..language import Variable
 
 _MOST_RESTARTS = 1_000_000
 
 
-def check_settings(max_iter: int | None, tol: float, n_restarts: int) -> None:
-    """Refuse numbers of iterations and starts, and a tolerance, that are none.
+def seeds(
+    seed: int | np.random.Generator | None, n_restarts: int
+) -> Sequence[np.random.Generator | np.random.SeedSequence]:
+    """Return independent seeds, one for each start; the first does not depend on how many there are."""
+    if isinstance(seed, np.random.Generator):
+        return seed.spawn(n_restarts)
+    try:
+        return np.random.SeedSequence(seed).spawn(n_restarts)
+    except (TypeError, ValueError):
+        raise ParameterError(f"seed is None, a whole number >= 0 or a Generator; got {seed!r}") from None
 
-    Raises
-    ------
-    ParameterError
-        If one is: the message names it.
-    """
+
+def known_names(argument: str, names: Sequence[str], known: Mapping[str, Variable]) -> Sequence[str]:
+    """Return names of global variables that were given for an argument, if they are such."""
+    if isinstance(names, str):
+        raise ParameterError(f"{argument} is a list of names; write {argument}=['{names}']")
+    if not isinstance(names, Iterable):
+        raise ParameterError(f"{argument} is a list of names of global latent variables; got {names!r}")
+    for name in names:
+        if not isinstance(name, str) or name not in known:
+            raise ParameterError(
+                f"{argument} names {name!r}, which is no global latent variable; those are {', '.join(known)}"
+            )
+    return names
+
+
+def ordered(known: Mapping[str, Variable], order: Sequence[str] | None) -> list[Variable]:
+    """Return the globals in the order that a user wants, those that are not named at the end."""
+    first = [known[name] for name in known_names("order", () if order is None else order, known)]
+    return first + [variable for variable in known.values() if variable not in first]
+
+
+def check_settings(max_iter: int | None, tol: float, n_restarts: int) -> None:
+    """Refuse numbers of iterations and restarts, and tolerances, that are none."""
     max_iter = 0 if max_iter is None else max_iter
     for name, value in (("max_iter", max_iter), ("n_restarts", n_restarts)):
         if not isinstance(value, Integral):
@@ -34,15 +61,3 @@ def check_settings(max_iter: int | None, tol: float, n_restarts: int) -> None:
         raise ParameterError(f"n_restarts must be at least 1; got {n_restarts}")
     if n_restarts > _MOST_RESTARTS:
         raise ParameterError(f"n_restarts must be at most {_MOST_RESTARTS}; got {n_restarts}")
-
-
-def seeds(
-    seed: int | np.random.Generator | None, n_restarts: int
-) -> Sequence[np.random.Generator | np.random.SeedSequence]:
-    """Return independent seeds, one for each start; the first does not depend on how many there are."""
-    if isinstance(seed, np.random.Generator):
-        return seed.spawn(n_restarts)
-    try:
-        return np.random.SeedSequence(seed).spawn(n_restarts)
-    except (TypeError, ValueError):
-        raise ParameterError(f"seed is None, a whole number >= 0 or a Generator; got {seed!r}") from None

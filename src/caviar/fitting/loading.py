@@ -13,9 +13,11 @@ from ..engine.ascent.status import Status
 from ..engine.checkpoint.row_marks import RowMarks
 from ..language import Categorical, Plate, Variable
 from ..names import Names
-from ..posterior.documents import factor_of_document
+from ..posterior.documents import coupled_of_document, factor_of_document
 from ..posterior.documents.shapes import Sizes
 from ..posterior.posterior import Posterior
+from ..posterior.shared_factors import SharedFactors
+from ..posterior.uncertainty import MeanField, Uncertainty, Widths
 from ..storage import leaves_of_statement
 from .model import Model, _Evaluator
 
@@ -42,6 +44,8 @@ def posterior_of_document(document: Mapping[str, Any]) -> Posterior:
     model = model_of_document(document["model"])
     sizes: Sizes = {}
     factors = _factors_of(document["factors"], model.variables, sizes)
+    # a file of an earlier version has no shared factors
+    coupled = _factors_of(document.get("coupled", {}), model.variables, sizes)
     local = _names_among(document["local"], model.variables)
     _check_partition(model, factors, local, _names_among(document["observed"], model.variables))
     beliefs = document["beliefs"]
@@ -64,9 +68,11 @@ def posterior_of_document(document: Mapping[str, Any]) -> Posterior:
         restart_traces=_traces(document["restart_traces"]),
         data_summary=_summary(document["data"], model),
         row_marks=_row_marks(document.get("row_marks")),
+        _uncertainty=_uncertainty(document.get("uncertainty"), factors),
         _evaluator=evaluator,
         _local=set(local),
         _factors=factors,
+        _shared=SharedFactors(coupled),
         _of_points=_distributions_of(beliefs["of_points"], model.variables, sizes),
     )
 
@@ -74,7 +80,12 @@ def posterior_of_document(document: Mapping[str, Any]) -> Posterior:
 def _factors_of(
     documents: Mapping[str, Any], variables: Mapping[str, Variable], sizes: Sizes
 ) -> dict[str, Any]:
-    return {name: factor_of_document(entry, variables[name], sizes) for name, entry in documents.items()}
+    return {
+        name: coupled_of_document(entry, variables, sizes)
+        if "coupled" in entry
+        else factor_of_document(entry, variables[name], sizes)
+        for name, entry in documents.items()
+    }
 
 
 def _distributions_of(
@@ -214,6 +225,17 @@ def _summary(value: Any, model: Model) -> dict[str, Any] | None:
 def _row_marks(document: Any) -> RowMarks | None:
     # files of earlier versions have none
     return None if document is None else RowMarks.of_plain(document)
+
+
+def _uncertainty(document: Any, factors: Mapping[str, Any]) -> Uncertainty:
+    # files of earlier versions have none
+    if document is None:
+        return MeanField()
+    return (
+        Widths.of_plain(document["sds"], factors)
+        if "sds" in document
+        else MeanField(_text(document["because"]))
+    )
 
 
 def _check_about(about: Any) -> None:

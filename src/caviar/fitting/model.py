@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from numbers import Integral
@@ -17,7 +17,7 @@ from ..data import ArrayRows, as_rows
 from ..engine.ascent.beliefs import Beliefs
 from ..engine.ascent.driver import Progress, Result, Settings, ascend, go_on
 from ..engine.ascent.impossible import refuse_impossible
-from ..engine.ascent.problem import Problem, extreme_parameter
+from ..engine.ascent.problem import Problem
 from ..engine.ascent.schedule import Beginning, Schedule, StatedSchedule
 from ..engine.ascent.status import Status
 from ..engine.assemble import as_schedule, assemble, schedule_for
@@ -38,17 +38,19 @@ from ..engine.starts.race import Begun
 from ..engine.starts.restarts import Ends
 from ..engine.topics.lowering import BoundDocuments, bind_rows
 from ..execution import DaskExecutor, Threads, is_client
-from ..language import Data, Node, Plate, Term, Variable, nodes_above, prove_conjugate, terms_of
+from ..language import Data, Node, Plate, Term, Variable, nodes_above, prove_conjugate, terms_of, with_factors
 from ..names import ModelAxes, NamedData, Names, check_names, meet
 from ..numerics.randomness import generator
 from ..posterior.posterior import Posterior
 from ..posterior.simulation import log_joint, simulate
 from ..storage import document_of_statement, write_saved
-from .arguments import check_settings, seeds
+from .arguments import check_settings, known_names, ordered, seeds
 from .checkpointing import Keeper, fingerprints, flushing, keeper_of
 from .data_summary import summary_of_data
+from .ends import refuse_unusable
 from .progress import reporter
 from .termination import terminating
+from .uncertainty import Wanted
 from .warnings import warn_about
 
 
@@ -89,9 +91,10 @@ class Model:
                 )
             if not isinstance(leaf, Variable):
                 raise ModelError(f"Model takes the observed variables of a model; got {leaf!r}")
-        self.leaves = leaves
-        self.nodes: tuple[Node, ...] = tuple(nodes_above(leaves))
-        prove_conjugate(self.nodes)
+        stated = nodes_above(leaves)
+        prove_conjugate(stated)
+        self.leaves = with_factors(leaves, stated)
+        self.nodes: tuple[Node, ...] = tuple(stated if self.leaves is leaves else nodes_above(self.leaves))
         check_names(self.nodes)
 
     def __repr__(self) -> str:
@@ -135,6 +138,7 @@ class Model:
         accelerate: bool = True,
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: float = 60.0,
+        uncertainty: str = "auto",
     ) -> Posterior:
         """Return the best mean-field posterior that coordinate ascent finds.
 
@@ -169,7 +173,11 @@ class Model:
         point
             Names of global variables whose factors are point masses: EM and MAP-EM.
         factors
-            Groups of local variables that share one factor; by default every Categorical with what it gates.
+            Groups of variables that share one factor, as ``[("mu", "a", "b")]``. Of local variables, by default every
+            Categorical with what it gates. Of globals, Normal and MultivariateNormal variables that meet in sums, as a
+            common level, effects of groups and coefficients: one Gaussian factor has all their covariances, and with
+            known precisions the ELBO is the exact evidence. ``posterior["a"]`` is then the marginal of ``a``.
+            By default each global has a factor of its own.
         order
             Names of global variables in the order of their updates; by default that of the statement.
         init
@@ -210,6 +218,14 @@ class Model:
         checkpoint_every
             Seconds between two writings of the checkpoint; 0 writes it after every iteration. Where writing takes long
             it is written less often, so that it takes no more than a twentieth of the time.
+        uncertainty
+            Where the standard deviations and intervals come from that ``summary()``, plots, reports and saved files
+            show. ``"linear_response"`` finds them at the end of the fit, see :meth:`Posterior.linear_response`; of
+            point masses they are standard errors. ``"mean_field"`` takes those of the factors. ``"auto"`` is linear
+            response where it costs at most as much as the fit and there is no stochastic schedule, no earlier posterior
+            as a prior, not only point masses, and no cluster that has the rows. It is then found when it is first asked
+            for, and until then the posterior keeps a reference to the data; elsewhere the factors' own are shown. Below
+            each table is which they are.
 
         Raises
         ------
@@ -236,6 +252,7 @@ class Model:
         named = [name for names in (point, order) if isinstance(names, list | tuple) for name in names]
         bound = _bound(self, met, sample_weight, data_plate, factors, named)
         problem = self._problem(bound, point, factors, order)
+        wanted = Wanted(uncertainty, met.values, sample_weight, executor).checked(problem)
         beliefs = None if prior is None else prior.beliefs
         if beliefs is not None:
             problem = problem.believing(beliefs.about(problem))
@@ -261,10 +278,7 @@ class Model:
             ends = self._restarts(problem, row_map, init, keeper, settings, progress, own)
         best = ends.best
         assert best is not None
-        if best.impossible:
-            raise DataError(_why_impossible(best.impossible))
-        if not np.isfinite(best.elbo):
-            raise ImproperError(_why_not_finite(best))
+        refuse_unusable(best)
         warn_about(best, self.nodes, settings, default_length=max_iter is None and stated.settles)
         return Posterior(
             self,
@@ -274,6 +288,7 @@ class Model:
             ends.traces,
             summary_of_data(bound, met.values),
             self._marks(row_map, prior),
+            wanted.after(best, row_map, sum(map(len, ends.traces)), stated.settles, prior),
         )
 
     def _met(self, data: Any, prior: Posterior | None) -> NamedData:
@@ -389,12 +404,12 @@ class Model:
     ) -> Problem:
         """Return the compiled problem of this model for bound data."""
         globals_ = {v.name: v for v in bound.latent_globals()}
-        masses = frozenset(globals_[name] for name in _known_names("point", point, globals_))
+        masses = frozenset(globals_[name] for name in known_names("point", point, globals_))
         for variable in globals_.values():
             if variable.floor is not None and variable not in masses:
                 remedy = f"its factor must be a point mass: point=['{variable.name}']"
                 raise ParameterError(f"'{variable.name}' has a smallest_variance, so {remedy}")
-        return assemble(bound, _ordered(globals_, order), masses, factors)
+        return assemble(bound, ordered(globals_, order), masses, factors)
 
     def _restarts(
         self,
@@ -483,19 +498,23 @@ class _Evaluator:
         """Return data as arrays, their labels and columns in the order of the names of the fit."""
         return meet(self.model.axes, self.model.leaves, data, self.names)
 
-    def bind(self, data: Mapping[str, Any], sample_weight: Any = None) -> tuple[Problem, RowMap]:
+    def bind(
+        self, data: Mapping[str, Any], sample_weight: Any = None, executor: Any = None
+    ) -> tuple[Problem, RowMap]:
         """Return the problem for other data, and the map over its rows."""
         met = self.named(data)
         bound = _bound(self.model, met, sample_weight, self.data_plate, self.factors, self.point)
         problem = self.model._problem(bound, self.point, self.factors)
         if self.prior is not None:
             problem = problem.believing(self.prior.about(problem))
-        return problem, RowMap(problem.rows, rows_of(problem.bound), Threads())
+        problem = problem.together
+        return problem, RowMap(problem.rows, rows_of(problem.bound), as_executor(executor))
 
     def at_points(self, data: Mapping[str, Any], sample_weight: Any = None) -> tuple[Problem, RowMap]:
         """Return the problem for data with every global a point mass, and the map over its rows."""
-        names = [variable.name for variable in self.bind(data, sample_weight)[0].order]
-        return replace(self, point=tuple(names)).bind(data, sample_weight)
+        names = [own.name for own in self.bind(data, sample_weight)[0].bound.latent_globals()]
+        factors = self.factors and [group for group in self.factors if not set(names) & set(group)]
+        return replace(self, point=tuple(names), factors=factors).bind(data, sample_weight)
 
     def above(self, leaves: Sequence[Variable]) -> _Evaluator:
         """Return the same for the part of the model above some of its leaves."""
@@ -503,7 +522,13 @@ class _Evaluator:
         names = model.variables
         point = tuple(name for name in self.point if name in names)
         groups = [[name for name in group if name in names] for group in self.factors or ()]
-        factors = None if self.factors is None else [group for group in groups if group]
+        # of a shared factor that is left to one variable there is the marginal
+        groups = [
+            group
+            for group, whole in zip(groups, self.factors or (), strict=True)
+            if len(group) > (len(whole) > 1)
+        ]
+        factors = None if self.factors is None else groups
         plates = [plate for node in model.nodes for plate in node.plates]
         data_plate = self.data_plate if self.data_plate in plates else None
         return _Evaluator(model, point, factors, data_plate, names=self.names)
@@ -581,47 +606,3 @@ def as_executor(executor: Any) -> Executor:
             f"scheduler; got {executor!r}"
         )
     return executor
-
-
-def _why_not_finite(best: Result) -> str:
-    """Say why no start led to a finite objective."""
-    if any(best.problem.bound.is_flat(variable) for variable in best.problem.order):
-        return (
-            f"no start led to a finite objective: {best.status.explanation}. There are too few rows for a flat prior; "
-            f"give a proper one"
-        )
-    wrong = [name for name, value in best.terms.items() if not np.isfinite(value)]
-    nodes = [node for node in best.problem.bound.nodes if isinstance(node, Variable)]
-    extremes = [(node.name, extreme_parameter(node)) for node in nodes]
-    said = "; ".join(f"'{name}' has a {extreme}" for name, extreme in extremes if extreme)
-    because = f" ({said})" if said else ""
-    return (
-        f"no start led to a finite objective: the terms of {' and '.join(map(repr, wrong))} leave the range of double "
-        f"precision{because}. Give priors and data sizes that are nearer to each other and to 1"
-    )
-
-
-def _why_impossible(name: str) -> str:
-    return (
-        f"under the known probabilities of zero, the fit ended where '{name}' has the probability 0: the data are "
-        f"impossible, or factors that depend on each other have excluded what is possible together. Give what may "
-        f"happen a probability above 0"
-    )
-
-
-def _known_names(argument: str, names: Sequence[str], known: Mapping[str, Variable]) -> Sequence[str]:
-    if isinstance(names, str):
-        raise ParameterError(f"{argument} is a list of names; write {argument}=['{names}']")
-    if not isinstance(names, Iterable):
-        raise ParameterError(f"{argument} is a list of names of global latent variables; got {names!r}")
-    for name in names:
-        if not isinstance(name, str) or name not in known:
-            raise ParameterError(
-                f"{argument} names {name!r}, which is no global latent variable; those are {', '.join(known)}"
-            )
-    return names
-
-
-def _ordered(known: Mapping[str, Variable], order: Sequence[str] | None) -> list[Variable]:
-    first = [known[name] for name in _known_names("order", () if order is None else order, known)]
-    return first + [variable for variable in known.values() if variable not in first]

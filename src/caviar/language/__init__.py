@@ -7,6 +7,7 @@ from .algebra import Diagonal, Link, Predictor, diagonal, dot
 from .chains import MarkovChain
 from .constants import Constant
 from .discrete import Bernoulli, Categorical, Multinomial, Poisson
+from .factors import with_factors
 from .linear_gaussian_chains import LinearGaussianChain
 from .links import Hidden, logistic, probit
 from .nodes import Data, Indexed, Label, Node, Part
@@ -71,6 +72,7 @@ __all__ = [
     "probit",
     "prove_conjugate",
     "terms_of",
+    "with_factors",
     "zero_terms_of",
 ]
 

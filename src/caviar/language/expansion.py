@@ -14,14 +14,16 @@ from typing import Any
 import numpy as np
 
 from .._errors import ConjugacyError, ModelError, PlateError
+from ..families import Function
 from .algebra import Addend, Diagonal, Predictor, as_predictor
 from .constants import Constant
+from .functions_of_scalars import FunctionOfScalar
 from .joining import joined
 from .nodes import Indexed, Part, placed
 from .operands import Operands, event_rank_of, length_of, vector_of, whole_vector
 from .plates import Plate
 from .roles import LINEAR, LINEAR_VECTOR, PRECISION, PRECISION_MATRIX, RATE, ZERO_OR_ONE, Role
-from .slots import RoleOfDimension, Slot, agreed_dimension
+from .slots import RoleOfDimension, Slot, agreed_dimension, resolve_role, takes_scalar
 from .stated import Stated
 from .templates import Density, Factor, Summand
 
@@ -44,11 +46,14 @@ class Expansion:
         Its log density.
     letter_sizes
         Length of the event axes of dot products.
+    functions
+        (Slot, statistic) -> the statistic as a function of the hidden scalar in the slot, where it is tabulated.
     """
 
     slots: dict[str, Slot]
     density: Density
     letter_sizes: dict[str, int] = field(default_factory=dict)
+    functions: dict[tuple[str, str], Function] = field(default_factory=dict)
 
 
 def expand(
@@ -83,6 +88,14 @@ def expand(
         if isinstance(expression, Diagonal):
             _expand_diagonal(owner, expansion, name, expression)
             continue
+        role = roles[name]
+        if takes_scalar(role):
+            own = role if isinstance(role, Role) else resolve_role(owner, name, role)
+            of_scalar = FunctionOfScalar(owner, name, expression, own)
+            expansion.density = _rewritten(expansion.density, name, of_scalar)
+            expansion.slots |= of_scalar.slots
+            expansion.functions |= of_scalar.functions
+            continue
         writer: _LocationSum | _PositiveProduct
         if _is_location(density, name):
             writer = _LocationSum(owner, name, expression, letters)
@@ -99,7 +112,9 @@ def _is_location(density: Density, slot: str) -> bool:
     return any(f.slot == slot and f.statistic == "xx" for summand in density for f in summand.factors)
 
 
-def _rewritten(density: Density, slot: str, writer: _LocationSum | _PositiveProduct) -> Density:
+def _rewritten(
+    density: Density, slot: str, writer: _LocationSum | _PositiveProduct | FunctionOfScalar
+) -> Density:
     summands = []
     for summand in density:
         target = next((f for f in summand.factors if f.slot == slot), None)

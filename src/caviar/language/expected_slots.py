@@ -19,6 +19,10 @@ class ExpectedSlots(Protocol):
         """Return mean and variance of a node in a slot, entry by entry."""
         ...
 
+    def scalar(self, name: str) -> tuple[Array, Array]:
+        """Return mean and variance of a number in a slot, or of one hidden scalar times a number plus another."""
+        ...
+
     def positive(self, name: str) -> tuple[Array, Array]:
         """Return mean and variance of a positive number, or of a product of several."""
         ...

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,7 +17,15 @@ from .nodes import Expression, Indexed, Node
 from .normals import MultivariateNormal
 from .paths import StatePaths
 from .plates import Plate
-from .roles import BEGINNING, LINEAR_VECTOR, MATRIX, PRECISION, PRECISION_MATRIX
+from .roles import (
+    BEGINNING,
+    INPUTS,
+    LINEAR_VECTOR,
+    MATRIX,
+    PRECISION,
+    PRECISION_MATRIX,
+    WEIGHTS_OF_INPUTS,
+)
 from .templates import LOG_2PI, template
 from .variable import Variable
 
@@ -39,14 +48,25 @@ _STEPS_BY_ROW = (
     (1 / 2, "noise_precision.log_x[i] self.n_steps"),
     (-1 / 2 * LOG_2PI, "self.n_steps [i]"),
 )
+_INPUTS = (
+    (1, "noise_precision.x[ij] input_weights.x[jw] self.next_inputs[iw]"),
+    (-1, "noise_precision.x[ij] transition.x[ik] input_weights.x[jw] self.previous_inputs[kw]"),
+    (-1 / 2, "noise_precision.x[ij] input_weights.x[iw] input_weights.x[jv] self.inputs_xx[wv]"),
+)
+_INPUTS_BY_ROW = (
+    (1, "noise_precision.x[i] input_weights.x[iw] self.next_inputs[iw]"),
+    (-1, "noise_precision.x[i] transition.x[ij] input_weights.x[iw] self.previous_inputs[jw]"),
+    (-1 / 2, "noise_precision.x[i] input_weights.xx[iwv] self.inputs_xx[wv]"),
+)
 _OF_FIRST = ("first_x", "first_xx", "n_first")
+_OF_INPUTS = ("next_inputs", "previous_inputs", "inputs_xx")
 
 
 class LinearGaussianChain(Variable):
     r"""A sequence of hidden vectors, one for each row along a plate: the states of a linear dynamical system.
 
     .. math::
-        s_1 \sim N(m_0, P_0^{-1}), \qquad s_t \mid s_{t-1} \sim N(A s_{t-1}, Q^{-1})
+        s_1 \sim N(m_0, P_0^{-1}), \qquad s_t \mid s_{t-1} \sim N(A s_{t-1} + B u_t, Q^{-1})
 
     It can be used like any vector: ``dot(w, s)``, or as the mean of a MultivariateNormal. The rows of the data are
     the steps, in order.
@@ -71,6 +91,12 @@ class LinearGaussianChain(Variable):
     starts
         Beginnings of sequences, as for :class:`MarkovChain`: 1 at the first row of each, 0 elsewhere, usually
         ``Data("starts", plates=along)``. By default all rows are one sequence.
+    inputs
+        :math:`u_t`, what is known to push the state of each step: ``Data("u", plates=along)``, rows of length P, or one
+        vector for all steps; ``[1.0]`` makes the weights a drift. That of the first step of a sequence is not used.
+    input_weights
+        B: an array (D, P), or its rows, a MultivariateNormal with a plate of size D. If they are unknown the noise must
+        be diagonal.
 
     Notes
     -----
@@ -106,9 +132,14 @@ class LinearGaussianChain(Variable):
         "residual_xx": "ij",
         "n_first": "",
         "n_steps": "",
+        "next_inputs": "iw",
+        "previous_inputs": "iw",
+        "inputs_xx": "wv",
     }
     density = template(*_FIRST, *_STEPS)
     density_by_row = template(*_FIRST, *_STEPS_BY_ROW)
+    of_inputs = template(*_INPUTS)
+    of_inputs_by_row = template(*_INPUTS_BY_ROW)
 
     def __init__(
         self,
@@ -120,6 +151,8 @@ class LinearGaussianChain(Variable):
         *,
         along: Plate,
         starts: Expression = None,
+        inputs: Expression = None,
+        input_weights: Expression = None,
     ) -> None:
         arguments: dict[str, tuple[Any, Any]] = {
             "mean": (mean, LINEAR_VECTOR),
@@ -127,20 +160,28 @@ class LinearGaussianChain(Variable):
         }
         if starts is not None:
             arguments["starts"] = (starts, BEGINNING)
-        rows = _plate_of_rows(name, transition)
-        if rows is None:
-            self.summed = (*_OF_FIRST, "residual_xx", "n_steps")
-            arguments["transition"] = (_known_matrix(name, transition), MATRIX)
-            arguments["noise_precision"] = (noise_precision, PRECISION_MATRIX)
-            self._state(name, along, arguments)
-        else:
-            self.summed = (*_OF_FIRST, "previous_xx", "pairs", "next_xx", "n_steps")
-            diagonal, plate = _as_diagonal(name, noise_precision, rows)
-            arguments["transition"] = (transition, LINEAR_VECTOR)
-            arguments["noise_precision"] = (diagonal, PRECISION)
-            along_states = {"transition": rows, "noise_precision": plate}
-            self._state(name, along, arguments, density=self.density_by_row, along=along_states)
-            self.stated["noise_precision"] = Diagonal(diagonal)
+        weights = _weights_of_inputs(name, inputs, input_weights)
+        steps = _steps(name, transition, noise_precision, weights)
+        arguments |= steps.arguments
+        if weights is not None:
+            arguments |= {"inputs": (inputs, INPUTS), "input_weights": (weights, WEIGHTS_OF_INPUTS)}
+        density, of_inputs = (
+            (self.density_by_row, self.of_inputs_by_row) if steps.by_row else (self.density, self.of_inputs)
+        )
+        self.summed = (*_OF_FIRST, *steps.summed, *(() if weights is None else _OF_INPUTS))
+        self._state(
+            name,
+            along,
+            arguments,
+            density=density if weights is None else (*density, *of_inputs),
+            along=steps.along,
+        )
+        if steps.by_row:
+            self.stated["noise_precision"] = Diagonal(self.slots["noise_precision"].node)
+        if weights is not None:
+            size = weights.dimension or 1
+            self.letter_sizes = {**self.letter_sizes, "w": size, "v": size}
+            self.slots["inputs"] = replace(self.slots["inputs"], dimension=size)
         self._check()
 
     @classmethod
@@ -158,7 +199,7 @@ class LinearGaussianChain(Variable):
         for slot in self.slots.values():
             known = self.known(slot.name)
             plates = [plate for plate in slot.node.plates if plate is not slot.along]
-            if slot.name != "starts" and (plates or isinstance(slot.expression, Indexed)):
+            if slot.name not in ("starts", "inputs") and (plates or isinstance(slot.expression, Indexed)):
                 raise PlateError(
                     f"'{slot.name}' of {where} must be the same for all steps; got {slot.node!r}"
                 )
@@ -179,20 +220,78 @@ class LinearGaussianChain(Variable):
 
     def distribution_given(self, slots: Mapping[str, Any]) -> Any:
         """Return the distribution of its states given values of its parameters."""
+        starts, pushes = np.asarray(slots.get("starts", [False]), dtype=bool), self._pushes(slots)
+        if pushes is not None:
+            n_rows = max(len(starts), len(pushes))
+            starts = np.broadcast_to(starts, n_rows)
+            pushes = np.broadcast_to(pushes, (n_rows, pushes.shape[1]))
         return StatePaths(
             slots["mean"][0],
             slots["precision"][0],
             slots["transition"].reshape(self.dimension or 1, -1),
             slots["noise_precision"][0],
-            np.asarray(slots.get("starts", [False]), dtype=bool),
+            starts,
+            pushes,
         )
+
+    def _pushes(self, slots: Mapping[str, Any]) -> Array | None:
+        """Return what is added to the state of each step, (N, D), or (1, D) where it is the same in all."""
+        if "inputs" not in slots:
+            return None
+        weights = np.asarray(slots["input_weights"]).reshape(self.dimension or 1, -1)
+        return np.asarray(slots["inputs"]) @ weights.T
+
+
+@dataclass(frozen=True)
+class _Steps:
+    """What the steps of a chain are stated with.
+
+    Attributes
+    ----------
+    arguments
+        Slot -> expression and role, of the transition and of the noise.
+    summed
+        Statistics of the steps.
+    along
+        Slot -> plate along the entries of a state; none where both are matrices.
+    """
+
+    arguments: dict[str, tuple[Any, Any]]
+    summed: tuple[str, ...]
+    along: dict[str, Plate]
+
+    @property
+    def by_row(self) -> bool:
+        """Whether each entry of a state has a density of its own."""
+        return "transition" in self.along
+
+
+def _steps(name: str, transition: Expression, noise_precision: Expression, weights: Node | None) -> _Steps:
+    """Return what the steps of a chain are stated with: in matrices, or row by row where something of it is unknown."""
+    along = {} if weights is None else {"input_weights": weights.plates[0]}
+    rows = _plate_of_rows(name, transition)
+    if rows is None and isinstance(weights, Variable):
+        # a known transition by its rows, as the weights are
+        rows, value = weights.plates[0], _known_matrix(name, transition)
+        _check_rows(name, value, rows)
+        transition = Constant(f"{name}.transition", value, plates=rows)
+    if rows is None:
+        known = _known_matrix(name, transition)
+        matrices = {"transition": (known, MATRIX), "noise_precision": (noise_precision, PRECISION_MATRIX)}
+        return _Steps(matrices, ("residual_xx", "n_steps"), along)
+    diagonal, plate = _as_diagonal(name, noise_precision, rows)
+    return _Steps(
+        {"transition": (transition, LINEAR_VECTOR), "noise_precision": (diagonal, PRECISION)},
+        ("previous_xx", "pairs", "next_xx", "n_steps"),
+        {**along, "transition": rows, "noise_precision": plate},
+    )
 
 
 def _plate_of_rows(name: str, transition: Expression) -> Plate | None:
     """Return the plate that the rows of an unknown transition run over, or None of a known matrix."""
     where = f"'transition' of LinearGaussianChain '{name}'"
-    if isinstance(transition, Constant) and not transition.plates:
-        return None
+    if isinstance(transition, Constant):
+        return transition.plates[0] if transition.plates else None
     if not isinstance(transition, Node | Indexed):
         return None
     if not isinstance(transition, MultivariateNormal):
@@ -218,11 +317,49 @@ def _known_matrix(name: str, transition: Expression) -> Array:
     return value
 
 
+def _weights_of_inputs(name: str, inputs: Expression, weights: Expression) -> Node | None:
+    """Return the weights of inputs by their rows, along a plate of size D; None where there are no inputs."""
+    where = f"'input_weights' of LinearGaussianChain '{name}'"
+    if (inputs is None) != (weights is None):
+        missing, there = ("input_weights", "inputs") if weights is None else ("inputs", "input_weights")
+        raise ModelError(
+            f"LinearGaussianChain '{name}' has {there} but no {missing}: state both, inputs=Data('u', plates=along) "
+            f"(or [1.0] for a drift) and input_weights=an array (D, P) or a MultivariateNormal with a plate of size D"
+        )
+    if weights is None:
+        return None
+    if isinstance(weights, MultivariateNormal) or (isinstance(weights, Constant) and weights.plates):
+        if len(weights.plates) != 1:
+            raise PlateError(
+                f"{where} is given by its rows: '{weights.name}' needs one plate, of size D; it has "
+                f"{len(weights.plates)}"
+            )
+        return weights
+    if isinstance(weights, Node | Indexed) and not isinstance(weights, Constant):
+        raise ConjugacyError(
+            f"{where} cannot be {weights!r}: it is an array (D, P), or its rows, a MultivariateNormal with a plate of "
+            f"size D"
+        )
+    value = weights.value if isinstance(weights, Constant) else as_known(weights, where)
+    if value.ndim != 2:
+        raise PlateError(f"{where} must be a matrix (D, P), not of shape {value.shape}")
+    return Constant(f"{name}.input_weights", value, plates=Plate(f"{name}.to", len(value)))
+
+
+def _check_rows(name: str, transition: Array, rows: Plate) -> None:
+    if rows.size not in (None, len(transition)):
+        raise PlateError(
+            f"'input_weights' of LinearGaussianChain '{name}' needs a plate of size {len(transition)}, the length of a "
+            f"state; plate '{rows.name}' has size {rows.size}"
+        )
+
+
 def _as_diagonal(name: str, noise_precision: Expression, rows: Plate) -> tuple[Node, Plate]:
     """Return the diagonal of the noise's precision, with the plate that it runs over."""
     where = f"'noise_precision' of LinearGaussianChain '{name}'"
     remedy = (
-        f"must be diagonal where the transition is unknown, so that its rows are independent: give diagonal(q) with a "
+        f"must be diagonal where the transition or the weights of inputs are unknown, so that their rows are "
+        f"independent: give diagonal(q) with a "
         f"Gamma 'q' over plate '{rows.name}', or a known diagonal matrix"
     )
     if isinstance(noise_precision, Diagonal):

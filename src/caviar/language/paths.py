@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import families
 from .._typing import AnyArray, Array
+from ..families.linear_gaussian_chain import told_by_inputs
 from ..numerics.cached import cached_property
 
 
@@ -67,6 +68,8 @@ class StatePaths:
         Of each other state given the one before it, shape (D, D).
     starts
         As of :class:`Paths`.
+    pushes
+        What is added to the state of each step, of the length of the starts; None for nothing.
     """
 
     mean: Array
@@ -74,6 +77,7 @@ class StatePaths:
     transition: Array
     noise_precision: Array
     starts: AnyArray
+    pushes: Array | None = None
 
     @property
     def batch_shape(self) -> tuple[int, ...]:
@@ -82,13 +86,18 @@ class StatePaths:
 
     def __getitem__(self, index: Any) -> StatePaths:
         """Return the distribution of the rows at ``index``."""
-        return replace(self, starts=self.starts[index])
+        pushes = None if self.pushes is None else self.pushes[index]
+        return replace(self, starts=self.starts[index], pushes=pushes)
 
     @cached_property
     def _chain(self) -> families.LinearGaussianChain:
         n_rows, size = len(self.starts), len(self.mean)
+        linear = np.zeros((n_rows, size))
+        if self.pushes is not None:
+            own = self.pushes @ self.noise_precision
+            linear = told_by_inputs(own, -own @ self.transition, self.starts)
         return families.LinearGaussianChain(
-            np.zeros((n_rows, size)),
+            linear,
             np.zeros((n_rows, size, size)),
             self.starts,
             self.mean,

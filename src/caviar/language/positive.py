@@ -13,7 +13,7 @@ from .._errors import ModelError
 from .._typing import AnyArray, Array
 from .constants import as_known
 from .expected_slots import ExpectedSlots
-from .nodes import Expression
+from .nodes import Expression, Node
 from .plates import Plates
 from .roles import PRECISION, PRECISION_MATRIX, SHAPE, degrees_of_freedom
 from .templates import template
@@ -30,7 +30,9 @@ class Gamma(Variable):
     name
         Unique within the model.
     shape
-        :math:`a > 0`, known.
+        :math:`a > 0`: number, array, or a hidden Gamma, also times a known number or plus one, as ``nu / 2``. The
+        factor of a hidden shape is tabulated. It may be in the rate too: ``Gamma("u", nu / 2, nu / 2)`` is the scale
+        of a Student-t with hidden degrees of freedom.
     rate
         :math:`b`: number, array or Gamma. ``shape=1, rate=0`` states the flat improper prior.
     smallest_variance
@@ -43,6 +45,15 @@ class Gamma(Variable):
     --------
     >>> Gamma("tau", shape=1, rate=1)
     Gamma('tau')
+
+    A sample with unknown shape and rate:
+
+    >>> import caviar as cv
+    >>> shape, rate = cv.Gamma("shape", 1, 0.1), cv.Gamma("rate", 1, 0.1)
+    >>> model = cv.Model(cv.Gamma("x", shape, rate, plates=cv.Plate("row")))
+    >>> posterior = model.fit({"x": [1.1, 2.3, 0.7, 1.9]})
+    >>> posterior["shape"].mean.round(3), posterior["shape"].quantile(0.975).round(3)
+    (array(4.003), array(6.611))
     """
 
     family = families.Gamma
@@ -106,10 +117,12 @@ class Gamma(Variable):
 
     def moments_given(self, slots: ExpectedSlots) -> tuple[Array, Array]:
         """Return mean and variance, infinite where the rate is too vague."""
-        shape = slots.entries("shape")[0]
+        if _nodes(self, "shape") & _nodes(self, "rate"):
+            slots.refuse("its shape and its rate hold the same number")
+        shape, spread = slots.scalar("shape")
         first, second = slots.inverse("rate")
         with np.errstate(invalid="ignore"):
-            variance = shape * second + np.square(shape) * (second - np.square(first))
+            variance = (shape + spread) * second + np.square(shape) * (second - np.square(first))
         return shape * first, np.where(np.isfinite(second), variance, np.inf)
 
     def evened(self, value: Array) -> Array:
@@ -129,6 +142,11 @@ class Gamma(Variable):
         return families.Gamma(np.ones(plates), spread**2.0)
 
 
+def _nodes(owner: Variable, name: str) -> set[Node]:
+    """Return the variables that an argument is made of."""
+    return {slot.node for slot in owner.slots.values() if slot.name == name and not slot.node.is_known}
+
+
 class Wishart(Variable):
     r"""A positive definite matrix with a Wishart distribution.
 
@@ -141,7 +159,8 @@ class Wishart(Variable):
     name
         Unique within the model.
     df
-        Degrees of freedom :math:`\nu > D - 1`, known.
+        Degrees of freedom :math:`\nu > D - 1`: number, array, or a hidden Gamma plus a known number of at least D - 1,
+        whose factor is then tabulated.
     inverse_scale
         :math:`B`, D x D: array or Wishart. The expected matrix is :math:`\nu B^{-1}`. ``df=D + 1,
         inverse_scale=np.zeros((D, D))`` states the flat improper prior.

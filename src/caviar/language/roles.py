@@ -9,7 +9,7 @@ lambda, so that a model can be pickled.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 
 import numpy as np
@@ -22,6 +22,31 @@ from ..numerics.linalg import is_symmetric, symmetric_part
 
 def _no_problem(value: Array) -> str:
     return ""
+
+
+@dataclass(frozen=True)
+class OfScalar:
+    """What a slot does with a hidden scalar in it, whose factor is then tabulated.
+
+    Besides the scalar itself its density has one function of it: the logarithm of a Beta function, or a sum of
+    logarithms of gamma functions.
+
+    Attributes
+    ----------
+    log_gammas
+        (scale, shift) of the argument of each gamma function.
+    constant
+        What is added to them.
+    least
+        What the value of the slot must exceed.
+    advice
+        What to state where the slot would depend on two hidden numbers.
+    """
+
+    log_gammas: tuple[tuple[float, float], ...] = ()
+    constant: float = 0.0
+    least: float = 0.0
+    advice: str = "Let all but one of them be known numbers."
 
 
 @dataclass(frozen=True)
@@ -47,6 +72,11 @@ class Role:
         Whether the slot is a location: subtracting a reference point from it and from its child changes nothing.
     adds_up
         Whether it is an operand of a sum or product, which cannot be measured from another point.
+    is_apart
+        Whether a value has a length of its own, which is not the dimension of the variable.
+    of_scalar
+        What becomes of a hidden scalar in the slot, where the statistics above are functions of it that its family
+        lacks; None where these statistics are a family's own.
     """
 
     name: str
@@ -56,7 +86,9 @@ class Role:
     problem: Callable[[Array], str] = _no_problem
     moves: bool = False
     adds_up: bool = False
+    is_apart: bool = False
     zeros: Mapping[str, Callable[[Array], Array]] = field(default_factory=dict)
+    of_scalar: OfScalar | None = None
 
     def of_known(self, statistic: str, value: Array) -> Array:
         """Return a statistic of a known value by name, also one of ``zeros``."""
@@ -218,11 +250,46 @@ PROBABILITY = Role(
     zeros={"zero_x": _is_zero, "zero_complement": _is_one},
 )
 RATE = Role("rate", 0, {"log_x": _log, "x": _identity}, ("Gamma",), _not_positive)
-SHAPE = Role("shape", 0, {"x": _identity, "gammaln": gammaln}, (), _not_positive)
+SHAPE = Role(
+    "shape",
+    0,
+    {"x": _identity, "gammaln": gammaln},
+    ("Gamma",),
+    _not_positive,
+    of_scalar=OfScalar(((1.0, 0.0),)),
+)
+TOTAL = replace(
+    SHAPE,
+    name="total",
+    of_scalar=OfScalar(
+        ((1.0, 0.0),),
+        advice="State the shapes by their mean and their total, of which one is hidden: "
+        "Beta(name, mean * total, (1 - mean) * total).",
+    ),
+)
+SCALAR = Role("scalar", 0, {}, ("Gamma", "Beta"))
+WEIGHTS = Role("weights", 1, {"x": _identity}, (), _not_positive)
 TWO_SHAPES = Role("two_shapes", 1, {"a": _first, "b": _second, "log_beta": _log_beta}, (), _not_positive)
 STICKS = Role("sticks", 1, {"last": _identity, "inner": _inner})
 BEGINNING = Role("beginning", 0, {"x": _identity}, (), _no_beginning)
-CONCENTRATION = Role("concentration", 1, {"x": _identity, "log_beta": _log_beta}, (), _not_positive)
+INPUTS = Role("inputs", 1, {"x": _identity}, (), _not_finite, is_apart=True)
+WEIGHTS_OF_INPUTS = Role(
+    "weights_of_inputs",
+    1,
+    {"x": _identity, "xx": _outer},
+    ("MultivariateNormal",),
+    _not_finite,
+    adds_up=True,
+    is_apart=True,
+)
+CONCENTRATION = Role(
+    "concentration",
+    1,
+    {"x": _identity, "log_beta": _log_beta},
+    (),
+    _not_positive,
+    of_scalar=OfScalar(advice="State one hidden total times known shares."),
+)
 
 
 def one_hot(size: int, value: AnyArray) -> Array:
@@ -247,7 +314,13 @@ def labels_of(size: int) -> Role:
 def degrees_of_freedom(dimension: int) -> Role:
     """Return the role of a Wishart's degrees of freedom, whose normaliser depends on the dimension."""
     statistics = {"x": _identity, "log_gamma": partial(_log_gamma, dimension)}
-    return Role(f"degrees_of_freedom of {dimension}", 0, statistics, (), partial(_not_above, dimension - 1))
+    of_scalar = OfScalar(
+        tuple((0.5, -0.5 * i) for i in range(dimension)),
+        dimension * (dimension - 1) / 4 * float(np.log(np.pi)),
+        dimension - 1.0,
+    )
+    problem = partial(_not_above, dimension - 1)
+    return Role(f"degrees_of_freedom of {dimension}", 0, statistics, ("Gamma",), problem, of_scalar=of_scalar)
 
 
 def _no_df(dimension: int, flat: float, value: Array) -> str:

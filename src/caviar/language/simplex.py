@@ -11,10 +11,11 @@ import numpy as np
 from .. import families
 from .._errors import ModelError, PlateError
 from .._typing import AnyArray, Array
+from .algebra import Predictor, as_predictor
 from .constants import Constant, as_known
 from .nodes import Data, Expression, Indexed, Node
 from .plates import Plate, Plates
-from .roles import CONCENTRATION, RATE, SHAPE, STICKS, TWO_SHAPES
+from .roles import CONCENTRATION, RATE, SHAPE, STICKS, TOTAL, TWO_SHAPES
 from .slots import Slot, as_expression, check_slot, slot_of
 from .templates import template
 from .variable import Variable
@@ -32,7 +33,10 @@ class Dirichlet(Variable):
     name
         Unique within the model.
     concentration
-        :math:`\alpha`, K positive numbers, known. All ones is the flat prior.
+        :math:`\alpha`, K positive numbers, known. All ones is the flat prior. Or a hidden Gamma, the same for all
+        categories, or a Gamma times a known vector, ``total * Constant("shares", m)``; its factor is then tabulated.
+    categories
+        K, where the concentration is one number for all of them.
     plates
         Its repetitions.
     names
@@ -41,6 +45,9 @@ class Dirichlet(Variable):
     Examples
     --------
     >>> Dirichlet("weights", concentration=np.ones(3))
+    Dirichlet('weights')
+    >>> from caviar import Gamma
+    >>> Dirichlet("weights", concentration=Gamma("alpha", 1, 1), categories=3)
     Dirichlet('weights')
     """
 
@@ -56,11 +63,33 @@ class Dirichlet(Variable):
         name: str,
         concentration: Expression,
         *,
+        categories: int | None = None,
         plates: Plates = (),
         names: Iterable[str] | None = None,
     ) -> None:
-        self._state(name, plates, {"concentration": (concentration, CONCENTRATION)})
+        if categories is not None and (
+            not isinstance(categories, Integral) or not 1 <= categories <= _MOST_PIECES
+        ):
+            raise ModelError(
+                f"'categories' of Dirichlet '{name}' must be a whole number from 1 to {_MOST_PIECES}; got "
+                f"{categories!r}"
+            )
+        size = None if categories is None else int(categories)
+        self._state(name, plates, {"concentration": (concentration, CONCENTRATION)}, dimension=size)
         self.name_entries(names)
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """Its concentration, and the number of categories where that does not tell it."""
+        return {**self.stated, "categories": self.dimension} if self.functions else dict(self.stated)
+
+    def distribution_given(self, slots: Mapping[str, Any]) -> families.Dirichlet:
+        """Return the Dirichlet with these concentrations; one number is that of all categories."""
+        concentration = slots["concentration"]
+        if np.ndim(concentration) > len(self.plates):
+            return families.Dirichlet(concentration)
+        wide = (*np.shape(concentration), self.dimension or 1)
+        return families.Dirichlet(np.broadcast_to(np.asarray(concentration)[..., None], wide))
 
     def problem_with(self, value: AnyArray) -> str:
         """Return what is wrong with points off the open simplex."""
@@ -171,13 +200,19 @@ class Beta(Variable):
     name
         Unique within the model.
     a, b
-        Positive numbers, arrays or Constants, known when the model is stated.
+        Positive numbers, arrays or Constants, known when the model is stated. Or numbers that depend on one hidden
+        scalar: ``Beta("p", m * total, (1 - m) * total)`` with a hidden total, a Gamma, and a known mean m, or with a
+        hidden mean, a Beta, and a known total. The factor of the scalar is then tabulated.
     plates
         Its repetitions.
 
     Examples
     --------
     >>> Beta("p", a=1, b=1)
+    Beta('p')
+    >>> from caviar import Gamma
+    >>> total = Gamma("total", 2, 0.1)
+    >>> Beta("p", 0.3 * total, 0.7 * total)
     Beta('p')
     """
 
@@ -187,9 +222,26 @@ class Beta(Variable):
     density = template(
         (1, "shapes.a self.log_x"), (1, "shapes.b self.log_complement"), (-1, "shapes.log_beta")
     )
+    density_of_scalar = template(
+        (1, "a.x self.log_x"),
+        (1, "b.x self.log_complement"),
+        (-1, "a.gammaln"),
+        (-1, "b.gammaln"),
+        (1, "total.gammaln"),
+    )
 
     def __init__(self, name: str, a: Expression, b: Expression, *, plates: Plates = ()) -> None:
         self._identify(name, plates)
+        if _is_hidden(a) or _is_hidden(b):
+            arguments = {
+                "a": (a, SHAPE),
+                "b": (b, SHAPE),
+                "total": (as_predictor(a) + as_predictor(b), TOTAL),
+            }
+            self._state(name, plates, arguments, density=self.density_of_scalar, dimension=1)
+            # the total follows from the other two
+            del self.stated["total"]
+            return
         if a is b and _has_pairs(a):
             # as it is stored: one node with both
             shapes = a
@@ -201,11 +253,15 @@ class Beta(Variable):
 
     @classmethod
     def state_again(cls, name: str, plates: tuple[Plate, ...], arguments: Mapping[str, Any]) -> Beta:
-        """Return the Beta whose one slot holds both shapes."""
+        """Return the Beta whose one slot holds both shapes, or whose shapes depend on a scalar."""
+        if "shapes" not in arguments:
+            return cls(name, **arguments, plates=plates)
         return cls(name, arguments["shapes"], arguments["shapes"], plates=plates)
 
     def distribution_given(self, slots: Mapping[str, Any]) -> families.Beta:
-        """Return the Beta with a and b from the last axis of its one slot."""
+        """Return the Beta with a and b from the last axis of its one slot, or from their own ones."""
+        if "shapes" not in slots:
+            return families.Beta(*np.broadcast_arrays(slots["a"], slots["b"]))
         return families.Beta(slots["shapes"][..., 0], slots["shapes"][..., 1])
 
     def problem_with(self, value: AnyArray) -> str:
@@ -215,6 +271,12 @@ class Beta(Variable):
     def unit_value(self, plates: tuple[int, ...], spread: float) -> Array:
         """Return one half."""
         return np.full(plates, 0.5)
+
+
+def _is_hidden(value: Expression) -> bool:
+    """Whether a shape is a sum or product, or a variable."""
+    node = value.node if isinstance(value, Indexed) else value
+    return isinstance(node, Predictor | Variable)
 
 
 def _off_the_simplex(value: AnyArray) -> str:

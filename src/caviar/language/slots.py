@@ -10,6 +10,7 @@ import numpy as np
 
 from .._errors import ConjugacyError, ModelError, PlateError
 from .._typing import Array
+from ..families import can_be_tabulated
 from .algebra import Diagonal, Predictor, as_predictor
 from .constants import Constant, as_known, refuse_link
 from .nodes import Data, Expression, Indexed, Label, Node, Part, placed
@@ -23,6 +24,7 @@ from .roles import (
     PRECISION_MATRIX,
     PROBABILITY,
     RATE,
+    SCALAR,
     Role,
 )
 from .stated import Stated
@@ -90,6 +92,8 @@ def as_expression(
         node = value.node if isinstance(value, Indexed) else value
         if role is LOCATION and isinstance(node, Stated) and node.is_zero_or_one:
             return as_predictor(value)
+        if takes_scalar(role) and isinstance(node, Stated) and can_be_tabulated(node.own_family):
+            return as_predictor(value)
         if not (is_joint and node.is_known):
             return value
     where = _where(owner, slot)
@@ -100,7 +104,7 @@ def as_expression(
             raise ConjugacyError(f"{where} cannot be {value!r}. {parts_remedy(value)}")
         return as_predictor(value)
     if isinstance(value, Predictor | Diagonal) and not is_joint:
-        if role not in _TAKE_SUMS:
+        if role not in _TAKE_SUMS and not takes_scalar(role):
             remedy = "give a variable, a number or an array"
             if role is PROBABILITY:
                 remedy = "take its logistic(...) or probit(...), which is a probability"
@@ -115,6 +119,11 @@ def as_expression(
             f"{_where(owner, 'precision')} is missing; only a joint factor ({joint}) carries its own"
         )
     return as_known(value, where)
+
+
+def takes_scalar(role: Role | RoleOfDimension) -> bool:
+    """Whether functions of one hidden scalar may be in a slot; of a role of the dimension it is told later."""
+    return not isinstance(role, Role) or role.of_scalar is not None
 
 
 def parts_remedy(part: Part) -> str:
@@ -139,7 +148,7 @@ def agreed_dimension(
     PlateError
         If the slot has another length than what is known already.
     """
-    if not isinstance(role, Role) or role.rank == 0:
+    if not isinstance(role, Role) or role.rank == 0 or role.is_apart:
         return owner.dimension
     node = expression.node if isinstance(expression, Indexed) else expression
     if isinstance(node, Stated) and node.value_rank != role.rank:
@@ -273,7 +282,9 @@ def _check_plates(owner: Stated, slot: Slot) -> None:
 
 
 def _check_statistics(owner: Stated, slot: Slot, node: Stated) -> None:
-    missing = slot.role.statistics.keys() - node.family.statistics
+    missing = slot.role.statistics.keys() - set(node.own_family.statistics)
+    if slot.role is SCALAR and not can_be_tabulated(node.own_family):
+        missing = {"x"}
     if not missing and node.value_rank == slot.role.rank:
         return
     where, kind = _where(owner, slot.name), type(node).__name__
@@ -296,7 +307,7 @@ def _check_statistics(owner: Stated, slot: Slot, node: Stated) -> None:
         in_term = "" if term is None else f", in its term {_read(term)},"
         raise ConjugacyError(
             f"{where} cannot be the {kind} '{node.name}'. {_remedy(slot.role)} Its log density{in_term} needs the "
-            f"expected {', '.join(slot.role.statistics)} there; a {kind} has {', '.join(node.family.statistics)}."
+            f"expected {', '.join(slot.role.statistics)} there; a {kind} has {', '.join(node.own_family.statistics)}."
         )
     raise ConjugacyError(
         f"{where} must be {_VALUES[slot.role.rank]}, but the {kind} '{node.name}' is "

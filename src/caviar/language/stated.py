@@ -31,6 +31,11 @@ class Stated(Node):
     """Slots of what is shared along the tied plate: they are not repeated over it."""
 
     @property
+    def own_family(self) -> type[ExponentialFamily]:
+        """The family that it is stated with, whatever functions its children add to the statistics of its factor."""
+        return type(self).family
+
+    @property
     def batch_plates(self) -> tuple[Plate, ...]:
         """Plates along which its factor is a batch of members of its family; a tied plate lies inside of one."""
         return tuple(plate for plate in self.plates if plate is not self.tied)

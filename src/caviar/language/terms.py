@@ -13,6 +13,7 @@ from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
 from .._errors import ConjugacyError, ModelError, PlateError
+from ..families import PLAIN, Function, can_be_tabulated, product_of
 from .nodes import Indexed, Node
 from .plates import Plate
 from .slots import Slot
@@ -57,6 +58,8 @@ class Operand(NamedTuple):
     axes: tuple[Axis, ...]
     slot: Slot | None = None
     """The slot that the node is in; None for the variable itself, and for what chooses from a plate."""
+    function: Function | None = None
+    """What the statistic is as a function of the node, where its own family may lack it."""
 
 
 class Term(NamedTuple):
@@ -75,18 +78,19 @@ class Term(NamedTuple):
 def nodes_above(leaves: Iterable[Variable]) -> list[Node]:
     """Return the leaves and everything above them, each once, a variable before its parents."""
     found: dict[int, Node] = {}
-
-    def visit(node: Node) -> None:
-        if id(node) in found:
-            return
-        found[id(node)] = node
-        if isinstance(node, Variable):
-            for parent in node.parents:
-                visit(parent)
-
     for leaf in leaves:
-        visit(leaf)
+        _visit(leaf, found)
     return _children_first(list(found.values()))
+
+
+def _visit(node: Node, found: dict[int, Node]) -> None:
+    """Add a node and everything above it to what was found."""
+    if id(node) in found:
+        return
+    found[id(node)] = node
+    if isinstance(node, Variable):
+        for parent in node.parents:
+            _visit(parent, found)
 
 
 def _children_first(nodes: Sequence[Node]) -> list[Node]:
@@ -186,6 +190,8 @@ class _Writer:
         """Return the term that a summand of the density is."""
         known = self._operands
         operands = [known.get(factor) or self._written(factor) for factor in summand.factors if factor.slot]
+        if self.variable.functions:
+            operands = _merged(operands)
         own = _axes(self.variable.batch_plates) if summand.is_once else self.plates
         if summand.letters:
             own += tuple([Axis(self.variable, letter) for letter in summand.letters])
@@ -213,9 +219,34 @@ class _Writer:
             operand = Operand(self.variable, statistic, plates + events)
         else:
             slot = self.variable.slots[name]
-            operand = Operand(slot.node, statistic, _axes_in(slot, statistic, events), slot)
+            function = self.variable.functions.get((name, statistic))
+            operand = Operand(slot.node, statistic, _axes_in(slot, statistic, events), slot, function)
         self._operands[factor] = operand
         return operand
+
+
+def _merged(operands: list[Operand]) -> list[Operand]:
+    """Return operands with those that are functions of the same scalar as one, their product."""
+    merged = [operand for operand in operands if not _is_function(operand)]
+    groups: dict[tuple[Node, tuple[Axis, ...]], list[Operand]] = {}
+    for operand in operands:
+        if _is_function(operand):
+            groups.setdefault((operand.node, operand.axes), []).append(operand)
+    for first, *others in groups.values():
+        if others:
+            function = product_of([own.function or PLAIN[own.statistic] for own in (first, *others)])
+            first = first._replace(statistic=function.name, function=function)
+        merged.append(first)
+    return merged
+
+
+def _is_function(operand: Operand) -> bool:
+    """Whether an operand is a function of a scalar that may be tabulated."""
+    if operand.slot is None or not isinstance(operand.node, Variable):
+        return False
+    return can_be_tabulated(operand.node.own_family) and (
+        operand.function is not None or operand.statistic in PLAIN
+    )
 
 
 def _known_choices(owner: Variable, slots: Sequence[Slot], gates: Sequence[Node]) -> list[Operand]:

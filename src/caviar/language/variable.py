@@ -10,7 +10,7 @@ import numpy as np
 
 from .._errors import ConjugacyError, ModelError
 from .._typing import AnyArray, Array
-from ..families import ExponentialFamily
+from ..families import ExponentialFamily, Function, tabulated
 from .algebra import Diagonal, Predictor
 from .constants import Constant
 from .expansion import expand
@@ -30,6 +30,8 @@ class Variable(Stated):
     ----------
     slots
         Its slots by name.
+    functions
+        (Slot, statistic) -> the statistic as a function of the hidden scalar in the slot, where it is tabulated.
     log_density
         Its log density, term by term, in statistics of itself and of its slots.
     is_flat
@@ -60,6 +62,9 @@ class Variable(Stated):
     """Statistics of its own that a pass sums over its rows, besides those of its family."""
 
     slots: dict[str, Slot]
+    members: tuple[Variable, ...] = ()
+    """Those that it stands for, where several share one factor."""
+    functions: dict[tuple[str, str], Function]
     log_density: Density
     is_flat: bool
 
@@ -90,6 +95,7 @@ class Variable(Stated):
             self, density or self.density, sums, {slot: role for slot, (_, role) in arguments.items()}
         )
         self.letter_sizes = expanded.letter_sizes
+        self.functions = expanded.functions
         roles = {slot: resolve_role(self, slot, arguments[slot][1]) for slot in given}
         self.slots = {
             slot: slot_of(self, slot, expression, roles[slot]) for slot, expression in given.items()
@@ -178,7 +184,7 @@ class Variable(Stated):
 
     def distribution_given(self, slots: Mapping[str, Any]) -> ExponentialFamily:
         """Return the member of its family with these values of its slots: the distribution given the parents."""
-        return self.family(**slots)
+        return self.own_family(**slots)
 
     def moments_given(self, slots: ExpectedSlots) -> tuple[Array, Array]:
         """Return mean and variance, over its plates and event, given what is expected of its slots.
@@ -189,6 +195,18 @@ class Variable(Stated):
             If they have no closed form.
         """
         slots.refuse(f"nobody has written those of a {type(self).__name__} yet")
+
+    def is_matrix(self, statistic: str) -> bool:
+        """Whether one of its statistics is a symmetric matrix."""
+        return len(self.letters[statistic]) == 2
+
+    def moved(self, factor: Any, shifts: Mapping[str, Array]) -> Any:
+        """Return a factor of the variable plus a shift, by its name; the factor where there is none."""
+        return factor.translate(shifts[self.name]) if self.name in shifts else factor
+
+    def as_own(self, factor: Any) -> Any:
+        """Return a factor that was found with other data, with the statistics that this variable has."""
+        return factor
 
     def mode_of(self, natural: tuple[Array, ...]) -> Any:
         """Return the mode of the member of its family with these natural parameters: the point of a point mass."""
@@ -204,6 +222,10 @@ class Variable(Stated):
         """Return a broad factor about :meth:`unit_value` to begin with, or None where its family needs none."""
         return None
 
+    def broad_factor(self, plates: tuple[int, ...], spread: float) -> Any:
+        """Return :meth:`unit_factor` as a member of the family that the factor has."""
+        return self.family.widened(self.unit_factor(plates, spread))
+
     def evened(self, value: Array) -> Array:
         """Return values, NaN where missing, on the scale on which clusters of them are about as wide as each other."""
         return value
@@ -211,6 +233,22 @@ class Variable(Stated):
     def problem_with(self, value: AnyArray) -> str:
         """Return what keeps a value off the variable's support, or an empty string."""
         return ""
+
+    def settle(self, functions: tuple[Function, ...]) -> None:
+        """Take the family of its factor in a model, which has these functions beside the statistics of its own.
+
+        Raises
+        ------
+        ModelError
+            If it may have none with such functions.
+        """
+        if self.floor is not None:
+            raise ModelError(
+                f"'{self.name}' cannot have smallest_variance here: what depends on it needs the expected "
+                f"{functions[0].name}, so that its factor is tabulated. Leave smallest_variance out"
+            )
+        family = tabulated(self.own_family, functions)
+        vars(self).update(family=family, letters=dict.fromkeys(family.statistics, ""))
 
     def _states_flat_prior(self) -> bool:
         return False

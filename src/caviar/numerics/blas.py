@@ -25,12 +25,19 @@ def _libraries() -> tuple[Any, ...]:
     return tuple(ThreadpoolController().select(user_api="blas").lib_controllers)
 
 
-def _of_process() -> list[Any]:
-    return [own for own in _libraries() if not _is_of_thread(own)]
+def _of_process() -> Sequence[Any]:
+    return _by_whose_number(_libraries())[0]
 
 
-def _of_thread() -> list[Any]:
-    return [own for own in _libraries() if _is_of_thread(own)]
+def _of_thread() -> Sequence[Any]:
+    return _by_whose_number(_libraries())[1]
+
+
+@cache
+def _by_whose_number(libraries: tuple[Any, ...]) -> tuple[Sequence[Any], Sequence[Any]]:
+    """Return the libraries whose number of threads belongs to the process, and those where it is of each thread."""
+    of_thread = [own for own in libraries if _is_of_thread(own)]
+    return [own for own in libraries if own not in of_thread], of_thread
 
 
 def _is_of_thread(library: Any) -> bool:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ._loadings import loadings
     from ._pairs import pairs
     from ._responsibilities import responsibilities
+    from ._sensitivity import sensitivity
     from ._state_sequence import state_sequence
     from ._topic_words import topic_words
     from ._weights import weights
@@ -31,6 +32,7 @@ __all__ = [
     "loadings",
     "pairs",
     "responsibilities",
+    "sensitivity",
     "state_sequence",
     "topic_words",
     "weights",

@@ -50,6 +50,7 @@ def forest(
     Returns
     -------
     Axes
+        The title says whether intervals are those of linear response, see ``uncertainty=`` of :meth:`caviar.Model.fit`.
         The first entry is at the top. A symmetric matrix shows its lower triangle. A hollow marker is an entry without
         an interval: a point, or one whose family gives no quantiles.
 
@@ -92,7 +93,9 @@ def forest(
     ax.set_xlabel(figures.name)
     has_intervals = figures.lower is not None
     ax.set_title(
-        f"{figures.name}: mean and {level:.0%} interval" if has_intervals else f"{figures.name}: points"
+        f"{figures.name}: mean and {figures.told_interval(level)}"
+        if has_intervals
+        else f"{figures.name}: points"
     )
     return ax
 

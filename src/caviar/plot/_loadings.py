@@ -91,7 +91,7 @@ def loadings(
         grid[0, 0].set_ylim(n_columns - 0.4, -0.6)
         if axes is None:
             grid[0, 0].figure.suptitle(
-                f"Loadings: mean and {level:.0%} interval; hollow where it holds 0", fontsize=10
+                f"Loadings: mean and {figures.told_interval(level)}; hollow where it holds 0", fontsize=10
             )
     return grid[0]
 

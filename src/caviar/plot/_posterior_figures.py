@@ -11,7 +11,6 @@ import numpy as np
 from .._errors import ParameterError
 from .._typing import Array
 from ..posterior.posterior import Posterior
-from ..posterior.summary import marginals
 
 
 @dataclass(frozen=True)
@@ -26,6 +25,8 @@ class Figures:
         Names of the first axes; the other axes are those of one value.
     mean, lower, upper
         Of shape (plates..., event...). The ends are None for points, and NaN for an entry without a closed form.
+    source
+        Where the intervals come from, in words; empty where they are exact.
     names
         Along each axis, as the posterior has them; None where it only has numbers.
     """
@@ -35,7 +36,12 @@ class Figures:
     mean: Array
     lower: Array | None
     upper: Array | None
+    source: str = ""
     names: tuple[Sequence[str] | None, ...] = ()
+
+    def told_interval(self, level: float) -> str:
+        """Return what the intervals are called in a title."""
+        return f"{level:.0%} interval" + (f" ({self.source})" if self.source else "")
 
 
 def posterior_of(fitted: Any) -> Posterior:
@@ -92,13 +98,13 @@ def figures_of(posterior: Posterior, variable: str, level: float) -> list[Figure
     if name not in posterior:
         known = ", ".join(repr(other) for other in posterior)
         raise ParameterError(f"the posterior has no global variable {variable!r:.60}; it has {known}")
+    source = "" if posterior.is_exact else posterior.uncertainty.replace("_", " ")
     plates = tuple(plate.name for plate in posterior.model.variables[name].plates)
-    factor = posterior[name]
     found = []
-    for m in marginals(factor, level):
+    for m in posterior.marginals(name, level):
         own = plates[:-1] if m.is_shared else plates
         names = tuple(posterior.names.of_axes(name, own, np.shape(m.mean)))
-        found.append(Figures(name + m.part, own, m.mean, m.lower, m.upper, names))
+        found.append(Figures(name + m.part, own, m.mean, m.lower, m.upper, source, names))
     chosen = [figures for figures in found if not part or figures.name == variable]
     if not chosen:
         raise ParameterError(

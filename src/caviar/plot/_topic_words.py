@@ -95,7 +95,7 @@ def topic_words(
         ax.set_xlabel("probability")
         ax.tick_params(axis="x", labelbottom=True)
     if axes is None:
-        intervals = "" if figures.lower is None else f", with {level:.0%} intervals"
+        intervals = "" if figures.lower is None else f", with {figures.told_interval(level)}"
         grid[0].figure.suptitle(f"The most probable words of each topic{intervals}", fontsize=10)
     return grid[: len(shown)]
 

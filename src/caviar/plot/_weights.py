@@ -61,8 +61,8 @@ def weights(
     level = check_level(level)
     posterior = posterior_of(fitted)
     if variable == "weights" and variable not in posterior and hasattr(fitted, "weights_"):
-        mean, ends = np.asarray(fitted.weights_), None  # known ones are no variable of the posterior
-        known = None
+        # known ones are no variable of the posterior
+        figures, mean, ends, known = None, np.asarray(fitted.weights_), None, None
     else:
         figures = figures_of(posterior, variable, level)[0]
         mean, known = figures.mean, figures.names[-1]
@@ -75,12 +75,7 @@ def weights(
     labels = names_along("names", len(mean), known if names is None else names)
     ax = new_axes(ax, (max(4.4, 0.45 * len(mean) + 1.6), 3.2))
     for k in range(len(mean)):
-        ax.bar(
-            k,
-            mean[k],
-            width=0.72,
-            **area_of(k),
-        )
+        ax.bar(k, mean[k], width=0.72, **area_of(k))
     if ends is not None:
         at = np.arange(len(mean))
         ax.vlines(at, *ends, color=ax.get_facecolor(), lw=5, zorder=3)
@@ -91,5 +86,6 @@ def weights(
     ax.set_ylim(bottom=0)
     ax.set_xlabel("component")
     ax.set_ylabel("weight (share of the rows)")
-    ax.set_title("Weights of the components" + ("" if ends is None else f", with {level:.0%} intervals"))
+    told = "" if ends is None or figures is None else f", with {figures.told_interval(level)}"
+    ax.set_title(f"Weights of the components{told}")
     return ax

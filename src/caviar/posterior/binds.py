@@ -44,7 +44,7 @@ class Binds(Protocol):
         """Return data as arrays, their labels and columns in the order of the names of the fit."""
         ...
 
-    def bind(self, data: Any, sample_weight: Any = None) -> tuple[Problem, RowMap]:
+    def bind(self, data: Any, sample_weight: Any = None, executor: Any = None) -> tuple[Problem, RowMap]:
         """Return the problem for other data, and the map over its rows."""
         ...
 

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._errors import ModelError, ParameterError
+from .._errors import DataError, ModelError, ParameterError
 from .._typing import AnyArray, Array
-from ..engine.response.quantities import Response
+from ..engine.compiled.stated_priors import stated_prior
+from ..engine.response.quantities import FLAT_DIRECTION, Response
 from ..families._marginals import Ends, Marginals, normal_marginals
+from ..language import Bernoulli, Categorical, Normal
+from .sensitivity import Sensitivity, sensitivity_of
 from .summary import Summary, summary_of
+from .uncertainty import Widths, ends_of, matched
 
-LINEAR_RESPONSE = "Standard deviations and intervals are those of linear response."
-"""The remark beside intervals that are."""
+_NEARLY_FLAT = 1e-5
+"""Smallest eigenvalue below which a direction may be flat but for what a fit has not settled."""
 
 
 class LinearResponse:
@@ -84,7 +87,7 @@ class LinearResponse:
             Between 0 and 1.
         """
         part = self._part(name)
-        figures = self._figures(part, self.sd(name), _ends(level))
+        figures = self._figures(part, self.sd(name), ends_of(level))
         if figures.lower is None or figures.upper is None:
             raise ModelError(f"'{name}' is a label or a count, which has probabilities, but no interval")
         return np.stack([figures.lower, figures.upper])
@@ -159,6 +162,171 @@ class LinearResponse:
             for prior, slopes in self._response.sensitivity(part.variable).items()
         }
 
+    def predict(self, data: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what :meth:`Posterior.predict` does, with parameters as uncertain and as dependent as they are.
+
+        Variables have the covariances of linear response, also between those that meet in a predictor; of joint factors
+        and processes they are those of q. Local variables are those of q.
+
+        Parameters
+        ----------
+        data
+            As for :meth:`Posterior.predict`.
+
+        Returns
+        -------
+        dict
+            Name of each observed variable missing in ``data`` -> :class:`Prediction`, with ``.mean``, ``.sd`` and
+            ``.interval(level)``.
+
+        Examples
+        --------
+        >>> import caviar as cv
+        >>> a, b = cv.Normal("a", 0, 1), cv.Normal("b", 0, 1)
+        >>> x = cv.Normal("x", a + b, 4.0, plates=cv.Plate("obs"))
+        >>> data = {"x": [1.0, 1.5, 2.0]}
+        >>> posterior = cv.Model(x).fit(data, tol=1e-12)
+        >>> print(posterior.linear_response(data).predict({})["x"])
+        Prediction(mean=[1.44], standard_deviation=[0.5745])
+        """
+        posterior = self._posterior
+        factors = {name: self._corrected(name, posterior[name]) for name in posterior}
+        return posterior._predicted(data, factors, self)
+
+    def log_predictive(self, data: Mapping[str, Any]) -> Array:
+        """Return the log density of each row of data, with the means and variances of :meth:`predict`.
+
+        Real numbers are Normal, or mixtures of Normals where labels choose their parents; a number 0 or 1, and a label,
+        has its probability. It is also there where factors that are independent under q meet in a density, of which
+        :meth:`Posterior.log_predictive` has no closed form.
+
+        Parameters
+        ----------
+        data
+            As for the fit; any number of rows. Each is a row by itself.
+
+        Returns
+        -------
+        Array
+            Nats, shape (rows,); 0 where a row was not observed.
+
+        Raises
+        ------
+        ModelError
+            If there are several observed variables, or the rows are vectors or counts.
+
+        Examples
+        --------
+        >>> import caviar as cv
+        >>> a, b = cv.Normal("a", 0, 1), cv.Normal("b", 0, 1)
+        >>> x = cv.Normal("x", a + b, 4.0, plates=cv.Plate("obs"))
+        >>> data = {"x": [1.0, 1.5, 2.0]}
+        >>> response = cv.Model(x).fit(data, tol=1e-12).linear_response(data)
+        >>> print(response.log_predictive({"x": [1.44, 3.0]}).round(3))  # Normal(1.44, 0.33)
+        [-0.365 -4.052]
+        """
+        (leaf, *others) = self._posterior.model.leaves
+        is_label = isinstance(leaf, Bernoulli | Categorical)
+        if others or len(leaf.plates) != 1 or not (is_label or isinstance(leaf, Normal)):
+            raise ModelError(
+                "log_predictive of linear response is that of one observed variable along the rows: a real number, a "
+                "number 0 or 1, or a label; posterior.log_predictive(data) may have a closed form"
+            )
+        if leaf.name not in data:
+            raise DataError(f"the data lack '{leaf.name}', whose log density is asked for")
+        told = self.predict({name: value for name, value in data.items() if name != leaf.name})[leaf.name]
+        values = np.ma.filled(np.ma.asarray(data[leaf.name], dtype=np.float64), np.nan)
+        if not is_label:
+            found = told.log_density(values)
+        else:
+            labels = np.nan_to_num(values).astype(np.intp)
+            shares = (
+                told.mean if isinstance(leaf, Categorical) else np.stack([1 - told.mean, told.mean], axis=-1)
+            )
+            with np.errstate(divide="ignore"):
+                found = np.log(shares[np.arange(len(labels)) if len(shares) > 1 else 0, labels])
+        return np.where(np.isnan(values), 0.0, found)
+
+    def between(self, one: str, other: str) -> Array | None:
+        """Return the covariances of all entries of two variables, (n, m); None of joint factors and what is flat."""
+        if one not in self._parts or other not in self._parts:
+            return None
+        found = self._response.covariance(one, other)
+        return found if np.isfinite(found).all() else None
+
+    def _corrected(self, name: str, factor: Any) -> Any:
+        """Return a factor with the covariance of each repetition; as it is where its family has no such member."""
+        if name not in self._parts or (factor.learnt is not None and factor.learnt is not factor):
+            return factor
+        part = self._parts[name]
+        n_batch = len(self._posterior.model.variables[name].plates)
+        batch = part.shape[:n_batch]
+        size = int(np.prod(part.shape[n_batch:], dtype=int))
+        whole = self._response.covariance(name, name)
+        places = part.places.reshape(-1, size)
+        covariance = whole[places[:, :, None], places[:, None, :]].reshape(*batch, size, size)
+        mean = np.asarray(part.marginals.mean, dtype=np.float64)
+        found = factor.family.of_spread(mean, covariance) if np.isfinite(covariance).all() else None
+        return factor if found is None else found
+
+    def elbo_sensitivity(self) -> dict[str, Array]:
+        """Return by how much the ELBO changes with the numbers that state the priors, nats for each unit.
+
+        Returns
+        -------
+        dict
+            ``"VARIABLE.PARAMETER"`` -> derivatives, in the shape of the parameter as stated.
+        """
+        return self._response.elbo_sensitivity()
+
+    def sensitivity_table(self, *names: str) -> Sensitivity:
+        """Return a table of which prior matters: how far means move when the numbers that state the priors change.
+
+        A number changes by a tenth of itself, all entries of an array together; a location, one entry at a time, by a
+        tenth of the standard deviation of its prior (of the posterior, where that of the prior is infinite). Movements
+        are in standard deviations of linear response, and of first order.
+
+        Parameters
+        ----------
+        names
+            Of the variables whose means are asked for; by default all.
+
+        Examples
+        --------
+        >>> import caviar as cv
+        >>> tau = cv.Gamma("tau", 2, 2)
+        >>> x = cv.Normal("x", cv.Normal("m", 0, 1), tau, plates=cv.Plate("obs"))
+        >>> data = {"x": [1.0, -0.5, 2.0, 0.3]}
+        >>> print(cv.Model(x).fit(data, tol=1e-12).linear_response(data).sensitivity_table())
+        prior        stated  changed by     m, sd   tau, sd  ELBO, nats
+        tau.shape         2  10%           +0.014     +0.11      +0.021
+        tau.rate          2  10%           -0.013      -0.1     +0.0069
+        m.mean            0  0.1 prior sd  +0.046    +0.006      +0.056
+        m.precision       1  10%           -0.025  +0.00095      +0.024
+        """
+        wanted = names or tuple(self._parts)
+        values = self._response.prior_values()
+        locations = {
+            prior: self._spread_of_prior(variable)
+            for prior, (variable, parameter, _) in values.items()
+            if parameter == "mean"
+        }
+        return sensitivity_of(
+            values,
+            {name: self.sensitivity(name) for name in wanted},
+            {name: self.sd(name) for name in wanted},
+            self.elbo_sensitivity(),
+            locations,
+        )
+
+    def _spread_of_prior(self, variable: str) -> Array:
+        """Return how widely the prior of a location spreads, typically; the posterior where that is infinite."""
+        own = stated_prior(self._posterior.model.variables[variable])
+        sd = None if own is None else own.entry_marginals((0.05, 0.95))[0].sd
+        finite = np.asarray([] if sd is None else sd)[np.isfinite(np.asarray([] if sd is None else sd))]
+        name = next(name for name, part in self._parts.items() if part.variable == variable)
+        return np.asarray(np.median(finite) if finite.size else np.median(self.sd(name)))
+
     def summary(self, *, level: float = 0.95, max_rows: int | None = 10) -> Summary:
         """Return the table of :meth:`Posterior.summary` with these standard deviations and intervals.
 
@@ -169,23 +337,28 @@ class LinearResponse:
         max_rows
             At most so many entries of each variable; None for all.
         """
-        ends = _ends(level)
+        return summary_of(self._posterior, ends_of(level), max_rows, self.widths())
 
-        def figures(name: str, level: float) -> Sequence[Marginals]:
-            own = [part for part in self._parts.values() if part.variable == name]
-            variances = self._response.variance(name)
-            return [
-                self._figures(part, np.sqrt(variances[part.places]).reshape(part.shape), ends) for part in own
-            ]
+    def widths(self) -> Widths:
+        """Return the standard deviations of all entries of all variables, as a posterior keeps them."""
+        names = dict.fromkeys(part.variable for part in self._parts.values())
+        return Widths({name: np.sqrt(self._response.variance(name)) for name in names})
 
-        return summary_of(self._posterior, level, max_rows, figures, LINEAR_RESPONSE)
+    @property
+    def why_none(self) -> str:
+        """Why there are no covariances, in a few words, as of a fit that has not settled; nothing where there are."""
+        return self._response.why_none
+
+    @property
+    def why_doubtful(self) -> str:
+        """Why they are not to be shown to who did not ask, in a few words; nothing where they are."""
+        flat = self.smallest_eigenvalue < _NEARLY_FLAT
+        return self.why_none or (FLAT_DIRECTION if flat else "")
 
     def _figures(self, part: _Part, sd: Array, ends: Ends) -> Marginals:
         factor = self._posterior[part.variable]
         own = next(other for other in factor.entry_marginals(ends) if other.part == part.marginals.part)
-        own = replace(own, mean=np.asarray(own.mean, dtype=np.float64))
-        found = factor.family.matched_marginals(own, sd, ends)
-        return replace(found, part=own.part, is_shared=own.is_shared)
+        return matched(factor, own, sd, ends)
 
     def _part(self, name: str) -> _Part:
         if name in self._parts:
@@ -233,7 +406,7 @@ class Transformed:
 
     def interval(self, level: float = 0.95) -> Array:
         """Return the central interval of each entry, those of a Normal: lower ends, then upper ends, (2, ...)."""
-        figures = normal_marginals(self.mean, self.sd, _ends(level))
+        figures = normal_marginals(self.mean, self.sd, ends_of(level))
         return np.stack([np.asarray(figures.lower), np.asarray(figures.upper)])
 
 
@@ -266,9 +439,3 @@ class _Part:
         self.marginals = marginals
         self.places = places
         self.shape = shape
-
-
-def _ends(level: float) -> Ends:
-    if isinstance(level, bool) or not isinstance(level, Real) or not 0 < level < 1:
-        raise ParameterError(f"level must lie between 0 and 1; got {level!r}")
-    return 0.5 - level / 2, 0.5 + level / 2

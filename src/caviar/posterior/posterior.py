@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from ..engine.ascent.beliefs import Beliefs
 from ..engine.ascent.driver import Result
 from ..engine.ascent.problem import Problem
 from ..engine.ascent.status import Status
-from ..engine.binding.clamped.given import belongs_to_rows, refuse_missing_value
+from ..engine.binding.clamped.given import belongs_to_rows
 from ..engine.checkpoint.row_marks import RowMarks, share_seen
 from ..engine.design.keys import ColumnKey
 from ..engine.evaluation.evaluate import (
@@ -37,19 +36,29 @@ from ..names import Names, Placed, names_with_summary
 from ..numerics.randomness import generator
 from ..storage import write_saved
 from .binds import Binds
-from .counts import check_count
-from .diagnostics import Diagnosis, diagnosis_of, inference_data, refuse_what_has_no_weights, results_without
+from .diagnostics import (
+    Diagnosis,
+    diagnosis_of,
+    inference_data,
+    refuse_other_data,
+    refuse_what_has_no_weights,
+    results_without,
+)
 from .documents import document_of_posterior
 from .linear_response import LinearResponse
+from .new_rows import check_new_rows
 from .pandas_tables import series
-from .prediction import OfRows, Predictions, predicted, with_forecasts
-from .summary import MEAN_FIELD, Summary, summary_of
+from .prediction import OfRows, Predictions, predicted, predicted_along_chains, with_forecasts
+from .shared_factors import SharedFactors
+from .shown import ShowsUncertainty
+from .simulation import check_count
+from .uncertainty import MeanField, Uncertainty
 
 _SAME_ELBO = 1e-7
 """Difference of two objectives, relative to their size, that is rounding: of the same data it is 1e-12 or less."""
 
 
-class Posterior:
+class Posterior(ShowsUncertainty):
     """The mean-field posterior q = prod q_j, with its evidence lower bound.
 
     ``posterior["mean"]`` is the factor of a global variable: a distribution of its family, batched over its
@@ -91,6 +100,7 @@ class Posterior:
     saved_by: str | None = None
     row_marks: RowMarks | None = None
     n_updates: int | None = None
+    _shared: SharedFactors = SharedFactors()
     _compiled: GivenGlobals | None = None
     """For complete rows, once these were asked for; see :meth:`_local_of_complete`."""
 
@@ -103,6 +113,7 @@ class Posterior:
         restart_traces: Sequence[Array] = (),
         data_summary: Mapping[str, Any] | None = None,
         row_marks: RowMarks | None = None,
+        uncertainty: Uncertainty | None = None,
     ) -> None:
         self.model = model
         self.elbo = result.elbo
@@ -117,9 +128,11 @@ class Posterior:
         hidden = result.problem.bound.latent
         self._local = {v.name for factor in result.problem.factors for v in factor.variables if v in hidden}
         self._factors = with_forecasts(result.problem, factors_at(result.problem, result.q))
+        self._shared = SharedFactors.taken_from(self._factors)
         self._of_points = {variable.name: factor for variable, factor in result.beliefs.items()}
         self.data_summary = data_summary
         self.row_marks = row_marks
+        self._show(MeanField() if uncertainty is None else uncertainty)
 
     @classmethod
     def _of_parts(cls, **attributes: Any) -> Posterior:
@@ -129,7 +142,8 @@ class Posterior:
         return posterior
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return its state without what is compiled: that is made again where it is needed."""
+        """Return its state without data and what is compiled: the latter is made again where it is needed."""
+        self._uncertainty = self._uncertainty.settled(self)
         return {name: value for name, value in vars(self).items() if name != "_compiled"}
 
     @property
@@ -187,6 +201,10 @@ class Posterior:
         """Return the names of the global variables."""
         return list(self._factors)
 
+    @property
+    def _independent(self) -> dict[str, Any]:
+        return self._shared.independent(self._factors)
+
     def update(self, data: Any, **arguments: Any) -> Posterior:
         """Return the posterior after more rows of data: this one is their prior.
 
@@ -219,7 +237,7 @@ class Posterior:
     @property
     def beliefs(self) -> Beliefs:
         """The posterior of the globals, as a prior for more rows of data."""
-        return Beliefs(self._factors, self._of_points)
+        return Beliefs(self._independent, self._of_points)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save the posterior, with its model, to one file, which :func:`caviar.load` reads; whole or not at all.
@@ -285,7 +303,7 @@ class Posterior:
         """
         met = self._evaluator.named(data)
         problem, row_map = self._evaluator.bind(met.values)
-        found = local_distributions(problem, self._factors, row_map, anew=anew)
+        found = local_distributions(problem, self._independent, row_map, anew=anew)
         return OfRows(found, self.names, met.index)
 
     def _local_of_complete(
@@ -302,7 +320,7 @@ class Posterior:
         """
         if self._compiled is None:
             problem, _ = self._evaluator.bind(example())
-            self._compiled = GivenGlobals.of(problem, self._factors)
+            self._compiled = GivenGlobals.of(problem, self._independent)
         n_rows = len(next(iter(columns.values())))
         rows = ArrayRows({ColumnKey(name): values for name, values in columns.items()}, n_rows)
         return self._compiled.local(rows, Threads())
@@ -319,8 +337,9 @@ class Posterior:
     def predict(self, data: Any) -> Predictions:
         r"""Return predictions of the variables missing in new rows, and the factors of their local variables.
 
-        Where the data have every observed variable, there is nothing to predict, and this is :meth:`local`. Where they
-        lack some, as the ``y`` of a regression, these are predicted from the rest, under q:
+        Where the data have every observed variable, there is nothing to predict, and this is :meth:`local`; except
+        below a chain, where missing values (NaN) are predicted from those of the other steps. Where they lack some, as
+        the ``y`` of a regression, these are predicted from the rest, under q:
 
         .. math:: \mathrm E[y] = \mathrm E_q[\mathrm E[y \mid \theta]], \qquad
                   \mathrm{Var}[y] = \mathrm E_q[\mathrm{Var}[y \mid \theta]] + \mathrm{Var}_q[\mathrm E[y \mid \theta]]
@@ -337,7 +356,8 @@ class Posterior:
             Name of each observed variable missing in ``data`` -> :class:`Prediction`, with ``.mean`` and
             ``.standard_deviation``, rows first. Name of each local variable above an observed one that is there -> its
             distribution with the rows as first batch axis; of a Categorical, ``.probabilities``. A variable that is in
-            ``data`` is not predicted, not even where its entries are missing; a ``KeyError`` says so.
+            ``data`` is not predicted, not even where its entries are missing; a ``KeyError`` says so. Below a chain it
+            is, where some are missing: rows of NaN after the last one are steps ahead.
 
         Raises
         ------
@@ -365,15 +385,22 @@ class Posterior:
         >>> posterior.predict({"X": [[1, 2], [0, 0]]})["y"]
         Prediction(mean=[4.1379, 0.    ], standard_deviation=[1.0545, 0.5   ])
         """
+        return self._predicted(data, self._factors)
+
+    def _predicted(self, data: Any, factors: Mapping[str, Any], joint: Any = None) -> Predictions:
+        """Return predictions with these global factors, and covariances between them; see :meth:`predict`."""
         met = self._evaluator.named(data)
         data = met.values
         is_named = isinstance(data, Mapping)
         absent = [leaf for leaf in self.model.leaves if is_named and leaf.name not in data]
         if not absent:
-            return Predictions(self.local(data), data, self._factors, self.names, met.index)
-        local = self._local_above([leaf for leaf in self.model.leaves if leaf not in absent], data)
-        factors = {name: factor for name, factor in self._factors.items() if name not in local}
-        found = predicted(self.model.nodes, absent, data, factors, local, self.data_plate)
+            local = self.local(data)
+            known = self._shared.beside(self._factors, local)
+            found = predicted_along_chains(self.model.nodes, data, known, local, self.data_plate)
+        else:
+            local = self._local_above([leaf for leaf in self.model.leaves if leaf not in absent], data)
+            others = self._shared.beside(factors, local)
+            found = predicted(self.model.nodes, absent, data, others, local, self.data_plate, joint)
         return Predictions({**local, **found}, data, self._factors, self.names, met.index)
 
     def _local_above(self, leaves: Sequence[Variable], data: Mapping[str, Any]) -> dict[str, Any]:
@@ -386,7 +413,7 @@ class Posterior:
         names = [node.name for node in nodes_above(leaves)]
         above = Placed({name: value for name, value in data.items() if name in names})
         problem, row_map = evaluator.bind(above)
-        return local_distributions(problem, self._factors, row_map)
+        return local_distributions(problem, self._shared.beside(self._factors, ()), row_map)
 
     def sample(self, n: int, seed: int | np.random.Generator | None = None) -> dict[str, Any]:
         """Return draws of all global variables.
@@ -402,12 +429,12 @@ class Posterior:
         -------
         dict
             Name -> array of shape (n, plates..., event...); for a joint factor a pair (mean, precision) of these. The
-            factors are independent: what one draw has of each belongs together only as q says. A point mass is its
-            point, n times.
+            factors are independent: what one draw has of each belongs together only as q says. Variables that share a
+            factor (``factors=``) are drawn together. A point mass is its point, n times.
         """
         rng = generator(seed)
         check_count("n", n)
-        return {name: factor.sample(n, rng) for name, factor in self._factors.items()}
+        return self._shared.drawn(self._factors, n, rng)
 
     def predictive(
         self,
@@ -441,14 +468,14 @@ class Posterior:
         known = self._known_globals()
         if data is not None:
             data = self._evaluator.named(data).values
-        self._check_new_rows(sizes or {}, data or {}, known)
+        check_new_rows(self.model, sizes or {}, data or {}, known)
         sizes = {**self.names.sizes_of(self.model.nodes), **(sizes or {})}
         arrays = None if data is None else {name: data[name] for name in data if name not in known}
         held = {} if data is None else {name: data[name] for name in known}
         names = [leaf.name for leaf in self.model.leaves]
         draws = []
         for _ in range(n_draws):
-            values = {name: factor.sample(None, rng) for name, factor in self._factors.items()}
+            values = self._shared.drawn(self._factors, None, rng)
             drawn = self.model.simulate(rng, sizes=sizes, data=arrays, given={**held, **values})
             draws.append([drawn[name] for name in names])
         return {name: np.stack(values) for name, values in zip(names, zip(*draws, strict=True), strict=True)}
@@ -461,27 +488,6 @@ class Posterior:
             for name, variable in self.model.variables.items()
             if name not in found and not belongs_to_rows(variable, self.data_plate)
         ]
-
-    def _check_new_rows(self, sizes: Any, data: Mapping[str, Any], known: Sequence[str]) -> None:
-        """Refuse arrays among the sizes, values of what is to be drawn among the arrays, and missing known ones."""
-        for name, size in sizes.items() if isinstance(sizes, Mapping) else ():
-            if not isinstance(size, Integral) and np.ndim(size):
-                raise ParameterError(
-                    f"the first argument of predictive is sizes, a number for each plate, but '{name}' has an array of "
-                    f"shape {np.shape(size)}; known arrays of the new rows go to data=: "
-                    f"posterior.predictive(data={{'{name}': ...}})"
-                )
-        for name in known:
-            if name not in data:
-                refuse_missing_value(name)
-        for name in data:
-            if name in self.model.variables and name not in known:
-                is_leaf = any(leaf.name == name for leaf in self.model.leaves)
-                raise DataError(
-                    f"data= of predictive takes known arrays (Data) alone; '{name}' is a variable, which is drawn "
-                    f"anew: leave it out. What rows with known values say of the others, "
-                    f"posterior.{'predict' if is_leaf else 'local'}(data) tells"
-                )
 
     def log_predictive(self, data: Any, *, given: Mapping[str, Any] | None = None) -> Array:
         r"""Return the log density of each row of data, old or new: the posterior predictive, where it is closed.
@@ -601,17 +607,14 @@ class Posterior:
         """
         check_count("n_draws", n_draws)
         problem, row_map = self._evaluator.at_points(data, sample_weight)
-        refuse_what_has_no_weights(self._factors, problem, n_draws)
+        refuse_what_has_no_weights(self._independent, problem, n_draws)
         elbo = self.elbo_at({}, data, sample_weight=sample_weight)
-        if not self._is_own_elbo(elbo):
-            raise DataError(
-                f"expected the data of the fit, for which q has an ELBO of {self.elbo:.6g} nats; for these it is "
-                f"{elbo:.6g}. Of rows that the fit has not seen, or weighed otherwise, q is no approximation of the "
-                f"posterior: give the data (and sample_weight=) of the fit, or fit the model to these"
-            )
-        return diagnosis_of(self._factors, problem, row_map, elbo, n_draws, generator(seed))
+        self._refuse_other_data(elbo)
+        return diagnosis_of(self._independent, problem, row_map, elbo, n_draws, generator(seed))
 
-    def linear_response(self, data: Any, *, sample_weight: Any = None) -> LinearResponse:
+    def linear_response(
+        self, data: Any, *, sample_weight: Any = None, executor: Any = None
+    ) -> LinearResponse:
         r"""Return covariances, standard deviations and intervals that mean field does not have.
 
         Mean field takes factors for independent: means are mostly good, but standard deviations too small, and
@@ -629,6 +632,8 @@ class Posterior:
             Those of the fit.
         sample_weight
             As for the fit.
+        executor
+            As for the fit; by default all cores of this machine.
 
         Returns
         -------
@@ -665,13 +670,10 @@ class Posterior:
         >>> print(round(float(response.covariance("a", "b")), 4))
         -0.48
         """
-        problem, row_map = self._evaluator.bind(data, sample_weight)
-        response = Response(problem, self._factors, row_map)
-        if response.elbo is not None and not self._is_own_elbo(response.elbo):
-            raise DataError(
-                f"expected the data of the fit, for which q has an ELBO of {self.elbo:.6g} nats; for these it is "
-                f"{response.elbo:.6g}. Give the data (and sample_weight=) of the fit, or fit the model to these"
-            )
+        problem, row_map = self._evaluator.bind(data, sample_weight, executor)
+        response = Response(problem, self._independent, row_map)
+        if response.elbo is not None:
+            self._refuse_other_data(response.elbo)
         return LinearResponse(self, response)
 
     def is_fit_of(self, data: Any, *, sample_weight: Any = None) -> bool:
@@ -705,6 +707,10 @@ class Posterior:
     def _is_own_elbo(self, elbo: float) -> bool:
         """Whether an objective of the same factors is that of the data of the fit, which it is to rounding."""
         return abs(elbo - self.elbo) <= _SAME_ELBO * max(1.0, abs(self.elbo))
+
+    def _refuse_other_data(self, elbo: float) -> None:
+        if not self._is_own_elbo(elbo):
+            refuse_other_data(self.elbo, elbo)
 
     def share_seen(self, data: Any, *, sample_weight: Any = None) -> float:
         """Return which share of the rows of data the fit has seen, this one and those before that it took for priors.
@@ -816,7 +822,7 @@ class Posterior:
         def bind(weights: Array) -> tuple[Problem, RowMap]:
             return self._evaluator.bind(data, weights)
 
-        for left in results_without(bind, problem, self._factors, weights, n_folds, generator(seed)):
+        for left in results_without(bind, problem, self._independent, weights, n_folds, generator(seed)):
             result = left.result
             yield left.rows, Posterior(self.model, result, self._evaluator, [result.elbo], [result.trace])
 
@@ -830,8 +836,9 @@ class Posterior:
     ) -> Any:
         r"""Return draws of this posterior as what the installed ArviZ works on.
 
-        That is InferenceData, or since its version 1 a DataTree; its ``summary``, ``plot_posterior``, ``plot_ppc``,
-        ``loo`` and so on take it. Draws of q are independent, so
+        The draws are of q, whose weights need that, so that they spread as mean field says: :meth:`summary` may show
+        larger standard deviations. They come as InferenceData, or since version 1 of ArviZ as a DataTree; its
+        ``summary``, ``plot_posterior``, ``plot_ppc``, ``loo`` and so on take it. Draws of q are independent, so
         there is one chain; its r_hat says nothing here, :meth:`diagnose` does.
 
         Parameters
@@ -885,10 +892,11 @@ class Posterior:
             "elbo": self.elbo,
             "converged": int(self.converged),
             "n_iter": self.n_iter,
+            "uncertainty": "draws of q, the factors independent" if not self.is_exact else "exact",
         }
         return inference_data(
             self.model,
-            self._factors,
+            self._independent,
             bound,
             n_draws=n_draws,
             rng=generator(seed),
@@ -899,36 +907,9 @@ class Posterior:
             is_fit=met is not None and self.is_fit_of(met.values),
         )
 
-    def summary(self, *, level: float = 0.95, max_rows: int | None = 10) -> Summary:
-        """Return a table of the global variables: mean, standard deviation and central credible interval of each entry.
-
-        Above it are the ELBO, why the fit ended, and of several starts where they ended.
-
-        The intervals are those of the factors. Mean field takes these for independent, so that intervals are too narrow
-        where the posterior is not: the table says so, except where one factor is all that is unknown.
-
-        Parameters
-        ----------
-        level
-            Of the intervals, between 0 and 1.
-        max_rows
-            At most so many entries of each variable; None for all.
-
-        Examples
-        --------
-        >>> import caviar as cv
-        >>> p = cv.Beta("p", 1, 1)
-        >>> posterior = cv.Model(cv.Bernoulli("x", p, plates=cv.Plate("obs"))).fit({"x": [1, 1, 0]})
-        >>> print(posterior.summary())
-        ELBO -2.484907 nats, converged (iterations: 2)
-        variable  at  mean   sd  95% interval
-        p              0.6  0.2  0.1941 to 0.9324
-        """
-        if not isinstance(level, Real) or not 0 < level < 1:
-            raise ParameterError(f"level must lie between 0 and 1; got {level!r}")
-        if max_rows is not None:
-            check_count("max_rows", max_rows)
-        return summary_of(self, level, max_rows)
+    @property
+    def _prior_of_rows(self) -> Beliefs | None:
+        return self._evaluator.prior
 
     @property
     def is_exact(self) -> bool:
@@ -941,16 +922,7 @@ class Posterior:
         >>> cv.Model(cv.Bernoulli("x", p, plates=cv.Plate("obs"))).fit({"x": [1, 1, 0]}).is_exact
         True
         """
-        return len(self._factors) + len(self._local) == 1 and not self._evaluator.point
-
-    @property
-    def interval_remark(self) -> str:
-        """A caveat on the credible intervals of its factors, in a sentence; empty where they are exact."""
-        return "" if self.is_exact else MEAN_FIELD
-
-    def _repr_html_(self) -> str:
-        """Return the summary, for a notebook."""
-        return self.summary()._repr_html_()
+        return len(self._independent) + len(self._local) == 1 and not self._evaluator.point
 
     def elbo_at(
         self, factors: Mapping[str, Any], data: Mapping[str, Any], *, sample_weight: Any = None
@@ -970,8 +942,9 @@ class Posterior:
         """
         if not isinstance(factors, Mapping):
             raise ParameterError(f"factors is a mapping from names to distributions; got {factors!r}")
+        self._shared.refuse_parts(factors)
         problem, row_map = self._evaluator.bind(data, sample_weight)
-        return objective_at(problem, {**self._factors, **factors}, row_map)
+        return objective_at(problem, {**self._independent, **factors}, row_map)
 
     def __repr__(self) -> str:
         lines = [f"Posterior(elbo={self.elbo:.6f}, status={self.status.value!r}, n_iter={self.n_iter})"]

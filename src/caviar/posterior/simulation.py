@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -276,18 +277,19 @@ def _over_plates(
 def parents_first(variables: Sequence[Variable]) -> list[Variable]:
     """Return variables and what they depend on, each after its parents."""
     found: dict[str, Variable] = {}
-
-    def visit(variable: Variable) -> None:
-        if variable.name in found:
-            return
-        for parent in variable.drawn_given:
-            if isinstance(parent, Variable):
-                visit(parent)
-        found[variable.name] = variable
-
     for variable in variables:
-        visit(variable)
+        _visit(variable, found)
     return list(found.values())
+
+
+def _visit(variable: Variable, found: dict[str, Variable]) -> None:
+    """Add what a variable depends on to what was found, and then the variable."""
+    if variable.name in found:
+        return
+    for parent in variable.drawn_given:
+        if isinstance(parent, Variable):
+            _visit(parent, found)
+    found[variable.name] = variable
 
 
 def known_arrays(nodes: Sequence[Node], data: Mapping[str, Any]) -> dict[str, Any]:
@@ -419,3 +421,20 @@ def settle_sizes(
                     f"sizes={{'{plate.name}': 100}}"
                 )
     return settled
+
+
+_MOST = 1_000_000_000
+
+
+def check_count(name: str, value: int) -> None:
+    """Refuse what is no number of draws, rows or folds.
+
+    Raises
+    ------
+    ParameterError
+        If it is no whole number of at least 1, or beyond all use.
+    """
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
+        raise ParameterError(f"{name} must be a whole number of at least 1; got {value!r}")
+    if value > _MOST:
+        raise ParameterError(f"{name} must be at most {_MOST}; got {value}")

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any
 
 import numpy as np
 
-from ..families._marginals import Marginals
+from ..families._marginals import Ends, Marginals
 from ..names import place_in_words
 from .pandas_tables import data_frame
 from .tables import html_table, text_table
-
-MEAN_FIELD = "Intervals are those of mean field, and may be too narrow."
-"""The remark beside all intervals, except those of an exact posterior."""
+from .uncertainty import Uncertainty
 
 
 @dataclass(frozen=True)
@@ -118,25 +116,27 @@ class Summary:
 
 def summary_of(
     posterior: Any,
-    level: float,
+    ends: Ends,
     max_rows: int | None,
-    figures: Callable[[str, float], Sequence[Marginals]] | None = None,
+    uncertainty: Uncertainty,
     remark: str | None = None,
 ) -> Summary:
     """Return the summary of a posterior, with at most ``max_rows`` rows for each part of each factor; None for all.
 
     Parameters
     ----------
-    figures
-        Returns those of the entries of a variable, by its name and the level; None for those of its factor.
+    ends
+        Probabilities below the ends of the intervals.
+    uncertainty
+        Where standard deviations and intervals come from.
     remark
-        On the intervals; None for that of the posterior.
+        On the intervals; by default that of the uncertainty.
     """
     rows: list[SummaryRow] = []
     left_out: dict[str, int] = {}
     for name in posterior:
         plates = [plate.name for plate in posterior.model.variables[name].plates]
-        for part in figures(name, level) if figures else marginals(posterior[name], level):
+        for part in uncertainty.marginals(name, posterior[name], ends):
             own = plates[:-1] if part.is_shared else plates
             named = posterior.names.of_axes(name, own, np.shape(part.mean))
             entries = list(_entries(name, own, part, max_rows, named))
@@ -146,7 +146,8 @@ def summary_of(
                 left_out[name + part.part] = total - len(entries)
     title = f"ELBO {posterior.elbo:.6f} nats, {posterior.status.value} (iterations: {posterior.n_iter})"
     has_intervals = any(not np.isnan(row.lower) for row in rows)
-    told = posterior.interval_remark if remark is None else remark
+    told = uncertainty.remark if remark is None else remark
+    level = round(ends[1] - ends[0], 12)
     return Summary(title, tuple(rows), left_out, level, posterior.told_ends, told if has_intervals else "")
 
 
@@ -178,16 +179,3 @@ def _entries(
             for array in (part.mean, part.sd, part.lower, part.upper)
         )
         yield SummaryRow(name + part.part, place_in_words(plates, index, names), *figures)
-
-
-def marginals(factor: Any, level: float) -> list[Marginals]:
-    """Return the figures of the entries of a factor: one part, or location and precision of a joint one.
-
-    Parameters
-    ----------
-    factor
-        Distribution or point mass.
-    level
-        Of the central credible intervals.
-    """
-    return factor.entry_marginals((0.5 - level / 2, 0.5 + level / 2))

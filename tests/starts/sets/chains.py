@@ -253,6 +253,11 @@ CASES = [
         "left to right, all states alike but one",
         left_to_right(5, (2, 0, 4, 3, 1), 1.0, [0.0, 4.0, 0.0, 4.0, 0.0]),
     ),
+    Case("left to right, there and back", left_to_right(5, (0, 1, 2, 3, 4), 1.0, [0.0, 4.0, 0.0, -4.0, 0.0])),
+    Case(
+        "left to right, there and back, turned",
+        left_to_right(5, (3, 1, 4, 0, 2), 1.0, [0.0, 4.0, 0.0, -4.0, 0.0]),
+    ),
     Case("known widths of states", known_widths((0, 1, 2))),
     Case("known widths of states, turned", known_widths((2, 0, 1))),
     Case("known transitions", known_transitions((0, 1, 2))),

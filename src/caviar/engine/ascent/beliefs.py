@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from ..._errors import ImproperError, ModelError, PlateError
 from ...families import ExponentialFamily
+from ...families.coupled_belief import CoupledBelief
+from ...families.coupled_normals import CoupledNormals
 from ...language import Variable
 from ..binding.nested import outer_variables
 from .problem import Problem
 from .state import AscentState
+
+Belief: TypeAlias = ExponentialFamily | CoupledBelief
+"""What takes the place of the prior of a variable."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,7 +28,7 @@ class Beliefs:
     Attributes
     ----------
     factors
-        Global factors by name, measured from the user's origin.
+        Global factors by name, those that are shared in the place of their variables', measured from the user's origin.
     of_points
         Of point masses among them, the distributions whose modes they are.
     """
@@ -31,7 +36,7 @@ class Beliefs:
     factors: Mapping[str, Any]
     of_points: Mapping[str, ExponentialFamily]
 
-    def about(self, problem: Problem) -> dict[Variable, ExponentialFamily]:
+    def about(self, problem: Problem) -> dict[Variable, Belief]:
         """Return what a problem for more data takes for priors of its globals."""
         return beliefs_about(problem, self.factors, self.of_points)
 
@@ -59,7 +64,7 @@ def beliefs_of_points(state: AscentState) -> dict[Variable, ExponentialFamily]:
 
 def beliefs_about(
     problem: Problem, factors: Mapping[str, Any], of_points: Mapping[str, ExponentialFamily]
-) -> dict[Variable, ExponentialFamily]:
+) -> dict[Variable, Belief]:
     """Return the factors of an earlier fit by global variable of a problem for other data.
 
     Variables of an outer plate, as the proportions of documents, belong to the data and keep their priors.
@@ -85,8 +90,13 @@ def _belief(
     variable: Variable,
     factors: Mapping[str, Any],
     of_points: Mapping[str, ExponentialFamily],
-) -> ExponentialFamily:
+) -> Belief:
     name = variable.name
+    shared = (own for own in factors.values() if isinstance(own, CoupledNormals) and name in own.names)
+    joint = next(shared, None)
+    if joint is not None:
+        _refuse_other_shape(name, [np.shape(own) for own in joint.marginals[name].natural], problem, variable)
+        return CoupledBelief(joint, name)
     factor = of_points.get(name, factors.get(name))
     if factor is None or not isinstance(factor, variable.family):
         if factor is None:
@@ -98,11 +108,14 @@ def _belief(
         raise ModelError(
             f"the earlier posterior cannot serve as the prior of '{name}': its factor {why}. Fit all rows at once"
         )
-    own = [np.shape(array) for array in factor.natural]
+    _refuse_other_shape(name, [np.shape(array) for array in factor.natural], problem, variable)
+    return factor
+
+
+def _refuse_other_shape(name: str, own: list[tuple[int, ...]], problem: Problem, variable: Variable) -> None:
     wanted = [fixed.shape for fixed in problem.updates[variable].fixed]
     if own != wanted:
         raise PlateError(
             f"'{name}' has natural parameters of shapes {wanted} with these data, but {own} in the earlier posterior; "
             f"give plates other than that of the rows a size where they are stated: Plate(name, size)"
         )
-    return factor

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from ..._typing import Array
-from ...families import ExponentialFamily
 from ...language import Variable
 from ..local.statistics import Summary
 from .problem import Problem
+
+_EPS = float(np.finfo(float).eps)
 
 _ROUNDED = 16.0
 """Times that the largest product of a sum is rounded, about."""
@@ -116,7 +117,7 @@ class Objective:
     ) -> None:
         """Put the divergence of a factor from its prior in the place of its terms and entropy, where they cancel."""
         own = self.problem.own_terms.get(variable)
-        if own is None or not isinstance(factor, ExponentialFamily):
+        if own is None or factor.learnt is not factor:
             return
         if variable in self._diverging:
             del self._diverging[variable]
@@ -167,7 +168,7 @@ class Objective:
 
     def rounding(self, arrays: Mapping[Hashable, Array]) -> float:
         """Return how many nats rounding may be: products that cancel, as of collinear columns, leave few digits."""
-        return _ROUNDED * np.finfo(float).eps * self.largest(arrays)[1]
+        return _ROUNDED * _EPS * self.largest(arrays)[1]
 
     def by_factor(self) -> dict[str, float]:
         """Return the objective by factor: expected log density of its variables plus its entropy."""

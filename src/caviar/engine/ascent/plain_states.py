@@ -135,7 +135,8 @@ def factors_of(pairs: list[Any], problem: Problem) -> dict[Variable, Any]:
 
 
 def _variables(problem: Problem) -> dict[str, Variable]:
-    return {node.name: node for node in problem.bound.nodes if isinstance(node, Variable)}
+    own = [node for node in problem.bound.nodes if isinstance(node, Variable)]
+    return {variable.name: variable for variable in (*own, *problem.coupled)}
 
 
 def _by_key(values: Mapping[Any, Any]) -> list[Any]:

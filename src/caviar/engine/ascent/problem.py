@@ -17,15 +17,15 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..._errors import ImproperError, ModelError
-from ..._typing import Array
-from ...families import ExponentialFamily
+from ..._errors import ImproperError
+from ..._typing import AnyArray, Array
 from ...language import Axis, Constant, Variable, base_terms_of
 from ...numerics.cached import cached_property
 from ..binding.bound_model import BoundModel
 from ..binding.clamped.factor import PointMass
 from ..binding.coordinates import Coordinates
 from ..binding.observed_below import seen_globals
+from ..compiled.coupled_normals import CoupledVariable, coupled_variable
 from ..compiled.global_update import possible, updates_of
 from ..compiled.own_terms import own_terms_of
 from ..compiled.terms import Compiled
@@ -58,6 +58,12 @@ class CompiledRows:
     kind: Any
 
 
+CompileRows: TypeAlias = Callable[
+    [BoundModel, Coordinates, Sequence[LocalFactor], Sequence[CoupledVariable]], CompiledRows
+]
+"""Returns compiled terms and the model of the rows: for a binding, a frame, local factors, and shared global ones."""
+
+
 class Problem:
     """A model bound to data, compiled, with its factors.
 
@@ -74,7 +80,11 @@ class Problem:
     point
         Variables whose factors are point masses.
     compile_rows
-        Returns the compiled terms and the model of the rows, for a binding, a frame and local factors.
+        Returns the compiled terms and the model of the rows.
+    groups
+        Globals that are to share a factor each, once a start has been made without: see :attr:`together`.
+    coupled
+        Those that share one.
     """
 
     def __init__(
@@ -84,9 +94,13 @@ class Problem:
         factors: Sequence[LocalFactor],
         order: Sequence[Variable],
         point: frozenset[Variable],
-        compile_rows: Callable[[BoundModel, Coordinates, Sequence[LocalFactor]], CompiledRows],
+        compile_rows: CompileRows,
+        groups: Sequence[Sequence[Variable]] = (),
+        coupled: Sequence[CoupledVariable] = (),
     ) -> None:
         self._compile_rows = compile_rows
+        self.groups, self.coupled = tuple(groups), tuple(coupled)
+        self._together: Problem | None = None
         known, active = bound.gathered(lambda own: own.clamped), bound.gathered(lambda own: own.active)
         self.point = point | {variable for variable, own in known.items() if own.are_all}
         if any(variable in self.point or bound.of(variable).prior is not None for variable in active):
@@ -94,40 +108,66 @@ class Problem:
             local = {variable: own for variable, own in active.items() if bound.is_local(variable)}
             bound = bound.with_active({**local, **seen_globals(bound, self.point)})
         self.bound = bound
-        self._clamped, self._active = known, bound.gathered(lambda own: own.active)
+        self._clamped, self._active = known, _counted(bound, self.coupled)
         self.coordinates = coordinates
         self.factors = tuple(factors)
         self.order = tuple(order)
         self.keys: dict[Variable, list[StatisticKey]] = {
             variable: [StatisticKey(variable.name, name) for name in variable.family.statistics]
-            for variable in bound.latent
+            for variable in (*bound.latent, *self.coupled)
         }
-        own_rows = compile_rows(bound, coordinates, self.factors)
+        own_rows = compile_rows(bound, coordinates, self.factors, self.coupled)
         self.compiled, self.rows, self.recentrings = own_rows.compiled, own_rows.model, own_rows.recentrings
         self.kind = own_rows.kind
         terms = self.compiled.terms
         self.updates = updates_of(self.order, terms, bound)
         self.own_terms = own_terms_of(self.order, terms, bound, coordinates)
-        self._zeros = updates_of(self.order, self.compiled.zero_terms, bound)
+        self._zeros = updates_of(
+            self.order if self.compiled.zero_terms else (), self.compiled.zero_terms, bound
+        )
         self.base_terms = {
             variable: _base_contractions(variable, bound) for variable in (*self.point, *known)
         }
-        self.chain: ChainFactor | None = self.rows.chain
-        if self.chain is not None and self.rows.keeps_locals:
-            raise ModelError(
-                f"{type(self.chain.variables[0]).__name__} '{self.chain.name}' shares a term with another local "
-                f"variable; only observed and "
-                f"global variables may depend on its states"
-            )
+        self.chains: tuple[ChainFactor, ...] = self.rows.chains
 
-    def believing(self, beliefs: Mapping[Variable, ExponentialFamily]) -> Problem:
+    def believing(self, beliefs: Mapping[Variable, Any]) -> Problem:
         """Return this problem with factors of an earlier fit, from the user's origin, in the place of priors."""
-        bound = self.bound.with_priors(beliefs)
-        return Problem(bound, self.coordinates, self.factors, self.order, self.point, self._compile_rows)
+        return self._again(bound=self.bound.with_priors(beliefs))
 
     def measured_from(self, coordinates: Coordinates) -> Problem:
         """Return this problem with other reference points."""
-        return Problem(self.bound, coordinates, self.factors, self.order, self.point, self._compile_rows)
+        return self._again(coordinates=coordinates)
+
+    @property
+    def together(self) -> Problem:
+        """The problem with one factor for each of its groups; without any, it is this one.
+
+        Raises
+        ------
+        ModelError
+            If some variables cannot share a factor: the message says which, and why.
+        """
+        if self.groups and self._together is None:
+            coupled = [coupled_variable(own, self.compiled.terms, self.bound) for own in self.groups]
+            joint: dict[Variable, Variable] = {own: one for one in coupled for own in one.members}
+            # each is updated where the first of its variables was
+            order = tuple(dict.fromkeys(joint.get(own, own) for own in self.order))
+            self._together = self._again(order=order, groups=(), coupled=coupled)
+        return self._together or self
+
+    def _again(self, **changes: Any) -> Problem:
+        """Return this problem compiled anew with some arguments changed."""
+        own = {
+            "bound": self.bound,
+            "coordinates": self.coordinates,
+            "factors": self.factors,
+            "order": self.order,
+            "point": self.point,
+            "compile_rows": self._compile_rows,
+            "groups": self.groups,
+            "coupled": self.coupled,
+        }
+        return Problem(**{**own, **changes})
 
     def updating(self, variables: Sequence[Variable]) -> Problem:
         """Return this problem with updates of these globals only; the factors of the others stay as they are given.
@@ -136,15 +176,15 @@ class Problem:
         """
         if all(variable in self.updates for variable in variables):
             other = copy(self)
-            other.order = tuple(variables)
+            other.order, other._together = tuple(variables), None
             vars(other).pop("terms_of_rows", None)
             return other
-        return Problem(self.bound, self.coordinates, self.factors, variables, self.point, self._compile_rows)
+        return self._again(order=variables)
 
     def with_rows(self, rows: RowModel) -> Problem:
         """Return this problem with another way to summarise its rows."""
         other = copy(self)
-        other.rows = rows
+        other.rows, other._together = rows, None
         return other
 
     @cached_property
@@ -231,7 +271,8 @@ class Problem:
             What the terms say to it, where that is known.
         """
         natural = self.updates[variable].natural(arrays, messages)
-        natural = possible(self._zeros[variable], natural, arrays)
+        if variable in self._zeros:
+            natural = possible(self._zeros[variable], natural, arrays)
         return natural, self.factor(variable, natural)
 
     def statistics(self, variable: Variable, factor: Any) -> Arrays:
@@ -240,7 +281,10 @@ class Problem:
             expected = factor.expected_statistics
         except np.linalg.LinAlgError as error:
             raise ImproperError(_why_improper(variable, "its matrix cannot be inverted.")) from error
-        return dict(zip(self.keys[variable], expected, strict=True))
+        found: Arrays = dict(zip(self.keys[variable], expected, strict=True))
+        # in the order of the statistics of the factor that they share: two of each variable come first
+        own = (key for member in variable.members for key in self.keys[member])
+        return found | dict(zip(own, expected, strict=False))
 
     def own_entropy(self, variable: Variable, factor: Any) -> float:
         """Return what a factor adds to the objective by itself.
@@ -256,9 +300,10 @@ class Problem:
         learnt, seen = factor.learnt, self._active.get(variable)
         if learnt is None:
             return factor.entropy_about_base() if variable in self.order else 0.0
-        entropy = learnt.entropy_about_base()
-        if seen is not None:
-            entropy = np.where(seen if learnt is factor else seen[~factor.is_known], entropy, 0.0)
+        if seen is None:
+            entropy = learnt.entropy_about_base()
+        else:
+            entropy = learnt.entropy_of_counted(seen if learnt is factor else seen[~factor.is_known])
         own = float(np.add.reduce(entropy, axis=None))
         if learnt is factor:
             return own
@@ -316,6 +361,16 @@ class Problem:
         if coordinates is self.coordinates:
             return self, factors
         return self.measured_from(coordinates), factors
+
+
+def _counted(bound: BoundModel, coupled: Sequence[CoupledVariable]) -> dict[Variable, AnyArray]:
+    """Return which repetitions of variables count, or which numbers of shared factors, where some do not."""
+    found = bound.gathered(lambda own: own.active)
+    for joint in coupled:
+        own = [found.get(member) for member in joint.members]
+        if any(counted is not None for counted in own):
+            found[joint] = joint.family.counted(own)
+    return found
 
 
 def _is_proper(variable: Variable, natural: tuple[Array, ...]) -> bool:

@@ -27,6 +27,8 @@ from .status import Status
 Naturals: TypeAlias = Mapping[Variable, Statistics]
 """Natural parameters of each global factor, also of one that is a point: those that it was made of."""
 
+_EPS = float(np.finfo(float).eps)
+
 ROUNDING = 1e-10
 """Fall of the objective, relative to the sum of its absolute terms, that counts as rounding."""
 
@@ -393,7 +395,7 @@ def update_locals(state: A, half: HalfStep, batch: int | None = None) -> A:
     if fall > 0 and not state.fell_at:
         # the entropy of the labels has no more digits than the terms that it was found beside
         size = half.before.scale
-        slack = max(slack, 4 * np.finfo(float).eps * size if np.isfinite(size) else 0.0)
+        slack = max(slack, 4 * _EPS * size if np.isfinite(size) else 0.0)
         if fall > ROUNDING * found.objective.scale + slack and fall > found.objective.rounding(found.arrays):
             names = ",".join(factor.name for factor in found.problem.factors)
             return replaced(found, fell_at=_fall(names, fall))

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from ..._typing import AnyArray, Array
 from ...families import ExponentialFamily
+from ...families.coupled_belief import CoupledBelief
 from ...language import Axis, Data, Node, Plate, Variable
 from .evidence import Evidence, Latent
 
@@ -103,7 +104,7 @@ class BoundModel:
         """Return this model with these hidden repetitions that count, and all of every other variable."""
         return self._with_latent(lambda variable, own: replace(own, active=active.get(variable)))
 
-    def with_priors(self, priors: Mapping[Variable, ExponentialFamily]) -> BoundModel:
+    def with_priors(self, priors: Mapping[Variable, ExponentialFamily | CoupledBelief]) -> BoundModel:
         """Return this model with factors of an earlier fit in the place of the priors of these variables only."""
         return self._with_latent(lambda variable, own: replace(own, prior=priors.get(variable)))
 

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, TypeAlias
 
 from ..._typing import AnyArray
 from ...families import ExponentialFamily
+from ...families.coupled_belief import CoupledBelief
 from .clamped.factor import Clamped
 from .missing.entries import Gaps
 
@@ -61,7 +62,7 @@ class Latent:
     clamped: Clamped | None = None
     labels: AnyArray | None = None
     active: AnyArray | None = None
-    prior: ExponentialFamily | None = None
+    prior: ExponentialFamily | CoupledBelief | None = None
 
     # what only known nodes have
     values: ClassVar[None] = None

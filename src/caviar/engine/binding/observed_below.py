@@ -167,7 +167,8 @@ class _Mark:
             seen = np.ones((len(labels), *self.sizes), dtype=bool)
         if weights is not None:
             seen = seen & (np.asarray(weights) > 0).reshape(-1, *(1,) * len(self.sizes))
-        where = np.nonzero(seen)
+        # a child without plates has one value, which is seen or not
+        where = np.nonzero(seen) if np.ndim(seen) else ()
         index: list[Any] = [slice(None) if axis is None else where[axis] for axis in self.axes]
         if self.chosen is not None:
             assert labels is not None
@@ -175,7 +176,7 @@ class _Mark:
                 np.intp
             )
         marked = np.zeros(self.shape, dtype=bool)
-        if len(where[0]):
+        if np.any(seen):
             marked[tuple(index)] = True
         return marked
 

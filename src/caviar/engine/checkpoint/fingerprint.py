@@ -11,6 +11,7 @@ from scipy.sparse import issparse
 
 from ..._errors import ParameterError
 from ...families import ExponentialFamily
+from ...families.coupled_belief import CoupledBelief
 from ...language import Axis, Constant, Node, Operand, Slot, Variable, terms_of
 from ..ascent.problem import Problem
 from ..binding.clamped.factor import Clamped, ClampedFactor, PointMass
@@ -60,6 +61,8 @@ def _pieces(value: Any) -> Iterable[bytes]:
             yield from _pieces(item)
     elif isinstance(value, ExponentialFamily):
         yield from _pieces((type(value).__name__, value._parameters()))
+    elif isinstance(value, CoupledBelief):
+        yield from _pieces((value.name, value.joint.as_plain()))
     elif isinstance(value, PointMass):
         yield from _pieces((value.family.__name__, value.value, value.n_categories))
     elif isinstance(value, ClampedFactor):

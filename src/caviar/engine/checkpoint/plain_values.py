@@ -14,6 +14,7 @@ import numpy as np
 
 from ..._typing import AnyArray
 from ...families import FAMILIES, ExponentialFamily, MeanPrecision
+from ...families.coupled_normals import CoupledNormals
 from ..binding.clamped.factor import ClampedFactor, PointMass
 from ..design.keys import FeatureKey, StatisticKey, SumKey
 
@@ -32,7 +33,8 @@ def plain(value: Any) -> Any:
     Parameters
     ----------
     value
-        A factor of a family, a point mass, a factor known in part, a key, an array, a number, a text, None, or a list,
+        A factor of a family, one that several variables share, a point mass, a factor known in part, a key, an array, a
+        number, a text, None, or a list,
         tuple or dictionary (with texts as keys) of such.
 
     Raises
@@ -74,6 +76,8 @@ def plain(value: Any) -> Any:
         }
     if isinstance(value, ClampedFactor):
         return {"kind": "partly known", "held": _held(value)}
+    if isinstance(value, CoupledNormals):
+        return {"kind": "coupled", "held": {name: plain(held) for name, held in value.as_plain().items()}}
     raise TypeError(f"a {type(value).__name__} cannot be kept in a checkpoint")
 
 
@@ -130,6 +134,9 @@ _KINDS = {
     "dict": lambda document: {key: restored(item) for key, item in document["held"].items()},
     "family": _family,
     "point": _point,
+    "coupled": lambda document: CoupledNormals.of_plain(
+        {name: restored(held) for name, held in document["held"].items()}
+    ),
     "partly known": lambda document: _filled(ClampedFactor, document["held"]),
     "array": lambda document: _strided(document),
     **{kind.__name__: _key_of_kind(kind) for kind in _KEYS},

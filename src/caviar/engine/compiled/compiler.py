@@ -15,11 +15,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..._typing import Array
+from ...families._base import Pairs
 from ...language import (
     Axis,
     Constant,
     Label,
     Operand,
+    Plate,
     Term,
     Variable,
     base_terms_of,
@@ -31,7 +33,7 @@ from ..binding.bound_model import BoundModel
 from ..binding.coordinates import Coordinates
 from ..binding.known_statistics import BESIDE_VALUES, known_statistic
 from ..binding.missing.values import OBSERVED
-from ..design.contraction import Contraction, Factor, Gather
+from ..design.contraction import Contraction, Factor, Gather, with_axis
 from ..design.keys import StatisticKey
 from ..local.local_factor import LocalFactor
 from .labels_that_meet import is_label_of_rows
@@ -82,17 +84,31 @@ class _Compiler:
 
     def _believed(self, owner: Variable, belief: Any) -> list[GlobalTerm]:
         """Return the terms of a density that is a factor of an earlier fit: eta' t - A(eta), to its own measure."""
-        reference = self.coordinates.of(owner)
-        prior = belief if reference is None else belief.translate(-reference)
+        points = {own.name: self.coordinates.of(own) for own in self.bound.latent_globals()}
+        prior = belief.as_prior(owner.name, {name: own for name, own in points.items() if own is not None})
         size = self.bound.size
-        constant = Contraction(-float(np.sum(prior.log_partition)), [], [], (), size)
-        terms = [GlobalTerm(owner, constant)]
+        terms = [GlobalTerm(owner, Contraction(-prior.log_partition, [], [], (), size))]
         for statistic, natural in zip(owner.family.statistics, prior.natural, strict=True):
             plates = tuple([Axis(plate) for plate in owner.plates_of(statistic)])
             axes = plates + tuple([Axis(owner, letter) for letter in owner.letters[statistic]])
             factor = Factor(StatisticKey(owner.name, statistic), axes)
             terms.append(GlobalTerm(owner, Contraction(1.0, [factor], [(natural, axes)], axes, size)))
-        return terms
+        return terms + [GlobalTerm(owner, self._of_pairs(owner, pairs)) for pairs in prior.pairs]
+
+    def _of_pairs(self, owner: Variable, pairs: Pairs) -> Contraction:
+        """Return the products with another variable that an earlier fit has coupled with the owner."""
+        axis = Axis(Plate(f"{owner.name} and {pairs.other}"))
+        other = next(own for own in self.bound.latent_globals() if own.name == pairs.other)
+        factors, labels = [], {}
+        for variable, places, side in ((owner, pairs.i, "first"), (other, pairs.j, "second")):
+            axes = tuple([Axis(plate, side) for plate in variable.plates])
+            axes += tuple([Axis(variable, letter) for letter in variable.letters["x"]])
+            if axes:
+                numbers = np.unravel_index(places, tuple(map(self.bound.size, axes)))
+                labels |= dict(zip(axes, numbers, strict=True))
+            factors.append(Factor(StatisticKey(variable.name, "x"), axes))
+        size = with_axis(self.bound.size, axis, len(pairs.natural))
+        return Contraction(1.0, factors, [(pairs.natural, (axis,))], (axis,), size, Gather(axis, labels))
 
     def _term(self, term: Term, observed: Operand | None, sides: dict[int, _Side]) -> GlobalTerm:
         """Compile one term: its local side becomes a part, its global side a contraction."""

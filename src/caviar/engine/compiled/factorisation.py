@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -10,9 +10,9 @@ import numpy as np
 from ..._errors import ModelError, ParameterError
 from ...language import Axis, Label, LinearGaussianChain, MarkovChain, Term, Variable
 from ..binding.bound_model import BoundModel
-from ..binding.missing.values import refuse_unseen
+from ..binding.missing.values import is_above, refuse_unseen
 from ..local.categorical import CategoricalFactor
-from ..local.chain import check_chains, starts_of
+from ..local.chain import ChainFactor, check_chains
 from ..local.family import FamilyFactor
 from ..local.gated import SwitchedFactor
 from ..local.linear_gaussian_chain import LinearGaussianChainFactor
@@ -36,8 +36,6 @@ def local_factors(
     data_axis = Axis(bound.data_plate) if bound.data_plate is not None else None
     latent = list(bound.latent_locals())
     alone = [leaf for leaf in bound.gathered(lambda own: own.entries) if not _has_local(leaf, terms, latent)]
-    if joint is not None:
-        _check_groups(joint, latent, bound)
     if data_axis is None or not (latent or alone):
         return []
     gated = _gated_by(latent, terms, bound)
@@ -53,11 +51,74 @@ def local_factors(
             taken |= {gate, *others}
     factors += [_alone(bound, variable, data_axis) for variable in latent if variable not in taken]
     for factor in factors:
-        _check_seen(bound, factor, terms)
+        _check_seen(bound, factor)
     order = {variable: i for i, variable in enumerate(latent)}
-    # parents before children: a local variable meets its message from above first
-    ordered = sorted(factors, key=lambda factor: -max(order[v] for v in factor.variables))
+    chains = [factor.variables[0] for factor in factors if isinstance(factor, ChainFactor)]
+
+    def place(factor: LocalFactor) -> tuple[bool, int]:
+        follows = any(v in chains or is_above(c, v) for v in factor.variables for c in chains)
+        return follows, -max(order[v] for v in factor.variables)
+
+    # parents before children: a local variable meets its message from above first; and what no chain is above, which
+    # tells a chain what its rows say, before the chains
+    ordered = sorted(factors, key=place)
     return [*ordered, *(VectorFactor(leaf, bound.of(leaf), bound.size) for leaf in alone)]
+
+
+def apart(
+    joint: Any, bound: BoundModel, point: Set[Variable]
+) -> tuple[Sequence[Sequence[str]] | None, list[tuple[Variable, ...]]]:
+    """Return the groups of local variables that a user named, None if there are none, and those of globals.
+
+    Raises
+    ------
+    ParameterError
+        If it is no list of groups of names.
+    ModelError
+        If a group has variables of both kinds, or a name is that of no hidden variable, or of a point mass.
+    """
+    if joint is None:
+        return None, []
+    if not _is_groups(joint):
+        raise ParameterError(f"factors is a list of groups of names, as [('z', 't')]; got {joint!r}")
+    known = {variable.name: variable for variable in bound.latent_globals()}
+    of_globals = [names for names in joint if any(name in known for name in names)]
+    of_rows = [names for names in joint if names not in of_globals]
+    _check_groups(of_rows, list(bound.latent_locals()), bound)
+    _check_globals(of_globals, known, point)
+    groups = [tuple(known[name] for name in names) for names in of_globals]
+    return of_rows if of_rows or not groups else None, groups
+
+
+def _check_globals(
+    groups: Sequence[Sequence[str]], known: Mapping[str, Variable], point: Set[Variable]
+) -> None:
+    """Refuse groups of globals that are none.
+
+    Raises
+    ------
+    ModelError
+        If so: the message says why.
+    """
+    names = [name for group in groups for name in group]
+    for group in groups:
+        strange = next((name for name in group if name not in known), None)
+        if strange is not None:
+            raise ModelError(
+                f"factors= couples {tuple(group)!r}, but '{strange}' is no hidden variable that all rows share; a "
+                f"factor is of such variables alone, or of those of the rows alone"
+            )
+        if len(set(group)) < 2:
+            raise ModelError(
+                f"factors= couples {tuple(group)!r}; a factor is shared by two variables or more"
+            )
+    for name in names:
+        if names.count(name) > 1:
+            raise ModelError(f"factors= names '{name}' more than once; a variable has one factor")
+        if known[name] in point:
+            raise ModelError(
+                f"factors= names '{name}', which is a point mass; leave it out of one of factors= and point="
+            )
 
 
 def _has_local(leaf: Variable, terms: Sequence[Term], latent: Sequence[Variable]) -> bool:
@@ -66,27 +127,17 @@ def _has_local(leaf: Variable, terms: Sequence[Term], latent: Sequence[Variable]
 
 
 def _check_groups(joint: Any, latent: Sequence[Variable], bound: BoundModel) -> None:
-    """Refuse what is no list of groups of local variables.
+    """Refuse names of what is no local variable.
 
     Raises
     ------
-    ParameterError
-        If it is something else.
     ModelError
         If a name is that of no local variable. Where none is latent, one with data may be named: there is nothing to
         join, and the fit that these data are evaluated with may have joined it.
     """
-    if not _is_groups(joint):
-        raise ParameterError(f"factors is a list of groups of names, as [('z', 't')]; got {joint!r}")
     local = latent or [variable for variable in bound.observed if bound.is_local(variable)]
     names = {variable.name for variable in local}
     for name in (name for group in joint for name in group if name not in names):
-        if any(variable.name == name for variable in bound.latent_globals()):
-            raise ModelError(
-                f"factors= names '{name}', which is not repeated over the rows of the data; only local variables are "
-                f"joined. What is to share a factor among globals is one variable with several parts, as a "
-                f"MultivariateNormal of all coefficients"
-            )
         known = ", ".join(variable.name for variable in latent)
         those = f"those are {known}" if known else "this model has none"
         raise ModelError(f"factors= names '{name}', which is no local variable; {those}")
@@ -106,21 +157,21 @@ def _is_list(value: Any) -> bool:
 def _alone(bound: BoundModel, variable: Variable, data_axis: Axis) -> LocalFactor:
     evidence, size = bound.of(variable), bound.size
     if isinstance(variable, MarkovChain):
-        return MarkovChainFactor(variable, evidence, data_axis, size, starts_of(bound, variable))
+        return MarkovChainFactor(variable, evidence, data_axis, bound)
     if isinstance(variable, LinearGaussianChain):
-        return LinearGaussianChainFactor(variable, evidence, data_axis, size, starts_of(bound, variable))
+        return LinearGaussianChainFactor(variable, evidence, data_axis, bound)
     if isinstance(variable, Label):
         return CategoricalFactor(variable, evidence, data_axis, size)
     return FamilyFactor(variable, evidence, data_axis, size, certain_priors([variable], data_axis))
 
 
-def _check_seen(bound: BoundModel, factor: LocalFactor, terms: Sequence[Term]) -> None:
+def _check_seen(bound: BoundModel, factor: LocalFactor) -> None:
     """Refuse variables without an observation below them that cannot be left out: with the factor, all at once.
 
     Raises
     ------
     DataError
-        If only some variables of the factor are without one, or their density has another local variable in it.
+        If only some variables of the factor are without one.
     """
     own = {variable: bound.of(variable).active for variable in factor.variables}
     active = {variable: counted for variable, counted in own.items() if counted is not None}
@@ -130,15 +181,7 @@ def _check_seen(bound: BoundModel, factor: LocalFactor, terms: Sequence[Term]) -
     alike = active.keys() == own.keys() and all(
         np.array_equal(counted, first) and first.ndim == 1 for counted in list(active.values())[1:]
     )
-    coupled = any(
-        term.owner in factor.variables
-        and operand.node not in factor.variables
-        and operand.node in bound.latent
-        and bound.is_local(operand.node)
-        for term in terms
-        for operand in term.operands
-    )
-    if coupled or not alike:
+    if not alike:
         assert bound.data_plate is not None
         refuse_unseen(unseen, first, bound.observed, bound.data_plate)
 

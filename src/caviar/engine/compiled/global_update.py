@@ -56,7 +56,7 @@ class GlobalUpdate:
         self.changing: list[tuple[int, Derivative]] = []
         self.terms: list[int] = []
         told: list[tuple[int, StatisticKey, int]] = []
-        self._square = [i for i, s in enumerate(statistics) if len(variable.letters[s]) == 2]
+        self._square = [i for i, s in enumerate(statistics) if variable.is_matrix(s)]
         for number, term, position in uses:
             self.terms.append(number)
             _, name = term.contraction.keys[position]  # type: ignore[misc]

@@ -98,7 +98,9 @@ def own_terms_of(
             continue
         own = [terms[number] for number in numbers]
         keys = [key for term in own for key in term.contraction.keys]
-        if not bound.is_flat(variable) and all(is_of(key, variable) for key in keys):
+        belief = bound.of(variable).prior
+        is_shared = belief is not None and belief.alone is not belief
+        if not is_shared and not bound.is_flat(variable) and all(is_of(key, variable) for key in keys):
             where = slice(numbers[0], numbers[-1] + 1)
             found[variable] = OwnTerms(variable, own, where, bound, coordinates)
     return found

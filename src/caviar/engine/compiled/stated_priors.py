@@ -31,9 +31,10 @@ def stated_prior(
         return None
     over = variable.plates if plates is None else plates
     values = {} if other is None else other
-    return variable.distribution_given(
+    own = variable.distribution_given(
         {slot.name: _over_plates(over, slot.node, values.get(slot.name)) for slot in slots}
     )
+    return variable.family.widened(own)
 
 
 def certain_priors(variables: Sequence[Variable], data_axis: Axis) -> dict[Variable, ExponentialFamily]:

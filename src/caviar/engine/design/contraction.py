@@ -80,6 +80,11 @@ class Gather:
         return np.moveaxis(total.reshape(*looked_up.shape[:-1], *shape), range(-len(places), 0), places)
 
 
+def with_axis(size: Callable[[Axis], int], axis: Axis, n: int) -> Callable[[Axis], int]:
+    """Return what tells the sizes of axes, and of one more."""
+    return lambda other: n if other is axis else size(other)
+
+
 _NONE = np.zeros(0)
 """In the place of the operand that is left out."""
 
@@ -243,6 +248,9 @@ class Contraction:
         constant = self.constant
         if not reads and self.constant_axes == tuple(out):
             return lambda arrays: constant
+        if len(reads) == 1 and not axes[0] and self.constant_axes == tuple(out):
+            (number,) = reads
+            return lambda arrays: number(arrays) * constant
         spec = self._spec([*axes, self.constant_axes], out)
         if len(reads) != 1:
             return lambda arrays: np.einsum(spec, *[read(arrays) for read in reads], constant)
@@ -280,13 +288,6 @@ class Contraction:
         take, axes = self.gather.take, self.factors[position].axes
         return lambda arrays: take(read(arrays), axes)
 
-    def _product(self, keys: Sequence[Hashable], arrays: Mapping[Hashable, Array]) -> float:
-        """Return the constant times numbers, of a contraction that is scalar."""
-        product = self.constant.item()
-        for key in keys:
-            product *= arrays[key].item()
-        return product
-
     @cached_property
     def _between(self) -> _BetweenLabels | None:
         if self.gather is None or self.constant_axes:
@@ -297,7 +298,8 @@ class Contraction:
     def value(self) -> Callable[[Mapping[Hashable, Array]], float]:
         """The function that returns the contraction over all axes."""
         if self.is_scalar:
-            return partial(self._product, self.keys)
+            # the function does not know this object, which would keep itself alive, and the data with it
+            return partial(_product, self.constant.item(), self.keys)
         between = self._between
         if between is not None:
             scale, keys = float(self.constant), self.keys
@@ -369,10 +371,11 @@ class Derivative:
         kept = () if self._keep is None else (self._keep,)
         if contraction.is_scalar:
             keys = contraction.keys[:position] + contraction.keys[position + 1 :]
+            constant = contraction.constant.item()
             if not kept:
-                return lambda arrays: np.float64(contraction._product(keys, arrays))
+                return lambda arrays: np.float64(_product(constant, keys, arrays))
             ones = (1,) * len(kept)
-            return lambda arrays: np.full(ones, contraction._product(keys, arrays))
+            return lambda arrays: np.full(ones, _product(constant, keys, arrays))
         between = contraction._between if self._keep is None else None
         if between is not None:
             scale, keys = contraction.constant, contraction.keys
@@ -397,6 +400,14 @@ class Derivative:
             of_trace = partial(_on_diagonal, axes.index(repeated[0]), contraction.size(repeated[0]))
             evaluation = _then(evaluation, of_trace)
         return evaluation
+
+
+def _product(constant: float, keys: Sequence[Hashable], arrays: Mapping[Hashable, Array]) -> float:
+    """Return a constant times numbers, of a contraction that is scalar."""
+    product = constant
+    for key in keys:
+        product *= arrays[key].item()
+    return product
 
 
 def _then(evaluation: Evaluation, step: Callable[[Array], Array]) -> Evaluation:

@@ -253,12 +253,22 @@ class Feature:
             i, offset = np.append(i, half), np.append(offset, np.full(size // 2, size // 2))
         return i, (i - offset) % size
 
+    @cached_property
+    def _places(self) -> tuple[AnyArray, AnyArray, AnyArray]:
+        """Where the packed entries (i, j) and (j, i) lie in a flat matrix, and in which packed entry each of its is."""
+        i, j = self.pairs
+        size = self.shape[0]
+        packed = np.empty((size, size), dtype=np.intp)
+        packed[i, j] = packed[j, i] = np.arange(len(i))
+        return size * i + j, size * j + i, packed
+
     def pack(self, coefficients: Array) -> Array:
         """Return coefficients (E, ``shape``...) for the rows of T: off-diagonal pairs are summed into one."""
+        flat = coefficients.reshape(len(coefficients), -1)
         if not self.is_packed:
-            return coefficients.reshape(len(coefficients), -1)
-        i, j = self.pairs
-        packed = coefficients[:, i, j] + coefficients[:, j, i]
+            return flat
+        above, below, _ = self._places
+        packed = flat.take(above, axis=1) + flat.take(below, axis=1)
         packed[:, : self.shape[0]] *= 0.5
         return packed
 
@@ -266,11 +276,7 @@ class Feature:
         """Return sums over the rows of T, (E, rows), in full: (E, ``shape``...)."""
         if not self.is_packed:
             return sums.reshape(len(sums), *self.shape)
-        i, j = self.pairs
-        full = np.empty((len(sums), *self.shape))
-        full[:, i, j] = sums
-        full[:, j, i] = sums
-        return full
+        return sums.take(self._places[2], axis=1)
 
 
 def _rank(role: Role | None) -> int:

@@ -37,8 +37,8 @@ def why_no_rows(problem: Problem) -> str:
     """Return why the rows have no densities of their own given the globals; nothing if they have."""
     if problem.bound.data_plate is None:
         return "the model has no plate with rows of data"
-    if problem.chain is not None:
-        return f"the rows of '{problem.chain.name}' depend on their neighbours"
+    if problem.chains:
+        return f"the rows of '{problem.chains[0].name}' depend on their neighbours"
     return why_inexact(problem)
 
 

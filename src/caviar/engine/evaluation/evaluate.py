@@ -10,6 +10,7 @@ import numpy as np
 from ... import families
 from ..._errors import ModelError, ParameterError
 from ..._typing import AnyArray, Array
+from ...families.coupled_normals import CoupledNormals
 from ...language import Variable
 from ...lazy.rows import in_memory
 from ..ascent.driver import Settings, ascend
@@ -43,8 +44,9 @@ def factors_at(problem: Problem, q: Mapping[Variable, Any]) -> dict[str, Any]:
     """Return the global factors by name, measured from the user's origin."""
     factors = {}
     for variable, factor in q.items():
-        reference = problem.coordinates.of(variable)
-        moved = factor if reference is None else factor.translate(reference)
+        moved = variable.moved(factor, shifts_of(problem.coordinates, variable, 1.0))
+        if variable.members:
+            factors |= moved.marginals
         known = problem.bound.of(variable).clamped
         # to the last bit as they were given, which no translation there and back would be
         factors[variable.name] = moved if known is None else known.over(variable, moved, None)
@@ -60,14 +62,25 @@ def in_frame(
     """Return factors of global variables (all), from the reference points of a frame (the problem's)."""
     q = {}
     for variable in problem.order if variables is None else variables:
-        reference = (coordinates or problem.coordinates).of(variable)
-        factor = _factor_of(factors, variable)
-        moved = factor if reference is None else factor.translate(-reference)
+        factor = variable.as_own(_factor_of(factors, variable))
+        moved = variable.moved(factor, shifts_of(coordinates or problem.coordinates, variable, -1.0))
         q[variable] = problem.with_known(variable, moved, coordinates)
     return q
 
 
+def shifts_of(coordinates: Coordinates, variable: Variable, sign: float) -> dict[str, Array]:
+    """Return the reference points of a variable, or of those that share its factor, by name, times a sign."""
+    points = {own.name: coordinates.of(own) for own in variable.members or (variable,)}
+    return {name: sign * point for name, point in points.items() if point is not None}
+
+
 def _factor_of(factors: Mapping[str, Any], variable: Variable) -> Any:
+    names = {own.name for own in variable.members}
+    # with some of the leaves a model has some of the variables of a shared factor
+    shared = (own for own in factors.values() if isinstance(own, CoupledNormals) and names <= set(own.names))
+    joint = next(shared, None) if names else None
+    if joint is not None:
+        return joint
     if variable.name not in factors:
         refuse_missing_value(variable.name)
     return factors[variable.name]
@@ -128,18 +141,20 @@ class GivenGlobals:
         rows = RowMap(problem.rows, source, executor)
         found: dict[Variable, list[Any]] = {}
         with executor.session():
-            paths = {}
-            if problem.chain is not None:
-                means = _means_of_slots(problem, problem.chain.variables[0], self._q)
-                paths[problem.chain.name] = rows.path(problem.chain, self._coefficients, means)
-            others = [factor for factor in problem.factors if factor is not problem.chain]
-            blocks = rows.natural_parameters(self._coefficients) if others else ()
+            means = {chain: _means_of_slots(problem, chain.variables[0], self._q) for chain in problem.chains}
+            paths = rows.paths(self._coefficients, means) if means else {}
+            others = [factor for factor in problem.factors if factor not in paths]
+            given = (
+                {chain.key: chain.expected_of_path(path) for chain, path in paths.items()} if others else {}
+            )
+            blocks = rows.natural_parameters(self._coefficients, given) if others else ()
             for block in blocks:
                 for factor in others:
                     for variable, distribution in factor.distributions(block[factor.key]).items():
                         found.setdefault(variable, []).append(distribution)
         order = _inverse(source.places(0, source.n_rows))
-        return paths | {
+        by_name = {chain.name: path for chain, path in paths.items()}
+        return by_name | {
             variable.name: _translated(
                 problem, variable, _in_order(_joined(parts) if parts[1:] else parts[0], order)
             )
@@ -187,7 +202,8 @@ def predictive_densities(problem: Problem, factors: Mapping[str, Any], row_map: 
 
     def measure(gate: Variable | None, category: int | None) -> tuple[Coordinates, dict[Variable, Any]]:
         coordinates = coordinates_about(problem.coordinates, factors, gate, category)
-        return coordinates, in_frame(problem, factors, coordinates=coordinates)
+        own = problem.bound.latent_globals()
+        return coordinates, in_frame(problem, factors, own, coordinates)
 
     return log_predictive(problem.bound, measure)
 
@@ -200,7 +216,7 @@ def points_at(problem: Problem, values: Mapping[str, Any]) -> dict[str, PointMas
     ParameterError
         If a name is unknown, or a value has another shape than its variable.
     """
-    latent = {variable.name: variable for variable in problem.order}
+    latent = {variable.name: variable for variable in problem.bound.latent_globals()}
     points = {}
     for name, value in values.items():
         if name not in latent:
@@ -270,7 +286,8 @@ def objective_at(problem: Problem, factors: Mapping[str, Any], row_map: RowMap) 
         )
     check_sizes(problem, factors)
     for variable in problem.order:
-        refuse_other_factor(problem, variable, _factor_of(factors, variable))
+        if not variable.members:
+            refuse_other_factor(problem, variable, _factor_of(factors, variable))
     q = in_frame(problem, factors)
     given = {name: local[name] for name in factors if name in local}
     with row_map.executor.session():
@@ -290,7 +307,7 @@ def _with_given_locals(
     row_map: RowMap,
 ) -> float:
     if (
-        problem.chain is not None
+        bool(problem.chains)
         or set(given.values()) != set(problem.factors)
         or not all(isinstance(f, CategoricalFactor) for f in given.values())
     ):

@@ -66,6 +66,12 @@ class CategoricalFactor(LocalFactor):
         super().__init__([variable], [evidence], axes, size)
         self.label = variable
 
+    @property
+    def values(self) -> Array | None:
+        """One of each category; None of several labels of a row."""
+        (variable,) = self.variables
+        return np.eye(self.n_rows) if self.n_rows == variable.dimension else None
+
     def infer(self, natural: Array) -> Inferred:
         """Overwrite logits by responsibilities."""
         (shape,) = self.shapes.values()

@@ -13,7 +13,7 @@ from ..._errors import DataError, ModelError
 from ..._typing import AnyArray, Array
 from ...language import Variable
 from ..binding.bound_model import BoundModel
-from ..design.keys import ColumnKey
+from ..design.keys import ColumnKey, StatisticKey
 from ..design.scratch import Scratch
 from .local_factor import LocalFactor
 from .statistics import Arrays
@@ -49,6 +49,60 @@ class Starts:
 
 
 @dataclass(frozen=True)
+class Inputs:
+    """What is known to push the states of a chain, told by the rows or the same in all.
+
+    Attributes
+    ----------
+    column
+        The column of the rows that tells it, or None.
+    everywhere
+        Without a column, the inputs of each step, shape (P,).
+    """
+
+    column: ColumnKey | None
+    everywhere: Array | None = None
+
+    def among(self, columns: Mapping[ColumnKey, AnyArray], n_rows: int) -> Array:
+        """Return the inputs of each row, (B, P)."""
+        if self.column is not None:
+            return np.asarray(columns[self.column], dtype=np.float64)
+        assert self.everywhere is not None
+        return np.broadcast_to(self.everywhere, (n_rows, len(self.everywhere)))
+
+
+@dataclass(frozen=True)
+class Steps:
+    """What is known of successive steps.
+
+    Attributes
+    ----------
+    starts
+        Whether a sequence begins at each, shape (B,).
+    inputs
+        What pushes the state of each, (B, P), or None.
+    """
+
+    starts: AnyArray
+    inputs: Array | None = None
+
+    def at(self, places: slice | AnyArray) -> Steps:
+        """Return what is known of some of the steps."""
+        return Steps(self.starts[places], None if self.inputs is None else self.inputs[places])
+
+    def put(self, places: slice | AnyArray, steps: Steps) -> None:
+        """Take what is known of some of the steps from others."""
+        self.starts[places] = steps.starts
+        if self.inputs is not None:
+            self.inputs[places] = steps.inputs
+
+    @property
+    def after(self) -> AnyArray:
+        """The places of the steps that follow another one."""
+        return np.flatnonzero(~self.starts)
+
+
+@dataclass(frozen=True)
 class SequenceResponse:
     """How the states of whole sequences respond to D changes.
 
@@ -77,26 +131,44 @@ class ChainFactor(LocalFactor):
     ----------
     starts
         Where sequences begin.
+    inputs
+        What is known to push the states, or None.
     """
 
     starts: Starts
+    inputs: Inputs | None = None
+
+    def _is_along(self, bound: BoundModel) -> None:
+        """Take from a statement where sequences begin, and what pushes their states."""
+        (variable,) = self.variables
+        self.starts, self.inputs = _starts_of(bound, variable), _inputs_of(bound, variable)
+        self._summed = [StatisticKey(variable.name, statistic) for statistic in variable.summed]
+
+    def steps(self, columns: Mapping[ColumnKey, AnyArray], n_rows: int) -> Steps:
+        """Return what some rows say of the steps that they are."""
+        inputs = None if self.inputs is None else self.inputs.among(columns, n_rows)
+        return Steps(self.starts.among(columns, n_rows), inputs)
+
+    def _keyed(self, found: Mapping[str, Any]) -> Arrays:
+        """Return sums over the rows by key, from sums by the name of the statistic."""
+        return {key: np.asarray(found[key.statistic], dtype=np.float64) for key in self._summed}
 
     @abstractmethod
-    def path(self, natural: Array, starts: AnyArray, sums: Mapping[Hashable, Array]) -> Path:
+    def path(self, natural: Array, steps: Steps, sums: Mapping[Hashable, Array]) -> Path:
         """Return the distribution of the states of whole sequences.
 
         Parameters
         ----------
         natural
             What each row says of its state, natural parameters (E, B).
-        starts
-            Whether a sequence begins at each row, shape (B,).
+        steps
+            What is known of each row.
         sums
             Key of a statistic summed over the rows -> its natural parameter.
         """
 
     @abstractmethod
-    def continued(self, path: Any, is_counted: AnyArray, starts: AnyArray, means: Mapping[str, Array]) -> Any:
+    def continued(self, path: Any, is_counted: AnyArray, steps: Steps, means: Mapping[str, Array]) -> Any:
         """Return the distribution of the states of more rows: forecasts after the last observation of each sequence.
 
         Parameters
@@ -105,23 +177,23 @@ class ChainFactor(LocalFactor):
             The distribution of the rows that lead to an observation.
         is_counted
             Which of all rows these are, shape (N,).
-        starts
-            Whether a sequence begins at each of all rows, shape (N,).
+        steps
+            What is known of all rows.
         means
             Slot of the chain -> expectation of what is there.
         """
 
     def smoothing(
-        self, natural: Array, starts: AnyArray, sums: Mapping[Hashable, Array], scratch: Scratch
+        self, natural: Array, steps: Steps, sums: Mapping[Hashable, Array], scratch: Scratch
     ) -> Any:
         """Return the moments of the states of whole sequences and sums over their rows; they may lie in the scratch."""
-        return self.path(natural, starts, sums).smoothing
+        return self.path(natural, steps, sums).smoothing
 
     @abstractmethod
     def response_of_sequences(
         self,
         natural: Array,
-        starts: AnyArray,
+        steps: Steps,
         sums: Mapping[Hashable, Array],
         changes: Array,
         changes_of_sums: Sequence[Mapping[Hashable, Array]],
@@ -130,7 +202,7 @@ class ChainFactor(LocalFactor):
 
         Parameters
         ----------
-        natural, starts, sums
+        natural, steps, sums
             As for :meth:`path`.
         changes
             Of what each row says of its state, (D, E, B).
@@ -143,19 +215,36 @@ class ChainFactor(LocalFactor):
         """Return the expected statistics of the rows, (E, B)."""
 
     @abstractmethod
-    def sums(self, smoothing: Any) -> Arrays:
+    def expected_of_path(self, path: Any) -> Array:
+        """Return the expected statistics of the rows of a whole path, forecasts too, (E, N)."""
+
+    @abstractmethod
+    def sums(self, smoothing: Any, steps: Steps) -> Arrays:
         """Return the sums over the rows by key."""
 
     @abstractmethod
-    def sums_given(self, expected: Array, starts: AnyArray) -> Arrays:
+    def sums_given(self, expected: Array, steps: Steps) -> Arrays:
         """Return the sums over the rows, states independent with these statistics (E, B)."""
+
+    def sums_of_none(self) -> Arrays:
+        """Return the sums over no rows."""
+        return self.sums_given(np.zeros((self.n_rows, 0)), self.no_steps(0))
+
+    def no_steps(self, n_rows: int) -> Steps:
+        """Return steps of which nothing is known yet."""
+        inputs = None if self.inputs is None else np.zeros((n_rows, self._n_inputs))
+        return Steps(np.zeros(n_rows, dtype=bool), inputs)
+
+    @property
+    def _n_inputs(self) -> int:
+        return self.variables[0].letter_sizes["w"]
 
     @abstractmethod
     def drawn(self, natural: Array, rng: np.random.Generator) -> Array:
         """Return statistics (E, n) of distinct rows for a start, from what each says of its state, (E, n)."""
 
 
-def starts_of(bound: BoundModel, variable: Variable) -> Starts:
+def _starts_of(bound: BoundModel, variable: Variable) -> Starts:
     """Return where the sequences of a chain begin."""
     if "starts" not in variable.slots:
         return Starts(None)
@@ -167,23 +256,27 @@ def starts_of(bound: BoundModel, variable: Variable) -> Starts:
     )
 
 
-def chain_of(factors: Sequence[LocalFactor]) -> ChainFactor | None:
-    """Return the chain among the factors, if there is one.
+def _inputs_of(bound: BoundModel, variable: Variable) -> Inputs | None:
+    """Return what pushes the states of a chain."""
+    if "inputs" not in variable.slots:
+        return None
+    node = variable.slots["inputs"].node
+    if bound.is_local(node):
+        return Inputs(ColumnKey(node.name))
+    return Inputs(None, np.asarray(bound.values_of(node), dtype=np.float64))
 
-    Raises
-    ------
-    ModelError
-        If there are several.
-    """
-    chains = [factor for factor in factors if isinstance(factor, ChainFactor)]
-    if len(chains) > 1:
-        kinds = {type(chain.variables[0]).__name__ for chain in chains}
-        kind = kinds.pop() if len(kinds) == 1 else "chain"
-        raise ModelError(
-            f"a model can have one {kind}; this one has {', '.join(chain.name for chain in chains)}. "
-            f"State one whose states are the pairs"
-        )
-    return chains[0] if chains else None
+
+def chains_of(factors: Sequence[LocalFactor]) -> tuple[ChainFactor, ...]:
+    """Return the chains among the factors."""
+    return tuple(factor for factor in factors if isinstance(factor, ChainFactor))
+
+
+def begins_of(chains: Sequence[ChainFactor], columns: Mapping[ColumnKey, AnyArray], n_rows: int) -> AnyArray:
+    """Return at which rows sequences of all the chains begin, (B,): there the rows may be cut into blocks."""
+    begins = np.ones(n_rows, dtype=bool)
+    for chain in chains:
+        begins &= chain.starts.among(columns, n_rows)
+    return begins
 
 
 def check_chains(bound: BoundModel) -> None:

@@ -37,6 +37,12 @@ class FamilyFactor(LocalFactor):
         }
         super().__init__([variable], [evidence], axes, size, certain)
 
+    @property
+    def values(self) -> Array | None:
+        """0 and 1 of one number that is either; None of other variables."""
+        (variable,) = self.variables
+        return np.array([[0.0, 1.0]]) if variable.is_zero_or_one and self.n_rows == 1 else None
+
     def infer(self, natural: Array) -> Inferred:
         """Overwrite natural parameters by expected statistics."""
         starts = range(0, max(natural.shape[-1], 1), _ROWS_AT_ONCE)

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from ... import families
 from ..._typing import AnyArray, Array
 from ...families._gaussian_chain_response import Blocks, response_of_gaussian_chain
-from ...families.linear_gaussian_chain import StateMoments
+from ...families.linear_gaussian_chain import StateMoments, told_by_inputs
 from ...language import Axis, LinearGaussianChain
 from ...numerics.linalg import outer, symmetric_part
+from ..binding.bound_model import BoundModel
 from ..binding.evidence import Evidence
 from ..design.inferred import Inferred
 from ..design.keys import StatisticKey
-from .chain import ChainFactor, SequenceResponse, Starts
+from .chain import ChainFactor, SequenceResponse, Steps
 from .family import FamilyFactor
 from .statistics import Arrays
 
@@ -29,28 +31,20 @@ class LinearGaussianChainFactor(ChainFactor, FamilyFactor):
         variable: LinearGaussianChain,
         evidence: Evidence,
         data_axis: Axis,
-        size: Callable[[Axis], int],
-        starts: Starts,
+        bound: BoundModel,
     ) -> None:
-        super().__init__(variable, evidence, data_axis, size)
+        super().__init__(variable, evidence, data_axis, bound.size)
+        self._is_along(bound)
         self._variable = variable
-        self._summed = [StatisticKey(variable.name, statistic) for statistic in variable.summed]
-        self.starts = starts
         self._size = variable.dimension or 1
         known = variable.known("transition")
         self._transition = None if "residual_xx" not in variable.summed else known
 
     def path(
-        self, natural: Array, starts: AnyArray, sums: Mapping[Hashable, Array]
+        self, natural: Array, steps: Steps, sums: Mapping[Hashable, Array]
     ) -> families.LinearGaussianChain:
         """Return the distribution of the states of whole sequences, from natural parameters (D + D^2, B)."""
-        size = self._size
-        shapes = {"first_x": (size,)}
-        of = {
-            key.statistic: np.broadcast_to(sums[key], shapes.get(key.statistic, (size, size)))
-            for key in self._summed
-            if not key.statistic.startswith("n_")
-        }
+        size, of = self._size, self._of_steps(sums)
         linear = np.ascontiguousarray(natural[:size].T)
         information = -2.0 * symmetric_part(natural[size:].T.reshape(-1, size, size))
         initial_precision = -2.0 * symmetric_part(of["first_xx"])
@@ -59,78 +53,82 @@ class LinearGaussianChainFactor(ChainFactor, FamilyFactor):
         else:
             noise_precision = -2.0 * symmetric_part(of["next_xx"])
             transition = of["pairs"].T / noise_precision.diagonal()[:, None]
-            information[:-1][~starts[1:]] += _spread_of_rows(
+            information[:-1][~steps.starts[1:]] += _spread_of_rows(
                 -2.0 * symmetric_part(of["previous_xx"]), of["pairs"] @ transition
             )
+        if steps.inputs is not None:
+            linear += self._told_by_inputs(of, steps)
         return families.LinearGaussianChain(
             linear,
             information,
-            starts,
+            steps.starts,
             np.asarray(np.linalg.solve(initial_precision, of["first_x"]), dtype=np.float64),
             initial_precision,
             transition,
             noise_precision,
         )
 
+    def _of_steps(self, sums: Mapping[Hashable, Array]) -> dict[str, Array]:
+        """Return natural parameters of the statistics that are summed over the rows, zero where there are none."""
+        (variable,), size = self.variables, self._size
+        shapes = {"first_x": (size,)}
+        if self.inputs is not None:
+            shapes |= dict.fromkeys(("next_inputs", "previous_inputs"), (size, self._n_inputs))
+        return {
+            key.statistic: np.broadcast_to(sums.get(key, 0.0), shapes.get(key.statistic, (size, size)))
+            for key in self._summed
+            if variable.letters[key.statistic] and key.statistic != "inputs_xx"
+        }
+
+    def _told_by_inputs(self, of: Mapping[str, Array], steps: Steps) -> Array:
+        """Return what the inputs of steps say of the states, (B, D)."""
+        assert steps.inputs is not None
+        own, before = (steps.inputs @ of[name].T for name in ("next_inputs", "previous_inputs"))
+        return told_by_inputs(own, before, steps.starts)
+
     def response_of_sequences(
         self,
         natural: Array,
-        starts: AnyArray,
+        steps: Steps,
         sums: Mapping[Hashable, Array],
         changes: Array,
         changes_of_sums: Sequence[Mapping[Hashable, Array]],
     ) -> SequenceResponse:
         """Return how first and second moments of the states, and their sums over the rows, respond to changes."""
-        smoothing = self.path(natural, starts, sums).smoothing
-        blocks = self._blocks(natural, starts, sums)
+        smoothing = self.path(natural, steps, sums).smoothing
+        blocks = self._blocks(natural, steps, sums)
         each = [
-            self._blocks(own, starts, of_sums) for own, of_sums in zip(changes, changes_of_sums, strict=True)
+            self._blocks(own, steps, of_sums) for own, of_sums in zip(changes, changes_of_sums, strict=True)
         ]
         moved = Blocks(*(np.stack(parts) for parts in zip(*each, strict=True)))
         found = response_of_gaussian_chain(blocks, moved)
         n_changes, n_rows = found.mean.shape[:2]
         second = found.second.reshape(n_changes, n_rows, -1)
-        after = np.flatnonzero(~starts)
-        following, previous = found.second[:, after].sum(axis=1), found.second[:, after - 1].sum(axis=1)
-        pairs = found.pairs[:, after].sum(axis=1)
-        of = {
-            "first_x": found.mean[:, starts].sum(axis=1),
-            "first_xx": found.second[:, starts].sum(axis=1),
-            "previous_xx": previous,
-            "pairs": pairs,
-            "next_xx": following,
-            "n_first": np.zeros(n_changes),
-            "n_steps": np.zeros(n_changes),
-        }
-        if self._transition is not None:
-            crossed = self._transition @ pairs
-            returned = self._transition @ previous @ self._transition.T
-            of["residual_xx"] = following - crossed - crossed.swapaxes(-1, -2) + returned
+        pairs = found.pairs[:, steps.after].sum(axis=1)
+        of = self._sums_of(found.mean, found.second, pairs, steps)
+        # how many steps there are, and their inputs, change with nothing
+        of |= {name: np.zeros((n_changes, *np.shape(of[name]))) for name in _KNOWN if name in of}
         return SequenceResponse(
             self.expected(smoothing),
             np.concatenate([found.mean, second], axis=2).swapaxes(1, 2),
             self._keyed(of),
         )
 
-    def _blocks(self, natural: Array, starts: AnyArray, sums: Mapping[Hashable, Array]) -> Blocks:
+    def _blocks(self, natural: Array, steps: Steps, sums: Mapping[Hashable, Array]) -> Blocks:
         """Return the precision of the states and their linear terms; both are linear in what rows and steps say."""
-        size = self._size
-        shapes = {"first_x": (size,)}
-        of = {
-            key.statistic: np.broadcast_to(sums.get(key, 0.0), shapes.get(key.statistic, (size, size)))
-            for key in self._summed
-            if not key.statistic.startswith("n_")
-        }
+        size, starts, of = self._size, steps.starts, self._of_steps(sums)
         if self._transition is not None:
             noise = symmetric_part(of["residual_xx"])
             moved = noise @ self._transition
             of |= {"next_xx": noise, "previous_xx": self._transition.T @ moved, "pairs": -2.0 * moved.T}
         linear, second = natural[:size].T.copy(), natural[size:].T.reshape(-1, size, size).copy()
-        after = np.flatnonzero(~starts)
+        after = steps.after
         linear[starts] += of["first_x"]
         second[starts] += of["first_xx"]
         second[after] += of["next_xx"]
         second[after - 1] += of["previous_xx"]
+        if steps.inputs is not None:
+            linear += self._told_by_inputs(of, steps)
         between = np.where(starts[:, None, None], 0.0, -of["pairs"])
         return Blocks(linear, -2.0 * symmetric_part(second), between)
 
@@ -138,7 +136,7 @@ class LinearGaussianChainFactor(ChainFactor, FamilyFactor):
         self,
         path: families.LinearGaussianChain,
         is_counted: AnyArray,
-        starts: AnyArray,
+        steps: Steps,
         means: Mapping[str, Array],
     ) -> families.LinearGaussianChain:
         """Return the chain with a forecast: it moves by the expected transition, with noise of the expected precision.
@@ -148,7 +146,11 @@ class LinearGaussianChainFactor(ChainFactor, FamilyFactor):
         n_rows, size = len(is_counted), self._size
         linear, information = np.zeros((n_rows, size)), np.zeros((n_rows, size, size))
         linear[is_counted], information[is_counted] = path.linear, path.information
-        return replace(path, linear=linear, information=information, starts=starts)
+        if steps.inputs is not None:
+            ahead = np.where(is_counted[:, None], 0.0, steps.inputs)
+            own = ahead @ means["input_weights"].T @ path.noise_precision
+            linear += told_by_inputs(own, -own @ path.transition, steps.starts)
+        return replace(path, linear=linear, information=information, starts=steps.starts)
 
     def expected(self, smoothing: StateMoments) -> Array:
         """Return first and second moments of the states, (D + D^2, B)."""
@@ -156,34 +158,47 @@ class LinearGaussianChainFactor(ChainFactor, FamilyFactor):
         second = smoothing.covariance + outer(smoothing.mean)
         return np.concatenate([smoothing.mean.T, second.reshape(n_rows, -1).T])
 
-    def sums(self, smoothing: StateMoments) -> Arrays:
-        """Return the sums over the rows by key."""
-        return self._keyed({s: np.asarray(getattr(smoothing, s), float) for s in self._variable.summed})
+    def expected_of_path(self, path: families.LinearGaussianChain) -> Array:
+        """Return first and second moments of the states, (D + D^2, N)."""
+        return self.expected(path.smoothing)
 
-    def sums_given(self, expected: Array, starts: AnyArray) -> Arrays:
+    def sums(self, smoothing: StateMoments, steps: Steps) -> Arrays:
+        """Return the sums over the rows by key."""
+        of_inputs = _sums_of_inputs(smoothing.mean, steps)
+        found = (s for s in self._variable.summed if s not in of_inputs)
+        return self._keyed({**{s: getattr(smoothing, s) for s in found}, **of_inputs})
+
+    def sums_given(self, expected: Array, steps: Steps) -> Arrays:
         """Return the sums over the rows, states independent with these moments (D + D^2, B)."""
-        size = self._size
+        size, after = self._size, steps.after
         mean, second = expected[:size].T, expected[size:].T.reshape(-1, size, size)
-        after = np.flatnonzero(~starts)
-        previous, following = second[after - 1].sum(axis=0), second[after].sum(axis=0)
-        pairs = mean[after - 1].T @ mean[after]
-        found = {
-            "first_x": mean[starts].sum(axis=0),
-            "first_xx": second[starts].sum(axis=0),
+        return self._keyed(self._sums_of(mean, second, mean[after - 1].T @ mean[after], steps))
+
+    def _sums_of(self, mean: Array, second: Array, pairs: Array, steps: Steps) -> dict[str, Any]:
+        """Return the sums over the rows by name, from moments of the states (..., B, D) and (..., B, D, D).
+
+        Parameters
+        ----------
+        pairs
+            The sum of <s_{t-1} s_t'>, (..., D, D).
+        """
+        starts, after = steps.starts, steps.after
+        previous, following = second[..., after - 1, :, :].sum(axis=-3), second[..., after, :, :].sum(axis=-3)
+        found: dict[str, Any] = {
+            "first_x": mean[..., starts, :].sum(axis=-2),
+            "first_xx": second[..., starts, :, :].sum(axis=-3),
             "previous_xx": previous,
             "pairs": pairs,
             "next_xx": following,
-            "n_first": np.asarray(float(starts.sum())),
-            "n_steps": np.asarray(float(len(after))),
+            "n_first": float(starts.sum()),
+            "n_steps": float(len(after)),
+            **_sums_of_inputs(mean, steps),
         }
         if self._transition is not None:
             moved = self._transition @ pairs
             returned = self._transition @ previous @ self._transition.T
-            found["residual_xx"] = following - moved - moved.T + returned
-        return self._keyed(found)
-
-    def _keyed(self, found: Arrays | dict[str, Array]) -> Arrays:
-        return {key: found[key.statistic] for key in self._summed}
+            found["residual_xx"] = following - moved - moved.swapaxes(-1, -2) + returned
+        return found
 
     def infer(self, natural: Array) -> Inferred:
         """Overwrite natural parameters by expected statistics, each row by itself under a standard Normal."""
@@ -200,6 +215,22 @@ class LinearGaussianChainFactor(ChainFactor, FamilyFactor):
         """Return statistics of draws for each distinct row, each by itself under a standard Normal."""
         states = self.distributions(self._about_standard(natural.copy()))[self._variable].sample(seed=rng)
         return np.concatenate([states.T, outer(states).reshape(len(states), -1).T])
+
+
+_KNOWN = ("n_first", "n_steps", "inputs_xx")
+"""Sums over the rows in which nothing is hidden."""
+
+
+def _sums_of_inputs(mean: Array, steps: Steps) -> dict[str, Array]:
+    """Return the sums in which inputs meet the states, of means (..., B, D), and each other."""
+    if steps.inputs is None:
+        return {}
+    inputs, after = steps.inputs[steps.after], steps.after
+    return {
+        "next_inputs": mean[..., after, :].swapaxes(-1, -2) @ inputs,
+        "previous_inputs": mean[..., after - 1, :].swapaxes(-1, -2) @ inputs,
+        "inputs_xx": inputs.T @ inputs,
+    }
 
 
 def _spread_of_rows(second: Array, of_mean: Array) -> Array:

@@ -94,6 +94,11 @@ class LocalFactor(ABC):
         """Names of its variables, joined."""
         return ",".join(variable.name for variable in self.variables)
 
+    @property
+    def values(self) -> Array | None:
+        """Statistics (E, V) of each value of one label, or one number 0 or 1, of a row; None of other factors."""
+        return None
+
     def view(self, values: Array, key: StatisticKey) -> Array:
         """Return one statistic of (E, B) values in its own shape, (shape..., B)."""
         return values[self.rows[key]].reshape(*self.shapes[key], -1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 
 import numpy as np
 
@@ -11,11 +11,11 @@ from ..._typing import AnyArray, Array
 from ...families._markov_response import response_of_smoothing
 from ...families.markov_chain import Smoothing, smooth
 from ...language import Axis, MarkovChain
+from ..binding.bound_model import BoundModel
 from ..binding.evidence import Evidence
-from ..design.keys import StatisticKey
 from ..design.scratch import Scratch
 from .categorical import CategoricalFactor
-from .chain import ChainFactor, SequenceResponse, Starts
+from .chain import ChainFactor, SequenceResponse, Steps
 from .statistics import Arrays
 
 
@@ -27,36 +27,35 @@ class MarkovChainFactor(ChainFactor, CategoricalFactor):
         variable: MarkovChain,
         evidence: Evidence,
         data_axis: Axis,
-        size: Callable[[Axis], int],
-        starts: Starts,
+        bound: BoundModel,
     ) -> None:
-        super().__init__(variable, evidence, data_axis, size)
-        self._variable = variable
-        self._summed = [StatisticKey(variable.name, statistic) for statistic in variable.summed]
-        self.starts = starts
+        super().__init__(variable, evidence, data_axis, bound.size)
+        self._is_along(bound)
 
-    def path(self, natural: Array, starts: AnyArray, sums: Mapping[Hashable, Array]) -> families.MarkovChain:
+    def path(self, natural: Array, steps: Steps, sums: Mapping[Hashable, Array]) -> families.MarkovChain:
         """Return the distribution of the states of whole sequences, from log-likelihoods (K, B)."""
-        return families.MarkovChain(natural.T, starts, *self._logs(sums))
+        return families.MarkovChain(natural.T, steps.starts, *self._logs(sums))
 
     def continued(
-        self, path: families.MarkovChain, is_counted: AnyArray, starts: AnyArray, means: Mapping[str, Array]
+        self, path: families.MarkovChain, is_counted: AnyArray, steps: Steps, means: Mapping[str, Array]
     ) -> families.ForecastMarkovChain:
         """Return the chain with a forecast: its states move by the expected transition."""
-        return families.ForecastMarkovChain(path, is_counted, starts, means["initial"], means["transition"])
+        return families.ForecastMarkovChain(
+            path, is_counted, steps.starts, means["initial"], means["transition"]
+        )
 
     def smoothing(
-        self, natural: Array, starts: AnyArray, sums: Mapping[Hashable, Array], scratch: Scratch
+        self, natural: Array, steps: Steps, sums: Mapping[Hashable, Array], scratch: Scratch
     ) -> Smoothing:
         """Return the probabilities of the states, first states and pairs; they lie in the scratch."""
         return smooth(
-            natural.T, starts, *self._logs(sums), lambda name, shape: scratch.array((self, name), shape)
+            natural.T, steps.starts, *self._logs(sums), lambda name, shape: scratch.array((self, name), shape)
         )
 
     def response_of_sequences(
         self,
         natural: Array,
-        starts: AnyArray,
+        steps: Steps,
         sums: Mapping[Hashable, Array],
         changes: Array,
         changes_of_sums: Sequence[Mapping[Hashable, Array]],
@@ -68,10 +67,12 @@ class MarkovChainFactor(ChainFactor, CategoricalFactor):
             for key in self._summed
         )
         found = response_of_smoothing(
-            natural.T, starts, initial, transition, changes.swapaxes(1, 2), of_initial, of_transition
+            natural.T, steps.starts, initial, transition, changes.swapaxes(1, 2), of_initial, of_transition
         )
         return SequenceResponse(
-            found.marginals.T, found.changes.swapaxes(1, 2), self._keyed(found.first, found.pairs)
+            found.marginals.T,
+            found.changes.swapaxes(1, 2),
+            self._keyed({"first": found.first, "pairs": found.pairs}),
         )
 
     def _logs(self, sums: Mapping[Hashable, Array]) -> tuple[Array, Array]:
@@ -83,18 +84,19 @@ class MarkovChainFactor(ChainFactor, CategoricalFactor):
         """Return the probabilities of the states, (K, B)."""
         return smoothing.marginals.T
 
-    def sums(self, smoothing: Smoothing) -> Arrays:
+    def expected_of_path(self, path: families.MarkovChain | families.ForecastMarkovChain) -> Array:
+        """Return the probabilities of the states, (K, N)."""
+        return path.probabilities.T
+
+    def sums(self, smoothing: Smoothing, steps: Steps) -> Arrays:
         """Return first states and pairs by key."""
-        return self._keyed(smoothing.first, smoothing.pairs)
+        return self._keyed({"first": smoothing.first, "pairs": smoothing.pairs})
 
-    def sums_given(self, expected: Array, starts: AnyArray) -> Arrays:
+    def sums_given(self, expected: Array, steps: Steps) -> Arrays:
         """Return the sums over the rows, states independent with these marginals (K, B)."""
-        within = np.flatnonzero(~starts)
-        first = expected[:, starts].sum(axis=1)
-        return self._keyed(first, expected[:, within - 1] @ expected[:, within].T)
-
-    def _keyed(self, first: Array, pairs: Array) -> Arrays:
-        return dict(zip(self._summed, (first, pairs), strict=True))
+        after = steps.after
+        first = expected[:, steps.starts].sum(axis=1)
+        return self._keyed({"first": first, "pairs": expected[:, after - 1] @ expected[:, after].T})
 
     def drawn(self, natural: Array, rng: np.random.Generator) -> Array:
         """Return random probabilities of the states for each distinct row.

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-import numpy as np
-
-from ..._typing import Array
 from ..design.backend import Workspace
-from ..design.keys import FactorKey
-from ..local.chain import ChainFactor
 from ..local.statistics import Coefficients, LocalState, Rows, Sums
 from ..rows.row_model import RowModel
-from ..rows.sequences import Over, one_by_one, starts_of_block, steps_of_block, tiles_of
+from ..rows.sequences import Over, one_by_one
 from ..rows.tasks import Chunk, RowSource, Work, rows_at
+from .sequences import respond_sequences
 
 
 @dataclass(frozen=True)
@@ -41,8 +37,10 @@ class RespondBlocks:
         return total, carried
 
     def _responded(self, rows: Rows, before: LocalState) -> Sums:
-        if self.rows.chain is not None:
-            return _respond_sequences(self, self.rows.chain, rows)
+        if self.rows.chains:
+            return respond_sequences(
+                self.rows, rows, self.coefficients, self.changes, before, self.scratch, self.over
+            )
         return self.rows.respond(rows, self.coefficients, self.changes, before, self.scratch)
 
     def spread(self, over: Over) -> RespondBlocks:
@@ -90,41 +88,3 @@ class CurveBlocks:
 
 def _curving(coefficients: Coefficients, rows: RowModel, scratch: Workspace) -> CurveBlocks:
     return CurveBlocks(rows, coefficients, scratch)
-
-
-def _respond_sequences(work: RespondBlocks, chain: ChainFactor, rows: Rows) -> Sums:
-    """Return the changes of the sums over a block of whole sequences."""
-    model, coefficients, changes, scratch = work.rows, work.coefficients, work.changes, work.scratch
-    tiles, steps, starts = tiles_of(model, rows), steps_of_block(chain, rows), starts_of_block(chain, rows)
-    shape = (chain.n_rows, rows.n_rows)
-    natural, moved = np.empty(shape), np.empty((len(changes), *shape))
-
-    def read(number: int) -> None:
-        places, own = tiles[number]
-        natural[:, places] = model.natural_of(chain, own, coefficients, scratch)
-        for direction, change in enumerate(changes):
-            moved[direction][:, places] = model.change_of(chain, own, coefficients, change, scratch)
-
-    for _ in work.over(read, len(tiles)):
-        pass
-    expected, responses = np.zeros(shape), np.zeros(moved.shape)
-    found = chain.response_of_sequences(
-        natural[:, steps],
-        starts[steps],
-        coefficients.parts,
-        moved[:, :, steps],
-        [change.parts for change in changes],
-    )
-    expected[:, steps], responses[:, :, steps] = found.expected, found.changes
-
-    def tile(number: int) -> Sums:
-        places, own = tiles[number]
-        given: dict[FactorKey, Sequence[Array]] = {chain.key: [r[:, places].copy() for r in responses]}
-        before = {chain.key: expected[:, places].copy()}
-        return model.respond(own, coefficients, changes, before, scratch, given)
-
-    total = Sums.zero()
-    for own in work.over(tile, len(tiles)):
-        total.add(own)
-    total.parts.update(found.sums)
-    return total

@@ -10,13 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from ..._errors import ImproperError
+from ..._errors import ImproperError, ModelError
 from ..._typing import AnyArray, Array, Statistics
 from ...language import Variable
 from ..ascent.problem import Problem
 
 _NOTHING = 1e-13
 """Eigenvalue of a correlation matrix of statistics that is rounding: they are not free of each other."""
+
+_MOST_OF_SHARED = 2_000
+"""Statistics of a factor that several variables share, of whose covariance the square root is taken."""
 
 _STENCIL = (4 / 5, -1 / 5, 4 / 105, -1 / 280)
 """Weights of the differences over 1, 2, 3 and 4 steps either way: exact for polynomials of the eighth degree."""
@@ -116,6 +119,8 @@ def _responses(variable: Variable, factor: Any, natural: Statistics) -> tuple[Ar
     learnt = factor.learnt
     if learnt is None:
         return *_of_point(variable, natural), None
+    if variable.members:
+        return _of_shared(variable, learnt)
     member = variable.family.from_natural(natural)
     found = [
         (
@@ -126,6 +131,25 @@ def _responses(variable: Variable, factor: Any, natural: Statistics) -> tuple[Ar
     ]
     covariance, crossed = (np.stack(parts, axis=1) for parts in zip(*found, strict=True))
     return 0.5 * (covariance + covariance.swapaxes(1, 2)), crossed, member.covariance_of_value()
+
+
+def _of_shared(variable: Variable, factor: Any) -> tuple[Array, Array, Array]:
+    """Return the same of a factor that several variables share: one repetition.
+
+    Raises
+    ------
+    ModelError
+        If it has too many statistics.
+    """
+    n_statistics = sum(map(math.prod, variable.family.shapes))  # type: ignore[attr-defined]
+    if n_statistics > _MOST_OF_SHARED:
+        raise ModelError(
+            f"linear response takes shared factors of at most {_MOST_OF_SHARED:,} statistics; that of {variable.name} "
+            f"has {n_statistics:,}. It has the covariances of its variables itself; for linear response of all of "
+            f"them, fit without factors="
+        )
+    covariance, crossed, own = factor.covariance_of_statistics()
+    return covariance[None], crossed[None], own[None]
 
 
 def _of_point(variable: Variable, natural: Statistics) -> tuple[Array, Array]:

@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csc_array
 
-from ..._typing import AnyArray, Array
+from ..._typing import AnyArray, Array, Statistics
+from ...language import Variable
 from ..ascent.problem import Factors, Problem
 from ..design.keys import StatisticKey
 from ..local.statistics import Arrays, Coefficients, Sums
@@ -62,9 +63,7 @@ class ResponseOperator:
         self.natural = {v: problem.updates[v].natural(self._arrays) for v in problem.order}
         self._shapes: dict[StatisticKey, tuple[int, ...]] = {}
         self.factors: list[FactorResponse] = []
-        self._square = {
-            key for v in problem.order for key in problem.keys[v] if len(v.letters[key.statistic]) == 2
-        }
+        self._square = {key for v in problem.order for key in problem.keys[v] if v.is_matrix(key.statistic)}
         self._places: dict[str, int] = {}
         start = 0
         for variable in problem.order:
@@ -72,6 +71,10 @@ class ResponseOperator:
             self._places[variable.name] = start
             self._shapes |= {key: eta.shape for key, eta in zip(problem.keys[variable], own, strict=True)}
             self.factors.append(factor_response(problem, variable, q[variable], own, start))
+            # of a shared factor the statistics of each variable come one after the other, before the products
+            for number, member in enumerate(variable.members):
+                self.natural[member] = own[2 * number : 2 * number + 2]
+                self._places[member.name] = start + sum(eta.size for eta in own[: 2 * number])
             start += sum(eta.size for eta in own)
         self.n_statistics = start
         self.root = _block_diagonal(self.factors, start)
@@ -93,9 +96,17 @@ class ResponseOperator:
         """Number of standardised coordinates, r."""
         return self.root.shape[1]
 
-    def start_of(self, factor: FactorResponse) -> int:
-        """Return the place of the first statistic of a factor among those of all globals."""
-        return self._places[factor.variable.name]
+    def start_of(self, name: str) -> int:
+        """Return the place of the first statistic of a variable among those of all globals."""
+        return self._places[name]
+
+    def expected(self, variable: Variable) -> tuple[Statistics, AnyArray]:
+        """Return the expected statistics of a global, and which of its repetitions are in the objective."""
+        found = tuple(self._arrays[key] for key in self.problem.keys[variable])
+        n_plates = len(variable.plates_of(variable.family.statistics[-1]))
+        batch = self.natural[variable][-1].shape[:n_plates]
+        active = self.problem.bound.of(variable).active
+        return found, np.broadcast_to(np.ones((), dtype=bool) if active is None else active, batch)
 
     @property
     def counts(self) -> AnyArray:
@@ -119,11 +130,14 @@ class ResponseOperator:
 
     def _portions(self, coordinates: Array) -> Iterator[Array]:
         most = _MOST_AT_ONCE
-        if self._model.chain is not None:
+        if self._model.chains:
             longest = max(
                 (stop - start for start, stop in self._rows.blocks(self._rows.source.n_rows)), default=1
             )
-            most = max(1, min(most, int(_MOST_NUMBERS / (longest * self._model.chain.n_rows))))
+            most = max(
+                1,
+                min(most, int(_MOST_NUMBERS / (longest * sum(chain.n_rows for chain in self._model.chains)))),
+            )
         for start in range(0, coordinates.shape[1], most):
             yield coordinates[:, start : start + most]
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..._typing import Array, Statistics
+from ..._typing import AnyArray, Array, Statistics
 from ...language import Constant, Variable
 from ...numerics.linalg import symmetric_part
 from ..ascent.problem import Problem
@@ -27,7 +27,7 @@ class PriorParameter(NamedTuple):
 
 def parameters_of(problem: Problem) -> Iterator[PriorParameter]:
     """Yield the parameters of the priors of global variables that known numbers alone state."""
-    for variable in problem.order:
+    for variable in (own for each in problem.order for own in each.members or (each,)):
         if problem.bound.of(variable).prior is not None or variable.is_flat or stated_prior(variable) is None:
             continue
         for slot in variable.slots.values():
@@ -45,6 +45,49 @@ def tilts_of(problem: Problem, parameter: PriorParameter, like: Statistics) -> I
     like
         Natural parameters of the shapes that are wanted.
     """
+    for value, change, step in _changes(parameter):
+        above, below = (
+            _prior(problem, parameter, value + sign * step * change).natural for sign in (1.0, -1.0)
+        )
+        pairs = zip(above, below, like, strict=True)
+        yield tuple(np.broadcast_to((a - b) / (2.0 * step), np.shape(eta)) for a, b, eta in pairs)
+
+
+def slopes_of_objective(
+    problem: Problem, parameter: PriorParameter, expected: Statistics, counts: AnyArray
+) -> Array:
+    """Return the derivatives of the objective by each entry of a parameter of a prior, factors at their optimum.
+
+    They are those of the expected log density under the prior alone, since the objective does not change with the
+    factors. By differences of the fourth order.
+
+    Parameters
+    ----------
+    expected
+        Statistics of the factor of the variable, measured from the frame.
+    counts
+        Which repetitions are in the objective, of the shape of these.
+    """
+
+    def at(value: Array) -> float:
+        member = _prior(problem, parameter, value)
+        total = -np.broadcast_to(member.log_partition, counts.shape)
+        for eta, mean in zip(member.natural, expected, strict=True):
+            product = np.broadcast_to(eta * mean, np.broadcast_shapes(np.shape(eta), np.shape(mean)))
+            total = total + product.reshape(*counts.shape, -1).sum(axis=-1)
+        return float(total[counts].sum())
+
+    slopes = []
+    for value, change, step in _changes(parameter):
+        narrow, wide = (
+            at(value + times * step * change) - at(value - times * step * change) for times in (1.0, 2.0)
+        )
+        slopes.append((8.0 * narrow - wide) / (12.0 * step))
+    return np.reshape(slopes, parameter.node.value.shape)
+
+
+def _changes(parameter: PriorParameter) -> Iterator[tuple[Array, Array, float]]:
+    """Yield the value, and for each of its entries a change by one and the size of a step."""
     value = parameter.node.value
     is_matrix = value.ndim - len(parameter.node.plates) == 2
     for place in np.ndindex(value.shape):
@@ -53,15 +96,11 @@ def tilts_of(problem: Problem, parameter: PriorParameter, like: Statistics) -> I
         if is_matrix:
             change = symmetric_part(change)
         size = float(np.abs(value).max(initial=0.0))
-        step = _STEP * (abs(float(value[place])) or size or 1.0)
-        above, below = (_natural(problem, parameter, value + sign * step * change) for sign in (1.0, -1.0))
-        pairs = zip(above, below, like, strict=True)
-        yield tuple(np.broadcast_to((a - b) / (2.0 * step), np.shape(eta)) for a, b, eta in pairs)
+        yield value, change, _STEP * (abs(float(value[place])) or size or 1.0)
 
 
-def _natural(problem: Problem, parameter: PriorParameter, value: Array) -> Statistics:
-    """Return the natural parameters of a prior with another value of a parameter, measured from the frame."""
+def _prior(problem: Problem, parameter: PriorParameter, value: Array) -> Any:
+    """Return a prior with another value of a parameter, measured from the frame."""
     member: Any = stated_prior(parameter.variable, other={parameter.name: value})
     reference = problem.coordinates.of(parameter.variable)
-    natural: Statistics = (member if reference is None else member.translate(-reference)).natural
-    return natural
+    return member if reference is None else member.translate(-reference)

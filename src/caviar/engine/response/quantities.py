@@ -16,7 +16,7 @@ from ..evaluation.evaluate import check_sizes, in_frame
 from ..rows.row_map import RowMap
 from .factors import FactorResponse
 from .operator import ResponseOperator
-from .priors import parameters_of, tilts_of
+from .priors import parameters_of, slopes_of_objective, tilts_of
 from .solution import Solution, solution_of, why_saddle
 
 _MOST_AT_ONCE = 512
@@ -24,6 +24,11 @@ _MOST_AT_ONCE = 512
 
 _UNSETTLED = 1.0
 """Standard deviations that a fit may yet move for its responses to tell something."""
+
+_SADDLE, _NEARLY_FLAT = -1e-7, 1e-4
+"""Eigenvalue below which there is no covariance, and the size below which it may be 0 where the fit would settle."""
+
+FLAT_DIRECTION = "along some direction, such as a rotation of factors, the objective does not change"
 
 
 class Response:
@@ -102,7 +107,7 @@ class Response:
         ModelError
             At a saddle point, and where the factors have not settled.
         """
-        if self.smallest_eigenvalue < -1e-7:
+        if self.smallest_eigenvalue < _SADDLE:
             raise ModelError(why_saddle(self.smallest_eigenvalue))
         if self.shift > _UNSETTLED:
             raise ModelError(
@@ -111,13 +116,26 @@ class Response:
                 f"tol or a higher max_iter"
             )
 
-    def factor(self, name: str) -> FactorResponse:
-        """Return the factor of a global variable, as what responds."""
-        return self._factors[name]
+    @property
+    def why_none(self) -> str:
+        """Why there is no covariance, in a few words; nothing where there is one."""
+        if self.smallest_eigenvalue < _SADDLE:
+            return (
+                FLAT_DIRECTION
+                if self.smallest_eigenvalue > -_NEARLY_FLAT
+                else "the fit ended at a saddle point"
+            )
+        return "the fit has not settled" if self.shift > _UNSETTLED else ""
 
     @cached_property
-    def _factors(self) -> dict[str, FactorResponse]:
-        return {own.variable.name: own for own in self._operator.factors}
+    def _entries(self) -> dict[str, tuple[FactorResponse, slice]]:
+        """Of each global variable the factor that it is in, as what responds, and the entries that are its own."""
+        found: dict[str, tuple[FactorResponse, slice]] = {}
+        for own in self._operator.factors:
+            found[own.variable.name] = own, slice(None)
+            for number, member in enumerate(own.variable.members):
+                found[member.name] = own, own.variable.family.place(number)  # type: ignore[attr-defined]
+        return found
 
     def covariance(self, one: str, other: str) -> Array:
         """Return the covariances of all entries of two global variables, (n, m)."""
@@ -125,20 +143,20 @@ class Response:
         a, b = self._columns(one), self._columns(other)
         with self._session():
             found = a.T @ self._solution.excess(b)
-        if one == other:
-            factor = self.factor(one)
-            for places, own in zip(factor.value_places, factor.covariances, strict=True):
-                found[np.ix_(places, places)] += own
+        factor, mine = self._entries[one]
+        if factor is self._entries[other][0]:
+            found += _within(factor)[mine, self._entries[other][1]]
         flat = self._solution.flat(a)[:, None] & self._solution.flat(b)
         return np.where(flat, np.copysign(np.inf, found), found)
 
     def variance(self, name: str) -> Array:
         """Return the variance of each entry of a global variable, (n,); infinite along flat directions."""
         self.check()
-        factor, columns = self.factor(name), self._columns(name)
-        found = np.zeros(columns.shape[1])
+        columns, (factor, mine) = self._columns(name), self._entries[name]
+        whole = np.zeros(factor.n_entries)
         for places, own in zip(factor.value_places, factor.covariances, strict=True):
-            found[places] = np.diagonal(own)
+            whole[places] = np.diagonal(own)
+        found = whole[mine]
         with self._session():
             for start in range(0, len(found), _MOST_AT_ONCE):
                 portion = columns[:, start : start + _MOST_AT_ONCE]
@@ -158,9 +176,8 @@ class Response:
         self.check()
         columns, problem, found = self._columns(name), self._operator.problem, {}
         for parameter in parameters_of(problem):
-            factor = self.factor(parameter.variable.name)
             like = self._operator.natural[parameter.variable]
-            tilts = [self._told(factor, tilt) for tilt in tilts_of(problem, parameter, like)]
+            tilts = [self._told(parameter.variable.name, tilt) for tilt in tilts_of(problem, parameter, like)]
             told = np.stack(tilts, axis=1) if tilts else np.zeros((self._operator.size, 0))
             with self._session():
                 slopes = columns.T @ (told + self._solution.excess(told))
@@ -168,9 +185,27 @@ class Response:
             found[f"{parameter.variable.name}.{parameter.name}"] = slopes.T.reshape(shape)
         return found
 
-    def _told(self, factor: FactorResponse, tilt: Statistics) -> Array:
-        """Return a tilt by changes of natural parameters of one factor in standardised coordinates, (r,)."""
-        start = self._operator.start_of(factor)
+    def elbo_sensitivity(self) -> dict[str, Array]:
+        """Return by how much the objective changes with each parameter of the priors, in the shape of the parameter."""
+        self.check()
+        problem = self._operator.problem
+        return {
+            f"{own.variable.name}.{own.name}": slopes_of_objective(
+                problem, own, *self._operator.expected(own.variable)
+            )
+            for own in parameters_of(problem)
+        }
+
+    def prior_values(self) -> dict[str, tuple[str, str, Array]]:
+        """Return the parameters of the priors: name -> variable, name of the parameter, and its stated value."""
+        return {
+            f"{own.variable.name}.{own.name}": (own.variable.name, own.name, own.node.value)
+            for own in parameters_of(self._operator.problem)
+        }
+
+    def _told(self, name: str, tilt: Statistics) -> Array:
+        """Return a tilt by changes of natural parameters of one variable in standardised coordinates, (r,)."""
+        start = self._operator.start_of(name)
         flat = np.zeros(self._operator.n_statistics)
         stop = start + sum(own.size for own in tilt)
         flat[start:stop] = np.concatenate([own.ravel() for own in tilt])
@@ -178,12 +213,21 @@ class Response:
 
     def _columns(self, name: str) -> Array:
         """Return what each entry of a variable is in standardised coordinates, (r, n)."""
-        factor, start = self.factor(name), self._starts[name]
+        factor, mine = self._entries[name]
+        start = self._starts[factor.variable.name]
         found = np.zeros((self._operator.size, factor.n_entries))
         for places, value in zip(factor.value_places, factor.values, strict=True):
             found[start : start + len(value), places] = value
             start += len(value)
-        return found
+        return found[:, mine]
+
+
+def _within(factor: FactorResponse) -> Array:
+    """Return the covariances of all entries under a factor, (n, n)."""
+    found = np.zeros((factor.n_entries, factor.n_entries))
+    for places, own in zip(factor.value_places, factor.covariances, strict=True):
+        found[np.ix_(places, places)] = own
+    return found
 
 
 def _starts(operator: ResponseOperator) -> dict[str, int]:

@@ -16,10 +16,10 @@ from ..design.dense import block_rows
 from ..design.features import Feature, FeatureTable
 from ..design.keys import ColumnKey, FactorKey, StatisticKey
 from ..local.categorical import CategoricalFactor
-from ..local.chain import ChainFactor, chain_of
+from ..local.chain import ChainFactor, chains_of
 from ..local.local_factor import LocalFactor
 from ..local.statistics import Arrays, Coefficients, LocalState, Rows, Summary, Sums
-from .coupled_labels import best_labels
+from .apart import DerivedApart, best_labels
 from .inference import FactorOfRows, inference_of
 from .terms.block_response import BlockResponse, curvature
 from .terms.centred import Centres
@@ -33,6 +33,9 @@ _UNFUSED_ROWS = 1024
 
 _COLD_SWEEPS = 50
 """Sweeps over local factors that depend on each other, where no pass before has left them; they contract quickly."""
+
+_THOROUGH_SWEEPS = 2000
+"""Sweeps at the most where sequences are to be at their optimum, whatever that takes."""
 
 _OWN: FactorKey = ""
 """In the place of a local factor: the number 1 of each row, which what no local variable enters is multiplied with."""
@@ -54,6 +57,7 @@ class IndependentRows:
     """
 
     begins_anew = False
+    most_sweeps = _COLD_SWEEPS
 
     def __init__(
         self,
@@ -64,7 +68,7 @@ class IndependentRows:
     ) -> None:
         self.compiled = compiled
         self.factors = tuple(factors)
-        self.chain: ChainFactor | None = chain_of(self.factors)
+        self.chains: tuple[ChainFactor, ...] = chains_of(self.factors)
         self.partial = partial
         self.entries = [ColumnKey(own.leaf.name).entries for several in partial.values() for own in several]
         used = {factor: [own for own in several if own.is_used] for factor, several in centres.items()}
@@ -88,6 +92,8 @@ class IndependentRows:
         ]
         self.keeps_locals = any(term.couples for term in self._contracted)
         """Whether local factors depend on each other, so that a pass must start from the last one's."""
+        self.apart = DerivedApart(self._inferences, self._products, self._contracted)
+        """The local factors one at a time."""
         self._summed: set[Hashable] = {
             StatisticKey(v.name, s) for factor in self.factors for v in factor.variables for s in v.summed
         }
@@ -160,8 +166,13 @@ class IndependentRows:
         return {factor: tables[factor] for factor in self.factors if factor in tables}
 
     def thorough(self) -> IndependentRows:
-        """Return the model as it is: each pass brings the local factors to their optimum as near as it gets."""
-        return self
+        """Return the model whose cold passes sweep until the local factors are at their optimum."""
+        if not (self.chains and self.keeps_locals):
+            return self
+        # copy() would leave out what a model that is sent does without
+        other = type(self).__new__(type(self))
+        vars(other).update(vars(self), most_sweeps=_THOROUGH_SWEEPS)
+        return other
 
     def why_inexact(self) -> str:
         """Return why local variables cannot be integrated out exactly given the globals; nothing if they can."""
@@ -232,7 +243,12 @@ class IndependentRows:
         return {key: layout.packed(parts) for key, layout in self._layouts.items() if key != _OWN}
 
     def starting_coefficients(self, arrays: Mapping[Hashable, Array]) -> Coefficients:
-        """Return what the rows need where the globals are not known yet: missing entries are as their columns."""
+        """Return what sums of given local statistics need where the globals are not known yet.
+
+        That is nothing, unless vectors are missing in part: missing entries are as their columns then.
+        """
+        if not any(self.partial.values()):
+            return Coefficients({}, {})
         coefficients = self.coefficients(arrays)
         for own in (own for several in self.partial.values() for own in several):
             coefficients = own.at_columns(coefficients)
@@ -276,12 +292,6 @@ class IndependentRows:
         sums = Sums({}, {}, {}, {factor.key: 0.0 for factor in self.factors})
         self._sum_rows(BlockWork(rows, coefficients, scratch, state), sums)
         return sums
-
-    def natural_of(
-        self, factor: LocalFactor, rows: Rows, coefficients: Coefficients, scratch: Workspace
-    ) -> Array:
-        """Return the natural parameters (E, B) of a factor that no other depends on; they live in the scratch."""
-        return self._inference(factor).natural(BlockWork(rows, coefficients, scratch))
 
     def _inference(self, factor: LocalFactor) -> FactorOfRows:
         return self._inferences[self.factors.index(factor)]
@@ -341,7 +351,7 @@ class IndependentRows:
         tables = self.compiled.tables
         return (
             self.is_fused
-            and self.chain is None
+            and not self.chains
             and not self.has_centres
             and not any(self.partial.values())
             and all(factor in tables and not tables[factor].tallied for factor in self.factors)
@@ -351,17 +361,6 @@ class IndependentRows:
         """Return how the sums of dense products change with each entry of their matrices: see :func:`curvature`."""
         tables = {factor.key: table for factor, table in self.tables.items()}
         return curvature(BlockWork(rows, coefficients, scratch), self._inferences, tables)
-
-    def change_of(
-        self,
-        factor: LocalFactor,
-        rows: Rows,
-        coefficients: Coefficients,
-        change: Coefficients,
-        scratch: Workspace,
-    ) -> Array:
-        """Return by how much the natural parameters (E, B) of a factor change; they live in the scratch."""
-        return self._inference(factor).change(BlockWork(rows, coefficients, scratch), change)
 
     def zeros_of(self, factor: LocalFactor, zeros: Coefficients, rows: Rows, scratch: Workspace) -> Array:
         """Return how many known probabilities of zero each statistic meets, whatever other local variables are."""
@@ -413,14 +412,19 @@ class IndependentRows:
         parts: Arrays = {**static.parts, **sums.parts}
         for key, total in {**static.fused, **sums.fused}.items():
             parts.update(self._layouts[key].unpacked(total))
-        return Summary(parts, self.with_entropies(sums, coefficients).entropy)
+        return Summary(parts, _entropies(sums, coefficients))
 
     def with_entropies(self, sums: Sums, coefficients: Coefficients) -> Sums:
         """Return sums with entropies in the place of log-partitions, which were made with these coefficients."""
-        entropies = dict(sums.entropy)
-        for key, log_partition in sums.log_partition.items():
-            entropies[key] = log_partition - float(np.vdot(coefficients.matrices[key], sums.fused[key]))
-        return Sums(sums.fused, sums.parts, {}, entropies)
+        return Sums(sums.fused, sums.parts, {}, _entropies(sums, coefficients))
+
+
+def _entropies(sums: Sums, coefficients: Coefficients) -> dict[FactorKey, float]:
+    """Return the entropy of each local factor; from its log-partition where that was made with these coefficients."""
+    entropies = dict(sums.entropy)
+    for key, log_partition in sums.log_partition.items():
+        entropies[key] = log_partition - float(np.vdot(coefficients.matrices[key], sums.fused[key]))
+    return entropies
 
 
 def _layouts(compiled: Compiled) -> dict[FactorKey, MatrixLayout]:

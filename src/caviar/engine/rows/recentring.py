@@ -26,6 +26,7 @@ from .terms.centred import Centres
 TOLERATED_LOSS = 1e-8
 """Absolute error of a log-responsibility (nats) above which a component is measured from its own mean."""
 
+_EPS = float(np.finfo(float).eps)
 _NEGLIGIBLE_LOSS = 1e-10
 _FAR = 300.0
 """Widths from the common point beyond which a start measures a component from its own mean."""
@@ -138,13 +139,16 @@ class Recentring:
 
     def _loss(self, coefficients: Coefficients, away: Array) -> Array:
         """Return the error (nats) of each category's quadratic form at its mean, ``away`` from the reference."""
-        loss = np.zeros(len(away))
+        loss: Array | None = None
         for feature, precision in self._precisions(coefficients, away):
-            scaled = np.abs(away) * np.sqrt(np.maximum(precision, 0.0))
+            size = np.abs(away) * np.sqrt(np.maximum(precision, 0.0))
             # a vector's coordinates add up; repetitions and numbers are each a form of their own
-            size = scaled.sum(axis=-1) if feature.is_square else scaled
-            loss = np.maximum(loss, np.maximum.reduce(size.reshape(len(away), -1), axis=1) ** 2)
-        return np.finfo(float).eps * loss
+            if feature.is_square:
+                size = np.add.reduce(size, axis=-1)
+            if size.ndim > 1:
+                size = np.maximum.reduce(size.reshape(len(away), -1), axis=1)
+            loss = size if loss is None else np.maximum(loss, size)
+        return np.zeros(len(away)) if loss is None else _EPS * loss**2
 
     def _precisions(self, coefficients: Coefficients, like: Array) -> Iterator[tuple[Feature, Array]]:
         """Yield second moments of the leaves with the precision that multiplies them, of the shape of the means.

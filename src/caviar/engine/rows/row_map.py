@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from functools import cached_property
 from typing import Any, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from ..._typing import Array
+from ...numerics.cached import cached_property
 from ...numerics.pairwise import pairwise_sum
 from ..design.backend import Workspace
 from ..local.chain import ChainFactor
 from ..local.statistics import Coefficients, LocalState, Rows, Summary, Sums
 from .executor import Executor
 from .row_model import RowModel
-from .sequences import given_sequences, sequence_bounds, tiles_of
+from .sequences import SequencesAtWork, given_sequences, sequence_bounds, tiles_of
 from .subsample import Sample, rows_from
 from .sums_by_batch import SumsByBatch
 from .tasks import Chunk, InferBlocks, RowSource, SumStatic, blocks_of, chunked, chunks_of, rows_at
@@ -68,7 +68,7 @@ class _Found:
     def __init__(self) -> None:
         self.scratch = Workspace()
         self.fixed: WeakKeyDictionary[RowModel, Sums] = WeakKeyDictionary()
-        self.bounds: dict[tuple[ChainFactor, int, int], list[tuple[int, int]]] = {}
+        self.bounds: dict[tuple[tuple[ChainFactor, ...], int, int], list[tuple[int, int]]] = {}
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,13 +116,13 @@ class RowMap:
         """Batches whose sums are kept apart: no more than there are rows, or whole sequences."""
         return min(self.n_batches, len(self.chunks))
 
-    @property
+    @cached_property
     def chunks(self) -> list[Chunk]:
         """The chunks over which local factors are inferred."""
         fewest = max(1, self.n_batches)
-        if self.model.chain is None:
+        if not self.model.chains:
             return chunks_of(self.model, self.source, fewest, self.executor.block_rows(self.model))
-        return chunked(self._sequences(self.model.chain, fewest), fewest)
+        return chunked(self._sequences(fewest), fewest)
 
     def chunks_of(self, batch: int) -> list[Chunk]:
         """Return the chunks of a batch: they are from all over the rows."""
@@ -192,9 +192,10 @@ class RowMap:
     @property
     def fixed(self) -> Sums:
         """The sums that no local factor enters."""
-        if self.model not in self._found.fixed:
-            self._found.fixed[self.model] = self._sum_fixed()
-        return self._found.fixed[self.model]
+        found = self._found.fixed.get(self.model)
+        if found is None:
+            found = self._found.fixed[self.model] = self._sum_fixed()
+        return found
 
     def _sum_fixed(self) -> Sums:
         if not self.model.has_static:
@@ -210,21 +211,21 @@ class RowMap:
 
     def blocks(self, most_rows: int) -> list[tuple[int, int]]:
         """Return where blocks of no more rows start and stop; with a chain they are whole sequences, however long."""
-        if self.model.chain is None:
+        if not self.model.chains:
             return blocks_of(self.model, self.source, most_rows, self.executor.block_rows(self.model))
-        return self._sequences(self.model.chain, -(-self.source.n_rows // most_rows))
+        return self._sequences(-(-self.source.n_rows // most_rows))
 
-    def _sequences(self, chain: ChainFactor, fewest: int) -> list[tuple[int, int]]:
+    def _sequences(self, fewest: int) -> list[tuple[int, int]]:
         """Return where blocks of whole sequences start and stop: where these begin is read once."""
-        made_for, known = (chain, self.model.block_rows, fewest), self._found.bounds
+        made_for, known = (self.model.chains, self.model.block_rows, fewest), self._found.bounds
         if made_for not in known:
-            known[made_for] = sequence_bounds(self.model, chain, self.source, fewest)
+            known[made_for] = sequence_bounds(self.model, self.source, fewest)
         return known[made_for]
 
     @property
     def _chunks_at_once(self) -> list[Chunk]:
         """The chunks of a sum that keeps nothing: blocks are those of this process."""
-        return chunks_of(self.model, self.source) if self.model.chain is None else self.chunks
+        return self.chunks if self.model.chains else chunks_of(self.model, self.source)
 
     def summarize_share(self, coefficients: Coefficients, chunks: Sequence[Chunk]) -> Summary:
         """Return the sums over some chunks as if all rows were like theirs, in float64 and from a cold start.
@@ -253,41 +254,88 @@ class RowMap:
     def share(self, n_rows: int) -> RowMap:
         """Return the map over about so many rows from all over the source, which weigh as much as all do.
 
-        They are read once and summed in this process.
+        They are read once and summed in this process. All rows, where they are few and here, are this map's own: what
+        was made of them is not made again.
         """
         bounds = self.blocks(max(1, min(n_rows // _PLACES, self.source.n_rows)))
         wanted = min(len(bounds), max(1, round(n_rows * len(bounds) / max(self.source.n_rows, 1))))
+        host, is_here = self.executor.host, self.source.rows_together == 1
+        if wanted == len(bounds) and is_here and self.executor is host and not self.is_single:
+            return replace(self, n_batches=0)
         chosen = [bounds[i] for i in np.linspace(0, len(bounds) - 1, wanted).round().astype(int)]
-        return RowMap(self.model, rows_from(self.source, chosen), self.executor.host)
+        return RowMap(self.model, rows_from(self.source, chosen), host)
 
-    def path(self, chain: ChainFactor, coefficients: Coefficients, means: Mapping[str, Array]) -> Any:
-        """Return the distribution of a chain's states over all rows of the source: an (E, N) array is made.
+    def paths(
+        self, coefficients: Coefficients, means: Mapping[ChainFactor, Mapping[str, Array]]
+    ) -> dict[ChainFactor, Any]:
+        """Return the distribution of each chain's states over all rows of the source: (E, N) arrays are made.
 
-        States after the last observation of their sequence are forecast, from the expectations of the slots of
-        the chain.
+        States after the last observation of their sequence are forecast.
+
+        Parameters
+        ----------
+        means
+            Chain -> expectations of its slots, by which it is continued.
         """
+        state = self._settled_sequences(coefficients) if self.model.keeps_locals else {}
+        return {chain: self._path(chain, coefficients, state, own) for chain, own in means.items()}
+
+    def _settled_sequences(self, coefficients: Coefficients) -> LocalState:
+        """Return the statistics of local factors that depend on each other in all rows, (E, N) each."""
+        state: LocalState = {}
+        for start, stop in self._sequences(1):
+            rows = rows_at(self.source, (start, stop), every=True)
+            block = SequencesAtWork(self.model, rows, coefficients, self._found.scratch)
+            block.settle()
+            for key, values in block.state.items():
+                whole = state.setdefault(key, np.empty((len(values), self.source.n_rows)))
+                whole[:, rows.where] = values
+        return state
+
+    def _path(
+        self, chain: ChainFactor, coefficients: Coefficients, state: LocalState, means: Mapping[str, Array]
+    ) -> Any:
         natural = np.empty((chain.n_rows, self.source.n_rows))
-        starts, counted = np.empty((2, self.source.n_rows), dtype=bool)
+        steps, counted = chain.no_steps(self.source.n_rows), np.empty(self.source.n_rows, dtype=bool)
 
         def block(rows: Rows) -> None:
-            starts[rows.where] = chain.starts.among(rows.columns, rows.n_rows)
+            steps.put(rows.where, chain.steps(rows.columns, rows.n_rows))
             seen = chain.seen(rows.columns)
             counted[rows.where] = True if seen is None else seen
             if rows.weights is not None:
                 counted[rows.where] &= rows.weights > 0
             for _, own in tiles_of(self.model, rows):
-                natural[:, own.where] = self.model.natural_of(chain, own, coefficients, self._found.scratch)
+                given = {key: values[:, own.where] for key, values in state.items()}
+                natural[:, own.where] = self.model.apart.natural_of(
+                    chain, own, coefficients, self._found.scratch, given
+                )
 
         for _ in self._map_here(block):
             pass
         if counted.all():
-            return chain.path(natural, starts, coefficients.parts)
-        path = chain.path(natural[:, counted], starts[counted], coefficients.parts)
-        return chain.continued(path, counted, starts, means)
+            return chain.path(natural, steps, coefficients.parts)
+        path = chain.path(natural[:, counted], steps.at(counted), coefficients.parts)
+        return chain.continued(path, counted, steps, means)
 
-    def natural_parameters(self, coefficients: Coefficients) -> Iterator[LocalState]:
-        """Yield the natural parameters of every local factor, block by block."""
-        yield from self._map_here(lambda rows: self.natural_of(rows, coefficients))
+    def natural_parameters(
+        self, coefficients: Coefficients, given: LocalState | None = None
+    ) -> Iterator[LocalState]:
+        """Yield the natural parameters of every local factor, block by block.
+
+        Parameters
+        ----------
+        coefficients
+            What the rows need of the globals.
+        given
+            Statistics (E, N) of factors that are left out.
+        """
+        whole = given or {}
+
+        def block(rows: Rows) -> LocalState:
+            own = {key: values[:, rows.where].copy() for key, values in whole.items()}
+            return self.natural_of(rows, coefficients, own)
+
+        yield from self._map_here(block)
 
     def natural_of(
         self, rows: Rows, coefficients: Coefficients, given: LocalState | None = None
@@ -308,19 +356,18 @@ class RowMap:
         Of a chain the successive states count as independent; in a sample that is not in order none are successive, and
         their sums are zero.
         """
-        model, chain = self.model, self.model.chain
+        model = self.model
         in_order = not isinstance(self.source, Sample) or self.source.is_in_order
 
         def block(rows: Rows) -> Sums:
             state = give(rows)
-            if chain is not None and in_order:
-                return given_sequences(model, chain, rows, state, coefficients, self._found.scratch)
+            if model.chains and in_order:
+                return given_sequences(model, rows, state, coefficients, self._found.scratch)
             return model.sums_of(rows, state, coefficients, self._found.scratch)
 
         sums = self._sum_here(block)
-        if chain is not None and not in_order:
-            none = np.zeros((chain.n_rows, 0)), np.zeros(0, dtype=bool)
-            sums.parts.update(chain.sums_given(*none))
+        for chain in () if in_order else model.chains:
+            sums.parts.update(chain.sums_of_none())
         return model.summary(sums, self.fixed, coefficients)
 
     def _sum_here(self, function: Callable[[Rows], Sums]) -> Sums:

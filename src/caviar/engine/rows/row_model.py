@@ -14,6 +14,94 @@ from ..local.local_factor import LocalFactor
 from ..local.statistics import Arrays, Coefficients, LocalState, Rows, Summary, Sums
 
 
+class FactorsApart(Protocol):
+    """Local factors one at a time, each given the others as they are."""
+
+    @property
+    def stages(self) -> list[ChainFactor | list[LocalFactor]]:
+        """The factors that depend on each other, in the order of a sweep: a chain, or factors of rows alone."""
+        ...
+
+    @property
+    def coupled(self) -> list[LocalFactor]:
+        """The factors of rows alone that depend on others."""
+        ...
+
+    def best_labels(self, rows: Rows, coefficients: Coefficients, scratch: Workspace) -> LocalState:
+        """Return labels that depend on each other at their most probable combination in each row by itself."""
+        ...
+
+    def natural_of(
+        self,
+        factor: LocalFactor,
+        rows: Rows,
+        coefficients: Coefficients,
+        scratch: Workspace,
+        state: LocalState | None = None,
+    ) -> Array:
+        """Return the natural parameters (E, B) of a factor, which live in the scratch.
+
+        Parameters
+        ----------
+        state
+            Statistics of the factors that it depends on.
+        """
+        ...
+
+    def updated(
+        self,
+        factors: Sequence[LocalFactor],
+        rows: Rows,
+        coefficients: Coefficients,
+        scratch: Workspace,
+        state: LocalState,
+    ) -> LocalState:
+        """Return the statistics of factors of rows alone, each at its optimum given the others."""
+        ...
+
+    def change_of(
+        self,
+        factor: LocalFactor,
+        rows: Rows,
+        coefficients: Coefficients,
+        change: Coefficients,
+        scratch: Workspace,
+        state: LocalState,
+    ) -> Array:
+        """Return by how much the natural parameters (E, B) of a factor change with the coefficients; in the scratch."""
+        ...
+
+    def said_by_others(
+        self,
+        factor: LocalFactor,
+        rows: Rows,
+        coefficients: Coefficients,
+        state: LocalState,
+        moved: LocalState,
+        scratch: Workspace,
+    ) -> Array:
+        """Return by how much the natural parameters (E, B) of a factor change with the statistics of the others."""
+        ...
+
+    def moved(
+        self,
+        rows: Rows,
+        coefficients: Coefficients,
+        changes: Sequence[Coefficients],
+        state: LocalState,
+        scratch: Workspace,
+        given: Mapping[FactorKey, Sequence[Array]],
+    ) -> list[LocalState]:
+        """Return by how much the statistics of :attr:`coupled` factors change with each of the changes.
+
+        Parameters
+        ----------
+        given
+            The chains, whose changes are known.
+        """
+        ...
+
+
 class RowModel(Protocol):
     """Local factors of a block of rows at their optimum, and the sums that the globals need."""
 
@@ -53,8 +141,18 @@ class RowModel(Protocol):
         ...
 
     @property
-    def chain(self) -> ChainFactor | None:
-        """The local factor along which successive rows depend on each other, or None."""
+    def chains(self) -> tuple[ChainFactor, ...]:
+        """The local factors along which successive rows depend on each other."""
+        ...
+
+    @property
+    def apart(self) -> FactorsApart:
+        """The local factors one at a time, of rows along which chains run."""
+        ...
+
+    @property
+    def most_sweeps(self) -> int:
+        """Sweeps at the most that bring them to their optimum, where no pass before has left them."""
         ...
 
     @property
@@ -137,12 +235,6 @@ class RowModel(Protocol):
         """Return the sums over a block that no factor enters."""
         ...
 
-    def natural_of(
-        self, factor: LocalFactor, rows: Rows, coefficients: Coefficients, scratch: Workspace
-    ) -> Array:
-        """Return the natural parameters of a factor that no other depends on."""
-        ...
-
     def infer(
         self, rows: Rows, coefficients: Coefficients, scratch: Workspace, given: LocalState | None = None
     ) -> LocalState:
@@ -168,17 +260,6 @@ class RowModel(Protocol):
 
     def curvature(self, rows: Rows, coefficients: Coefficients, scratch: Workspace) -> Sums:
         """Return how the sums of dense products change with each entry of their matrices, for pairs of entries."""
-        ...
-
-    def change_of(
-        self,
-        factor: LocalFactor,
-        rows: Rows,
-        coefficients: Coefficients,
-        change: Coefficients,
-        scratch: Workspace,
-    ) -> Array:
-        """Return by how much the natural parameters of a factor that no other depends on change."""
         ...
 
     def why_no_response(self) -> str:

@@ -7,7 +7,7 @@ by tile, in as many rows as matrix products are fastest with.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, Protocol, TypeVar
 
@@ -19,7 +19,9 @@ from ...families.markov_chain import ImpossiblePathError
 from ...numerics.pairwise import pairwise_sum
 from ..binding.missing.entries import order_of_patterns
 from ..design.backend import Workspace
-from ..local.chain import ChainFactor, Starts
+from ..design.keys import FactorKey
+from ..local.chain import ChainFactor, Steps, begins_of
+from ..local.local_factor import LocalFactor
 from ..local.statistics import Arrays, Coefficients, LocalState, Rows, Sums
 from .row_model import RowModel
 
@@ -35,6 +37,9 @@ _FEWEST_BLOCKS = 4
 """Blocks that rows are cut into, as far as each keeps the rows of a tile: for threads, and for batches."""
 
 _READ_ROWS = 65_536
+
+_SETTLED = 1e-12
+"""Change of the statistics of local factors, relative to their size, from sweep to sweep at their optimum."""
 
 
 class ImpossibleSequenceError(ImproperError):
@@ -61,17 +66,15 @@ class _Source(Protocol):
     def read(self, start: int, stop: int) -> Any: ...
 
 
-def sequence_bounds(
-    rows: RowModel, chain: ChainFactor, source: _Source, fewest: int = 1
-) -> list[tuple[int, int]]:
+def sequence_bounds(rows: RowModel, source: _Source, fewest: int = 1) -> list[tuple[int, int]]:
     """Return where blocks of whole sequences start and stop; a sequence longer than a block is one by itself.
 
     They depend on the model, the number of rows and the starts of the sequences only, and on how many blocks there are
-    to be at the ``fewest``, as far as there are as many sequences.
+    to be at the ``fewest``, as far as there are as many sequences. Of several chains all begin where a block starts.
     """
-    begins = _begins(chain.starts, source)
-    steps = source.n_rows * _STEP_NUMBERS // ((len(begins) - 1) * chain.n_rows)
-    size = min(_BLOCK_NUMBERS // chain.n_rows, max(steps, -(-source.n_rows // _FEWEST_BLOCKS)))
+    begins, n_statistics = _begins(rows.chains, source), sum(chain.n_rows for chain in rows.chains)
+    steps = source.n_rows * _STEP_NUMBERS // ((len(begins) - 1) * n_statistics)
+    size = min(_BLOCK_NUMBERS // n_statistics, max(steps, -(-source.n_rows // _FEWEST_BLOCKS)))
     size = min(max(rows.block_rows, size), -(-source.n_rows // fewest))
     edges = [0]
     while edges[-1] < source.n_rows:
@@ -82,14 +85,15 @@ def sequence_bounds(
     return list(pairwise(edges))
 
 
-def _begins(starts: Starts, source: _Source) -> AnyArray:
+def _begins(chains: Sequence[ChainFactor], source: _Source) -> AnyArray:
     """Return the first row of each sequence, and after them the number of rows."""
     found = [np.zeros(1, dtype=np.intp)]
-    if starts.column is not None:
+    if any(chain.starts.column is not None for chain in chains):
         for start in range(0, source.n_rows, _READ_ROWS):
             stop = min(start + _READ_ROWS, source.n_rows)
-            found.append(start + np.flatnonzero(source.read(start, stop)[starts.column]))
-    elif starts.everywhere:
+            own = begins_of(chains, source.read(start, stop), stop - start)
+            found.append(start + np.flatnonzero(own))
+    elif all(chain.starts.everywhere for chain in chains):
         found.append(np.arange(1, source.n_rows))
     begins = np.concatenate([*found, [source.n_rows]])
     return begins[1:] if len(begins) > 2 and begins[1] == 0 else begins
@@ -117,67 +121,197 @@ def tiles_of(row_pass: RowModel, rows: Rows) -> list[tuple[slice | AnyArray, Row
     return tiles
 
 
+class SequencesAtWork:
+    """A block of whole sequences at work: its tiles, and what is hidden in its rows.
+
+    Parameters
+    ----------
+    model
+        What is asked of a tile.
+    rows
+        The block.
+    coefficients
+        What the rows need of the globals.
+    scratch
+        Buffers of this thread.
+    over
+        How what is done with each tile is computed.
+    before
+        Expected statistics (E, B) of local factors from the last pass, where these depend on each other.
+
+    Attributes
+    ----------
+    tiles
+        Places in the block, and rows of each part of it.
+    state
+        Expected statistics (E, B) of the chains, zero at steps that do not count, and of the factors of rows that
+        depend on others.
+    sums
+        Of the chains, over their steps.
+    entropies
+        Of the chains.
+    """
+
+    def __init__(
+        self,
+        model: RowModel,
+        rows: Rows,
+        coefficients: Coefficients,
+        scratch: Workspace,
+        over: Over = one_by_one,
+        before: LocalState | None = None,
+    ) -> None:
+        self.model, self.rows, self.coefficients = model, rows, coefficients
+        self.tiles = tiles_of(model, rows)
+        self.state: LocalState = {} if before is None else dict(before)
+        self.sums: Arrays = {}
+        self.entropies: dict[FactorKey, float] = {}
+        self._scratch, self._over = scratch, over
+
+    def settle(self) -> None:
+        """Bring what is hidden to its optimum, or begin there: sweeps over the factors that depend on each other."""
+        stages = self.model.apart.stages
+        if not self.model.keeps_locals:
+            self._infer(stages)
+            return
+        if not self.state:
+            self._begin()
+        for _ in range(self.model.most_sweeps):
+            before = dict(self.state)
+            self._infer(stages)
+            if all(_is_settled(before.get(key), own) for key, own in self.state.items()):
+                return
+
+    def infer_chains(self) -> None:
+        """Bring each chain to its optimum, one after another, given the other factors as they are."""
+        self._infer(self.model.chains)
+
+    def summarized(self) -> Sums:
+        """Return the sums over the block: the factors of rows at their optimum given the chains."""
+        model, chains = self.model, self.model.chains
+        kept = model.apart.coupled if model.keeps_locals else []
+
+        def tile(number: int) -> Sums:
+            places, own = self.tiles[number]
+            given: LocalState = {chain.key: self.state[chain.key][:, places].copy() for chain in chains}
+            before = self.state_at(places) if kept else {}
+            sums, after = model.summarize(own, self.coefficients, before, self._scratch, given)
+            for factor in kept:
+                self.state[factor.key][:, places] = after[factor.key]
+            return sums.plus(Sums.zero())
+
+        self.state |= {factor.key: self.state[factor.key].copy() for factor in kept}
+        total = pairwise_sum(self._over(tile, len(self.tiles)))
+        total.parts.update(self.sums)
+        for key, entropy in self.entropies.items():
+            total.entropy[key] = entropy + total.entropy.get(key, 0.0)
+        return total
+
+    def state_at(self, places: slice | AnyArray) -> LocalState:
+        """Return the statistics of what is hidden in some rows of the block."""
+        return {key: values[:, places] for key, values in self.state.items()}
+
+    def natural_of(self, chain: ChainFactor) -> Array:
+        """Return what the rows say of the states of a chain, given the other factors: (E, B), in the scratch."""
+        natural = self._scratch.array((chain, "sequences"), (chain.n_rows, self.rows.n_rows))
+
+        def tile(number: int) -> None:
+            places, own = self.tiles[number]
+            state = self.state_at(places)
+            natural[:, places] = self.model.apart.natural_of(
+                chain, own, self.coefficients, self._scratch, state
+            )
+
+        self._each(tile)
+        return natural
+
+    def _begin(self) -> None:
+        """Begin at the most probable labels of each row by itself, where rows have several."""
+
+        def tile(number: int) -> tuple[slice | AnyArray, LocalState]:
+            places, own = self.tiles[number]
+            return places, self.model.apart.best_labels(own, self.coefficients, self._scratch)
+
+        for places, labels in self._over(tile, len(self.tiles)):
+            self._write(places, labels)
+
+    def _infer(self, stages: Sequence[ChainFactor | Sequence[LocalFactor]]) -> None:
+        """Bring the factors of each stage to their optimum, given all others."""
+        for stage in stages:
+            if isinstance(stage, ChainFactor):
+                self._infer_chain(stage)
+            else:
+                self._infer_rows(stage)
+
+    def _infer_rows(self, factors: Sequence[LocalFactor]) -> None:
+        def tile(number: int) -> tuple[slice | AnyArray, LocalState]:
+            places, own = self.tiles[number]
+            state = self.state_at(places)
+            return places, self.model.apart.updated(factors, own, self.coefficients, self._scratch, state)
+
+        renewed = {factor.key: np.empty((factor.n_rows, self.rows.n_rows)) for factor in factors}
+        for places, found in self._over(tile, len(self.tiles)):
+            for key, values in found.items():
+                renewed[key][:, places] = values
+        self.state |= renewed
+
+    def _write(self, places: slice | AnyArray, found: LocalState) -> None:
+        for key, values in found.items():
+            if key not in self.state:
+                self.state[key] = np.zeros((len(values), self.rows.n_rows))
+            self.state[key][:, places] = values
+
+    def _infer_chain(self, chain: ChainFactor) -> None:
+        rows, coefficients = self.rows, self.coefficients
+        counted, steps = steps_of_block(chain, rows), known_of_block(chain, rows)
+        expected = np.zeros((chain.n_rows, rows.n_rows))
+        if not isinstance(counted, slice) and not len(counted):
+            self.sums |= chain.sums_of_none()
+            self.state[chain.key], self.entropies[chain.key] = expected, 0.0
+            return
+        natural, steps = self.natural_of(chain), steps.at(counted)
+        try:
+            smoothing = chain.smoothing(natural[:, counted], steps, coefficients.parts, self._scratch)
+        except ImpossiblePathError as error:
+            raise ImpossibleSequenceError(_no_path(chain, rows, counted, error)) from error
+        except ImproperError as error:
+            if isinstance(rows.where, slice) and rows.where.start:
+                raise ImproperError(f"of the rows from {rows.where.start} on: {error}") from error
+            raise
+        expected[:, counted] = chain.expected(smoothing)
+        self.state[chain.key] = expected
+        self.sums |= chain.sums(smoothing, steps)
+        self.entropies[chain.key] = smoothing.entropy
+
+    def _each(self, task: Callable[[int], None]) -> None:
+        for _ in self._over(task, len(self.tiles)):
+            pass
+
+
+def _is_settled(before: Array | None, after: Array) -> bool:
+    """Whether a sweep has left statistics as they were."""
+    if before is None or before.shape != after.shape:
+        return False
+    return bool(np.abs(after - before).max(initial=0.0) <= _SETTLED * np.abs(after).max(initial=0.0))
+
+
 def summarize_sequences(
     row_pass: RowModel,
-    chain: ChainFactor,
     rows: Rows,
     coefficients: Coefficients,
     scratch: Workspace,
     over: Over = one_by_one,
-) -> Sums:
-    """Return the sums over a block of whole sequences with the local factors at their optimum."""
-    tiles = tiles_of(row_pass, rows)
-    expected, of_chain, entropy = _inferred(row_pass, chain, rows, tiles, coefficients, scratch, over)
+    before: LocalState | None = None,
+) -> tuple[Sums, LocalState]:
+    """Return the sums over a block of whole sequences with the local factors at their optimum, and these.
 
-    def tile(number: int) -> Sums:
-        places, own = tiles[number]
-        given: LocalState = {chain.key: expected[:, places].copy()}
-        return row_pass.summarize(own, coefficients, {}, scratch, given)[0].plus(Sums.zero())
-
-    total = pairwise_sum(over(tile, len(tiles)))
-    total.parts.update(of_chain)
-    total.entropy[chain.key] = entropy + total.entropy.get(chain.key, 0.0)
-    return total
-
-
-def _inferred(
-    row_pass: RowModel,
-    chain: ChainFactor,
-    rows: Rows,
-    tiles: list[tuple[slice | AnyArray, Rows]],
-    coefficients: Coefficients,
-    scratch: Workspace,
-    over: Over,
-) -> tuple[Array, Arrays, float]:
-    """Return the expected statistics (E, B) of the states of a block, the sums over its steps, and their entropy.
-
-    Statistics of steps that do not count are zero.
+    What comes out as local factors is what the next pass starts from: nothing where they do not depend on each other.
     """
-    steps, starts = steps_of_block(chain, rows), starts_of_block(chain, rows)
-    if not isinstance(steps, slice) and not len(steps):
-        nothing = chain.sums_given(np.zeros((chain.n_rows, 0)), starts[steps])
-        return np.zeros((chain.n_rows, rows.n_rows)), nothing, 0.0
-    natural = scratch.array((chain, "sequences"), (chain.n_rows, rows.n_rows))
-
-    def tile(number: int) -> None:
-        places, own = tiles[number]
-        natural[:, places] = row_pass.natural_of(chain, own, coefficients, scratch)
-
-    for _ in over(tile, len(tiles)):
-        pass
-    try:
-        smoothing = chain.smoothing(natural[:, steps], starts[steps], coefficients.parts, scratch)
-    except ImpossiblePathError as error:
-        raise ImpossibleSequenceError(_no_path(chain, rows, steps, error)) from error
-    except ImproperError as error:
-        if isinstance(rows.where, slice) and rows.where.start:
-            raise ImproperError(f"of the rows from {rows.where.start} on: {error}") from error
-        raise
-    expected = chain.expected(smoothing)
-    if not isinstance(steps, slice):
-        counted, expected = expected, np.zeros((chain.n_rows, rows.n_rows))
-        expected[:, steps] = counted
-    return expected, chain.sums(smoothing), smoothing.entropy
+    block = SequencesAtWork(row_pass, rows, coefficients, scratch, over, before)
+    if row_pass.keeps_locals and not before:
+        block.settle()
+    block.infer_chains()
+    return block.summarized(), block.state if row_pass.keeps_locals else {}
 
 
 def _no_path(chain: ChainFactor, rows: Rows, steps: slice | AnyArray, error: ImpossiblePathError) -> str:
@@ -191,12 +325,7 @@ def _no_path(chain: ChainFactor, rows: Rows, steps: slice | AnyArray, error: Imp
 
 
 def given_sequences(
-    row_pass: RowModel,
-    chain: ChainFactor,
-    rows: Rows,
-    state: LocalState,
-    coefficients: Coefficients,
-    scratch: Workspace,
+    row_pass: RowModel, rows: Rows, state: LocalState, coefficients: Coefficients, scratch: Workspace
 ) -> Sums:
     """Return the sums over a block of whole sequences for given local statistics; see :meth:`IndependentRows.sums_of`.
 
@@ -206,19 +335,23 @@ def given_sequences(
     for places, own in tiles_of(row_pass, rows):
         given = {key: values[:, places].copy() for key, values in state.items()}
         total.add(row_pass.sums_of(own, given, coefficients, scratch))
-    steps = steps_of_block(chain, rows)
-    total.parts.update(chain.sums_given(state[chain.key][:, steps], starts_of_block(chain, rows)[steps]))
+    for chain in row_pass.chains:
+        counted = steps_of_block(chain, rows)
+        steps = known_of_block(chain, rows).at(counted)
+        total.parts.update(chain.sums_given(state[chain.key][:, counted], steps))
     return total
 
 
 def steps_of_block(chain: ChainFactor, rows: Rows) -> slice | AnyArray:
     """Return where in a block the steps that count are; of each sequence the first ones, or none."""
-    seen = chain.seen(rows.columns)
-    return slice(None) if seen is None or seen.all() else np.flatnonzero(seen)
+    counted = chain.seen(rows.columns)
+    if rows.weights is not None and not rows.weights.all():
+        counted = rows.weights > 0 if counted is None else counted & (rows.weights > 0)
+    return slice(None) if counted is None or counted.all() else np.flatnonzero(counted)
 
 
-def starts_of_block(chain: ChainFactor, rows: Rows) -> AnyArray:
-    """Return whether a sequence begins at each row of a block of whole ones."""
-    starts = chain.starts.among(rows.columns, rows.n_rows)
-    starts[0] = True
-    return starts
+def known_of_block(chain: ChainFactor, rows: Rows) -> Steps:
+    """Return what is known of each row of a block of whole sequences as a step: one begins at its first row."""
+    steps = chain.steps(rows.columns, rows.n_rows)
+    steps.starts[0] = True
+    return steps

@@ -111,19 +111,18 @@ class InferBlocks:
 
     def _rows(self, source: RowSource, bounds: tuple[int, int]) -> Rows:
         """Return a block of rows: the same ones in each pass where there is no other block."""
-        if bounds[1] - bounds[0] < source.n_rows or self.rows.chain is not None:
+        if bounds[1] - bounds[0] < source.n_rows or self.rows.chains:
             return rows_at(source, bounds)
         return self.scratch.kept("the only block", (source,), lambda: _with_tables(rows_at(source, bounds)))
 
     def _summarize(self, rows: Rows, before: LocalState) -> tuple[Sums, LocalState]:
-        if self.rows.chain is None:
+        if not self.rows.chains:
             return self.rows.summarize(rows, self.coefficients, before, self.scratch)
-        chain, coefficients = self.rows.chain, self.coefficients
-        return summarize_sequences(self.rows, chain, rows, coefficients, self.scratch, self.over), {}
+        return summarize_sequences(self.rows, rows, self.coefficients, self.scratch, self.over, before)
 
     def spread(self, over: Over) -> InferBlocks:
         """Return the same work, the tiles of a long sequence done with the help of others."""
-        return replace(self, over=over)
+        return self if not self.rows.chains else replace(self, over=over)
 
     def task(self) -> Callable[[RowModel, Workspace], Work]:
         """Return what makes this work with the same coefficients, as far as rows need them."""
@@ -142,7 +141,7 @@ class SumStatic:
         total = Sums.zero()
         for bounds in chunk.bounds:
             rows = rows_at(source, bounds)
-            tiles = [rows] if self.rows.chain is None else [own for _, own in tiles_of(self.rows, rows)]
+            tiles = [own for _, own in tiles_of(self.rows, rows)] if self.rows.chains else [rows]
             for own in tiles if rows.n_rows else ():
                 total.add(self.rows.sum_static(own, self.scratch))
         return total, None

@@ -21,14 +21,15 @@ from .guesses.sequences import in_order
 from .products.columns import Setting
 from .products.indicators import indicators_of
 from .products.labels import labels_of_products
+from .products.scales import balanced
 from .products.scores import scores_of
 
 
 def basis_of(problem: Problem, sample: Sample, row_map: RowMap, rng: np.random.Generator) -> Basis:
     """Return what the candidates of a start are made from: of a chain of labels, rows that follow each other."""
     gates = gates_of(problem)
-    if problem.chain is not None and any(gate.factor is problem.chain for gate in gates):
-        sample = in_order(row_map.source, problem.chain.starts)
+    if any(gate.factor in problem.chains for gate in gates):
+        sample = in_order(row_map.source, problem.chains)
     q = prior_start(problem)
     for variable in _multiplied(problem):
         q[variable] = prior_draw(problem, variable, statistics_of(problem, q), rng)
@@ -39,7 +40,7 @@ def basis_of(problem: Problem, sample: Sample, row_map: RowMap, rng: np.random.G
 def start_from(basis: Basis, guess: Guess) -> Start:
     """Return the globals that follow from labels, each cluster in the component that it fits best."""
     problem, q, _ = from_labels(basis, assigned(basis, guess, from_labels))
-    return problem, q
+    return balanced((problem, q))
 
 
 def by_products(basis: Basis) -> Iterator[Guess]:

@@ -15,6 +15,7 @@ from ..rows.row_map import RowMap
 from ..rows.subsample import Sample
 from ..topics.kind_of_rows import kind_of
 from .candidates import basis_of, by_products, start_from, with_indicators, with_scores
+from .cells import with_cells_moved
 from .exchange import exchanged
 from .factors.pooling import is_pooled
 from .factors.prior import Start
@@ -62,7 +63,7 @@ def data_start(problem: Problem, sample: Sample, row_map: RowMap, rng: np.random
         return Begun(own)
     basis = basis_of(problem, sample, row_map, rng)
     guesses = _candidates(basis)
-    if problem.chain is not None and not basis.has_states:
+    if problem.chains and not basis.has_states:
         # of a sample no rows are successive, and states that are vectors have nothing to be clustered by
         return Begun(_start(basis, next(guesses)))
     if outer_variables(problem.bound.nodes, problem.order):
@@ -76,7 +77,10 @@ def data_start(problem: Problem, sample: Sample, row_map: RowMap, rng: np.random
     # vectors missing in part are as all rows in a start, and that costs starts with narrow clusters most
     behind = _BEHIND if basis.is_plain and not problem.bound.gathered(lambda own: own.entries) else np.inf
     starts = tried(basis, list(_starts(basis, raced)))
-    begun = exchanged(basis, best_of(starts, basis.sample, basis.row_map, behind))
+    are_labels = len(starts) == len(raced) and _follows_from_labels(basis)
+    best = best_of(starts, basis.sample, basis.row_map, behind, follows_from_labels=are_labels)
+    begun = exchanged(basis, best)
+    begun = with_cells_moved(basis, begun)
     return begun if regrouping is None else regrouping.regrouped(begun)
 
 
@@ -100,6 +104,15 @@ def _candidates(basis: Basis) -> Iterator[Guess]:
             yield {**certain, **guess}
     if pooled or any(basis.differs(gate) for gate in basis.gates):
         yield PRIOR
+
+
+def _follows_from_labels(basis: Basis) -> bool:
+    """Whether everything follows from the labels of the rows, one each, as in an ordinary mixture."""
+    labels = [
+        gate.variable for gate in basis.gates if gate.factor is not None and len(gate.factor.shapes) == 1
+    ]
+    hidden = [variable for factor in basis.problem.factors for variable in factor.variables]
+    return basis.is_plain and not basis.problem.chains and len(hidden) == 1 and labels == hidden
 
 
 def _starts(basis: Basis, guesses: Sequence[Guess]) -> Iterator[Callable[[], Start]]:

@@ -152,6 +152,8 @@ def _as_factor(problem: Problem, variable: Variable, value: Any) -> Any:
     factor: Any = value
     if not isinstance(value, GlobalFactor):
         factor = _as_point(problem, variable, value)
+    elif isinstance(value, families.ExponentialFamily):
+        factor = variable.family.widened(value)
     refuse_other_factor(problem, variable, factor)
     reference = problem.coordinates.of(variable)
     moved = factor if reference is None else factor.translate(-reference)

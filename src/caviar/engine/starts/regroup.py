@@ -8,8 +8,9 @@ are improved by Gaussians that are like the model, all at once, and the best of 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
@@ -17,10 +18,7 @@ import numpy as np
 from ..._errors import ImproperError
 from ..._typing import AnyArray, Array
 from ...language import Dirichlet, StickBreaking
-from ..ascent.driver import Settings
 from ..ascent.problem import statistics_of
-from ..ascent.schedule import Beginning
-from ..ascent.schedules.batch import Batch, BatchState
 from ..local.chain import ChainFactor
 from .candidates import start_from
 from .clustering.improving import Likely, probabilities, shares_of
@@ -37,7 +35,8 @@ from .guesses.basis import Basis, Guess
 from .guesses.from_labels import from_labels
 from .guesses.neighbours import views
 from .guesses.points import Cloud
-from .race import Begun, Race, begun_at
+from .moves import better, settled
+from .race import Begun
 
 _T = TypeVar("_T")
 
@@ -84,22 +83,6 @@ _TRIED = 6
 
 _TRIED_AS_THEY_ARE = 20
 """Moves that are tried in the model besides, of an ordinary mixture."""
-
-_TRIALS = ((6, 3), (3, 6))
-"""In each round of trials, how many of the best so far go on, and for how many iterations."""
-
-_STRETCH, _MOST_STRETCHES = 6, 10
-"""Iterations after which the last ones are compared with the start that they have to beat, and how often."""
-
-_CATCHES_UP = 20
-"""Iterations like the last few in which one has to come to it, or it is left out."""
-
-_BETTER = 1e-3
-"""Nats a row by which an end has to lead higher."""
-
-_CLIMB, _TOL = Batch(), 1e-5
-
-_TO_SETTLE = Settings(max_iter=100, tol=_TOL)
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,7 +137,7 @@ class Regrouping:
         tried: list[End] = []
         for _ in range(_ROUNDS):
             # one that has not settled may yet come to more than what would take its place
-            begun, elbo = _settled(self.basis, begun)
+            begun, elbo = settled(self.basis, begun)
             labels = self._labels(labels_of(self.basis, begun.start))
             if likeness is None:
                 moved = self._moved(labels)
@@ -171,10 +154,11 @@ class Regrouping:
             if not self.basis.has_states:
                 # what is like the model is not the model, and passes of a mixture are cheap
                 fresh += [End(own, -np.inf) for own in self._moved(labels, _TRIED_AS_THEY_ARE)]
-            better = _better(self.basis, elbo, list(map(self._guess, fresh)))
-            if better is None:
+            moves = [partial(start_from, self.basis, self._guess(end)) for end in fresh]
+            found = better(self.basis, elbo, moves)
+            if found is None:
                 break
-            begun, tried = better, [*tried, *fresh]
+            begun, tried = found, [*tried, *fresh]
         return begun
 
     def _guess(self, end: End) -> Guess:
@@ -282,50 +266,3 @@ def _concentration(basis: Basis, gate: Gate) -> float:
 def _evenly(several: Sequence[_T], most: int) -> Sequence[_T]:
     """Return at most so many of several things, from the first on."""
     return several[:: max(-(-len(several) // most), 1)]
-
-
-def _settled(basis: Basis, begun: Begun) -> tuple[Begun, float]:
-    """Return where the ascent from where a fit begins comes to, and its objective there."""
-    state = begun.raced or _CLIMB.init(Beginning(*begun.start, basis.row_map))
-    reached = Race(basis.row_map, basis.sample, float("inf")).run(state, _TO_SETTLE)
-    return (begun, state.elbo) if reached is None else (begun_at(reached, basis.sample), reached.elbo)
-
-
-def _better(basis: Basis, elbo: float, moves: Sequence[Guess]) -> Begun | None:
-    """Return where the first of some moves leads that gets beyond an objective; None if none does."""
-    race = Race(basis.row_map, basis.sample, float("inf"))
-    aim = elbo + _BETTER * max(basis.row_map.source.total_weight, 1.0)
-    for state in _trials(race, list(_begun(basis, moves))):
-        own: BatchState | None = state
-        for _ in range(_MOST_STRETCHES):
-            if own is None or own.elbo > aim or not _may_reach(own, aim):
-                break
-            own = race.run(own, Settings(max_iter=_STRETCH, tol=_TOL))
-        if own is not None and own.elbo > aim:
-            return begun_at(own, basis.sample)
-    return None
-
-
-def _begun(basis: Basis, moves: Sequence[Guess]) -> Iterator[BatchState]:
-    """Yield where each move begins, in which clusters are assigned to states."""
-    for guess in moves:
-        try:
-            yield _CLIMB.init(Beginning(*start_from(basis, guess), basis.row_map))
-        except ImproperError as error:
-            log.info("start left out: %s", error)
-
-
-def _trials(race: Race, states: list[BatchState]) -> list[BatchState]:
-    """Return the best of some states after a few iterations, best first."""
-    for n_left, n_iter in _TRIALS:
-        states = sorted(states, key=lambda state: -state.elbo)[:n_left]
-        ran = (race.run(state, Settings(max_iter=n_iter, tol=_TOL)) for state in states)
-        states = [state for state in ran if state is not None]
-    return sorted(states, key=lambda state: -state.elbo)
-
-
-def _may_reach(state: BatchState, aim: float) -> bool:
-    """Whether a state has not settled, and rises fast enough to reach an objective."""
-    lately = state.trace[-4:]
-    gain = (lately[-1] - lately[0]) / max(len(lately) - 1, 1)
-    return state.status is None and aim - state.elbo <= _CATCHES_UP * gain

@@ -15,6 +15,7 @@ from ..ascent.schedule import Beginning
 from ..ascent.schedules.batch import Batch, BatchState
 from .factors.prior import Start
 from .guesses.basis import Basis
+from .products.scales import balanced
 from .products.statement import multiplies_labels
 from .race import Race
 
@@ -50,4 +51,4 @@ def _after_a_while(race: Race, start: Callable[[], Start]) -> BatchState | None:
 
 
 def _start_of(state: BatchState) -> Start:
-    return state.problem, dict(state.q)
+    return balanced((state.problem, dict(state.q)))

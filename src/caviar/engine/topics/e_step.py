@@ -17,6 +17,7 @@ from ..design.features import FeatureTable
 from ..design.keys import ColumnKey, FactorKey, StatisticKey
 from ..local.local_factor import LocalFactor, Part
 from ..local.statistics import Arrays, Coefficients, LocalState, Rows, Summary, Sums
+from ..rows.apart import DerivedApart
 from .kernel import Found, TopicWords, ascend_documents, bounds_of_proportions, expected_log_of
 from .lowering import BoundDocuments
 
@@ -78,7 +79,9 @@ class TopicRows:
     begins_anew = True
     is_dense = False
     has_static = False
-    chain = None
+    chains = ()
+    apart = DerivedApart()
+    most_sweeps = 1
     entries: Sequence[ColumnKey] = ()
     tables: Mapping[LocalFactor, FeatureTable] = {}
 
@@ -132,17 +135,6 @@ class TopicRows:
         raise ModelError(self.why_no_response())
 
     def curvature(self, rows: Rows, coefficients: Coefficients, scratch: Workspace) -> Sums:
-        """Refuse: see :meth:`why_no_response`."""
-        raise ModelError(self.why_no_response())
-
-    def change_of(
-        self,
-        factor: LocalFactor,
-        rows: Rows,
-        coefficients: Coefficients,
-        change: Coefficients,
-        scratch: Workspace,
-    ) -> Array:
         """Refuse: see :meth:`why_no_response`."""
         raise ModelError(self.why_no_response())
 
@@ -256,12 +248,6 @@ class TopicRows:
     def sum_static(self, rows: Rows, scratch: Workspace) -> Sums:
         """Return no sums: there are none that no factor enters."""
         return Sums.zero()
-
-    def natural_of(
-        self, factor: LocalFactor, rows: Rows, coefficients: Coefficients, scratch: Workspace
-    ) -> Array:
-        """Return the natural parameters of one local factor."""
-        return self.infer(rows, coefficients, scratch)[factor.key]
 
     def infer(
         self, rows: Rows, coefficients: Coefficients, scratch: Workspace, given: LocalState | None = None

@@ -14,7 +14,7 @@ from ...language import Categorical, Gamma, Normal, NormalGamma, Plate, Variable
 from .._arguments import as_broadcast
 from .._data_scale import DataScale
 from .._known import NORMAL_DF
-from .._structure import ComponentPrior, Components, CovarianceStructure, Form
+from .._structure import ComponentPrior, Components, CovarianceStructure, Form, JointForm
 
 
 class ColumnStructure(CovarianceStructure):
@@ -57,23 +57,11 @@ def _half(value: ArrayLike | None) -> Array:
     return 0.5 * np.asarray(value, dtype=np.float64)
 
 
-class JointColumns(Form):
+class JointColumns(JointForm):
     r"""The prior :math:`N(m_0, (\kappa\tau)^{-1})` of a mean given its precision, and q(mean, precision) joint.
 
-    Parameters
-    ----------
-    is_tied
-        Whether the columns of a component share one precision.
+    Tied, the columns of a component share one precision.
     """
-
-    learns_mean_precision = True
-
-    def __init__(self, *, is_tied: bool) -> None:
-        self.is_tied = is_tied
-
-    def mean_precision(self, name: str, given: Any, scale: DataScale, n_components: int) -> ArrayLike:
-        """Return the number itself, or (K,): it counts in units of the component's own precisions."""
-        return as_broadcast(name, given, (n_components,), "one number, or one a component", above=0)
 
     def observe(
         self, name: str, z: Categorical, prior: ComponentPrior, smallest_variance: ArrayLike | None = None

@@ -18,10 +18,10 @@ from ...densities import (
 )
 from ...language import Categorical, MultivariateNormal, NormalWishart, Plate, Variable, Wishart
 from ...numerics.linalg import cholesky, inverse
-from .._arguments import as_broadcast, as_positive_definite, require_number
+from .._arguments import as_positive_definite, require_number
 from .._data_scale import DataScale
 from .._known import NORMAL_DF
-from .._structure import ComponentPrior, Components, CovarianceStructure, Form
+from .._structure import ComponentPrior, Components, CovarianceStructure, Form, JointForm
 
 
 class MatrixStructure(CovarianceStructure):
@@ -68,23 +68,11 @@ def _component(z: Categorical) -> Plate:
     return Plate("component", z.dimension)
 
 
-class JointMatrices(Form):
+class JointMatrices(JointForm):
     r"""The prior :math:`N(m_0, (\kappa\Lambda)^{-1})` of a mean given its precision, and q(mean, precision) joint.
 
-    Parameters
-    ----------
-    is_tied
-        Whether all components share one precision matrix.
+    Tied, all components share one precision matrix.
     """
-
-    learns_mean_precision = True
-
-    def __init__(self, *, is_tied: bool) -> None:
-        self.is_tied = is_tied
-
-    def mean_precision(self, name: str, given: Any, scale: DataScale, n_components: int) -> ArrayLike:
-        """Return the number itself, or (K,): it counts in units of the component's own precision."""
-        return as_broadcast(name, given, (n_components,), "one number, or one a component", above=0)
 
     def observe(
         self, name: str, z: Categorical, prior: ComponentPrior, smallest_variance: ArrayLike | None = None

@@ -86,8 +86,8 @@ def _why_together(problem: Problem) -> str:
     """Return why no row can be left out of a fit by itself; nothing if each can."""
     if problem.bound.data_plate is None:
         return "the model has no plate with rows of data"
-    if problem.chain is not None:
-        return f"the rows of '{problem.chain.name}' depend on their neighbours"
+    if problem.chains:
+        return f"the rows of '{problem.chains[0].name}' depend on their neighbours"
     if nested_plates(problem.bound.nodes):
         return "they lie within others"
     return ""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
-from ..._errors import ModelError, ParameterError
+from ..._errors import DataError, ModelError, ParameterError
 from ..._typing import Array
 from ...engine.ascent.problem import Problem
 from ...engine.evaluation.at_points import why_inexact
@@ -133,6 +133,21 @@ def diagnosis_of(
         evidence, error = log_mean_of(log_weights, tail)
     effective = float(np.exp(-np.logaddexp.reduce(2 * tail.log_weights)))
     return Diagnosis(tail.k, tail.error, log_weights, evidence, error, effective, elbo)
+
+
+def refuse_other_data(of_fit: float, of_data: float) -> NoReturn:
+    """Refuse data for which q has another ELBO than for those of the fit.
+
+    Raises
+    ------
+    DataError
+        The message has both.
+    """
+    raise DataError(
+        f"expected the data of the fit, for which q has an ELBO of {of_fit:.6g} nats; for these it is {of_data:.6g}. "
+        f"Of rows that the fit has not seen, or weighed otherwise, q is no approximation of the posterior: give the "
+        f"data (and sample_weight=) of the fit, or fit the model to these"
+    )
 
 
 def refuse_what_has_no_weights(factors: Mapping[str, Any], problem: Problem, n_draws: int) -> None:

@@ -12,6 +12,7 @@ from ..._typing import Array
 from ...engine.ascent.problem import Problem
 from ...engine.evaluation.at_points import log_joint_at
 from ...engine.rows.row_map import RowMap
+from ...families.coupled_normals import by_variable
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ def draws_of(factors: Mapping[str, Any], n: int, rng: np.random.Generator) -> Dr
         else:
             each = [factor.log_density(nth_of(values[name], i)) for i in range(n)]
             log_q += np.reshape(each, (n, -1)).sum(axis=1)
-    return Draws(values, log_q)
+    return Draws(by_variable(values), log_q)
 
 
 def nth_of(value: Any, number: int) -> Any:

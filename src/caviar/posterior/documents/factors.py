@@ -14,7 +14,8 @@ import numpy as np
 from ..._errors import ImproperError
 from ..._typing import AnyArray
 from ...engine.binding.clamped.factor import ClampedFactor, PointMass
-from ...families import FAMILIES, ExponentialFamily, MeanPrecision
+from ...families import FAMILIES, ExponentialFamily, MeanPrecision, MultivariateNormal, Normal
+from ...families.coupled_normals import CoupledNormals
 from ...language import Variable
 from .shapes import Sizes, batch_of, check_parameters, check_point
 
@@ -38,6 +39,8 @@ def document_of_factor(factor: Any) -> dict[str, Any]:
             "known": document_of_factor(factor.known),
             "is_known": factor.is_known,
         }
+    if isinstance(factor, CoupledNormals):
+        return {"coupled": factor.as_plain()}
     parameters = {name: np.asarray(value) for name, value in factor._parameters().items()}
     document = {"family": type(factor).__name__, "parameters": parameters}
     if not _is_made_of_parameters(factor) and _is_made_of_natural(factor):
@@ -80,7 +83,7 @@ def factor_of_document(document: Mapping[str, Any], variable: Variable, sizes: S
     """
     if "learnt" in document:
         return _partly_known(document, variable, sizes)
-    if FAMILIES[document["family"]] is not variable.family:
+    if not issubclass(variable.family, FAMILIES[document["family"]]):
         raise ValueError(f"a factor of '{variable.name}' that is a {document['family']}")
     if "point" in document:
         check_point(variable, document["point"], None, sizes)
@@ -89,6 +92,28 @@ def factor_of_document(document: Mapping[str, Any], variable: Variable, sizes: S
     return _distribution(
         document, variable, batch_of(variable, variable.batch_plates, np.shape(first), sizes)
     )
+
+
+def coupled_of_document(
+    document: Mapping[str, Any], variables: Mapping[str, Variable], sizes: Sizes
+) -> CoupledNormals:
+    """Return the factor that several variables share, from plain values.
+
+    Raises
+    ------
+    ValueError, LookupError, TypeError, AttributeError
+        If they hold none of these variables.
+    """
+    factor = CoupledNormals.of_plain(document["coupled"])
+    for member in factor.layout.members:
+        variable = variables[member.name]
+        kind = Normal if member.dimension is None else MultivariateNormal
+        plates = batch_of(variable, variable.plates, member.shape, sizes)
+        if variable.family is not kind or plates != member.shape or variable.tied is not None:
+            raise ValueError(f"a shared factor that is none of '{variable.name}'")
+        if member.dimension not in (None, variable.dimension):
+            raise ValueError(f"a shared factor with vectors of another length than '{variable.name}'")
+    return factor
 
 
 def _point(variable: Variable, value: Any) -> PointMass:

@@ -28,6 +28,7 @@ def document_of_posterior(posterior: Any) -> dict[str, Any]:
             "data_plate": None if plate is None else plate.name,
         },
         "factors": _documents_of(posterior._factors),
+        "coupled": _documents_of(posterior._shared.by_name),
         "local": local,
         "observed": [name for name in posterior.model.variables if name not in hidden],
         "elbo": posterior.elbo,
@@ -47,6 +48,7 @@ def document_of_posterior(posterior: Any) -> dict[str, Any]:
         },
         "data": posterior.data_summary,
         "names": evaluator.names.as_plain(posterior.model.axes),
+        "uncertainty": posterior._shown_as("auto").as_plain(),
         "row_marks": None if posterior.row_marks is None else posterior.row_marks.as_plain(),
     }
 

@@ -24,6 +24,8 @@ def _size_of_letter(variable: Variable, letter: str) -> int | None:
         return None if variable.tied is None else variable.tied.size
     if letter == "s":
         return None if variable.dimension is None else variable.dimension - 1
+    if letter == "f":
+        return len(variable.family.statistics)
     return variable.dimension
 
 
@@ -99,13 +101,13 @@ def check_point(variable: Variable, value: Any, batch: Sequence[int] | None, siz
     if precision is not None:
         _check_value(variable, precision, variable.batch_plates, variable.precision_rank, batch, sizes)
         _check_positive(variable, precision, variable.precision_rank)
-    elif variable.family.__name__ in ("Gamma", "Wishart"):
+    elif variable.own_family.__name__ in ("Gamma", "Wishart"):
         _check_positive(variable, location, variable.value_rank)
     elif variable.family.__name__ == "Categorical":
         problem = variable.problem_with(location) if location.size else ""
         if problem:
             raise ValueError(f"a point of '{variable.name}' that {problem}")
-    elif variable.family.__name__ in ("Beta", "Dirichlet", "StickBreaking") and np.any(
+    elif variable.own_family.__name__ in ("Beta", "Dirichlet", "StickBreaking") and np.any(
         (location < 0) | (location > 1 + 1e-9)
     ):
         raise ValueError(f"a point of '{variable.name}' that is no probability")

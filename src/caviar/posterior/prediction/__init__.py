@@ -1,7 +1,15 @@
 """Prediction of variables that are missing in new rows: mean and standard deviation under q, in closed form."""
 
 from .absent import predicted
+from .along_chains import predicted_along_chains
 from .forecasts import with_forecasts
 from .prediction import OfRows, Prediction, Predictions
 
-__all__ = ["OfRows", "Prediction", "Predictions", "predicted", "with_forecasts"]
+__all__ = [
+    "OfRows",
+    "Prediction",
+    "Predictions",
+    "predicted",
+    "predicted_along_chains",
+    "with_forecasts",
+]

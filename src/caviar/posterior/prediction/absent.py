@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,11 +15,11 @@ from ...engine.binding.clamped.repetitions import is_joint
 from ...engine.binding.nested import flattened
 from ...engine.binding.values import as_values, check_known_slots, check_support
 from ...engine.local.gated import Switched
-from ...language import Constant, Data, Label, Node, Plate, Variable
+from ...language import Constant, Data, Label, MultivariateNormal, Node, Normal, Plate, Slot, Variable
 from ..simulation import check_labels, conditional, known_arrays, settle_sizes
-from .expectations import Expectations, refuse
+from .expectations import Expectations, Joint, coupled_among, refuse
 from .forecasts import forecast_of
-from .moments import moments, weights_for
+from .moments import mixed, moments, weights_for
 from .prediction import Prediction
 
 
@@ -43,6 +43,8 @@ class _Rows:
         Name -> local factor given the observed variables, rows first.
     data_plate
         The plate of the rows.
+    joint
+        Covariances between global variables; None where they are independent.
     """
 
     nodes: Sequence[Node]
@@ -52,6 +54,7 @@ class _Rows:
     factors: Mapping[str, Any]
     local: Mapping[str, Any]
     data_plate: Plate | None
+    joint: Joint | None = None
 
 
 def predicted(
@@ -61,6 +64,7 @@ def predicted(
     factors: Mapping[str, Any],
     local: Mapping[str, Any],
     data_plate: Plate | None,
+    joint: Joint | None = None,
 ) -> dict[str, Prediction]:
     """Return the prediction of each absent variable by name.
 
@@ -78,13 +82,15 @@ def predicted(
         Name -> local factor given ``data``, with the rows as first axis.
     data_plate
         The plate of the rows; it has one where nothing tells how many.
+    joint
+        Covariances between global variables; None where they are independent.
 
     Raises
     ------
     ModelError
         If a mean or variance has no closed form: the message says why.
     """
-    rows = _rows(nodes, data, factors, local, data_plate)
+    rows = replace(_rows(nodes, data, factors, local, data_plate), joint=joint)
     return {leaf.name: _prediction(leaf, rows) for leaf in absent}
 
 
@@ -105,7 +111,7 @@ def _rows(
         # what is known of a joint factor, a pair, its factor holds
         if name in variables and not is_joint(variables[name])
     }
-    means = {name: factor.mean for name, factor in factors.items() if name not in shown}
+    means = {name: factor.mean for name, factor in factors.items() if name in variables and name not in shown}
     fewest = {data_plate: 1, **flat.fewest} if data_plate is not None else flat.fewest
     sizes = settle_sizes(nodes, {}, {**known, **shown, **means}, fewest)
     check_labels(nodes, known, sizes)
@@ -143,8 +149,16 @@ def _prediction(leaf: Variable, rows: _Rows) -> Prediction:
         first = rows.data_plate in leaf.plates
         return np.array(np.moveaxis(wide, leaf.plates.index(rows.data_plate), 0) if first else wide)
 
-    mean, variance = moments(leaf, rows.known, factors, gates)
-    return Prediction(full(mean), np.sqrt(full(variance)), is_label=isinstance(leaf, Label))
+    parts = moments(leaf, rows.known, factors, gates, rows.joint)
+    mean, variance = mixed(parts, len(leaf.plates))
+    is_real = isinstance(leaf, Normal | MultivariateNormal)
+    n_event = np.ndim(mean) - len(leaf.plates)
+    of_parts = tuple(
+        (full(weight.reshape(weight.shape + (1,) * n_event)), full(own), np.sqrt(full(spread)))
+        for weight, own, spread in parts
+        if is_real
+    )
+    return Prediction(full(mean), np.sqrt(full(variance)), of_parts, is_label=isinstance(leaf, Label))
 
 
 def _parents(variable: Variable, leaf: Variable, rows: _Rows) -> tuple[dict[Variable, Array], dict[str, Any]]:
@@ -159,14 +173,19 @@ def _parents(variable: Variable, leaf: Variable, rows: _Rows) -> tuple[dict[Vari
         for parent in variable.drawn_given
         if isinstance(parent, Variable) and parent not in gates and parent.name not in rows.known
     }
-    return gates, factors
+    shared = coupled_among(rows.factors)
+    return gates, factors | {own.name: own for name, own in shared.items() if name in factors}
 
 
 def _check_apart(
     leaf: Variable, factors: Mapping[str, Any], gates: Mapping[Variable, Array], rows: _Rows
 ) -> None:
     """Refuse a leaf that depends on a forecast and, by another way, on what that is made from: these are correlated."""
-    above: dict[str, str] = {gate.name: gate.name for gate in gates}
+    above: dict[str, str] = {}
+    for gate in gates:
+        for name in {gate.name, *_hidden_above(gate, rows)}:
+            if above.setdefault(name, gate.name) != gate.name:
+                refuse(leaf, f"'{gate.name}' and '{above[name]}', which choose for it, are not independent")
     for parent in leaf.drawn_given:
         if not isinstance(parent, Variable) or parent.name not in factors:
             continue
@@ -251,7 +270,26 @@ def _weights(gate: Variable, leaf: Variable, rows: _Rows) -> Array:
         refuse(leaf, f"the state '{gate.name}' of each row depends on its neighbours")
     (slot,) = gate.slots.values()
     if isinstance(slot.index, Variable) and slot.index.name not in rows.known:
-        refuse(leaf, f"the probabilities of '{gate.name}' are chosen by the latent '{slot.index.name}'")
+        return _weights_chosen(gate, slot, leaf, rows)
+    return _weights_before(gate, slot, leaf, rows)
+
+
+def _weights_chosen(gate: Variable, slot: Slot, leaf: Variable, rows: _Rows) -> Array:
+    """Return the probabilities of a Categorical that a latent one chooses from, averaged over the latter."""
+    chooser = slot.index
+    assert isinstance(chooser, Variable)
+    if chooser.name not in rows.local or chooser.plates != gate.plates:
+        refuse(leaf, f"the probabilities of '{gate.name}' are chosen by the latent '{chooser.name}'")
+    shares, found = _weights(chooser, leaf, rows), np.zeros(())
+    for category in range(shares.shape[-1]):
+        held = np.full(shares.shape[:-1], category)
+        own = replace(rows, known={**rows.known, chooser.name: held})
+        found = found + shares[..., category, None] * _weights_before(gate, slot, leaf, own)
+    return found
+
+
+def _weights_before(gate: Variable, slot: Slot, leaf: Variable, rows: _Rows) -> Array:
+    """Return the probabilities expected of a Categorical before anything of the row was observed."""
     parent, factors = slot.node, {}
     if isinstance(parent, Variable) and parent.name not in rows.known:
         factors[parent.name] = _factor(parent, leaf, rows)

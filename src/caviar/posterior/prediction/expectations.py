@@ -10,30 +10,51 @@ times the means of what they do not share: sums of what is small, without the di
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from string import ascii_lowercase
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 
 from ... import families
 from ..._errors import ModelError
-from ..._typing import Array
+from ..._typing import AnyArray, Array
 from ...engine.binding.clamped.factor import PointMass
+from ...families.coupled_normals import CoupledNormals
 from ...language import Constant, Diagonal, Indexed, Node, Part, Plate, Predictor, Slot, Variable
 from ...language.algebra import Addend
+from ...numerics.cached import cached_property
 from ...numerics.linalg import inverse
 from ..simulation import laid_out, operand_slot, slot_value
 
 SAMPLES = "posterior.predictive(data=..., n_draws=...) draws from it."
 """The way out where there is no closed form."""
 
+_NOTHING = 1e-12
+"""Share of a covariance that is rounding."""
+
 
 def refuse(owner: Variable, why: str) -> NoReturn:
     """Say why the moments of a variable have no closed form."""
     kind = f"{type(owner).__name__} '{owner.name}'"
     raise ModelError(f"mean and variance of the {kind} have no closed form here: {why}. {SAMPLES}")
+
+
+def coupled_among(factors: Mapping[str, Any]) -> dict[str, CoupledNormals]:
+    """Return for each variable that shares a factor with others this factor."""
+    joint = [own for own in factors.values() if isinstance(own, CoupledNormals)]
+    return {name: own for own in joint for name in own.names}
+
+
+class Joint(Protocol):
+    """What is known of several variables together, which factors take for independent."""
+
+    def between(self, one: str, other: str) -> Array | None:
+        """Return the covariances of all entries of two locations, or of one, (n, m); None where they are not known."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -48,11 +69,14 @@ class Expectations:
         Name -> values of known arrays, of observed variables, and of the Categoricals that are held at a category.
     factors
         Name -> distribution of each latent variable, batched over its plates.
+    joint
+        Covariances of different variables, and of different repetitions of one; None where all are independent.
     """
 
     owner: Variable
     known: Mapping[str, Any]
     factors: Mapping[str, Any]
+    joint: Joint | None = None
 
     def location(self, name: str = "mean") -> tuple[Array, Array]:
         """Return mean and variance of a location, a node or a predictor; of a vector those of each entry."""
@@ -64,9 +88,9 @@ class Expectations:
             return mean, np.zeros_like(mean)
         return mean, np.diagonal(covariance, axis1=-2, axis2=-1) if self.owner.value_rank else covariance
 
-    def vector(self, name: str = "mean") -> tuple[Array, Array]:
+    def vector(self) -> tuple[Array, Array]:
         """Return mean and covariance of a location that is a vector."""
-        mean, covariance = self._moments(self.owner.slots[name])
+        mean, covariance = self._moments(self.owner.slots["mean"])
         return mean, np.zeros((*mean.shape, mean.shape[-1])) if covariance is None else covariance
 
     def predictor(self, stated: Predictor) -> tuple[Array, Array]:
@@ -82,8 +106,93 @@ class Expectations:
                 shared = list(self._operands(other))
                 scale = addend.coefficient * other.coefficient * (1.0 if i == j else 2.0)
                 variance = variance + scale * _covariance(product, shared)
+                variance = variance + scale * self._coupled_covariance(product, shared)
+        if self.joint is not None:
+            variance = variance + self._between_operands(stated, self.joint)
         # rounding may leave a variance of zero just below
         return mean, np.maximum(variance, 0.0)
+
+    @cached_property
+    def _coupled(self) -> dict[str, CoupledNormals]:
+        """Of each variable that shares a factor with others, this factor."""
+        return coupled_among(self.factors)
+
+    def _coupled_covariance(self, one: Sequence[_Operand], other: Sequence[_Operand]) -> Array:
+        """Return what two different variables that share a factor add to the covariance of two products."""
+        total, slots = np.zeros(()), {id(slot): slot for slot in self.owner.slots.values()}
+        for mine, theirs in itertools.product(one, other) if self._coupled else ():
+            first, second = slots.get(mine[0]), slots.get(theirs[0])
+            if first is None or second is None or first is second:
+                continue
+            joint = self._coupled.get(first.node.name)
+            if joint is None or joint is not self._coupled.get(second.node.name):
+                continue
+            i, j = self._numbers(first, joint), self._numbers(second, joint)
+            if theirs[3]:
+                i, j = i[..., None], j[..., None, :] if mine[3] else j
+            elif mine[3]:
+                j = j[..., None]
+            covariance = joint.covariance(first.node.name, i, second.node.name, j)
+            rest = [(m, letter) for key, m, _, letter in one if key != mine[0]]
+            rest += [(m, letter.upper()) for key, m, _, letter in other if key != theirs[0]]
+            total = total + _contracted([*rest, (covariance, mine[3] + theirs[3].upper())])
+        return total
+
+    def _numbers(self, slot: Slot, joint: CoupledNormals) -> AnyArray:
+        """Return which numbers of a variable are in a slot, over the plates of the owner."""
+        member = joint.layout.members[joint.layout.number_of(slot.node.name)]
+        shape = (*member.shape, *member.event_shape)
+        numbers: Any = np.arange(math.prod(shape)).reshape(shape)
+        numbers = self._laid_out(slot, numbers)
+        return numbers[..., None] if self.owner.value_rank and not member.event_shape else numbers
+
+    def _between_operands(self, stated: Predictor, joint: Joint) -> Array:
+        """Return what covariances between operands add to the variance of a sum of products, to first order.
+
+        A covariance is a sum of products of a direction of one and a direction of the other, and a sum of products is
+        linear in each operand.
+        """
+        uses = [
+            (addend, number, slot)
+            for addend in stated.addends
+            for number, slot in enumerate(self._latent_slots(addend))
+            if slot is not None
+        ]
+        total = np.zeros(())
+        for (one, i, first), (other, j, second) in itertools.combinations(uses, 2):
+            if first is second:
+                continue
+            covariance = joint.between(first.node.name, second.node.name)
+            if covariance is None:
+                continue
+            left, sizes, right = np.linalg.svd(covariance, full_matrices=False)
+            for along, size, across in zip(left.T, sizes, right, strict=True):
+                if size > _NOTHING * sizes[0]:
+                    both = self._along(one, i, first, along) * self._along(other, j, second, across)
+                    total = total + 2.0 * one.coefficient * other.coefficient * size * both
+        return total
+
+    def _latent_slots(self, addend: Addend) -> Iterator[Slot | None]:
+        """Yield the slot of each operand of a product that has a factor; None of the others."""
+        for operand, _ in _with_letters(addend):
+            is_plain = isinstance(operand, Node | Indexed)
+            slot = operand_slot(self.owner, operand) if is_plain else None
+            known = slot is None or self._is_known(slot.node) or slot.node.name not in self.factors
+            yield None if known else slot
+
+    def _along(self, addend: Addend, number: int, slot: Slot, direction: Array) -> Array:
+        """Return a product with a direction in the place of the mean of one operand, without its coefficient."""
+        factor = self._factor(slot.node)
+        mean = factor.location if factor.learnt is None else factor.mean
+        value = direction.reshape(np.shape(mean))
+        laid, parts = self._laid_out(slot, value), []
+        for place, (_, mean, _, letter) in enumerate(self._operands(addend)):
+            own = mean
+            if place == number:
+                plain = self.owner.value_rank and not letter
+                own = _of_entries(laid, None, is_vector=slot.role.rank == 1)[0] if plain else laid
+            parts.append((own, letter))
+        return _contracted(parts)
 
     def normal(self, predictor: Predictor) -> tuple[Array, Array]:
         """Return mean and variance of a predictor, and refuse one that is not Normal under q.
@@ -131,6 +240,26 @@ class Expectations:
             value = self._laid_out(slot, factor.value)
             return value, np.zeros_like(value)
         return self._laid_out(slot, factor.mean), self._laid_out(slot, factor.variance)
+
+    def scalar(self, name: str) -> tuple[Array, Array]:
+        """Return mean and variance of a number in a slot, or of one hidden scalar times a number plus another."""
+        stated = self.owner.stated[name]
+        if not isinstance(stated, Predictor):
+            return self.entries(name)
+        shift, scale = np.zeros(()), np.zeros(())
+        hidden: Any = None
+        for addend in stated.addends:
+            coefficient = np.asarray(addend.coefficient)
+            latent = None
+            for operand in addend.numbers:
+                if isinstance(operand, Constant):
+                    coefficient = coefficient * operand.value
+                else:
+                    latent = operand
+            shift, scale = (shift + coefficient, scale) if latent is None else (shift, scale + coefficient)
+            hidden = latent or hidden
+        mean, variance = self._entries(operand_slot(self.owner, hidden))
+        return scale * mean + shift, np.square(scale) * variance
 
     def positive(self, name: str) -> tuple[Array, Array]:
         r"""Return mean and variance of a positive number, or of a product of several that are independent under q.

@@ -11,18 +11,23 @@ import numpy as np
 from ..._typing import Array
 from ...language import Indexed, Slot, Variable
 from ..simulation import laid_out
-from .expectations import Expectations, refuse
+from .expectations import Expectations, Joint, refuse
 
 Moments = tuple[Array, Array]
 """Mean and variance of a variable, over its plates and event."""
 
+Part = tuple[Array, Array, Array]
+"""Weight, mean and variance of a variable where the latent labels that choose its parents are in one category each."""
+
 
 def moments(
-    owner: Variable, known: Mapping[str, Any], factors: Mapping[str, Any], gates: Mapping[Variable, Array]
-) -> Moments:
-    r"""Return mean and variance of a variable under q; those of a mixture where latent Categoricals choose its parents.
-
-    .. math:: \mathrm E[y] = \sum_k w_k m_k, \qquad \mathrm{Var}[y] = \sum_k w_k [v_k + (m_k - \mathrm E[y])^2]
+    owner: Variable,
+    known: Mapping[str, Any],
+    factors: Mapping[str, Any],
+    gates: Mapping[Variable, Array],
+    joint: Joint | None = None,
+) -> list[Part]:
+    r"""Return weight, mean and variance of a variable under q for each choice of its parents by latent Categoricals.
 
     Parameters
     ----------
@@ -35,6 +40,8 @@ def moments(
     gates
         The latent Categoricals that choose parents of ``owner`` -> probabilities, shape (plates of ``owner``..., K),
         of length 1 along those where they do not vary.
+    joint
+        Covariances between variables; None where they are independent.
 
     Raises
     ------
@@ -49,8 +56,8 @@ def moments(
             # a label that is the same everywhere has an axis of length 1 for each plate
             held[gate.name] = np.full((1,) * len(gate.plates), category)
             weight = weight * weights[..., category]
-        components.append((weight, *owner.moments_given(Expectations(owner, held, factors))))
-    return _mixed(components, len(owner.plates))
+        components.append((weight, *owner.moments_given(Expectations(owner, held, factors, joint))))
+    return components
 
 
 def weights_for(weights: Array, slot: Slot, owner: Variable, known: Mapping[str, Any]) -> Array:
@@ -73,7 +80,18 @@ def weights_for(weights: Array, slot: Slot, owner: Variable, known: Mapping[str,
     return laid_out(weights, chosen.by.plates, owner, labels)
 
 
-def _mixed(components: list[tuple[Array, Array, Array]], n_plates: int) -> Moments:
+def mixed(components: list[Part], n_plates: int) -> Moments:
+    r"""Return mean and variance of a mixture.
+
+    .. math:: \mathrm E[y] = \sum_k w_k m_k, \qquad \mathrm{Var}[y] = \sum_k w_k [v_k + (m_k - \mathrm E[y])^2]
+
+    Parameters
+    ----------
+    components
+        As :func:`moments` returns them.
+    n_plates
+        Number of the plates of the variable.
+    """
     if len(components) == 1:
         return components[0][1:]
 

@@ -7,11 +7,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtr, ndtri
+from scipy.stats import norm
 
+from ..._errors import ModelError
 from ..._typing import Array
 from ...families import Categorical, ExponentialFamily, ForecastMarkovChain, MarkovChain
 from ...names import Names
 from ..pandas_tables import data_frame
+from ..uncertainty import ends_of
+
+_BISECTIONS = 60
+"""Steps, each of which halves what is not known of a quantile."""
 
 
 class OfRows(dict[str, Any]):
@@ -132,6 +139,9 @@ class Prediction:
     standard_deviation
         Of a single value, of the same shape: noise and what is not known of the parameters. Of a vector that of each
         entry, of a Categorical that of the indicator of each category. Infinite where the variance is.
+    parts
+        Of real numbers the weight, mean and standard deviation for each choice of parents by latent labels; one where
+        nothing is chosen. Of counts and labels none.
     is_label
         Whether it is of a Categorical, so that ``mean`` has a probability for each category.
 
@@ -144,7 +154,50 @@ class Prediction:
 
     mean: Array
     standard_deviation: Array
+    parts: tuple[tuple[Array, Array, Array], ...] = ()
     is_label: bool = field(default=False, kw_only=True)
+
+    @property
+    def sd(self) -> Array:
+        """The standard deviation, by its short name."""
+        return self.standard_deviation
+
+    def interval(self, level: float = 0.95) -> Array:
+        """Return central intervals of real numbers: lower ends, then upper ends, (2, rows...).
+
+        They are those of Normals with these means and standard deviations, or of mixtures of them.
+
+        Parameters
+        ----------
+        level
+            Between 0 and 1.
+
+        Raises
+        ------
+        ModelError
+            If it is the prediction of a count or a label.
+        """
+        if not self.parts:
+            raise ModelError(
+                "counts and labels have no interval here; posterior.predictive(data=...) draws them"
+            )
+        return np.stack([self._quantile(end) for end in ends_of(level)])
+
+    def log_density(self, values: Array) -> Array:
+        """Return the log density of real numbers, those of Normals or of mixtures of them, in nats."""
+        own = [np.log(weight) + norm.logpdf(values, mean, sd) for weight, mean, sd in self.parts]
+        return np.asarray(np.logaddexp.reduce(own))
+
+    def _quantile(self, share: float) -> Array:
+        """Return the number below which each value is with a probability, by bisection between those of the parts."""
+        own = [(weight, mean + ndtri(share) * sd) for weight, mean, sd in self.parts]
+        counts = [np.where(weight > 0, end, np.nan) for weight, end in own]
+        low, high = np.fmin.reduce(counts), np.fmax.reduce(counts)
+        for _ in range(_BISECTIONS if len(self.parts) > 1 else 0):
+            middle = 0.5 * (low + high)
+            below = sum(weight * ndtr((middle - mean) / sd) for weight, mean, sd in self.parts) > share
+            low, high = np.where(below, low, middle), np.where(below, middle, high)
+        return 0.5 * (low + high)
 
     def __repr__(self) -> str:
         mean, deviation = (

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Hashable, Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -28,11 +27,12 @@ import numpy as np
 from ...._errors import ImproperError
 from ...._typing import Array, Statistics
 from ....language import Label, LinearGaussianChain, Variable
+from ....numerics.records import replaced
 from ...compiled.products_of_unknowns import multiplied_together
 from ...design.keys import StatisticKey
 from ...rows.row_map import COLD, RowMap, Warm
 from ..collapse import has_collapsed
-from ..problem import Problem
+from ..problem import Problem, statistics_of
 from ..state import (
     AscentState,
     Naturals,
@@ -131,9 +131,9 @@ def beyond_saddle(state: AscentState, least: float, number: int = 0) -> AscentSt
         return None
     if state.problem.factors and not state.rows.source.total_weight > 0:
         return None
-    if not state.natural:
-        state = replace(state, natural=_updates_at(state.problem, state.arrays))
     try:
+        if not state.natural:
+            state = _updated(state)
         with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
             # what is no number is no direction
             largest, way = _steepest(state, np.random.default_rng(number))
@@ -147,21 +147,31 @@ def beyond_saddle(state: AscentState, least: float, number: int = 0) -> AscentSt
         return None
 
 
+def _updated(state: AscentState) -> AscentState:
+    """Return a state whose factors are their updates, made of natural parameters that are known."""
+    problem, arrays = state.problem, dict(state.arrays)
+    natural = _updates_at(problem, arrays)
+    q = {variable: problem.factor(variable, own) for variable, own in natural.items()}
+    arrays.update(statistics_of(problem, q))
+    return with_optimal_locals(replaced(state, q={**state.q, **q}, arrays=arrays, natural=natural))
+
+
 class _Response:
     """How the updates of all globals at once respond to changes of their expected statistics.
 
     Parameters
     ----------
     state
-        At which all changes are small; a share of its rows is enough here.
+        At which all changes are small, its factors made of natural parameters; a share of its rows is enough here.
     """
 
     def __init__(self, state: AscentState) -> None:
         self._problem, self._arrays, self._natural = state.problem, dict(state.arrays), state.natural
+        self._q = state.q
         # sums without local factors never change
         self._rows = state.rows.share(_ROWS) if state.problem.factors else None
         self._place = joined(self._problem, self._natural)
-        self._expected = self._expected_at(self._place)
+        self._expected = expected_of(self._problem, self._natural, self._arrays)
         self._warm: Warm = COLD
         if self._problem.rows.keeps_locals:
             # all differences are of looks that begin alike: what these lack of the optimum is no part of any
@@ -175,9 +185,7 @@ class _Response:
         """Return whether the sums of the state are already those of a pass at its factors over the rows used here."""
         if self._problem.rows.keeps_locals or rows.n_batches_made:
             return False
-        if self._rows is not None and self._rows.source.n_rows < rows.source.n_rows:
-            return False
-        return np.array_equal(self._expected, expected_of(self._problem, self._natural, self._arrays))
+        return self._rows is None or self._rows.source.n_rows == rows.source.n_rows
 
     @property
     def size(self) -> int:
@@ -201,7 +209,9 @@ class _Response:
             if known is not None and known.are_all:
                 moved += [np.zeros(eta.size) for eta in own]
                 continue
-            factor: Any = variable.family.from_natural(own if known is None else known.filled(own))
+            factor: Any = self._q[variable]
+            if factor.learnt is not factor:
+                factor = variable.family.from_natural(own if known is None else known.filled(own))
             draw = variable.statistics_of(factor.sample(seed=rng))
             triples = zip(draw, factor.expected_statistics, own, strict=True)
             moved += [np.broadcast_to(new - old, eta.shape).ravel() for new, old, eta in triples]

@@ -144,7 +144,7 @@ class Stochastic(Schedule[StochasticState]):
         assert beginning.rng is not None
         sample = sample_of(rows.source) if rows.source.n_rows else Sample({}, np.empty(0))
         few = RowMap(problem.rows, sample, rows.executor.host)
-        began = begin(problem, beginning.q, few if problem.chain is None else rows)
+        began = begin(problem, beginning.q, rows if problem.chains else few)
         start = updated_globals(began)
         # only what is learnt as a whole has natural parameters of its own
         given = {v: q for v, q in began.q.items() if v in beginning.given and q.learnt is q}

@@ -87,7 +87,7 @@ class DevicePass:
         exact = replace(block, columns=columns)
         largest = None
         for factor in self.rows.tables:
-            natural = self.rows.natural_of(
+            natural = self.rows.apart.natural_of(
                 factor, _rows(exact), self._exact_coefficients, self._exact_scratch
             )
             self._exact_scratch.backend.infer(factor, natural)

@@ -109,6 +109,35 @@ class BlockResponse:
             found.append(self._summed(work, base, moved, change))
         return _stacked(found)
 
+    def moved(
+        self,
+        work: BlockWork,
+        changes: Sequence[Coefficients],
+        given: Mapping[FactorKey, Sequence[Array]],
+    ) -> list[LocalState]:
+        """Return by how much the statistics of the local factors that are not given change, with each change.
+
+        Parameters
+        ----------
+        work, changes, given
+            As for :meth:`sums`; the local factors are at their optimum.
+        """
+        inferences = [own for own in self._inferences if own.factor.key not in given]
+        responses = {
+            own.factor.key: own.factor.response(own.natural(work).copy(), work.state[own.factor.key])
+            for own in inferences
+        }
+        found = []
+        for number, change in enumerate(changes):
+            known = {key: values[number] for key, values in given.items()}
+            every = self._moved(work, inferences, responses, change, known)
+            found.append({own.factor.key: every[own.factor.key] for own in inferences})
+        return found
+
+    def said_by_others(self, work: BlockWork, target: FactorKey, moved: LocalState) -> Array:
+        """Return by how much the natural parameters (E, B) of a factor change with the statistics of the others."""
+        return self._said_by_others(work, target, moved) + np.zeros_like(work.state[target])
+
     def _settled(self, work: BlockWork, inferences: Sequence[Inference]) -> LocalState:
         """Bring local factors to their optimum, and return their natural parameters (E, B)."""
         natural: LocalState = {}

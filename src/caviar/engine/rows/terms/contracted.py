@@ -84,9 +84,27 @@ class ContractedTerm(RowTerm):
                 continue
             if not arrays:
                 arrays = self._known(coefficients, work)
-            for factor, key in message.others:
-                arrays[key] = factor.view(work.state[factor.key], key)
-            self._views[message.key].view(natural, message.key)[...] += message.derivative(arrays)
+            self._views[message.key].view(natural, message.key)[...] += self._said(message, arrays, work)
+
+    def _said(self, message: _Message, known: Arrays, work: BlockWork) -> Array:
+        """Return what a message says, given the others that it has.
+
+        A repetition without an observation below it integrates to one, and says nothing to those that have one. To
+        itself the others say what its distribution given them is.
+        """
+        columns, own = work.rows.columns, self._views[message.key]
+        whole = {key: factor.view(work.state[factor.key], key) for factor, key in message.others}
+        if not any(factor.has_unseen for factor, _ in message.others):
+            return message.derivative({**known, **whole})
+        counted = {
+            key: factor.view(factor.counted(work.state[factor.key], columns), key)
+            for factor, key in message.others
+        }
+        said, seen = message.derivative({**known, **counted}), own.seen(columns)
+        if seen is None or seen.all():
+            return said
+        is_seen = seen.reshape(*seen.shape[:-1], *(1,) * (said.ndim - seen.ndim), -1)
+        return np.where(is_seen, said, message.derivative({**known, **whole}))
 
     def _known(self, coefficients: Coefficients, work: BlockWork) -> Arrays:
         """Return the known values and the coefficient, by row where it is looked up."""

@@ -51,15 +51,15 @@ def agglomerated(points: Array, weights: Array, labels: AnyArray, n_clusters: in
     losses[a, b] = gains[a] + gains[b] - gains_of(sums[a] + sums[b], prior)
     parent, left = np.arange(n_pieces), list(range(n_pieces))
     for _ in range(n_pieces - n_clusters):
-        a, b = divmod(int(np.argmin(losses)), n_pieces)
+        a, b = divmod(int(losses.argmin()), n_pieces)
         gains[a] += gains[b] - losses[a, b]
         sums[a] += sums[b]
         parent[parent == b] = a
         losses[b], losses[:, b] = np.inf, np.inf
         left.remove(b)
-        others = np.array([piece for piece in left if piece != a], dtype=np.intp)
+        before = left.index(a)
+        others = np.array(left[:before] + left[before + 1 :], dtype=np.intp)
         lost = gains[a] + gains[others] - gains_of(sums[a] + sums[others], prior)
-        before = np.searchsorted(others, a)
         losses[others[:before], a], losses[a, others[before:]] = lost[:before], lost[before:]
     return np.unique(parent[labels], return_inverse=True)[1]
 
@@ -97,9 +97,11 @@ def _neighbours(means: Array) -> tuple[AnyArray, AnyArray]:
 def gains_of(sums: Array, prior: Array) -> Array:
     """Return l of clusters from their sums of 1, x and xx', (..., 1 + d + d^2), up to a constant."""
     size = len(prior)
-    count = sums[..., 0]
-    total = sums[..., 1 : size + 1]
+    count, total = sums[..., 0], sums[..., 1 : size + 1]
     scatter = sums[..., size + 1 :].reshape(*sums.shape[:-1], size, size)
-    scatter = scatter - total[..., :, None] * total[..., None, :] / count[..., None, None]
-    covariance = (scatter + prior) / (count + size + 2)[..., None, None]
+    products = total[..., :, None] * total[..., None, :]
+    products /= count[..., None, None]
+    covariance = scatter - products
+    covariance += prior
+    covariance /= (count + size + 2)[..., None, None]
     return count * (np.log(count) - 0.5 * np.linalg.slogdet(covariance)[1])

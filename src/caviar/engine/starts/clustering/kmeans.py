@@ -54,10 +54,10 @@ def _centres(
     for _ in range(max_iter):
         counts = np.bincount(labels, weights, n_clusters)
         kept = counts > 0
-        sums = np.stack([np.bincount(labels, column, n_clusters) for column in weighted.T], axis=1)
+        sums = np.array([np.bincount(labels, column, n_clusters) for column in weighted.T]).T
         centres[kept] = sums[kept] / counts[kept, None]
         before, labels = labels, _nearest(points, centres)
-        if np.array_equal(before, labels):
+        if (before == labels).all():
             break
     return centres
 
@@ -73,23 +73,23 @@ def _nearest(points: Array, centres: Array) -> AnyArray:
 def _seeds(points: Array, weights: Array, n_clusters: int, rng: np.random.Generator) -> Array:
     """Return points (k, d), each drawn in proportion to its squared distance from those before; the best of a few."""
     n_draws = 2 + int(np.log(n_clusters))
-    squares = np.einsum("ij,ij->i", points, points)
+    squares, twice = np.einsum("ij,ij->i", points, points), -2.0 * points.T
     nearest = np.full(len(points), np.inf)
     chosen: list[int] = []
     shares = weights
     for _ in range(n_clusters):
-        cumulated = np.cumsum(shares)
+        cumulated = shares.cumsum()
         if not cumulated[-1] > 0:
             # every point is a seed already
             chosen.append(chosen[-1])
             continue
-        drawn = np.searchsorted(cumulated, rng.random(n_draws) * cumulated[-1], side="right")
+        drawn = cumulated.searchsorted(rng.random(n_draws) * cumulated[-1], side="right")
         drawn = np.minimum(drawn, len(points) - 1)
-        distances = points[drawn] @ (-2.0 * points.T)
+        distances = points[drawn] @ twice
         distances += squares
         distances += squares[drawn, None]
         np.minimum(np.maximum(distances, 0.0, out=distances), nearest, out=distances)
-        best = int(np.argmin(distances @ weights))
+        best = int((distances @ weights).argmin())
         chosen.append(int(drawn[best]))
         nearest = distances[best]
         shares = nearest * weights

@@ -44,7 +44,7 @@ def prior_factor(problem: Problem, variable: Variable, arrays: Mapping[Hashable,
         factor = problem.factor(variable, natural)
     except ImproperError:
         plates, spread = _shape(problem, variable), _spread(problem, variable)
-        broad = None if variable in problem.point else variable.unit_factor(plates, spread)
+        broad = None if variable in problem.point else variable.broad_factor(plates, spread)
         return problem.with_known(
             variable, broad or PointMass.of(variable, variable.unit_value(plates, spread))
         )
@@ -78,7 +78,7 @@ def prior_point(
     try:
         prior: Any = variable.family.from_natural(own_natural(problem, variable, arrays))
     except ImproperError:
-        prior = variable.unit_factor(_shape(problem, variable), _spread(problem, variable))
+        prior = variable.broad_factor(_shape(problem, variable), _spread(problem, variable))
         if prior is None:
             return prior_factor(problem, variable, arrays)
     return problem.with_known(variable, PointMass.of(variable, prior.sample(seed=rng)))
@@ -86,6 +86,11 @@ def prior_point(
 
 def own_natural(problem: Problem, variable: Variable, arrays: Mapping[Hashable, Array]) -> tuple[Array, ...]:
     """Return natural parameters from the terms of the variable's own prior."""
+    belief = problem.bound.of(variable).prior
+    if belief is not None:
+        reference = problem.coordinates.of(variable)
+        alone: Any = belief.alone
+        return alone.natural if reference is None else alone.translate(-reference).natural
     update = problem.updates[variable]
     total = [np.zeros(fixed.shape) for fixed in update.fixed]
     for number in set(update.terms):
@@ -98,6 +103,8 @@ def own_natural(problem: Problem, variable: Variable, arrays: Mapping[Hashable, 
                 statistic = variable.family.statistics.index(key.statistic)
                 total[statistic] = total[statistic] + term.derivative(position)(arrays)
     own = [term for term in problem.compiled.zero_terms if term.owner is variable]
+    if not own:
+        return tuple(total)
     return possible(updates_of([variable], own, problem.bound)[variable], tuple(total), arrays)
 
 

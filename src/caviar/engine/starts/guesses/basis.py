@@ -86,9 +86,7 @@ class Basis:
     @property
     def has_states(self) -> bool:
         """Whether the labels of the rows are the states of a chain."""
-        return self.problem.chain is not None and any(
-            gate.factor is self.problem.chain for gate in self.gates
-        )
+        return any(gate.factor in self.problem.chains for gate in self.gates)
 
     @cached_property
     def shared(self) -> frozenset[Gate]:

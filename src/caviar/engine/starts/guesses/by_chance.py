@@ -30,7 +30,7 @@ def at_random(basis: Basis) -> Iterator[Guess]:
     Of ordinary mixtures only where they are of answers: elsewhere clusters of the rows lead at least as far.
     """
     gates = [gate for gate in basis.gates if gate.size > 1]
-    if not gates or (basis.is_plain and basis.problem.chain is None and not basis.is_of_answers):
+    if not gates or (basis.is_plain and not basis.problem.chains and not basis.is_of_answers):
         return
     n_draws = 1 if all(basis.clouds(gate) for gate in gates) else _DRAWS
     for _ in range(_OF_ANSWERS if basis.is_of_answers else n_draws):

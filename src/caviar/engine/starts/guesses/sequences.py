@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from ...._typing import AnyArray
 from ....lazy.block_map import map_runs
 from ....lazy.rows import in_memory
-from ...local.chain import Starts
+from ...local.chain import ChainFactor, begins_of
 from ...rows.subsample import Sample, read_blocks
 from ...rows.tasks import RowSource
 
@@ -19,7 +21,7 @@ _UNIT = 8_192
 """Rows of which a cluster looks at a multiple."""
 
 
-def in_order(source: RowSource, starts_of: Starts) -> Sample:
+def in_order(source: RowSource, chains: Sequence[ChainFactor]) -> Sample:
     """Return all rows as they come, or as many as a sample may have in a few runs of them.
 
     A run begins with a sequence, if one begins in it: the rest of one may be impossible by itself, as where a chain
@@ -36,7 +38,7 @@ def in_order(source: RowSource, starts_of: Starts) -> Sample:
     found, first = [], 0
     for run, (begin, end) in zip(runs, bounds, strict=True):
         own = {name: rows[first : first + end - begin] for name, rows in columns.items()}
-        among = starts_of.among(own, end - begin)[run - begin]
+        among = begins_of(chains, own, end - begin)[run - begin]
         found.append(run[int(np.argmax(among)) if begin != bounds[0][0] else 0 :] - begin + first)
         first += end - begin
     places = np.concatenate(found)

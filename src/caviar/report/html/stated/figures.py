@@ -11,7 +11,6 @@ import numpy as np
 from ...._typing import Array
 from ....language import MarkovChain
 from ....language.algebra import Diagonal
-from ....posterior.summary import marginals
 
 LEVEL = 0.95
 
@@ -96,7 +95,7 @@ def figures_of(subject: Any) -> list[Figures]:
         variable = posterior.model.variables[name]
         plates = tuple(plate.name for plate in variable.plates)
         event = _event_name(posterior.model, variable)
-        for part in marginals(posterior[name], LEVEL):
+        for part in posterior.marginals(name, LEVEL):
             own = plates[:-1] if part.is_shared else plates
             shape = np.shape(part.mean)
             along = list(posterior.names.of_axes(name, own, shape))

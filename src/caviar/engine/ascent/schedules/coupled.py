@@ -1,0 +1,81 @@
+"""Coupled: a fit in which globals share Gaussian factors, begun where each has one of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+import numpy as np
+
+from ....families import ExponentialFamily, MultivariateNormal, Normal
+from ....language import Variable
+from ...rows.row_map import RowMap
+from ..problem import Problem
+from ..schedule import Beginning, Schedule
+from ..state import AscentState, FitState
+
+S = TypeVar("S", bound=FitState)
+
+_NARROW = 1e-6
+"""Standard deviation of what begins at a point, relative to its size."""
+
+
+@dataclass(frozen=True)
+class Coupled(Schedule[S]):
+    """Another schedule, for the problem in which the globals of some groups share one factor each.
+
+    Starts are made with a factor for each variable.
+
+    Attributes
+    ----------
+    own
+        The other schedule.
+    """
+
+    own: Schedule[S]
+
+    def init(self, beginning: Beginning[S]) -> S:
+        """Return the state before the first step: a race of starts was one of other factors."""
+        problem, q = coupled_start(beginning.problem, beginning.q)
+        given = [own for own in problem.order if {own, *own.members} & set(beginning.given)]
+        return self.own.init(replace(beginning, problem=problem, q=q, given=given, raced=None))
+
+    def step(self, state: S) -> S:
+        """Return the state after a step of the other schedule."""
+        return self.own.step(state)
+
+    def judged(self, before: S, after: S, tol: float) -> S:
+        """Return the state after an iteration of the other schedule."""
+        return self.own.judged(before, after, tol)
+
+    def finish(self, state: S) -> AscentState:
+        """Return the end of a fit of the other schedule."""
+        return self.own.finish(state)
+
+    def to_plain(self, state: S) -> dict[str, Any]:
+        """Return a state as values that a checkpoint holds."""
+        return self.own.to_plain(state)
+
+    def from_plain(self, document: Mapping[str, Any], problem: Problem, rows: RowMap) -> S:
+        """Return the state that these values tell of."""
+        return self.own.from_plain(document, problem.together, rows)
+
+
+def coupled_start(problem: Problem, q: Mapping[Variable, Any]) -> tuple[Problem, dict[Variable, Any]]:
+    """Return the problem with shared factors, and the factors of a start in it: still independent of each other."""
+    together, found = problem.together, dict(q)
+    for variable in together.coupled:
+        found[variable] = variable.family.independent([_spread(found.pop(own)) for own in variable.members])
+    return together, {variable: found[variable] for variable in together.order}
+
+
+def _spread(factor: Any) -> Any:
+    """Return a factor to begin with as a distribution: a point as a narrow one."""
+    if isinstance(factor, ExponentialFamily):
+        return factor
+    mean = np.asarray(factor.mean, dtype=np.float64)
+    precision = (_NARROW * (1.0 + np.abs(mean))) ** -2.0
+    if issubclass(factor.family, Normal):
+        return Normal(mean, precision)
+    return MultivariateNormal(mean, precision[..., None] * np.eye(mean.shape[-1]))

@@ -1,0 +1,283 @@
+"""Globals that share one Gaussian factor: Normal and MultivariateNormal variables that meet in sums.
+
+To the ascent they are one variable. Its statistics are those of each, and the products of the numbers that meet in a
+term. So a term that has two of them is written anew, with their product as one operand: it is linear in a statistic of
+one factor again, and everything else (updates, messages, the objective) follows as for any other factor.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..._errors import ModelError
+from ..._typing import AnyArray, Array
+from ...families import MultivariateNormal, Normal
+from ...families.coupled_normals import CoupledLayout, Cross, Member
+from ...language import Axis, Plate, Variable
+from ..binding.bound_model import BoundModel
+from ..design.contraction import Contraction, Factor, Gather, with_axis
+from ..design.keys import StatisticKey
+from .terms import Compiled, GlobalTerm
+
+_MOST = 6_000
+"""Numbers that are left when the repeated ones have been eliminated: a dense matrix has as many rows."""
+
+_FIRST_LETTER = 256
+"""Of the axes of statistics: there may be many, and each is one character."""
+
+
+class CoupledVariable(Variable):
+    """Variables that share one Gaussian factor, as one variable of the engine.
+
+    Parameters
+    ----------
+    members
+        The variables.
+    layout
+        Which of their numbers meet: the family of the factor.
+    """
+
+    def __init__(self, members: Sequence[Variable], layout: CoupledLayout) -> None:
+        self._identify(name_of(members), ())
+        self.dimension, self.slots, self.log_density = None, {}, ()
+        self.stated = {}
+        self.is_flat = any(variable.is_flat for variable in members)
+        self.members = tuple(members)
+        self.family: Any = layout
+        self.letter_sizes: dict[str, int] = {}
+        letters: dict[str, str] = {}
+        for statistic, shape in zip(layout.statistics, layout.shapes, strict=True):
+            first = _FIRST_LETTER + len(self.letter_sizes)
+            letters[statistic] = "".join(chr(first + axis) for axis in range(len(shape)))
+            self.letter_sizes |= dict(zip(letters[statistic], shape, strict=True))
+        vars(self)["letters"] = letters
+
+    def is_matrix(self, statistic: str) -> bool:
+        """Whether a statistic ends with the axes of a symmetric matrix."""
+        vectors = (own.name for own in self.family.members if own.dimension is not None)
+        return any(statistic == f"{name}.xx" for name in vectors)
+
+    def moved(self, factor: Any, shifts: Mapping[str, Array]) -> Any:
+        """Return a factor of the variables plus shifts, by name."""
+        return factor.translated(shifts)
+
+    def as_own(self, factor: Any) -> Any:
+        """Return a factor that was found with other data, with the products that meet in these."""
+        return factor.in_layout(self.family)
+
+
+def name_of(members: Sequence[Variable]) -> str:
+    """Return the name of the factor of some variables."""
+    return ", ".join(variable.name for variable in members)
+
+
+@dataclass(frozen=True, eq=False)
+class _Meeting:
+    """Where a term has two of the variables.
+
+    Attributes
+    ----------
+    cross
+        The products of the pairs that meet, without a name yet.
+    places
+        Of the two among the operands.
+    axes
+        Of the products.
+    gather
+        Labels by which operands are looked up.
+    n_pairs
+        Axis of the pairs that a known array leaves, and how many there are; None if there is no such axis.
+    """
+
+    cross: Cross
+    places: tuple[int, int]
+    axes: tuple[Axis, ...]
+    gather: Gather | None
+    n_pairs: tuple[Axis, int] | None = None
+
+
+def coupled_variable(
+    members: Sequence[Variable], terms: Sequence[GlobalTerm], bound: BoundModel
+) -> CoupledVariable:
+    """Return variables as one that has their joint factor.
+
+    Raises
+    ------
+    ModelError
+        If they cannot share a Gaussian factor: the message says which of them, and why.
+    """
+    for variable in members:
+        _refuse_unlike(variable, members, bound)
+    crosses = [meeting.cross for meeting in _meetings(members, terms, bound) if meeting is not None]
+    layout = CoupledLayout(_members(members, bound), tuple(crosses))
+    if layout.pattern.n_rest > _MOST:
+        largest = max(layout.pattern.rest, key=lambda part: math.prod(layout.members[part].part))
+        raise ModelError(
+            f"factors= couples {_said(members)}: all but the most repeated of them have {layout.pattern.n_rest:,} "
+            f"numbers together, whose dense matrix must have at most {_MOST:,} rows. Leave "
+            f"'{layout.members[largest].name}' out, so that it has a factor of its own"
+        )
+    return CoupledVariable(members, layout)
+
+
+def with_coupled(compiled: Compiled, coupled: Sequence[CoupledVariable], bound: BoundModel) -> Compiled:
+    """Return a compiled model in whose terms the statistics of variables are those of the factors that they share."""
+    terms = compiled.terms
+    for variable in coupled:
+        meetings = _meetings(variable.members, terms, bound)
+        terms = tuple(
+            _rewritten(term, meeting, variable) for term, meeting in zip(terms, meetings, strict=True)
+        )
+    return replace(compiled, terms=terms)
+
+
+def _members(members: Sequence[Variable], bound: BoundModel) -> tuple[Member, ...]:
+    return tuple(
+        Member(
+            variable.name,
+            tuple(bound.sizes[plate] for plate in variable.plates),
+            variable.dimension if variable.value_rank else None,
+        )
+        for variable in members
+    )
+
+
+def _refuse_unlike(variable: Variable, members: Sequence[Variable], bound: BoundModel) -> None:
+    """Refuse a variable that cannot be a part of a Gaussian factor.
+
+    Raises
+    ------
+    ModelError
+        If so.
+    """
+    start = f"factors= couples {_said(members)}: '{variable.name}' "
+    if variable.family not in (Normal, MultivariateNormal) or variable.tied is not None:
+        raise ModelError(
+            f"{start}is a {type(variable).__name__}; only Normal and MultivariateNormal variables share a Gaussian "
+            f"factor. Leave it out"
+        )
+    if bound.of(variable).clamped is not None:
+        raise ModelError(
+            f"{start}has values in the data; what is known in part keeps a factor of its own. Leave it out"
+        )
+    for node in bound.nodes:
+        for slot in node.slots.values() if isinstance(node, Variable) else ():
+            if slot.node is variable and isinstance(slot.index, Variable) and not bound.is_known(slot.index):
+                raise ModelError(
+                    f"{start}is chosen by the hidden '{slot.index.name}'; such a one keeps a factor of its own. Leave "
+                    f"it out"
+                )
+
+
+def _said(members: Sequence[Variable]) -> str:
+    return ", ".join(f"'{variable.name}'" for variable in members)
+
+
+def _meetings(
+    members: Sequence[Variable], terms: Sequence[GlobalTerm], bound: BoundModel
+) -> Iterator[_Meeting | None]:
+    """Yield of each term where it has two of the variables, None where it has at most one."""
+    numbers = {variable.name: number for number, variable in enumerate(members)}
+    shapes = [member.shape + member.event_shape for member in _members(members, bound)]
+    found = 0
+    for term in terms:
+        places = [place for place, key in enumerate(term.contraction.keys) if _owner(key) in numbers]
+        if len(places) < 2:
+            yield None
+            continue
+        keys: list[Any] = [term.contraction.keys[place] for place in places]
+        if (
+            len(places) > 2
+            or keys[0].variable == keys[1].variable
+            or {key.statistic for key in keys} != {"x"}
+        ):
+            said = " and ".join(sorted({f"'{key.variable}'" for key in keys}))
+            raise ModelError(
+                f"factors= couples {_said(members)}, but {said} are multiplied with each other, or meet at two labels "
+                f"of one plate, in the density of '{term.owner.name}': given the rest they are not Gaussian together. "
+                f"Leave one out"
+            )
+        own = [numbers[key.variable] for key in keys]
+        meeting = _meeting(term, (places[0], places[1]), [shapes[number] for number in own])
+        name = f"{keys[0].variable}*{keys[1].variable}.{found}"
+        found += 1
+        yield replace(meeting, cross=replace(meeting.cross, name=name, members=(own[0], own[1])))
+
+
+def _owner(key: Any) -> str | None:
+    return key.variable if isinstance(key, StatisticKey) else None
+
+
+def _meeting(term: GlobalTerm, places: tuple[int, int], shapes: Sequence[tuple[int, ...]]) -> _Meeting:
+    contraction = term.contraction if term.whole is None else term.whole
+    gather, n_pairs = contraction.gather, None
+    own = [contraction.factors[place].axes for place in places]
+    looked_up = own if gather is None else [gather.axes(axes) for axes in own]
+    axes = tuple(dict.fromkeys((*looked_up[0], *looked_up[1])))
+    constant, of_constant = contraction.constant, contraction.constant_axes
+    if gather is None and len(axes) > max(map(len, own)) and set(axes) <= set(of_constant):
+        # a known array, as the labels of groups of groups, says which of all pairs meet
+        others = tuple(place for place, axis in enumerate(of_constant) if axis not in axes)
+        meets = np.any(constant != 0, axis=others)
+        kept = [axis for axis in of_constant if axis in axes]
+        labels = dict(zip(kept, np.nonzero(meets), strict=True))
+        pairs = Axis(Plate(f"pairs of {term.owner.name}"))
+        gather, n_pairs, axes = Gather(pairs, labels), (pairs, int(meets.sum())), (pairs,)
+    size = contraction.size if n_pairs is None else with_axis(contraction.size, *n_pairs)
+    full = tuple(size(axis) for axis in axes)
+    i, j = (
+        _numbers(shape, mine, axes, gather, full).ravel() for shape, mine in zip(shapes, own, strict=True)
+    )
+    return _Meeting(Cross("", (0, 1), i, j, full), places, axes, gather, n_pairs)
+
+
+def _numbers(
+    shape: tuple[int, ...],
+    own: tuple[Axis, ...],
+    axes: tuple[Axis, ...],
+    gather: Gather | None,
+    full: tuple[int, ...],
+) -> AnyArray:
+    """Return for each product which number of a variable is in it, over the axes of the products."""
+    numbers: Any = np.arange(math.prod(shape)).reshape(shape)
+    if gather is not None:
+        numbers, own = gather.take(numbers, own), gather.axes(own)
+    order = sorted(range(len(own)), key=lambda place: axes.index(own[place]))
+    numbers = numbers.transpose(order)
+    present = [axis in own for axis in axes]
+    stretched = numbers[tuple(slice(None) if here else None for here in present)]
+    return np.broadcast_to(stretched, full)
+
+
+def _rewritten(term: GlobalTerm, meeting: _Meeting | None, variable: CoupledVariable) -> GlobalTerm:
+    names = {member.name for member in variable.members}
+    if term.owner.name not in names and all(_owner(key) not in names for key in term.contraction.keys):
+        return term
+    owner = variable if term.owner.name in names else term.owner
+    whole = None if term.whole is None else _with_products(term.whole, meeting, variable, names)
+    return GlobalTerm(owner, _with_products(term.contraction, meeting, variable, names), whole)
+
+
+def _with_products(
+    contraction: Contraction, meeting: _Meeting | None, variable: CoupledVariable, names: set[str]
+) -> Contraction:
+    """Return a contraction with the statistics of the joint factor."""
+    factors = []
+    for place, (key, axes) in enumerate(contraction.factors):
+        if meeting is not None and place in meeting.places:
+            continue
+        if isinstance(key, StatisticKey) and key.variable in names:
+            key = StatisticKey(variable.name, f"{key.variable}.{key.statistic}")
+        factors.append(Factor(key, axes))
+    gather, size = contraction.gather, contraction.size
+    if meeting is not None:
+        factors.append(Factor(StatisticKey(variable.name, meeting.cross.name), meeting.axes))
+        gather = meeting.gather
+        size = size if meeting.n_pairs is None else with_axis(size, *meeting.n_pairs)
+    constants = [(np.asarray(contraction.constant), contraction.constant_axes)]
+    return Contraction(1.0, factors, constants, (), size, gather)

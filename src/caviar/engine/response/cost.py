@@ -1,0 +1,68 @@
+"""What the standard deviations of all globals cost by linear response, beside the iterations of a fit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..ascent.problem import Problem
+from ..rows.terms.block_response import n_pairs
+from .solution import ALWAYS_FORMED, MOST_FORMED
+
+_CALL = 2e4
+"""Operations that a contraction takes whatever its size, about: a call of einsum."""
+
+_STEPS = 25
+"""Of conjugate gradients for a column, about."""
+
+_ALWAYS = 2e8
+"""Operations that are few for any fit: a fifth of a second, about."""
+
+_MOST_COORDINATES = 5_000
+"""Above these the steps of each question take memory for many columns."""
+
+
+def is_cheap(problem: Problem, statistics: Any, n_rows: int, n_iterations: int) -> bool:
+    """Return whether all standard deviations cost at most as much as a fit, or next to nothing.
+
+    It is told from sizes alone, so that it does not depend on how busy the machine is.
+
+    Parameters
+    ----------
+    problem
+        Of the fit.
+    statistics
+        Expected statistics of each global factor, for their sizes.
+    n_rows, n_iterations
+        Of the fit.
+    """
+    size = sum(int(np.size(own)) for each in statistics for own in each)
+    if size > _MOST_COORDINATES:
+        return False
+    calls = _CALL * len(problem.compiled.terms)
+    per_row = _operations_of_a_row(problem)
+    columns = size if size <= MOST_FORMED else _STEPS * size
+    passes = min(columns * per_row * n_rows, _of_all_pairs(problem) * n_rows)
+    algebra = float(size) ** 3 if size <= MOST_FORMED else 0.0
+    ours = passes + columns * (calls + 4.0 * size) + algebra * (1.0 if size > ALWAYS_FORMED else 0.5)
+    return ours <= max(_ALWAYS, n_iterations * (per_row * n_rows + calls))
+
+
+def _operations_of_a_row(problem: Problem) -> float:
+    """Return the operations that a pass makes for a row, about."""
+    tables = problem.rows.tables if problem.factors else {}
+    return sum(
+        30.0 * own.n_rows + (4.0 * own.n_rows * tables[own].n_rows if own in tables else 0.0)
+        for own in problem.factors
+    )
+
+
+def _of_all_pairs(problem: Problem) -> float:
+    """Return the operations for a row of the one pass that forms all changes of dense products."""
+    if not problem.factors:
+        return 0.0
+    if not problem.rows.is_dense:
+        return np.inf
+    tables = problem.rows.tables
+    return sum(2.0 * n_pairs(own.n_rows) * n_pairs(tables[own].n_rows) for own in problem.factors)

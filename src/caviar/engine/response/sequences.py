@@ -1,0 +1,195 @@
+r"""How the sums over a block of whole sequences respond to changes of the coefficients.
+
+Chains respond to what their rows say, in recursions along their sequences, and so do other hidden values of the rows.
+Where these depend on each other the responses are swept as the factors were: the change of each is its covariance times
+what the coefficients and the changes of the others say,
+
+.. math:: \delta u_j = V_j \Big(\delta W_j\, T + \sum_{i \neq j} H_{ji}\, \delta u_i\Big).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from ..._errors import ImproperError
+from ..._typing import AnyArray, Array
+from ..design.backend import Workspace
+from ..design.keys import FactorKey
+from ..local.chain import ChainFactor
+from ..local.statistics import Arrays, Coefficients, LocalState, Rows, Sums
+from ..rows.row_model import RowModel
+from ..rows.sequences import Over, SequencesAtWork, known_of_block, steps_of_block
+
+_MOST_SWEEPS = 2_000
+
+_SETTLED = 1e-12
+"""Change of the responses, relative to their size, from sweep to sweep at their end."""
+
+
+def respond_sequences(
+    model: RowModel,
+    rows: Rows,
+    coefficients: Coefficients,
+    changes: Sequence[Coefficients],
+    before: LocalState,
+    scratch: Workspace,
+    over: Over,
+) -> Sums:
+    """Return by how much the sums over a block of whole sequences change, an axis of the changes first.
+
+    Parameters
+    ----------
+    model
+        What is asked of a tile of the block.
+    rows, coefficients
+        The block, and what it needs of the globals.
+    changes
+        Of the coefficients.
+    before
+        Local factors that the last pass left, where they depend on each other.
+    scratch, over
+        As of :class:`~caviar.engine.rows.sequences.SequencesAtWork`.
+
+    Raises
+    ------
+    ImproperError
+        If local factors that depend on each other are at no maximum of the objective.
+    """
+    block = SequencesAtWork(model, rows, coefficients, scratch, over, before)
+    block.settle()
+    responses = _Responses(block, changes, scratch, over)
+    responses.settle()
+
+    def tile(number: int) -> Sums:
+        places, own = block.tiles[number]
+        given = responses.at(places, [chain.key for chain in model.chains])
+        state = {key: values.copy() for key, values in block.state_at(places).items()}
+        return model.respond(own, coefficients, changes, state, scratch, given)
+
+    total = Sums.zero()
+    for own in over(tile, len(block.tiles)):
+        total.add(own)
+    total.parts.update(responses.sums)
+    return total
+
+
+class _Responses:
+    """Changes of the statistics of a block's chains, and of what depends on them.
+
+    Attributes
+    ----------
+    moved
+        Local factor -> changes of its statistics, (D, E, B).
+    sums
+        Changes of the sums of the chains over their steps, by key.
+    """
+
+    def __init__(
+        self, block: SequencesAtWork, changes: Sequence[Coefficients], scratch: Workspace, over: Over
+    ) -> None:
+        self.moved: dict[FactorKey, Array] = {}
+        self.sums: Arrays = {}
+        self._block, self._changes, self._scratch, self._over = block, changes, scratch, over
+        self._said: dict[FactorKey, Array] = {}
+
+    def settle(self) -> None:
+        """Find the changes: in one go, or in sweeps where factors depend on each other."""
+        model = self._block.model
+        for _ in range(_MOST_SWEEPS):
+            before = dict(self.moved)
+            for stage in model.apart.stages:
+                if isinstance(stage, ChainFactor):
+                    self._move_chain(stage)
+            if not model.keeps_locals:
+                return
+            self._move_rows()
+            if all(_is_settled(before.get(key), own) for key, own in self.moved.items()):
+                return
+        raise ImproperError(
+            "chains and what depends on them do not settle: their factors are at no maximum of the objective"
+        )
+
+    def at(self, places: slice | AnyArray, keys: Sequence[FactorKey]) -> dict[FactorKey, Sequence[Array]]:
+        """Return the changes of some factors in some rows, a copy for each of the changes."""
+        return {key: [own[:, places].copy() for own in self.moved[key]] for key in keys}
+
+    def _move_chain(self, chain: ChainFactor) -> None:
+        block, parts = self._block, self._block.coefficients.parts
+        counted, steps = steps_of_block(chain, block.rows), known_of_block(chain, block.rows)
+        natural, said = block.natural_of(chain).copy(), self._said_to(chain)
+        found = chain.response_of_sequences(
+            natural[:, counted],
+            steps.at(counted),
+            parts,
+            said[:, :, counted],
+            [change.parts for change in self._changes],
+        )
+        moved = np.zeros(said.shape)
+        moved[:, :, counted] = found.changes
+        self.moved[chain.key] = moved
+        self.sums |= found.sums
+
+    def _said_to(self, chain: ChainFactor) -> Array:
+        """Return by how much what the rows say of a chain's states changes, (D, E, B)."""
+        block, model = self._block, self._block.model
+        if chain.key not in self._said:
+            own = np.empty((len(self._changes), chain.n_rows, block.rows.n_rows))
+
+            def read(number: int) -> None:
+                places, rows = block.tiles[number]
+                state = block.state_at(places)
+                for said, change in zip(own, self._changes, strict=True):
+                    said[:, places] = model.apart.change_of(
+                        chain, rows, block.coefficients, change, self._scratch, state
+                    )
+
+            self._each(read)
+            self._said[chain.key] = own
+        others = [key for key in self.moved if key != chain.key]
+        if not (model.keeps_locals and others):
+            return self._said[chain.key]
+        total = self._said[chain.key].copy()
+
+        def add(number: int) -> None:
+            places, rows = block.tiles[number]
+            state = block.state_at(places)
+            for direction, said in enumerate(total):
+                moved = {key: self.moved[key][direction][:, places] for key in others}
+                said[:, places] += model.apart.said_by_others(
+                    chain, rows, block.coefficients, state, moved, self._scratch
+                )
+
+        self._each(add)
+        return total
+
+    def _move_rows(self) -> None:
+        block, model = self._block, self._block.model
+        chains = [chain.key for chain in model.chains]
+
+        def tile(number: int) -> tuple[slice | AnyArray, list[LocalState]]:
+            places, rows = block.tiles[number]
+            state, given = block.state_at(places), self.at(places, chains)
+            return places, model.apart.moved(
+                rows, block.coefficients, self._changes, state, self._scratch, given
+            )
+
+        renewed: dict[FactorKey, Array] = {}
+        for places, found in self._over(tile, len(block.tiles)):
+            for direction, own in enumerate(found):
+                for key, values in own.items():
+                    shape = (len(found), len(values), block.rows.n_rows)
+                    renewed.setdefault(key, np.empty(shape))[direction][:, places] = values
+        self.moved |= renewed
+
+    def _each(self, task: Callable[[int], None]) -> None:
+        for _ in self._over(task, len(self._block.tiles)):
+            pass
+
+
+def _is_settled(before: Array | None, after: Array) -> bool:
+    """Whether a sweep has left changes as they were."""
+    if before is None:
+        return False
+    return bool(np.abs(after - before).max(initial=0.0) <= _SETTLED * np.abs(after).max(initial=0.0))

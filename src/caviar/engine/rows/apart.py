@@ -1,0 +1,192 @@
+"""The local factors of a block of rows apart: each by itself, given the others as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from ..._typing import Array
+from ..design.backend import Workspace
+from ..design.keys import FactorKey
+from ..local.chain import ChainFactor
+from ..local.local_factor import LocalFactor
+from ..local.statistics import Coefficients, LocalState, Rows
+from .inference import FactorOfRows
+from .terms.block_response import BlockResponse
+from .terms.contracted import ContractedTerm
+from .terms.row_term import BlockWork, RowTerm
+
+_MOST_COMBINATIONS = 64
+"""Combinations of labels of a row that are tried before local factors are brought to their optimum one by one."""
+
+_NEVER = 1e100
+"""Nats that a known probability of zero costs a combination of labels."""
+
+
+class DerivedApart:
+    """Local factors one at a time: what is asked where some of them are chains, which see whole sequences.
+
+    Parameters
+    ----------
+    inferences
+        Local factors, in the order of their updates, and the row terms that speak to each.
+    products
+        Row terms that meet the data in the matrix products.
+    contracted
+        The others.
+    """
+
+    def __init__(
+        self,
+        inferences: Sequence[FactorOfRows] = (),
+        products: Sequence[RowTerm] = (),
+        contracted: Sequence[ContractedTerm] = (),
+    ) -> None:
+        self._inferences = {own.factor.key: own for own in inferences}
+        self._terms = tuple(products), tuple(contracted)
+
+    @property
+    def stages(self) -> list[ChainFactor | list[LocalFactor]]:
+        """The factors that depend on each other, in the order of a sweep: a chain, or factors of rows alone."""
+        found: list[ChainFactor | list[LocalFactor]] = []
+        for own in self._inferences.values():
+            if isinstance(own.factor, ChainFactor):
+                found.append(own.factor)
+            elif own.is_coupled and found and isinstance(found[-1], list):
+                found[-1].append(own.factor)
+            elif own.is_coupled:
+                found.append([own.factor])
+        return found
+
+    @property
+    def coupled(self) -> list[LocalFactor]:
+        """The factors of rows alone that depend on others."""
+        return [own for stage in self.stages if not isinstance(stage, ChainFactor) for own in stage]
+
+    def best_labels(self, rows: Rows, coefficients: Coefficients, scratch: Workspace) -> LocalState:
+        """Return labels that depend on each other at their most probable combination in each row by itself."""
+        return best_labels(list(self._inferences.values()), BlockWork(rows, coefficients, scratch))
+
+    def natural_of(
+        self,
+        factor: LocalFactor,
+        rows: Rows,
+        coefficients: Coefficients,
+        scratch: Workspace,
+        state: LocalState | None = None,
+    ) -> Array:
+        """Return the natural parameters (E, B) of a factor, which live in the scratch.
+
+        Parameters
+        ----------
+        state
+            Statistics of the factors that it depends on.
+        """
+        return self._inferences[factor.key].natural(BlockWork(rows, coefficients, scratch, state))
+
+    def updated(
+        self,
+        factors: Sequence[LocalFactor],
+        rows: Rows,
+        coefficients: Coefficients,
+        scratch: Workspace,
+        state: LocalState,
+    ) -> LocalState:
+        """Return the statistics of factors of rows alone, each at its optimum given the others."""
+        work = BlockWork(rows, coefficients, scratch, state)
+        for factor in factors:
+            work.state[factor.key] = self._inferences[factor.key].natural(work).copy()
+            factor.infer(work.state[factor.key])
+        return {factor.key: work.state[factor.key] for factor in factors}
+
+    def change_of(
+        self,
+        factor: LocalFactor,
+        rows: Rows,
+        coefficients: Coefficients,
+        change: Coefficients,
+        scratch: Workspace,
+        state: LocalState,
+    ) -> Array:
+        """Return by how much the natural parameters (E, B) of a factor change with the coefficients; in the scratch."""
+        return self._inferences[factor.key].change(BlockWork(rows, coefficients, scratch, state), change)
+
+    def said_by_others(
+        self,
+        factor: LocalFactor,
+        rows: Rows,
+        coefficients: Coefficients,
+        state: LocalState,
+        moved: LocalState,
+        scratch: Workspace,
+    ) -> Array:
+        """Return by how much the natural parameters (E, B) of a factor change with the statistics of the others."""
+        work = BlockWork(rows, coefficients, scratch, state)
+        return BlockResponse((), *self._terms).said_by_others(work, factor.key, moved)
+
+    def moved(
+        self,
+        rows: Rows,
+        coefficients: Coefficients,
+        changes: Sequence[Coefficients],
+        state: LocalState,
+        scratch: Workspace,
+        given: Mapping[FactorKey, Sequence[Array]],
+    ) -> list[LocalState]:
+        """Return by how much the statistics of :attr:`coupled` factors change with each of the changes.
+
+        Parameters
+        ----------
+        given
+            The chains, whose changes are known.
+        """
+        inferences = [self._inferences[key] for key in (*given, *(own.key for own in self.coupled))]
+        work = BlockWork(rows, coefficients, scratch, state)
+        return BlockResponse(inferences, *self._terms).moved(work, changes, given)
+
+
+def best_labels(unknown: Sequence[FactorOfRows], work: BlockWork) -> LocalState:
+    """Return labels of a row that depend on each other, at their most probable combination; none where few do.
+
+    Each factor by itself, the first one without the others, would be caught where two labels are wrong together. A
+    combination is scored by the natural parameters of each factor given those before it. A number 0 or 1 of a row is a
+    label, too.
+    """
+    coupled = [
+        (own, values) for own in unknown if own.is_coupled and (values := own.factor.values) is not None
+    ]
+    sizes = [values.shape[1] for _, values in coupled]
+    if len(coupled) < 2 or np.prod(np.array(sizes, dtype=float)) > _MOST_COMBINATIONS:
+        return {}
+    n_rows = work.rows.n_rows
+    best = np.full(n_rows, -np.inf)
+    labels = np.zeros((len(coupled), n_rows), dtype=np.intp)
+
+    def visit(chosen: list[int], score: Array) -> None:
+        nonlocal best
+        own, values = coupled[len(chosen)]
+        scores = _scores(own, values, work)
+        if len(chosen) + 1 < len(coupled):
+            for label, value in enumerate(values.T):
+                work.state[own.factor.key] = np.repeat(value[:, None], n_rows, axis=1)
+                visit([*chosen, label], score + scores[label])
+            del work.state[own.factor.key]
+            return
+        last = scores.argmax(axis=0)
+        total = score + scores.max(axis=0)
+        is_better = total > best
+        labels[:, is_better] = np.vstack([*(np.full(len(last), c) for c in chosen), last])[:, is_better]
+        best = np.where(is_better, total, best)
+
+    visit([], np.zeros(n_rows))
+    return {own.factor.key: values[:, chosen] for (own, values), chosen in zip(coupled, labels, strict=True)}
+
+
+def _scores(own: FactorOfRows, values: Array, work: BlockWork) -> Array:
+    """Return what each value adds to the log density of each row, (V, B), given the other factors."""
+    natural = own.natural(work).copy()
+    if work.coefficients.zeros is not None:
+        natural -= _NEVER * own.zeros(work, work.coefficients.zeros)
+    # labels that are excluded have minus infinity, which counts in their own score only
+    return np.stack([natural[value != 0].sum(axis=0) for value in values.T])

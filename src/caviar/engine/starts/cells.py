@@ -1,0 +1,123 @@
+"""Cells: combinations of a label with another one, whose rows are given to other combinations.
+
+Labels of one sum or product wait for each other: rows that are in a wrong combination keep the numbers of both labels
+where they are. A label and known groups that choose from one table are such combinations, too: in each group the
+clusters may have each other's names. No update of one label leads out of that, and few guesses of all labels have every
+combination in its place. So the rows of a combination, all at once, change places with those of another, or join them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import combinations, permutations
+
+import numpy as np
+
+from ..._errors import ImproperError
+from ..._typing import AnyArray
+from ...language import Data, Indexed
+from ..design.keys import ColumnKey
+from .candidates import start_from
+from .components.gates import Gate
+from .exchange import labels_of
+from .guesses.assignment import objective
+from .guesses.basis import Basis, Guess
+from .guesses.from_labels import from_labels
+from .guesses.points import leaves_below
+from .moves import better, settled
+from .race import Begun
+
+_ROUNDS = 4
+"""Times that the rows of a combination are given to another one: the next ones may be possible after the first."""
+
+_MOST_NUMBERS = 200_000
+"""Rows times numbers that globals consist of, up to which it is tried."""
+
+_MOST_MOVES = 150
+"""Moves in a round; of more some are drawn."""
+
+_TRIED = 12
+"""Moves that are tried in the model in a round: those that promise most by what their labels come to."""
+
+
+def with_cells_moved(basis: Basis, begun: Begun) -> Begun:
+    """Return where a fit begins, or where one leads whose rows have other combinations of labels, if that is higher.
+
+    Of likelihoods none are tried: a component of few rows may raise one without a bound.
+    """
+    of_rows = [gate for gate in basis.gates if _is_of_rows(basis, gate)]
+    shared = [gate for gate in of_rows if gate in basis.shared]
+    among = [(gate, known) for gate in of_rows for known in _known_beside(basis, gate)]
+    is_dear = basis.sample.n_rows * basis.problem.n_natural > _MOST_NUMBERS
+    if (len(shared) < 2 and not among) or is_dear or basis.problem.point:
+        return begun
+    for _ in range(_ROUNDS):
+        begun, elbo = settled(basis, begun)
+        labels = labels_of(basis, begun.start)
+        moves = [move for pair in combinations(shared, 2) for move in _of_two(*pair, labels)]
+        moves += [move for gate, known in among for move in _within_groups(gate, known, labels)]
+        if len(moves) > _MOST_MOVES:
+            moves = [moves[place] for place in basis.rng.permutation(len(moves))[:_MOST_MOVES]]
+        found = better(basis, elbo, [partial(start_from, basis, move) for move in _promising(basis, moves)])
+        if found is None:
+            break
+        begun = found
+    return begun
+
+
+def _is_of_rows(basis: Basis, gate: Gate) -> bool:
+    """Whether a gate has one label for each row, that does not depend on the one before."""
+    data_plate = basis.problem.bound.data_plate
+    return gate.size > 1 and gate.variable.plates == (data_plate,) and not gate.variable.summed
+
+
+def _known_beside(basis: Basis, gate: Gate) -> Iterator[AnyArray]:
+    """Yield known labels of the rows that choose from a table together with a gate, (n,)."""
+    data_plate = basis.problem.bound.data_plate
+    for leaf in leaves_below(basis.problem.bound, gate.variable):
+        for slot in leaf.slots.values():
+            stated = slot.expression
+            for known in stated.known if isinstance(stated, Indexed) and slot.index is gate.variable else ():
+                column = basis.sample.columns.get(ColumnKey(known.by.name))
+                if isinstance(known.by, Data) and known.by.plates == (data_plate,) and column is not None:
+                    yield np.asarray(column, dtype=np.int64)
+
+
+def _promising(basis: Basis, moves: Sequence[Guess]) -> list[Guess]:
+    """Return the moves whose labels have the highest objective, the globals after their updates."""
+    scored: list[tuple[float, Guess]] = []
+    for move in moves:
+        try:
+            scored.append((objective(from_labels(basis, move)), move))
+        except ImproperError:
+            continue
+    scored.sort(key=lambda own: -own[0])
+    return [move for _, move in scored[:_TRIED]]
+
+
+def _of_two(one: Gate, other: Gate, labels: Guess) -> Iterator[Guess]:
+    """Yield labels in which the rows of two combinations change places, or those of one join those of another."""
+    shape = one.size, other.size
+    cells = np.ravel_multi_index((labels[one.variable], labels[other.variable]), shape)
+    held = set(np.unique(cells).tolist())
+    for a, b in permutations(range(shape[0] * shape[1]), 2):
+        if a not in held:
+            continue
+        moved = [np.where(cells == a, b, cells)]
+        if a < b and b in held:
+            # to join an empty combination is to change places with it
+            moved.append(np.where(cells == b, a, moved[0]))
+        for own in moved:
+            first, second = np.unravel_index(own, shape)
+            yield {**labels, one.variable: first, other.variable: second}
+
+
+def _within_groups(gate: Gate, groups: AnyArray, labels: Guess) -> Iterator[Guess]:
+    """Yield labels in which two categories change places within a group of rows."""
+    own = labels[gate.variable]
+    for group in np.unique(groups):
+        for a, b in combinations(range(gate.size), 2):
+            places = np.arange(gate.size)
+            places[[a, b]] = b, a
+            yield {**labels, gate.variable: np.where(groups == group, places[own], own)}

@@ -1,0 +1,108 @@
+r"""Scales: of two hidden globals that are only ever multiplied with each other, what one has more the other has less.
+
+.. math:: a \, b = (c \, a) (b / c)
+
+The data say nothing about c. Updates in turn move it by about the share of the prior in each factor, which is next to
+nothing where there are many rows: a fit ends its iterations far from the best c. So a start is brought to it:
+
+.. math:: \max_c \; \langle \log p(c \, a) + \log p(b / c) \rangle + H[c \, a] + H[b / c]
+
+Source: Qi and Jaakkola, "Parameter expanded variational Bayesian methods" (NIPS 2006).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+
+from ....families import Gamma, MultivariateNormal, Normal
+from ....language import Indexed, Link, Part, Predictor, Variable
+from ...ascent.problem import Problem, statistics_of
+from ..factors.prior import Start, own_natural
+
+_POWERS = {Normal: (1, 2), MultivariateNormal: (1, 2), Gamma: (0, 1)}
+"""By family, the power of the scale that each natural parameter is divided by."""
+
+_MOST = 12.0
+"""Logarithm of a scale that is looked for, at most: beyond it, or at it, there is no best one."""
+
+_NOTHING = 1e-3
+"""Logarithm of a scale that changes nothing."""
+
+_ROUNDS = 3
+"""Times that scales are found, where a global is in several products."""
+
+
+@np.errstate(all="ignore")
+def balanced(start: Start) -> Start:
+    """Return globals with the best scale of each two that are only multiplied with each other; the ELBO rises."""
+    problem, q = start
+    pairs = [pair for pair in _pairs(problem) if all(type(q[variable]) in _POWERS for variable in pair)]
+    for _ in range(_ROUNDS if len(pairs) > 1 else 1):
+        for one, other in pairs:
+            scale = _best(problem, q, one, other)
+            if scale is not None:
+                q = {**q, one: _scaled(q[one], scale), other: _scaled(q[other], 1.0 / scale)}
+    return problem, q
+
+
+def _best(problem: Problem, q: dict[Variable, Any], one: Variable, other: Variable) -> float | None:
+    """Return the best scale of two globals; None where it changes nothing, or there is none."""
+    arrays = statistics_of(problem, q)
+    sides = [
+        (q[one], own_natural(problem, one, arrays), 1),
+        (q[other], own_natural(problem, other, arrays), -1),
+    ]
+
+    def loss(log_scale: float) -> float:
+        total = 0.0
+        for factor, prior, sign in sides:
+            scaled = _scaled(factor, math.exp(sign * log_scale))
+            expected = zip(prior, scaled.expected_statistics, strict=True)
+            total -= sum(float(np.sum(natural * statistic)) for natural, statistic in expected)
+            total -= float(np.sum(scaled.entropy_about_base()))
+        return total
+
+    found: Any = minimize_scalar(loss, bounds=(-_MOST, _MOST), method="bounded", options={"xatol": _NOTHING})
+    log_scale, is_less = float(found.x), found.fun < loss(0.0)
+    return math.exp(log_scale) if is_less and _NOTHING < abs(log_scale) < _MOST - 1.0 else None
+
+
+def _scaled(factor: Any, scale: float) -> Any:
+    """Return the distribution of a variable times a number."""
+    powers = _POWERS[type(factor)]
+    natural = zip(factor.natural, powers, strict=True)
+    return type(factor).from_natural(tuple(own / scale**power for own, power in natural))
+
+
+def _pairs(problem: Problem) -> Iterator[tuple[Variable, Variable]]:
+    """Yield two globals each of which is multiplied with the other wherever it is, and with other numbers or none."""
+    partners: dict[Variable, list[list[Any]]] = {variable: [] for variable in problem.order}
+    for node in problem.bound.nodes:
+        for stated in node.stated.values() if isinstance(node, Variable) else ():
+            for factors in _products(stated):
+                for factor in factors:
+                    if isinstance(factor, Variable) and factor in partners:
+                        partners[factor].append([other for other in factors if other is not factor])
+    own = {variable: partners[variable] for variable in partners if problem.coordinates.of(variable) is None}
+    for one, other in combinations(own, 2):
+        if _always_has(own[one], other) and _always_has(own[other], one):
+            yield one, other
+
+
+def _always_has(several: list[list[Any]], partner: Variable) -> bool:
+    """Whether a global is in some products, and its partner is once in each of them."""
+    return bool(several) and all(others.count(partner) == 1 for others in several)
+
+
+def _products(stated: Any) -> Iterator[list[Any]]:
+    """Yield what is multiplied in each addend of an argument; the argument itself where it is no sum."""
+    predictor = stated.predictor if isinstance(stated, Link) else stated
+    sums = predictor.addends if isinstance(predictor, Predictor) else ()
+    for operands in [addend.operands for addend in sums] or [(predictor,)]:
+        yield [own.node if isinstance(own, Indexed | Part) else own for own in operands]

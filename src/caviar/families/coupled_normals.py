@@ -1,0 +1,500 @@
+r"""One Gaussian factor for several Normal and MultivariateNormal variables that meet in sums.
+
+.. math:: q(\theta) \propto \exp\Big( \sum_v \langle h_v, \theta_v \rangle
+          - \tfrac12 \theta_v' P_v \theta_v - \sum_{(i, j)} P_{ij} \theta_i \theta_j \Big)
+
+The statistics are those of each variable, and the products of the pairs that meet in some term: its precision is
+sparse, and has entries there alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+
+from caviar._errors import ImproperError
+from caviar._typing import AnyArray, Array, Statistics
+from caviar.families._arrow import Arrow, ArrowPattern
+from caviar.families._base import LOG_TWO_PI, Seed, Size, draw_shape
+from caviar.families._marginals import Ends, Marginals, normal_marginals
+from caviar.families.multivariate_normal import MultivariateNormal
+from caviar.families.normal import Normal
+from caviar.numerics.cached import cached_property
+
+
+@dataclass(frozen=True)
+class Member:
+    """A variable of such a factor.
+
+    Attributes
+    ----------
+    name
+        Of the variable.
+    shape
+        Sizes of its plates.
+    dimension
+        Length of a vector; None for a number.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dimension: int | None
+
+    @property
+    def event_shape(self) -> tuple[int, ...]:
+        """Shape of one value."""
+        return () if self.dimension is None else (self.dimension,)
+
+    @property
+    def part(self) -> tuple[int, int]:
+        """How many values it has, and how many numbers one is."""
+        return math.prod(self.shape), math.prod(self.event_shape)
+
+    def marginal(self, mean: Array, covariances: Array) -> Normal | MultivariateNormal:
+        """Return its distributions from means (numbers,) and covariances (count, width, width)."""
+        mean = mean.reshape((*self.shape, *self.event_shape))
+        if self.dimension is None:
+            return Normal(mean, 1.0 / covariances.reshape(self.shape))
+        inverse = np.linalg.inv(covariances)
+        precision = 0.5 * (inverse + np.swapaxes(inverse, -1, -2))
+        return MultivariateNormal(
+            mean, precision.reshape((*self.shape, *self.event_shape, *self.event_shape))
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Cross:
+    """Products of pairs of numbers of two variables: a statistic.
+
+    Attributes
+    ----------
+    name
+        Of the statistic.
+    members
+        Numbers of the two variables.
+    i, j
+        Places of the pairs among the numbers of each, (E,).
+    shape
+        Shape of the statistic, of E numbers.
+    """
+
+    name: str
+    members: tuple[int, int]
+    i: AnyArray
+    j: AnyArray
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class CoupledLayout:
+    """Which variables share a Gaussian factor, and which of their numbers meet: the family of that factor."""
+
+    members: tuple[Member, ...]
+    crosses: tuple[Cross, ...] = ()
+
+    @property
+    def statistics(self) -> tuple[str, ...]:
+        """Names of the statistics: those of each variable, and of the pairs."""
+        own = [f"{member.name}.{kind}" for member in self.members for kind in ("x", "xx")]
+        return (*own, *(cross.name for cross in self.crosses))
+
+    @property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        """Shapes of the statistics."""
+        own = []
+        for member in self.members:
+            value = (*member.shape, *member.event_shape)
+            own += [value, (*value, *member.event_shape)]
+        return (*own, *(cross.shape for cross in self.crosses))
+
+    @cached_property
+    def pattern(self) -> ArrowPattern:
+        """Where the precision has entries."""
+        parts = tuple(member.part for member in self.members)
+        starts = np.concatenate([[0], np.cumsum([count * width for count, width in parts])])
+        pairs = tuple(
+            (starts[cross.members[0]] + cross.i, starts[cross.members[1]] + cross.j) for cross in self.crosses
+        )
+        return ArrowPattern(parts, pairs)
+
+    def number_of(self, name: str) -> int:
+        """Return the number of a variable."""
+        return [member.name for member in self.members].index(name)
+
+    def place(self, number: int) -> slice:
+        """Return where the numbers of a variable are."""
+        return slice(int(self.pattern.starts[number]), int(self.pattern.starts[number + 1]))
+
+    def from_natural(self, natural: Statistics) -> CoupledNormals:
+        """Return the factor with these natural parameters.
+
+        Raises
+        ------
+        ImproperError
+            If its precision is not positive definite.
+        """
+        n_own = 2 * len(self.members)
+        linear = np.concatenate([np.broadcast_to(h, s).ravel() for h, s in self._of(natural, 0)])
+        blocks = [
+            -2.0 * np.broadcast_to(eta, shape).reshape(*member.part, member.part[1])
+            for (eta, shape), member in zip(self._of(natural, 1), self.members, strict=True)
+        ]
+        shaped = zip(natural[n_own:], self.crosses, strict=True)
+        entries = [-np.broadcast_to(eta, cross.shape).ravel() for eta, cross in shaped]
+        arrow = Arrow(self.pattern, blocks, entries)
+        try:
+            mean = arrow.solve(linear)
+        except np.linalg.LinAlgError:
+            mean = np.full(1, np.nan)
+        if not np.isfinite(mean).all():
+            names = ", ".join(f"'{member.name}'" for member in self.members)
+            raise ImproperError(
+                f"CoupledNormals: the precision of {names} together is not positive definite; where data tell their "
+                f"sum only, priors must tell them apart."
+            )
+        return CoupledNormals(self, mean, arrow)
+
+    def _of(self, natural: Statistics, kind: int) -> list[tuple[Array, tuple[int, ...]]]:
+        own = slice(kind, 2 * len(self.members), 2)
+        return list(zip(natural[own], self.shapes[own], strict=True))
+
+    def independent(self, factors: Sequence[Any]) -> CoupledNormals:
+        """Return the factor in which the variables have these distributions, and do not depend on each other."""
+        means, blocks = [], []
+        for member, factor in zip(self.members, factors, strict=True):
+            count, width = member.part
+            means.append(np.broadcast_to(factor.mean, (*member.shape, *member.event_shape)).ravel())
+            full = (*member.shape, *member.event_shape, *member.event_shape)
+            blocks.append(np.broadcast_to(factor.precision, full).reshape(count, width, width))
+        entries = [np.zeros(len(cross.i)) for cross in self.crosses]
+        return CoupledNormals(self, np.concatenate(means), Arrow(self.pattern, blocks, entries))
+
+    def counted(self, counted: Sequence[AnyArray | None]) -> AnyArray:
+        """Return which of all numbers count, (numbers,), from which repetitions of each variable do; None: all."""
+        found = np.ones(self.pattern.size, dtype=bool)
+        for number, (member, own) in enumerate(zip(self.members, counted, strict=True)):
+            if own is not None:
+                found[self.place(number)] = np.repeat(own.ravel(), member.part[1])
+        return found
+
+    def statistics_of(self, value: Mapping[str, Array]) -> Statistics:
+        """Return the statistics of one value of all variables, by name."""
+        return self.statistics_of_numbers(np.concatenate([value[own.name].ravel() for own in self.members]))
+
+    def statistics_of_numbers(self, value: Array) -> Statistics:
+        """Return the statistics of one value of all variables, number after number, (numbers,)."""
+        found = []
+        for number, member in enumerate(self.members):
+            own = value[self.place(number)].reshape((*member.shape, *member.event_shape))
+            found += [own, own * own if member.dimension is None else own[..., :, None] * own[..., None, :]]
+        pairs = zip(self.pattern.pairs, self.crosses, strict=True)
+        return (*found, *((value[i] * value[j]).reshape(cross.shape) for (i, j), cross in pairs))
+
+
+@dataclass(frozen=True, eq=False)
+class CoupledNormals:
+    """The Gaussian factor that several variables share.
+
+    Attributes
+    ----------
+    layout
+        Which variables, and which pairs of their numbers meet.
+    mean_of_all
+        Means of the numbers of all variables, one after the other.
+    precision
+        Of all numbers, factored.
+    places
+        Of each number of the layout its place in the precision, which may be of more; None where they are the same.
+    """
+
+    layout: CoupledLayout
+    mean_of_all: Array
+    precision: Arrow
+    places: AnyArray | None = None
+
+    @property
+    def family(self) -> CoupledLayout:
+        """What its statistics are."""
+        return self.layout
+
+    @property
+    def name(self) -> str:
+        """What the factor is called: the names of its variables."""
+        return ", ".join(self.names)
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the variables."""
+        return [member.name for member in self.layout.members]
+
+    @property
+    def learnt(self) -> Self:
+        """What is no point of it: all."""
+        return self
+
+    @cached_property
+    def natural(self) -> Statistics:
+        """Natural parameters, in the order of the statistics."""
+        arrow, found = self.precision, []
+        linear = arrow.pattern.times(arrow.blocks, arrow.entries, self._mean_in_precision)
+        shapes = iter(self.layout.shapes)
+        for number in range(len(self.layout.members)):
+            own = self._in_precision(self.layout.place(number))
+            found += [linear[own].reshape(next(shapes))]
+            found += [-0.5 * arrow.blocks[arrow.pattern.part_of(own[0])].reshape(next(shapes))]
+        return (*found, *(-own.reshape(shape) for own, shape in zip(self._entries, shapes, strict=True)))
+
+    def _in_precision(self, numbers: slice | AnyArray) -> AnyArray:
+        """Return the places of numbers in the precision."""
+        every = np.arange(len(self.mean_of_all)) if self.places is None else self.places
+        return every[numbers]
+
+    @property
+    def _mean_in_precision(self) -> Array:
+        """The means in the places of the precision, 0 of other variables than those of the layout."""
+        mean = np.zeros(self.precision.pattern.size)
+        mean[self._in_precision(slice(None))] = self.mean_of_all
+        return mean
+
+    @property
+    def _entries(self) -> Sequence[Array]:
+        """The entries of the precision at the pairs of the layout: each once, where a pair occurs again."""
+        pattern, wanted = self.precision.pattern, self.layout.pattern
+        if self.places is None:
+            return self.precision.entries
+
+        def keys(i: AnyArray, j: AnyArray) -> AnyArray:
+            return np.minimum(i, j) * pattern.size + np.maximum(i, j)
+
+        none = np.zeros(0, dtype=np.intp)
+        own = np.concatenate([none, *(keys(i, j) for i, j in pattern.pairs)])
+        distinct, where = np.unique(own, return_inverse=True)
+        totals = np.bincount(where, np.concatenate([np.zeros(0), *self.precision.entries]), len(distinct))
+        pairs = [keys(self._in_precision(i), self._in_precision(j)) for i, j in wanted.pairs]
+        asked, first = np.unique(np.concatenate([none, *pairs]), return_index=True)
+        found = np.zeros(sum(map(len, pairs)))
+        places = np.searchsorted(distinct, asked)
+        known = (places < len(distinct)) & (distinct[np.minimum(places, len(distinct) - 1)] == asked)
+        found[first[known]] = totals[places[known]]
+        return np.split(found, np.cumsum([len(own) for own in pairs])[:-1]) if pairs else []
+
+    @cached_property
+    def expected_statistics(self) -> Statistics:
+        """Expectations: means, second moments, and products of the pairs that meet."""
+        blocks, pairs = self._covariances
+        found = list(self.layout.statistics_of_numbers(self.mean_of_all))
+        for number, block in enumerate(blocks):
+            found[2 * number + 1] = found[2 * number + 1] + block.reshape(found[2 * number + 1].shape)
+        for number, own in enumerate(pairs, 2 * len(blocks)):
+            found[number] = found[number] + own.reshape(found[number].shape)
+        return tuple(found)
+
+    @property
+    def _covariances(self) -> tuple[Sequence[Array], Sequence[Array]]:
+        """Covariances within the values of each variable, and of the pairs that meet."""
+        if self.places is None:
+            return self.precision.inverse_entries
+        blocks, covariance = [], self.precision.covariance
+        for number, member in enumerate(self.layout.members):
+            own = self.places[self.layout.place(number)].reshape(member.part)
+            i, j = np.broadcast_arrays(own[:, :, None], own[:, None, :])
+            blocks.append(covariance(i.ravel(), j.ravel()).reshape(i.shape))
+        return blocks, [covariance(self.places[i], self.places[j]) for i, j in self.layout.pattern.pairs]
+
+    @cached_property
+    def log_partition(self) -> float:
+        """Log-normaliser of the natural parameters."""
+        arrow, mean = self.precision, self.mean_of_all
+        squares = float(mean @ arrow.pattern.times(arrow.blocks, arrow.entries, mean))
+        return 0.5 * (squares - arrow.log_determinant + len(mean) * LOG_TWO_PI)
+
+    def entropy(self) -> float:
+        """Return half of log |2 pi e Cov|."""
+        return 0.5 * (len(self.mean_of_all) * (1.0 + LOG_TWO_PI) - self.precision.log_determinant)
+
+    def entropy_about_base(self) -> float:
+        """Return the entropy: the base measure is Lebesgue's."""
+        return self.entropy()
+
+    def entropy_of_counted(self, counted: AnyArray) -> float:
+        """Return the entropy without that of numbers that count nothing, given those that do.
+
+        Parameters
+        ----------
+        counted
+            Which of all numbers count, (numbers,).
+        """
+        arrow, pattern, blocks = self.precision, self.precision.pattern, []
+        for part, block in enumerate(arrow.blocks):
+            unit = counted[pattern.starts[part] : pattern.starts[part + 1]].reshape(block.shape[:2])
+            # a repetition counts as a whole
+            blocks.append(np.where(unit[..., None], np.eye(block.shape[-1]), block))
+        pairs = zip(arrow.entries, pattern.pairs, strict=True)
+        entries = [np.where(counted[i] | counted[j], 0.0, own) for own, (i, j) in pairs]
+        n_left = int(np.count_nonzero(~counted))
+        left = 0.5 * (n_left * (1.0 + LOG_TWO_PI) - Arrow(pattern, blocks, entries).log_determinant)
+        return self.entropy() - left
+
+    def covariance_of_statistics(self) -> tuple[Array, Array, Array]:
+        """Return the covariances of all statistics, (p, p), of these with all numbers, (p, n), and of these, (n, n).
+
+        With deviations u, a product is :math:`x_i x_j = m_i m_j + m_i u_j + m_j u_i + u_i u_j`.
+        """
+        n, mean = len(self.mean_of_all), self.mean_of_all
+        i, j = np.indices((n, n)).reshape(2, -1)
+        own = self.precision.covariance(self._in_precision(i), self._in_precision(j)).reshape(n, n)
+        first, second = (np.concatenate(each) for each in zip(*self._pairs_of_statistics(), strict=True))
+        linear = np.zeros((len(first), n))
+        rows, is_product = np.arange(len(first)), second >= 0
+        np.add.at(linear, (rows, first), np.where(is_product, mean[second], 1.0))
+        np.add.at(linear, (rows[is_product], second[is_product]), mean[first[is_product]])
+        covariance = linear @ own @ linear.T
+        k, m = first[is_product], second[is_product]
+        quadratic = own[np.ix_(k, k)] * own[np.ix_(m, m)] + own[np.ix_(k, m)] * own[np.ix_(m, k)]
+        covariance[np.ix_(is_product, is_product)] += quadratic
+        return covariance, linear @ own, own
+
+    def _pairs_of_statistics(self) -> Iterator[tuple[AnyArray, AnyArray]]:
+        """Yield of each statistic which two numbers its entries are the product of; the second is -1 of a number."""
+        for number, member in enumerate(self.layout.members):
+            place = self.layout.place(number)
+            own = np.arange(place.start, place.stop)
+            yield own, np.full(len(own), -1)
+            blocks = own.reshape(member.part)
+            i, j = np.broadcast_arrays(blocks[:, :, None], blocks[:, None, :])
+            yield i.ravel(), j.ravel()
+        yield from self.layout.pattern.pairs
+
+    def log_density(self, values: Mapping[str, Array]) -> Array:
+        """Return the log-density at values of all variables by name, each of shape draws + plates + event."""
+        lead = values[self.layout.members[0].name]
+        member = self.layout.members[0]
+        draws = lead.shape[: lead.ndim - len(member.shape) - len(member.event_shape)]
+        flat = [values[own.name].reshape(math.prod(draws), -1) for own in self.layout.members]
+        deviations = np.concatenate(flat, axis=1) - self.mean_of_all
+        arrow, times = self.precision, self.precision.pattern.times
+        squares = np.array([own @ times(arrow.blocks, arrow.entries, own) for own in deviations])
+        constant = arrow.log_determinant - len(self.mean_of_all) * LOG_TWO_PI
+        return (0.5 * (constant - squares)).reshape(draws)
+
+    def entry_marginals(self, ends: Ends) -> list[Marginals]:
+        """Return the figures of all numbers, one after the other."""
+        variances = np.concatenate(
+            [np.diagonal(own, axis1=-2, axis2=-1).ravel() for own in self._covariances[0]]
+        )
+        return [normal_marginals(self.mean_of_all, np.sqrt(variances), ends)]
+
+    @cached_property
+    def marginals(self) -> dict[str, Normal | MultivariateNormal]:
+        """The distribution of each variable by itself, by name."""
+        blocks, _ = self._covariances
+        return {
+            member.name: member.marginal(self.mean_of_all[self.layout.place(number)], blocks[number])
+            for number, member in enumerate(self.layout.members)
+        }
+
+    def covariance(self, one: str, i: AnyArray, other: str, j: AnyArray) -> Array:
+        """Return the covariances of numbers of two variables, by their places among these; i and j broadcast."""
+        starts = self.layout.pattern.starts
+        i, j = np.broadcast_arrays(i, j)
+        own = [
+            starts[self.layout.number_of(name)] + places.ravel() for name, places in ((one, i), (other, j))
+        ]
+        if self.places is not None:
+            own = [self.places[places] for places in own]
+        return self.precision.covariance(own[0], own[1]).reshape(i.shape)
+
+    def translated(self, shifts: Mapping[str, Array]) -> Self:
+        """Return the factor of the variables plus these shifts, by name."""
+        mean = self.mean_of_all.copy()
+        for number, member in enumerate(self.layout.members):
+            if member.name in shifts:
+                full = np.broadcast_to(shifts[member.name], (*member.shape, *member.event_shape))
+                mean[self.layout.place(number)] += full.ravel()
+        return replace(self, mean_of_all=mean)
+
+    def in_layout(self, layout: CoupledLayout) -> Self:
+        """Return the factor of some of the variables, with the products of other pairs among its statistics.
+
+        It is there to be evaluated: it has no natural parameters.
+        """
+        own = [self.layout.place(self.layout.number_of(member.name)) for member in layout.members]
+        numbers = np.concatenate([np.arange(place.start, place.stop) for place in own])
+        places = numbers if self.places is None else self.places[numbers]
+        return replace(self, layout=layout, mean_of_all=self.mean_of_all[numbers], places=places)
+
+    def as_plain(self) -> dict[str, Any]:
+        """Return the factor as lists, texts, numbers and arrays."""
+        layout = self.layout
+        return {
+            "members": [[own.name, list(own.shape), own.dimension] for own in layout.members],
+            "crosses": [
+                [own.name, list(own.members), own.i, own.j, list(own.shape)] for own in layout.crosses
+            ],
+            "mean": self.mean_of_all,
+            "blocks": list(self.precision.blocks),
+            "entries": list(self.precision.entries),
+        }
+
+    @classmethod
+    def of_plain(cls, document: Mapping[str, Any]) -> Self:
+        """Return the factor that :meth:`as_plain` told of.
+
+        Raises
+        ------
+        ValueError, LookupError, TypeError
+            If it is none.
+        """
+        members = tuple(
+            Member(str(name), tuple(map(int, shape)), None if dimension is None else int(dimension))
+            for name, shape, dimension in document["members"]
+        )
+        crosses = tuple(
+            Cross(str(name), (int(one), int(other)), i, j, tuple(map(int, shape)))
+            for name, (one, other), i, j, shape in document["crosses"]
+        )
+        layout, sizes = CoupledLayout(members, crosses), [math.prod(own.part) for own in members]
+        mean, blocks, entries = (document[key] for key in ("mean", "blocks", "entries"))
+        wanted = [
+            (sum(sizes),),
+            *((*own.part, own.part[1]) for own in members),
+            *(c.i.shape for c in crosses),
+        ]
+        for array, shape in zip((mean, *blocks, *entries), wanted, strict=True):
+            if array.dtype != np.float64 or array.shape != shape or not np.isfinite(array).all():
+                raise ValueError(f"numbers of a factor of {', '.join(layout.statistics)!r:.60}")
+        for cross in crosses:
+            for places, number in zip((cross.i, cross.j), cross.members, strict=True):
+                if places.dtype.kind != "i" or places.shape != (math.prod(cross.shape),):
+                    raise ValueError(f"pairs of {cross.name!r:.60} that are no whole numbers, one for each")
+                if not 0 <= number < len(sizes) or (
+                    places.size and not 0 <= places.min() <= places.max() < sizes[number]
+                ):
+                    raise ValueError(f"pairs of {cross.name!r:.60} beyond its variables")
+            if cross.members[0] == cross.members[1]:
+                raise ValueError(f"pairs of {cross.name!r:.60} within one variable")
+        return cls(layout, mean, Arrow(layout.pattern, blocks, entries))
+
+    def sample(self, size: Size = None, seed: Seed = None) -> dict[str, Array]:
+        """Return draws of all variables together, by name: arrays of shape size + plates + event."""
+        lead = draw_shape(size, ())
+        noise = np.random.default_rng(seed).standard_normal((math.prod(lead), len(self.mean_of_all)))
+        draws = self.mean_of_all + self.precision.drawn(noise.T).T
+        return {
+            member.name: draws[:, self.layout.place(number)].reshape(
+                (*lead, *member.shape, *member.event_shape)
+            )
+            for number, member in enumerate(self.layout.members)
+        }
+
+
+def by_variable(draws: Mapping[str, Any]) -> dict[str, Any]:
+    """Return draws of factors by name as draws of variables: those of a shared factor are of several."""
+    found: dict[str, Any] = {}
+    for name, own in draws.items():
+        found |= own if isinstance(own, dict) else {name: own}
+    return found

@@ -1,0 +1,106 @@
+"""Which standard deviations and intervals a posterior will show."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .._errors import ModelError, ParameterError
+from ..engine.ascent.driver import Result
+from ..engine.ascent.problem import Problem
+from ..engine.response.cost import is_cheap
+from ..engine.rows.row_map import RowMap
+from ..lazy.graph_rows import is_graph
+from ..posterior.posterior import Posterior
+from ..posterior.uncertainty import KINDS, Asked, MeanField, Pending, Uncertainty
+
+ASK = "uncertainty='linear_response' of the fit has them"
+
+
+@dataclass(frozen=True, eq=False)
+class Wanted:
+    """What a user asked for, and what it would be found from.
+
+    Attributes
+    ----------
+    kind
+        ``"auto"``, ``"linear_response"`` or ``"mean_field"``.
+    data, sample_weight, executor
+        Of the fit, as the user gave them.
+    """
+
+    kind: str
+    data: Mapping[str, Any]
+    sample_weight: Any
+    executor: Any
+
+    def checked(self, problem: Problem) -> Wanted:
+        """Return this after refusing, before the fit, what there is not.
+
+        Raises
+        ------
+        ParameterError
+            If there is no such kind.
+        ModelError
+            If the model has no linear response.
+        """
+        if self.kind not in KINDS:
+            raise ParameterError(f"uncertainty is one of {', '.join(map(repr, KINDS))}; got {self.kind!r}")
+        why = _why_no_response(problem)
+        if self.kind == "linear_response" and why:
+            raise ModelError(
+                f"uncertainty='linear_response' is not there for this model: {why}; leave uncertainty= out"
+            )
+        return self
+
+    def after(
+        self, best: Result, row_map: RowMap, n_iterations: int, settles: bool, prior: Posterior | None
+    ) -> Uncertainty:
+        """Return where the posterior of a fit has its standard deviations and intervals from.
+
+        By default they are those of linear response where it costs at most as much as the fit, and are found when they
+        are first asked for.
+
+        Parameters
+        ----------
+        best, row_map
+            The end of the fit, and the map over its rows.
+        n_iterations
+            Of all starts.
+        settles
+            Whether the schedule ends where the objective settles.
+        prior
+            The earlier posterior that was the prior, if there was one.
+        """
+        if self.kind == "linear_response":
+            return Asked(self.data, self.sample_weight, self.executor)
+        if self.kind == "mean_field":
+            return MeanField()
+        why = _why_not_by_default(best, row_map, n_iterations, settles, prior)
+        return MeanField(why) if why else Pending(self.data, self.sample_weight)
+
+
+def _why_not_by_default(
+    best: Result, row_map: RowMap, n_iterations: int, settles: bool, prior: Posterior | None
+) -> str:
+    """Return why linear response is left to those who ask for it; nothing where it is not."""
+    why = _why_no_response(best.problem)
+    if why:
+        return f"no linear response: {why}"
+    if not settles:
+        return "a stochastic fit does not settle"
+    if prior is not None:
+        return "a posterior was the prior, whose factors were taken for independent"
+    if is_graph(row_map.source):
+        return f"the rows are on a cluster; {ASK}"
+    if all(factor.learnt is None for factor in best.q.values()):
+        return f"points have none; {ASK}, as standard errors"
+    statistics = (factor.expected_statistics for factor in best.q.values())
+    if not is_cheap(best.problem, statistics, row_map.source.n_rows, n_iterations):
+        return f"linear response would cost more than the fit; {ASK}"
+    return ""
+
+
+def _why_no_response(problem: Problem) -> str:
+    return problem.rows.why_no_response() if problem.factors else ""

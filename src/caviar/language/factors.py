@@ -1,0 +1,59 @@
+"""Families of the factors of a model: those of its variables, or tabulated ones where terms ask for other functions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from typing import Any
+
+from ..families import Function
+from . import roles
+from .nodes import Node
+from .roles import Role
+from .terms import nodes_above, terms_of
+from .variable import Variable
+
+
+def with_factors(leaves: tuple[Variable, ...], nodes: Sequence[Node]) -> tuple[Variable, ...]:
+    """Return the leaves of a model whose variables have the families of their factors.
+
+    They are those that are given where each factor is of the family that its variable is stated with. Where a scalar
+    needs a tabulated factor, for functions of it that its family lacks, they are copies, with copies of all variables
+    above them: which functions these are belongs to the model, and the scalar may be part of others.
+
+    Raises
+    ------
+    ModelError
+        If such a scalar may have no tabulated factor.
+    """
+    asked = _functions_asked(nodes)
+    if not asked:
+        return leaves
+    own = deepcopy(leaves, {id(shared): shared for shared in _shared(nodes)})
+    for node in nodes_above(own):
+        if node.name in asked and isinstance(node, Variable):
+            functions = asked[node.name]
+            node.settle(tuple(functions[name] for name in sorted(functions)))
+    return own
+
+
+def _functions_asked(nodes: Sequence[Node]) -> Mapping[str, dict[str, Function]]:
+    """Return for the name of each scalar the functions of it, by name, that terms hold and its family lacks."""
+    asked: dict[str, dict[str, Function]] = {}
+    for node in nodes:
+        if not isinstance(node, Variable) or not node.functions:
+            continue
+        for operand in (operand for term in terms_of(node) for operand in term.operands):
+            scalar: Any = operand.node
+            if operand.function is not None and operand.statistic not in scalar.own_family.statistics:
+                asked.setdefault(scalar.name, {})[operand.statistic] = operand.function
+    return asked
+
+
+def _shared(nodes: Sequence[Node]) -> list[Any]:
+    """Return what copies of the variables have in common with these: what never changes with the model."""
+    plates = {plate for node in nodes for plate in node.plates}
+    outer = {plate.within for plate in plates if plate.within is not None}
+    known = [node for node in nodes if not isinstance(node, Variable)]
+    own_roles = [value for value in vars(roles).values() if isinstance(value, Role)]
+    return [*plates, *outer, *known, *own_roles]

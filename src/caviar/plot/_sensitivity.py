@@ -1,0 +1,90 @@
+"""Which prior matters: a cell for each number of a prior and each variable."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from .._errors import ParameterError
+from ..posterior.linear_response import LinearResponse
+from ..posterior.sensitivity import Sensitivity
+from ._axes import hide_frame, in_style, ink, new_axes
+
+
+@in_style
+def sensitivity(response: Any, *names: str, max_rows: int = 20, ax: Axes | None = None) -> Axes:
+    """Return a picture of which prior matters: how far means move when the numbers that state the priors change.
+
+    Parameters
+    ----------
+    response
+        What :meth:`caviar.Posterior.linear_response` gives, or its ``sensitivity_table()``.
+    names
+        Of the variables whose means are asked for; by default all.
+    max_rows
+        At most so many numbers of priors, those that matter most.
+    ax
+        Axes to draw into; by default those of a new figure.
+
+    Returns
+    -------
+    Axes
+        A line for each number of a prior and how it is changed, the one that matters most at the top; a column for each
+        variable. A cell says by how many posterior standard deviations the mean of the entry that moves most moves.
+
+    Raises
+    ------
+    ParameterError
+        If it is no linear response.
+
+    Examples
+    --------
+    >>> import caviar as cv
+    >>> tau = cv.Gamma("tau", 2, 2)
+    >>> x = cv.Normal("x", cv.Normal("m", 0, 1), tau, plates=cv.Plate("obs"))
+    >>> data = {"x": [1.0, -0.5, 2.0, 0.3]}
+    >>> response = cv.Model(x).fit(data, tol=1e-12).linear_response(data)
+    >>> ax = cv.plot.sensitivity(response)
+    >>> [label.get_text() for label in ax.get_yticklabels()][0]
+    'tau.shape +10%'
+    """
+    table = _table_of(response, names)
+    rows, columns = table.rows[:max_rows], table.names
+    if not rows:
+        raise ParameterError(
+            "no prior of this model is stated by numbers of its own, so there is nothing to draw"
+        )
+    shifts = np.array([[row.shifts[name] for name in columns] for row in rows])
+    ax = new_axes(ax, (2.6 + 0.95 * len(columns), 0.9 + 0.3 * len(rows)))
+    largest = float(np.abs(shifts).max()) or 1.0
+    image = ax.imshow(
+        shifts, cmap="PuOr_r", vmin=-largest, vmax=largest, aspect="auto", interpolation="nearest"
+    )
+    for (line, column), value in np.ndenumerate(shifts):
+        colour = "white" if abs(value) > 0.6 * largest else "#222222"
+        number = f"{value:+.2g}".replace("-", "\N{MINUS SIGN}") if abs(value) >= 5e-4 else "0"
+        ax.text(column, line, number, ha="center", va="center", fontsize=7.5, color=colour)
+    ax.set_xticks(range(len(columns)), columns)
+    ax.set_yticks(range(len(rows)), [f"{row.prior} +{row.change}" for row in rows])
+    hide_frame(ax, "right", "top")
+    ax.tick_params(length=0)
+    bar = ax.figure.colorbar(image, ax=ax, shrink=0.8)
+    bar.set_label("movement of the mean, posterior sd", color=ink())
+    bar.outline.set_visible(False)
+    ax.set_title("Which prior matters")
+    return ax
+
+
+def _table_of(response: Any, names: tuple[str, ...]) -> Sensitivity:
+    if isinstance(response, LinearResponse):
+        return response.sensitivity_table(*names)
+    if not isinstance(response, Sensitivity):
+        raise ParameterError(
+            f"expected what posterior.linear_response(data) gives; got {type(response).__name__}"
+        )
+    unknown = [name for name in names if name not in response.names]
+    if unknown:
+        raise ParameterError(f"the table has no variable {unknown[0]!r}; it has {', '.join(response.names)}")
+    return Sensitivity(response.rows, names or response.names)

@@ -1,0 +1,62 @@
+"""Factors that several globals share, in a posterior that shows each variable by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from .._errors import ModelError
+from ..families.coupled_normals import CoupledNormals, by_variable
+
+
+@dataclass(frozen=True)
+class SharedFactors:
+    """The factors that several globals share.
+
+    Attributes
+    ----------
+    by_name
+        Each by its name, which lists those of its variables.
+    """
+
+    by_name: Mapping[str, CoupledNormals] = field(default_factory=dict)
+
+    @classmethod
+    def taken_from(cls, factors: dict[str, Any]) -> SharedFactors:
+        """Return the shared ones among factors, which are taken out of these."""
+        names = [name for name, own in factors.items() if isinstance(own, CoupledNormals)]
+        return cls({name: factors.pop(name) for name in names})
+
+    def beside(self, factors: Mapping[str, Any], left_out: Collection[str]) -> dict[str, Any]:
+        """Return factors of variables but some, with those that are shared beside them."""
+        return {name: own for name, own in {**factors, **self.by_name}.items() if name not in left_out}
+
+    def independent(self, factors: Mapping[str, Any]) -> dict[str, Any]:
+        """Return factors that are independent of each other: in the place of marginals those that are shared."""
+        shared = {name for own in self.by_name.values() for name in own.names}
+        return {name: own for name, own in factors.items() if name not in shared} | dict(self.by_name)
+
+    def drawn(self, factors: Mapping[str, Any], n: int | None, rng: np.random.Generator) -> dict[str, Any]:
+        """Return draws of all variables by name, those that share a factor together."""
+        draws = {name: own.sample(n, rng) for name, own in self.independent(factors).items()}
+        found = by_variable(draws)
+        return {name: found[name] for name in factors}
+
+    def refuse_parts(self, names: Collection[str]) -> None:
+        """Refuse to give one of the variables another factor.
+
+        Raises
+        ------
+        ModelError
+            If one is named.
+        """
+        for own in self.by_name.values():
+            given = next((name for name in names if name in own.names), None)
+            if given is not None:
+                raise ModelError(
+                    f"'{given}' has no factor of its own here: {', '.join(own.names)} share one. Fit without factors= "
+                    f"to give it another"
+                )

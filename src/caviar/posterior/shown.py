@@ -1,0 +1,175 @@
+"""What a posterior shows of its globals: standard deviations and intervals, by linear response or of its factors."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from .._errors import ModelError, ParameterError
+from .._typing import Array
+from ..families._marginals import Marginals
+from .summary import Summary, summary_of
+from .uncertainty import KINDS, MeanField, Uncertainty, ends_of
+
+_OF_ROWS_BEFORE = "What the rows before the last ones tell, is that of mean field."
+
+
+class ShowsUncertainty(ABC):
+    """A posterior as a table of its globals, and where the standard deviations and intervals of these come from."""
+
+    _uncertainty: Uncertainty = MeanField()
+
+    @abstractmethod
+    def __getitem__(self, name: str) -> Any:
+        """Return the factor of a global variable."""
+
+    @property
+    @abstractmethod
+    def _prior_of_rows(self) -> Any:
+        """What is known of the rows before, where a posterior was the prior; else None."""
+
+    @property
+    @abstractmethod
+    def is_exact(self) -> bool:
+        """Whether one factor is all that is unknown, so that nothing is taken for independent of anything else."""
+
+    def summary(
+        self, *, level: float = 0.95, max_rows: int | None = 10, uncertainty: str = "auto"
+    ) -> Summary:
+        """Return a table of the global variables: mean, standard deviation and central credible interval of each entry.
+
+        Above it are the ELBO, why the fit ended, and of several starts where they ended. Below it is where standard
+        deviations and intervals come from, except where one factor is all that is unknown, which has the exact ones.
+
+        Parameters
+        ----------
+        level
+            Of the intervals, between 0 and 1.
+        max_rows
+            At most so many entries of each variable; None for all.
+        uncertainty
+            ``"mean_field"`` for those of the factors, which are taken for independent: too narrow where they are not.
+            By default those of :attr:`uncertainty`.
+
+        Examples
+        --------
+        >>> import caviar as cv
+        >>> p = cv.Beta("p", 1, 1)
+        >>> posterior = cv.Model(cv.Bernoulli("x", p, plates=cv.Plate("obs"))).fit({"x": [1, 1, 0]})
+        >>> print(posterior.summary())
+        ELBO -2.484907 nats, converged (iterations: 2)
+        variable  at  mean   sd  95% interval
+        p              0.6  0.2  0.1941 to 0.9324
+        """
+        ends = ends_of(level)
+        is_count = isinstance(max_rows, Integral) and not isinstance(max_rows, bool) and max_rows >= 1
+        if max_rows is not None and not is_count:
+            raise ParameterError(f"max_rows must be a whole number of at least 1; got {max_rows!r}")
+        shown = self._shown_as(uncertainty)
+        return summary_of(self, ends, max_rows, shown, self._remark_on(shown))
+
+    @property
+    def uncertainty(self) -> str:
+        """Where the standard deviations and intervals that it shows come from: a kind of uncertainty.
+
+        ``"linear_response"``, or ``"mean_field"`` for those of the factors; :attr:`interval_remark` says why. It is
+        found when the first of them is asked for, see ``uncertainty=`` of :meth:`Model.fit`.
+        """
+        return self._shown_as("auto").kind
+
+    def marginals(self, name: str, level: float = 0.95) -> Sequence[Marginals]:
+        """Return the figures of the entries of a global variable that summaries and plots show.
+
+        Parameters
+        ----------
+        name
+            Of the variable.
+        level
+            Of the central intervals, between 0 and 1.
+
+        Returns
+        -------
+        Sequence
+            One part, or location and precision of a joint factor, each with ``mean``, ``sd``, ``lower``, ``upper``
+            (plates..., event...) and ``part``: nothing, ``".mean"`` or ``".precision"``. A point has a mean only.
+        """
+        return self._shown_as("auto").marginals(name, self[name], ends_of(level))
+
+    def sd(self, name: str) -> Array:
+        """Return the standard deviation of each entry of a global variable, as :meth:`summary` shows it.
+
+        Parameters
+        ----------
+        name
+            Of the variable; of a joint factor with its part, as ``"theta.mean"``.
+        """
+        return self._of_part(name, 0.95, "sd")
+
+    def interval(self, name: str, level: float = 0.95) -> Array:
+        """Return the central interval of each entry of a global variable: lower ends, then upper ends, shape (2, ...).
+
+        Parameters
+        ----------
+        name
+            Of the variable; of a joint factor with its part, as ``"theta.mean"``.
+        level
+            Between 0 and 1.
+
+        Examples
+        --------
+        >>> import caviar as cv
+        >>> a, b = cv.Normal("a", 0, 1), cv.Normal("b", 0, 1)
+        >>> x = cv.Normal("x", a + b, 4.0, plates=cv.Plate("obs"))
+        >>> posterior = cv.Model(x).fit({"x": [1.0, 1.5, 2.0]}, tol=1e-12)
+        >>> print(posterior.uncertainty, posterior.interval("a", 0.9).round(2))
+        linear_response [-0.47  1.91]
+        """
+        return np.stack([self._of_part(name, level, end) for end in ("lower", "upper")])
+
+    def _show(self, uncertainty: Uncertainty) -> None:
+        """Take standard deviations and intervals from somewhere else."""
+        self._uncertainty = uncertainty.begun(self)
+
+    def _of_part(self, name: str, level: float, figure: str) -> Array:
+        variable = str(name).partition(".")[0]
+        found = {variable + own.part: getattr(own, figure) for own in self.marginals(variable, level)}
+        if name not in found:
+            raise ModelError(f"'{variable}' has {' and '.join(map(repr, found))}; got {name!r}")
+        value = found[name]
+        if value is None:
+            raise ModelError(f"'{name}' is a point or a label, which has no interval here")
+        return np.asarray(value)
+
+    def _shown_as(self, kind: str) -> Uncertainty:
+        """Return where standard deviations and intervals come from."""
+        if kind not in KINDS:
+            raise ParameterError(f"uncertainty is one of {', '.join(map(repr, KINDS))}; got {kind!r}")
+        if kind == "mean_field":
+            return MeanField()
+        self._uncertainty = self._uncertainty.settled(self)
+        if kind not in ("auto", self._uncertainty.kind):
+            raise ModelError(
+                f"this posterior does not have the standard deviations of linear response. "
+                f"{self._uncertainty.remark} posterior.linear_response(data).summary() has them, where data are "
+                f"those of the fit"
+            )
+        return self._uncertainty
+
+    def _remark_on(self, shown: Uncertainty) -> str:
+        if self.is_exact:
+            return ""
+        before = "" if self._prior_of_rows is None or shown.kind == "mean_field" else f" {_OF_ROWS_BEFORE}"
+        return f"{shown.remark}{before}"
+
+    @property
+    def interval_remark(self) -> str:
+        """Where the intervals that it shows come from, in a sentence; empty where they are exact."""
+        return self._remark_on(self._shown_as("auto"))
+
+    def _repr_html_(self) -> str:
+        """Return the summary, for a notebook."""
+        return self.summary()._repr_html_()

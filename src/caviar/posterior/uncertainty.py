@@ -1,0 +1,230 @@
+"""Where the standard deviations and intervals that a posterior shows come from: its factors, or linear response."""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
+
+from .._errors import CaviarError, CaviarWarning, DataError, ParameterError
+from .._typing import Array
+from ..families._marginals import Ends, Marginals
+
+MEAN_FIELD = "Intervals are those of mean field, and may be too narrow"
+LINEAR_RESPONSE = "Standard deviations and intervals are those of linear response."
+KINDS = ("auto", "linear_response", "mean_field")
+"""The kinds that can be asked for."""
+
+
+class Uncertainty(ABC):
+    """Where standard deviations and intervals come from."""
+
+    kind: ClassVar[str]
+    """Its name."""
+
+    @abstractmethod
+    def marginals(self, name: str, factor: Any, ends: Ends) -> Sequence[Marginals]:
+        """Return the figures of the entries of a variable: one part, or location and precision of a joint factor.
+
+        Parameters
+        ----------
+        name, factor
+            Of the variable.
+        ends
+            Probabilities below the ends of the intervals.
+        """
+
+    @property
+    @abstractmethod
+    def remark(self) -> str:
+        """A sentence on the intervals."""
+
+    def begun(self, posterior: Any) -> Uncertainty:
+        """Return what a new posterior keeps."""
+        return self
+
+    def settled(self, posterior: Any) -> Uncertainty:
+        """Return this with all figures found."""
+        return self
+
+    def only(self, names: Collection[str]) -> Uncertainty:
+        """Return the same of some variables; of the others the figures of their factors."""
+        return self
+
+    @abstractmethod
+    def as_plain(self) -> dict[str, Any]:
+        """Return what a file holds of it, once it is settled."""
+
+
+@dataclass(frozen=True)
+class MeanField(Uncertainty):
+    """Those of the factors.
+
+    Attributes
+    ----------
+    because
+        Why there is no linear response, where that is known.
+    """
+
+    because: str = ""
+    kind: ClassVar[str] = "mean_field"
+
+    def marginals(self, name: str, factor: Any, ends: Ends) -> Sequence[Marginals]:
+        return factor.entry_marginals(ends)
+
+    @property
+    def remark(self) -> str:
+        return f"{MEAN_FIELD} ({self.because})." if self.because else f"{MEAN_FIELD}."
+
+    def as_plain(self) -> dict[str, Any]:
+        return {"because": self.because}
+
+
+@dataclass(frozen=True, eq=False)
+class Widths(Uncertainty):
+    """Those of linear response: the means of the factors, with other standard deviations.
+
+    Attributes
+    ----------
+    sds
+        Standard deviations of all entries of each variable, the parts of a joint factor one after the other, (n,). A
+        variable without any shows the figures of its factor.
+    """
+
+    sds: Mapping[str, Array]
+    kind: ClassVar[str] = "linear_response"
+
+    def marginals(self, name: str, factor: Any, ends: Ends) -> Sequence[Marginals]:
+        if name not in self.sds:
+            return factor.entry_marginals(ends)
+        found, start = [], 0
+        for own in factor.entry_marginals(ends):
+            shape = np.shape(own.mean)
+            stop = start + int(np.prod(shape, dtype=int))
+            found.append(matched(factor, own, self.sds[name][start:stop].reshape(shape), ends))
+            start = stop
+        return found
+
+    @property
+    def remark(self) -> str:
+        return LINEAR_RESPONSE
+
+    def only(self, names: Collection[str]) -> Widths:
+        return Widths({name: own for name, own in self.sds.items() if name in names})
+
+    def as_plain(self) -> dict[str, Any]:
+        return {"sds": dict(self.sds)}
+
+    @classmethod
+    def of_plain(cls, sds: Any, factors: Mapping[str, Any]) -> Widths:
+        """Return the widths of factors that a file holds.
+
+        Raises
+        ------
+        ValueError
+            If they are not those of these factors.
+        """
+        if not isinstance(sds, dict) or not set(sds) <= set(factors):
+            raise ValueError("standard deviations of other variables than it has")
+        for name, own in sds.items():
+            size = sum(np.size(part.mean) for part in factors[name].entry_marginals((0.05, 0.95)))
+            is_series = isinstance(own, np.ndarray) and own.dtype == np.float64 and own.shape == (size,)
+            if not is_series or not (own >= 0).all():
+                raise ValueError(f"standard deviations of {name!r:.40} that are none")
+        return cls(dict(sds))
+
+
+@dataclass(frozen=True, eq=False)
+class Pending(Uncertainty):
+    """Those of linear response, found when they are first asked for; those of the factors if they cannot be.
+
+    Attributes
+    ----------
+    data, sample_weight
+        Of the fit, as the user gave them; they are let go afterwards.
+    """
+
+    data: Mapping[str, Any] = field(repr=False)
+    sample_weight: Any = field(repr=False)
+    kind: ClassVar[str] = "linear_response"
+
+    def marginals(self, name: str, factor: Any, ends: Ends) -> Sequence[Marginals]:
+        raise NotImplementedError("settled first")
+
+    @property
+    def remark(self) -> str:
+        return LINEAR_RESPONSE
+
+    def as_plain(self) -> dict[str, Any]:
+        raise NotImplementedError("settled first")
+
+    def settled(self, posterior: Any) -> Uncertainty:
+        found = _found(
+            posterior, lambda response: response.why_doubtful, self.data, sample_weight=self.sample_weight
+        )
+        # standard errors of points are for those who ask
+        return found.only({name for name in posterior if posterior[name].learnt is not None})
+
+
+@dataclass(frozen=True, eq=False)
+class Asked(Pending):
+    """Those of linear response, found when the fit ends; a warning says why where there are none.
+
+    Attributes
+    ----------
+    executor
+        Of the fit.
+    """
+
+    executor: Any = field(repr=False)
+
+    def begun(self, posterior: Any) -> Uncertainty:
+        found = _found(
+            posterior,
+            lambda response: response.why_none,
+            self.data,
+            sample_weight=self.sample_weight,
+            executor=self.executor,
+        )
+        if found.kind != self.kind:
+            message = f"uncertainty='linear_response' is not there for this fit. {found.remark}"
+            warnings.warn(message, CaviarWarning, stacklevel=4)
+        return found
+
+
+def _found(posterior: Any, why_not: Callable[[Any], str], data: Any, **arguments: Any) -> Uncertainty:
+    """Return the widths by linear response, or those of the factors and why."""
+    try:
+        response = posterior.linear_response(data, **arguments)
+        why = why_not(response)
+        return MeanField(why) if why else response.widths()
+    except DataError:
+        return MeanField("the data of the fit have changed since, or cannot be read")
+    except (CaviarError, np.linalg.LinAlgError, OSError) as error:
+        return MeanField(f"linear response failed: {str(error).partition('. ')[0].rstrip('.')}")
+
+
+def matched(factor: Any, own: Marginals, sd: Array, ends: Ends) -> Marginals:
+    """Return the figures of entries of a factor with other standard deviations; what is known stays as it is."""
+    own = replace(own, mean=np.asarray(own.mean, dtype=np.float64))
+    found = replace(factor.family.matched_marginals(own, sd, ends), part=own.part, is_shared=own.is_shared)
+    is_known = (sd == 0) & (True if own.sd is None else np.isnan(own.sd))
+    if not is_known.any():
+        return found
+    hidden = {
+        name: None if array is None else np.where(is_known, np.nan, array)
+        for name, array in (("sd", found.sd), ("lower", found.lower), ("upper", found.upper))
+    }
+    return replace(found, **hidden)
+
+
+def ends_of(level: float) -> Ends:
+    """Return the probabilities below the ends of a central interval, after checking its level."""
+    if isinstance(level, bool) or not isinstance(level, Real) or not 0 < level < 1:
+        raise ParameterError(f"level must lie between 0 and 1; got {level!r}")
+    return 0.5 - level / 2, 0.5 + level / 2
