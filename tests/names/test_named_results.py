@@ -54,7 +54,7 @@ def test_linear_response_says_names(fitted: Any) -> None:
 
 
 def test_a_summary_is_a_table_of_pandas(fitted: Any) -> None:
-    frame = fitted.summary(level=0.9).to_frame().set_index(["variable", "at"])
+    frame = fitted.summary(level=0.9, uncertainty="mean_field").to_frame().set_index(["variable", "at"])
     own = fitted["effect"]
     expected = stats.norm(own.mean[1], np.sqrt(own.variance[1])).interval(0.9)
     found = frame.loc[("effect", "school Lincoln")]
