@@ -77,5 +77,6 @@ def lean_starts() -> Iterator[None]:
 
     candidates = from_data._candidates
     first = {"_candidates": lambda basis: islice(candidates(basis), 1)}
-    with patch.multiple(from_data, **first, exchanged=_as_it_is, regrouping_of=_none):
+    rest = {"exchanged": _as_it_is, "with_cells_moved": _as_it_is, "regrouping_of": _none}
+    with patch.multiple(from_data, **first, **rest):
         yield

@@ -76,7 +76,6 @@ HOOKS = {
     "execution/threads.py": (1, "not on every operating system"),
     "families/_base.py": (1, _OTHERS),
     "fitting/loading.py": (1, "what a file holds"),
-    "language/algebra.py": (2, "what stands in a diagonal may be no node"),
     "language/normal_gammas.py": (2, "constants and variables name their event axes in two ways"),
     "lazy/graph_rows.py": (2, "only some sources of rows are made of arrays, or can be parted"),
     "lazy/silence.py": (2, _OTHERS),

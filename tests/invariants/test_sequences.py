@@ -167,7 +167,7 @@ def test_blocks_are_whole_sequences(kind, size, monkeypatch):
     data = rows(kind, 3_000)
     problem, row_map = bound(data)
     cut(monkeypatch, STATES * size, 1)
-    found = sequences.sequence_bounds(problem.rows, problem.chain, row_map.source)
+    found = sequences.sequence_bounds(problem.rows, row_map.source)
     assert found[0][0] == 0
     assert found[-1][1] == 3_000
     assert all(one[1] == other[0] for one, other in pairwise(found))
@@ -198,8 +198,8 @@ def test_sums_kept_by_batch_are_those_of_all_rows():
         again = apart.look(coefficients, kept.warm, kept.by_batch, batch=2)
     assert len(kept.by_batch.batches) == 5
     for other in (kept.summary, again.summary):
-        assert other.entropies[problem.chain.key] == pytest.approx(
-            whole.entropies[problem.chain.key], rel=1e-12
+        assert other.entropies[problem.chains[0].key] == pytest.approx(
+            whole.entropies[problem.chains[0].key], rel=1e-12
         )
         for key, value in whole.parts.items():
             np.testing.assert_allclose(other.parts[key], value, rtol=1e-10, atol=1e-9)
@@ -226,8 +226,10 @@ def test_the_work_does_not_grow_with_the_rows():
     """What says where sequences begin is a column of the rows: the factor of a chain has no array of them."""
     for n_rows in (50, 5_000):
         problem, row_map = bound(rows("lengths from one to hundreds", n_rows))
-        assert problem.chain.starts.column == ColumnKey("starts")
-        sizes = [np.size(value) for value in vars(problem.chain).values() if isinstance(value, np.ndarray)]
+        assert problem.chains[0].starts.column == ColumnKey("starts")
+        sizes = [
+            np.size(value) for value in vars(problem.chains[0]).values() if isinstance(value, np.ndarray)
+        ]
         assert not [size for size in sizes if size >= n_rows]
         assert isinstance(row_map.source, ArrayRows)
 

@@ -76,24 +76,6 @@ def test_another_data_plate():
         cv.Model(x).fit({"x": np.zeros((3, 2))}, data_plate="column")
 
 
-def test_a_local_variable_that_depends_on_the_states():
-    z = cv.Categorical(
-        "z", cv.Constant("weights", [[0.5, 0.5], [0.1, 0.9]], plates=STATE)[chain()], plates=TIME
-    )
-    mean = cv.Normal("mean", 0.0, 1.0, plates=cv.Plate("component", 2))
-    with pytest.raises(cv.ModelError, match="another local variable"):
-        cv.Model(cv.Normal("x", mean[z], 1.0, plates=TIME)).fit({"x": [0.0, 1.0]}, seed=0)
-
-
-def test_two_chains():
-    two = cv.MarkovChain("u", [0.5, 0.5], [[0.9, 0.1], [0.2, 0.8]], along=TIME)
-    mean = cv.Constant("mean", [0.0, 3.0], plates=STATE)
-    x = cv.Normal("x", mean[chain()], 1.0, plates=TIME)
-    y = cv.Normal("y", mean[two], 1.0, plates=TIME)
-    with pytest.raises(cv.ModelError, match="one MarkovChain; this one has"):
-        cv.Model(x, y).fit({"x": [0.0, 1.0], "y": [0.0, 1.0]})
-
-
 def test_given_paths_have_no_objective():
     data = {"x": [0.0, 1.0]}
     posterior = model(chain()).fit(data)

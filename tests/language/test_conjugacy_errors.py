@@ -102,16 +102,16 @@ WRONG_FAMILY = {
         ["'probability' of Bernoulli 'y'", "Dirichlet 'p'", "A Beta (or a known value) would do"],
     ),
     "a random shape": (
-        lambda: cv.Gamma("x", _gamma("a"), 1.0),
-        ["'shape' of Gamma 'x'", "Gamma 'a'", "No family is conjugate here; give a number or an array"],
+        lambda: cv.MultivariateNormalGamma("x", np.zeros(2), np.eye(2), _gamma("a"), 1.0),
+        ["'shape' of MultivariateNormalGamma 'x' must be known: no family is conjugate here"],
     ),
     "a random concentration": (
         lambda: cv.Dirichlet("p", cv.Dirichlet("a", np.ones(3))),
         ["'concentration' of Dirichlet 'p'", "Dirichlet 'a'", "No family is conjugate here"],
     ),
-    "a random number of a Beta": (
-        lambda: cv.Beta("p", _gamma("a"), 2.0),
-        ["Beta 'p'", "Gamma 'a'", "No family is conjugate here"],
+    "a Normal as a number of a Beta": (
+        lambda: cv.Beta("p", _normal("a"), 2.0),
+        ["'a' of Beta 'p'", "Normal 'a'", "A Gamma (or a known value) would do"],
     ),
     "a random inverse scale of the wrong kind": (
         lambda: cv.Wishart("L", 3, _vector()),

@@ -130,8 +130,8 @@ def test_what_the_shapes_of_a_beta_cannot_be():
         cv.Beta("p", 1.0, cv.Data("d", plates=OBS), plates=OBS)
     with pytest.raises(cv.PlateError, match="'a' of Beta 'p' must be a number; 'c' is a vector"):
         cv.Beta("p", cv.Constant("c", [[1.0, 2.0]] * 2, plates=GROUP), 99.0, plates=GROUP)
-    with pytest.raises(cv.ConjugacyError, match="'a' of Beta 'p' cannot be the Gamma 'g'"):
-        cv.Beta("p", cv.Gamma("g", 1, 1), 1.0)
+    with pytest.raises(cv.ConjugacyError, match="'a' of Beta 'p' cannot be the Normal 'g'"):
+        cv.Beta("p", cv.Normal("g", 1, 1), 1.0)
     with pytest.raises(cv.ModelError, match="'b' of Beta 'p' must be positive"):
         cv.Beta("p", 1.0, cv.Constant("c", -1.0))
     other = cv.Data("h", plates=OBS)

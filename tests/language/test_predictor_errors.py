@@ -156,8 +156,8 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
         "MultivariateNormal v; MultivariateNormal('v') * MultivariateNormal('w') has 2",
     ),
     "a sum where only a known value goes": (
-        lambda: cv.Gamma("t", _gamma("u") * 2.0, 1.0),
-        "'shape' of Gamma 't' takes no sum or product; give a variable, a number or an array",
+        lambda: cv.MultivariateNormalGamma("t", np.zeros(2), np.eye(2), _gamma("u") * 2.0, 1.0),
+        "'shape' of MultivariateNormalGamma 't' must be known: no family is conjugate here. Give a number or an array",
     ),
     "a sum in a precision": (
         lambda: _y(0.0, _gamma("u") + _gamma("v")),

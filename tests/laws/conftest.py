@@ -24,10 +24,17 @@ from caviar.families import (
     TruncatedNormal,
     Wishart,
 )
+from caviar.families._scalar_functions import PLAIN, LogBeta, LogGamma, product_of
+from caviar.families.tabulated import tabulated
 
 PLANE = np.array([[2.0, 0.5], [0.5, 1.0]])
 OTHER_PLANE = np.array([[0.7, -0.2], [-0.2, 3.0]])
 SPACE = np.array([[2.0, 0.3, -0.4], [0.3, 1.5, 0.2], [-0.4, 0.2, 0.8]])
+
+SHAPE = tabulated(Gamma, (LogGamma(),))
+DEGREES = tabulated(Gamma, (LogGamma(0.5), product_of([PLAIN["x"], PLAIN["log_x"]])))
+CONCENTRATION = tabulated(Gamma, (LogBeta.of([0.2, 0.3, 0.5]),))
+MEAN = tabulated(Beta, (LogGamma(-4.0, 4.0), LogGamma(4.0), PLAIN["x"]))
 
 CASES = {
     "normal": Normal(0.7, 2.5),
@@ -76,6 +83,11 @@ CASES = {
     "truncated-normal-batch": TruncatedNormal([[0.0, 1.0, -0.9], [2.0, 5.0, -0.2]], [0.5, 1.0, 8.0]),
     "polya-gamma": PolyaGamma(1.5),
     "polya-gamma-batch": PolyaGamma([[0.3, 0.8], [4.0, 25.0]]),
+    "tabulated-shape": SHAPE([4.0, 2.0, -3.0]),
+    "tabulated-shape-batch": SHAPE([[[3.0, -1.0, -0.5]], [[30.0, 10.0, -12.0]]]),
+    "tabulated-degrees": DEGREES([3.0, -9.5, -10.0, 5.0]),
+    "tabulated-concentration": CONCENTRATION([[5.0, -15.0, -12.0], [2.0, -1.5, -1.0]]),
+    "tabulated-mean": MEAN([2.0, 3.0, -2.0, -2.0, 1.5]),
     "stick-breaking-batch": StickBreaking([[[1.5, 3.0], [2.0, 9.0]]], [[[6.0, 3.0]], [[30.0, 2.5]]]),
 }
 
@@ -128,7 +140,9 @@ def q(request):
 @pytest.fixture(params=sorted(FAMILIES))
 def family_pairs(request):
     """All registered distributions of one family, next to each other whatever their event shape."""
-    return [case for case in CASES.values() if type(case).__name__ == request.param]
+    found = [case for case in CASES.values() if type(case).__name__ == request.param]
+    # of tabulated ones, which have a class for each set of functions, those of the first class
+    return [case for case in found if type(case) is type(found[0])]
 
 
 @pytest.fixture

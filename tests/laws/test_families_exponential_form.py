@@ -102,7 +102,7 @@ def test_natural_parameters_of_different_batch_shapes_broadcast(q):
     if not q.batch_shape or len(q.natural) == 1:
         pytest.skip("one natural parameter, or no batch")
     shared = list(q.natural)
-    position = {2: 1, 4: 2}[len(q.natural)]
+    position = len(q.natural) // 2
     shared[position] = shared[position][(0,) * len(q.batch_shape)]
     shared = tuple(shared)
     spread = tuple(

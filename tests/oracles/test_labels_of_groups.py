@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from scipy.special import logsumexp
-from scipy.stats import norm
+from scipy.stats import nbinom, norm
 
 import caviar as cv
 
@@ -289,3 +289,16 @@ def test_a_label_of_an_outer_repetition_is_that_of_a_column_of_numbers(name, has
         joint = np.log([0.3, 0.7]) + np.array([logits[numbers == i].sum(0) for i in range(5)])
         assert long.elbo == pytest.approx(logsumexp(joint, axis=1).sum(), rel=1e-13)
     assert nested.elbo == pytest.approx(long.elbo, rel=1e-9)
+
+
+def test_one_value_may_choose_beside_rows_that_do_not():
+    """A count without plates, whose rate is that of its label: a negative binomial, beside rows of their own."""
+    kinds, obs = cv.Plate("kind", 2), cv.Plate("obs")
+    rate, z = cv.Gamma("rate", 2, 1, plates=kinds), cv.Categorical("z", [0.25, 0.75])
+    leaves = cv.Poisson("x", rate[z]), cv.Normal("y", 0, 1, plates=obs)
+    data = {"x": 3, "y": [1.0, 2.0]}
+    evidence = nbinom.logpmf(3, 2, 0.5) + norm.logpdf(data["y"]).sum()
+    known = cv.Model(*leaves, z).fit({**data, "z": 1})
+    assert known.elbo == pytest.approx(evidence + np.log(0.75), rel=1e-12)
+    np.testing.assert_allclose(known["rate"].mean, [2.0, 2.5], rtol=1e-12)
+    assert cv.Model(*leaves).fit(data, seed=0).elbo <= evidence

@@ -69,6 +69,21 @@ def _two_labels() -> cv.Model:
     return cv.Model(cv.Normal("y", a[z] + b[u], cv.Gamma("tau", 2, 1), plates=OBS))
 
 
+def _robust_states() -> cv.Model:
+    state = cv.Plate("state", 2)
+    s = cv.MarkovChain("s", [0.5, 0.5], cv.Dirichlet("transition", [2.0, 1.0], plates=state), along=OBS)
+    width = cv.Gamma("width", 2.0, 2.0, plates=OBS) * cv.Gamma("tau", 2, 1)
+    return cv.Model(cv.Normal("x", cv.Normal("mean", 0, 0.1, plates=state)[s], width, plates=OBS))
+
+
+def _states_and_level() -> cv.Model:
+    state = cv.Plate("state", 2)
+    s = cv.MarkovChain("s", [0.5, 0.5], cv.Dirichlet("transition", [2.0, 1.0], plates=state), along=OBS)
+    level = cv.LinearGaussianChain("level", [0.0], [[1.0]], [[0.5]], [[9.0]], along=OBS)
+    noise = cv.Gamma("tau", 2, 1, plates=state)[s]
+    return cv.Model(cv.Normal("x", cv.dot([1.0], level), noise, plates=OBS))
+
+
 _STATED: dict[str, tuple[Callable[[], cv.Model], dict[str, Any], str]] = {
     "missing entries": (_gappy, {"x": _GAPPY}, "mean"),
     "missing entries, one component": (_gappy_alone, {"x": _GAPPY}, "precision"),
@@ -78,6 +93,8 @@ _STATED: dict[str, tuple[Callable[[], cv.Model], dict[str, Any], str]] = {
         {"x": np.cumsum(_CLUSTERS, axis=0) / 5},
         "tau",
     ),
+    "chain beside scales": (_robust_states, {"x": _SERIES[:24]}, "mean"),
+    "two chains": (_states_and_level, {"x": _SERIES[14:26]}, "tau"),
     "hierarchy": (_hierarchy, {"g": _GROUPS, "y": _GROUPS / 3 + _NOISE}, "mean"),
     "crossed, logistic": (_crossed, {"g": _GROUPS, "h": _OTHERS, "y": _NOISE > 0}, "a"),
     "labels that depend on each other": (

@@ -427,6 +427,10 @@ def test_linear_response_has_the_covariances_of_the_exact_posterior(case):
     for name, design in oracle[0].items():
         places[name] = slice(start, start + design.shape[1])
         start += design.shape[1]
+    new = {name: value for name, value in data.items() if name != "y"}
+    told, again = posterior.predict(new)["y"], response.predict(new)["y"]
+    # what the shared factor has, and what linear response has, is the same and counts once
+    assert again.standard_deviation == pytest.approx(told.standard_deviation, rel=1e-8)
     for one, rows in places.items():
         assert np.ravel(response.sd(one)) == pytest.approx(np.sqrt(np.diag(covariance)[rows]), rel=1e-8)
         for other, columns in places.items():
@@ -487,3 +491,10 @@ def test_a_shared_factor_beside_a_hidden_label_and_products():
     assert shared.elbo > model.fit(given, seed=0, tol=1e-10).elbo
     with pytest.raises(cv.ModelError, match="'c' is chosen by the hidden 'z'"):
         model.fit(given, factors=[("mu", "c")])
+
+
+def test_a_variable_of_a_shared_factor_has_no_other_one():
+    posterior, data, _ = _fitted("crossed")
+    with pytest.raises(cv.ModelError, match="'a' has no factor of its own here: mu, a, b share one"):
+        posterior.elbo_at({"a": posterior["a"]}, data)
+    assert list(posterior) == ["mu", "a", "b"]

@@ -283,6 +283,18 @@ def test_a_hidden_value_of_a_new_row() -> None:
         assert_moments(found, row, rng.normal(hidden, precision**-0.5))
 
 
+def test_a_hidden_vector_of_a_new_row_with_a_variance_for_each_entry() -> None:
+    spread = cv.Gamma("spread", 3.0, 2.0, plates=(OBS, cv.Plate("entry", 2)))
+    hidden = cv.MultivariateNormal("hidden", [0.0, 1.0], cv.diagonal(spread), plates=OBS)
+    y = cv.MultivariateNormal("y", hidden, np.eye(2), plates=OBS)
+    x = cv.Normal("x", cv.Normal("mu", 0.0, 1.0), 1.0, plates=OBS)
+    posterior = cv.Model(x, y).fit({"x": [1.0, 2.0], "y": [[1.0, 1.0], [2.0, 2.0]]})
+    found = posterior.predict({"x": [0.5]})["y"]
+    np.testing.assert_allclose(found.mean, [[0.0, 1.0]], atol=1e-12)
+    # E[1 / spread] = 2 / (3 - 1), and the variance of y given it
+    np.testing.assert_allclose(found.standard_deviation, np.sqrt([[2.0, 2.0]]), rtol=1e-12)
+
+
 def test_a_hidden_value_of_a_new_row_of_one_of_two_kinds() -> None:
     rng = np.random.default_rng(7)
     kind = cv.Plate("kind", 2)

@@ -1,7 +1,6 @@
 """The distributions that a factor can be: one exponential family a module, all with one interface."""
 
 from caviar.families._base import ExponentialFamily, MeanPrecision
-from caviar.families._scalar_functions import PLAIN, Function, LogBeta, LogGamma, product_of
 from caviar.families.bernoulli import Bernoulli
 from caviar.families.beta import Beta
 from caviar.families.categorical import Categorical
@@ -18,24 +17,20 @@ from caviar.families.normal_wishart import NormalWishart, TiedNormalWishart
 from caviar.families.poisson import Poisson
 from caviar.families.polya_gamma import PolyaGamma
 from caviar.families.stick_breaking import StickBreaking
-from caviar.families.tabulated import Tabulated, can_be_tabulated, support_of, tabulated
+from caviar.families.tabulated import Tabulated
 from caviar.families.truncated_normal import TruncatedNormal
 from caviar.families.wishart import Wishart
 
 __all__ = [
     "FAMILIES",
-    "PLAIN",
     "Bernoulli",
     "Beta",
     "Categorical",
     "Dirichlet",
     "ExponentialFamily",
     "ForecastMarkovChain",
-    "Function",
     "Gamma",
     "LinearGaussianChain",
-    "LogBeta",
-    "LogGamma",
     "MarkovChain",
     "MeanPrecision",
     "MultivariateNormal",
@@ -51,10 +46,6 @@ __all__ = [
     "TiedNormalWishart",
     "TruncatedNormal",
     "Wishart",
-    "can_be_tabulated",
-    "product_of",
-    "support_of",
-    "tabulated",
 ]
 
 FAMILIES: dict[str, type[ExponentialFamily]] = {

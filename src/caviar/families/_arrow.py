@@ -198,7 +198,8 @@ class Arrow:
     @cached_property
     def _roots(self) -> list[Array]:
         """Cholesky factors of the blocks of D, part by part."""
-        return [np.asarray(np.linalg.cholesky(self.blocks[part])) for part in self.pattern.eliminated]
+        roots = (np.linalg.cholesky(self.blocks[part]) for part in self.pattern.eliminated)
+        return [root.astype(np.float64, copy=False) for root in roots]
 
     @cached_property
     def _inverses(self) -> list[Array]:

@@ -108,6 +108,20 @@ class ExponentialFamily(Intervals):
         """Return members of the family that a variable is stated with as those that its factor has: mostly the same."""
         return member
 
+    @classmethod
+    def details(cls) -> dict[str, Any]:
+        """Return what tells this class apart from others of its name, as plain values: mostly nothing."""
+        return {}
+
+    @classmethod
+    def detailed(cls, details: Mapping[str, Any]) -> "type[ExponentialFamily]":
+        """Return the class of this name with such :meth:`details`."""
+        return cls
+
+    def attributes(self) -> dict[str, Any]:
+        """Return what it is kept by: parameters, and what was computed of them."""
+        return vars(self)
+
     @property
     def family(self) -> type[Self]:
         """The class: the family that these distributions belong to, as a point of it says it too."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy.special import digamma, expit, gammaln, logit
@@ -122,6 +122,10 @@ class Function(ABC):
     @abstractmethod
     def name(self) -> str:
         """Its name as a statistic: equal functions have equal names."""
+
+    def details(self) -> dict[str, Any]:
+        """Return it as plain values."""
+        return {"kind": type(self).__name__, **vars(self)}
 
     @abstractmethod
     def value(self, at: Points) -> Array:
@@ -311,6 +315,9 @@ class Product(Function):
 
     of: tuple[Function, ...]
 
+    def details(self) -> dict[str, Any]:
+        return {"kind": "Product", "of": [function.details() for function in self.of]}
+
     @property
     def name(self) -> str:
         return " * ".join(function.name for function in self.of)
@@ -330,6 +337,23 @@ class Product(Function):
                     own = own * other.value(at)
             total = total + own
         return total
+
+
+def function_of(details: Mapping[str, Any]) -> Function:
+    """Return the function that plain values state.
+
+    Raises
+    ------
+    ValueError, LookupError, TypeError
+        If they state none.
+    """
+    kinds: dict[str, Any] = {kind.__name__: kind for kind in (Number, Log, LogComplement, LogOf, LogGamma)}
+    own = {name: value for name, value in details.items() if name != "kind"}
+    if details["kind"] == "Product":
+        return Product(tuple(function_of(factor) for factor in own["of"]))
+    if details["kind"] == "LogBeta":
+        return LogBeta(tuple(map(float, own["parts"])), tuple(map(int, own["counts"])))
+    return kinds[details["kind"]](**{name: float(value) for name, value in own.items()})
 
 
 def product_of(functions: Iterable[Function]) -> Product:

@@ -239,15 +239,17 @@ def _look(
         weights, values = weights[settled] / total[settled, None], values[settled]
         # where there is no weight a function may be infinite
         values = np.where(weights[:, None, :] > 0, values, 0.0)
-        means = np.einsum("rn,rsn->rs", weights, values)
+        means = (values @ weights[:, :, None])[:, :, 0]
         centred = values - means[:, :, None]
         x = np.where(weights > 0, at.x[settled], 0.0)
-        mean = np.einsum("rn,rn->r", weights, x)
+        mean = (weights * x).sum(axis=1)
         found.log_partition[done], found.means[done] = log_partition[settled], means
-        found.covariances[done] = np.einsum("rn,rsn,rtn->rst", weights, centred, centred, optimize=True)
+        weighted = weights[:, None, :] * centred
+        found.covariances[done] = weighted @ centred.swapaxes(1, 2)
         found.of_number[done, 0] = mean
-        found.of_number[done, 1] = np.einsum("rn,rn->r", weights, np.square(x - mean[:, None]))
-        found.covariances_of_number[done] = np.einsum("rn,rsn->rs", weights * (x - mean[:, None]), centred)
+        x = x - mean[:, None]
+        found.of_number[done, 1] = (weights * np.square(x)).sum(axis=1)
+        found.covariances_of_number[done] = (weighted @ x[:, :, None])[:, :, 0]
     return settled, log_partition
 
 

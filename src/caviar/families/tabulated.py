@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copyreg
 from abc import ABCMeta
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar, Self, cast
@@ -17,7 +18,15 @@ from caviar.families import _tables
 from caviar.families._base import ExponentialFamily, Seed, Size, as_value, draw_shape
 from caviar.families._marginals import Ends, Marginals
 from caviar.families._parameters import refuse_improper
-from caviar.families._scalar_functions import PLAIN, Function, Functions, Positive, Support, Unit
+from caviar.families._scalar_functions import (
+    PLAIN,
+    Function,
+    Functions,
+    Positive,
+    Support,
+    Unit,
+    function_of,
+)
 from caviar.families._tables import Frames, Integrals
 from caviar.families.beta import Beta
 from caviar.families.gamma import Gamma
@@ -28,6 +37,9 @@ _SUPPORTS: dict[type[ExponentialFamily], type[Support]] = {Gamma: Positive, Beta
 
 _PIECES = 128
 """Pieces of the distribution function."""
+
+_MOST_STEPS = 8
+"""Of Newton's method to a quantile."""
 
 _GAUSS, _GAUSS_WEIGHTS = np.polynomial.legendre.leggauss(12)
 
@@ -92,6 +104,20 @@ class Tabulated(ExponentialFamily, metaclass=_FamilyKind):
         self = cls._trusted(coefficients=np.stack(np.broadcast_arrays(*natural), axis=-1))
         self._refuse_improper()
         return self
+
+    @classmethod
+    def details(cls) -> dict[str, Any]:
+        beside = cls.functions[len(cls.base.statistics) :]
+        return {"base": cls.base.__name__, "functions": [function.details() for function in beside]}
+
+    @classmethod
+    def detailed(cls, details: Mapping[str, Any]) -> type[ExponentialFamily]:
+        base = next(kind for kind in _SUPPORTS if kind.__name__ == details["base"])
+        return tabulated(base, tuple(function_of(own) for own in details["functions"]))
+
+    def attributes(self) -> dict[str, Any]:
+        """Return its coefficients, of which all else follows to the bit."""
+        return {"coefficients": self.coefficients}
 
     @classmethod
     def widened(cls, member: Any) -> Any:
@@ -183,6 +209,11 @@ class Tabulated(ExponentialFamily, metaclass=_FamilyKind):
     def variance(self) -> Array:
         """Variance of the number."""
         return self._integrals.of_number[:, 1].reshape(self.batch_shape)
+
+    @property
+    def sd(self) -> Array:
+        """Standard deviation of the number."""
+        return np.sqrt(self.variance)
 
     def inverse_moments(self) -> tuple[Array, Array]:
         return self._moment_of_inverse(1), self._moment_of_inverse(2)
@@ -291,6 +322,18 @@ class Tabulated(ExponentialFamily, metaclass=_FamilyKind):
         rows = np.broadcast_to(np.arange(len(self._flat)).reshape(self.batch_shape), shape).ravel()
         return self._at(rows, np.broadcast_to(wanted, shape).ravel()).reshape(shape)
 
+    def interval(self, level: float = 0.95) -> tuple[Array, Array]:
+        """Return the ends of the interval that leaves as much below as above, each of the batch shape.
+
+        Parameters
+        ----------
+        level
+            Probability inside.
+        """
+        if not 0 < level < 1:
+            raise ParameterError(f"level must lie between 0 and 1; got {level!r}")
+        return self.quantile(0.5 * (1.0 - level)), self.quantile(0.5 * (1.0 + level))
+
     def _at(self, rows: AnyArray, wanted: Array) -> Array:
         """Return quantiles of one distribution each: Newton's method inside the piece that holds each."""
         edges, below = (array[rows] for array in self._distribution_function)
@@ -300,9 +343,11 @@ class Tabulated(ExponentialFamily, metaclass=_FamilyKind):
         under, over = below[every, piece], below[every, piece + 1]
         share = np.divide(wanted - under, over - under, out=np.full(len(rows), 0.5), where=over > under)
         tau = low + share * (high - low)
-        for _ in range(6):
-            density = self._density_along(rows, tau[:, None])[:, 0]
+        for _ in range(_MOST_STEPS):
             excess = self._below(rows, tau) - wanted
+            if np.abs(excess).max(initial=0.0) < 1e-14:
+                break
+            density = self._density_along(rows, tau[:, None])[:, 0]
             low, high = np.where(excess < 0, tau, low), np.where(excess > 0, tau, high)
             step = tau - np.divide(excess, density, out=np.zeros_like(excess), where=density > 0)
             tau = np.where((step >= low) & (step <= high), step, 0.5 * (low + high))
@@ -318,12 +363,13 @@ class Tabulated(ExponentialFamily, metaclass=_FamilyKind):
         return np.maximum(draws, np.finfo(np.float64).tiny)
 
     def __repr__(self) -> str:
-        """Return mean and standard deviation, which say more than the coefficients."""
+        """Return mean and standard deviation, which say more than the coefficients, and these."""
         with np.printoptions(precision=4, threshold=20, edgeitems=2):
-            mean, sd = str(self.mean), str(np.sqrt(self.variance))
+            figures = (self.mean, np.sqrt(self.variance), self.coefficients)
+            mean, sd, coefficients = (str(own).replace("\n", "\n" + " " * 10) for own in figures)
         return (
-            f"Tabulated(\n    mean={mean},\n    sd={sd},\n    statistics=({', '.join(self.statistics)}),\n"
-            f")  # batch {self.batch_shape}"
+            f"Tabulated(\n    mean={mean},\n    sd={sd},\n    coefficients={coefficients},\n"
+            f"    of=({', '.join(self.statistics)}),\n)  # batch {self.batch_shape}"
         )
 
 

@@ -91,10 +91,9 @@ class Model:
                 )
             if not isinstance(leaf, Variable):
                 raise ModelError(f"Model takes the observed variables of a model; got {leaf!r}")
-        stated = nodes_above(leaves)
-        prove_conjugate(stated)
-        self.leaves = with_factors(leaves, stated)
-        self.nodes: tuple[Node, ...] = tuple(stated if self.leaves is leaves else nodes_above(self.leaves))
+        self.leaves = with_factors(leaves)
+        self.nodes: tuple[Node, ...] = tuple(nodes_above(self.leaves))
+        prove_conjugate(self.nodes)
         check_names(self.nodes)
 
     def __repr__(self) -> str:

@@ -16,6 +16,11 @@ from .._typing import AnyArray, Array
 class Algebra:
     """Base of expressions that can be added and multiplied."""
 
+    @property
+    def entry_plates(self) -> tuple[Any, ...]:
+        """Plates along which it may be the entries of a diagonal."""
+        return ()
+
     # NumPy arrays leave the operators to these
     __array_ufunc__ = None
 
@@ -120,6 +125,10 @@ class Predictor(Algebra):
         return " + ".join(repr(addend) for addend in self.addends)
 
 
+def _entry_plates(operand: Any) -> tuple[Any, ...]:
+    return operand.entry_plates if isinstance(operand, Algebra) else ()
+
+
 @dataclass(frozen=True)
 class Diagonal:
     """A matrix with the repetitions of a positive variable on its diagonal; see :func:`diagonal`.
@@ -138,12 +147,18 @@ class Diagonal:
         if not isinstance(self.entries, Predictor):
             return [self.entries]
         operands = [operand for addend in self.entries.addends for operand in addend.operands]
-        return sorted(operands, key=lambda node: not getattr(node, "plates", ()))
+        return sorted(operands, key=lambda node: not _entry_plates(node))
 
     @property
     def node(self) -> Any:
         """The first node, whose last plate runs along the diagonal."""
         return self.nodes[0]
+
+    @property
+    def plate(self) -> Any:
+        """The plate that runs along the diagonal: the last of the first node, or of the label that chooses for it."""
+        plates = _entry_plates(self.node)
+        return plates[-1] if plates else None
 
     def __repr__(self) -> str:
         return f"diagonal({self.entries!r})"
@@ -253,8 +268,10 @@ def diagonal(entries: Any) -> Diagonal:
     Parameters
     ----------
     entries
-        A Gamma, or known positive numbers, whose last plate has size D. For the inverse scale of a Wishart, also a
-        Gamma plus known values, ``diagonal(scale + floor)``.
+        A Gamma, or known positive numbers, whose last plate has size D, or chosen by a Categorical with such a plate,
+        ``precision[z]``: the prior of each entry is of one of several widths. Also times a number for all of them,
+        ``common * own``. For the inverse scale of a Wishart, also a Gamma plus known values,
+        ``diagonal(scale + floor)``.
 
     Raises
     ------
@@ -268,7 +285,7 @@ def diagonal(entries: Any) -> Diagonal:
     diagonal(Gamma('alpha', plates=(factor)))
     """
     found = Diagonal(entries)
-    if not found.nodes or not getattr(found.node, "plates", ()):
+    if not found.nodes or found.plate is None:
         raise ModelError(
             f"diagonal takes a variable with a plate for the diagonal, as "
             f"Gamma('alpha', 1, 1, plates=Plate('factor', D)); got {entries!r}"

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from .._errors import ConjugacyError, ModelError, PlateError
-from ..families import Function
+from ..families._scalar_functions import Function
 from .algebra import Addend, Diagonal, Predictor, as_predictor
 from .constants import Constant
 from .functions_of_scalars import FunctionOfScalar
@@ -304,7 +304,11 @@ class _PositiveProduct:
                 raise ConjugacyError(
                     f"'{node.name}' appears twice in the product in {self._where}; use two variables"
                 )
-            is_entry = along is not None and along in node.plates
+            is_entry = along is not None and along in (
+                factor.along if isinstance(factor, Indexed) else node.plates
+            )
+            if is_entry and isinstance(factor, Indexed):
+                self._refuse_known_labels(factor)
             if is_entry:
                 self.slots[key] = replace(self.slots[key], along=along)
             (matrices if is_matrix else entries if is_entry else numbers).append(key)
@@ -314,6 +318,13 @@ class _PositiveProduct:
                 f"it has {len(matrices)} matrices"
             )
         return _Product(addend.coefficient, numbers, entries, matrices, along is not None)
+
+    def _refuse_known_labels(self, chosen: Indexed) -> None:
+        if chosen.labels or chosen.through is not None:
+            raise ModelError(
+                f"{self._where} is a diagonal whose entries are chosen by known labels, {chosen!r}; only a Categorical "
+                f"may choose them. Give a variable or a Constant with an entry for each"
+            )
 
     def pieces(self, target: Factor) -> list[_Piece]:
         """Return what a statistic of the sum is, in statistics of what it is made of; of its logarithm the bound."""
@@ -359,11 +370,10 @@ def _is_known(addend: Addend) -> bool:
 
 
 def _expand_diagonal(owner: Stated, expansion: Expansion, name: str, stated: Diagonal) -> None:
-    node = stated.node
     where = f"'{name}' of {type(owner).__name__} '{owner.name}'"
     if owner.value_rank not in (1, 2) or not _is_matrix(owner.density, name):
         raise ModelError(f"{where} takes no diagonal(...), which is the precision of a MultivariateNormal")
-    plate = node.plates[-1]
+    plate = stated.plate
     if plate.size is None:
         raise PlateError(
             f"{where} is diagonal over plate '{plate.name}', which needs a size: Plate('{plate.name}', D)"

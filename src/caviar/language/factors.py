@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from typing import Any
 
-from ..families import Function
+from ..families._scalar_functions import Function
 from . import roles
 from .nodes import Node
 from .roles import Role
@@ -14,7 +14,7 @@ from .terms import nodes_above, terms_of
 from .variable import Variable
 
 
-def with_factors(leaves: tuple[Variable, ...], nodes: Sequence[Node]) -> tuple[Variable, ...]:
+def with_factors(leaves: tuple[Variable, ...]) -> tuple[Variable, ...]:
     """Return the leaves of a model whose variables have the families of their factors.
 
     They are those that are given where each factor is of the family that its variable is stated with. Where a scalar
@@ -26,6 +26,7 @@ def with_factors(leaves: tuple[Variable, ...], nodes: Sequence[Node]) -> tuple[V
     ModelError
         If such a scalar may have no tabulated factor.
     """
+    nodes = nodes_above(leaves)
     asked = _functions_asked(nodes)
     if not asked:
         return leaves

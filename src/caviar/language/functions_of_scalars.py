@@ -13,8 +13,9 @@ import numpy as np
 from scipy.special import gammaln
 
 from .._errors import ConjugacyError, ModelError
-from ..families import PLAIN, Function, LogBeta, LogGamma, can_be_tabulated, support_of
-from .algebra import Predictor
+from ..families._scalar_functions import PLAIN, Function, LogBeta, LogGamma
+from ..families.tabulated import can_be_tabulated, support_of
+from .algebra import Addend, Predictor
 from .constants import Constant
 from .nodes import Data, Indexed, Node, placed
 from .roles import SCALAR, WEIGHTS, OfScalar, Role
@@ -75,30 +76,8 @@ class FunctionOfScalar:
         weights: list[Constant] = []
         scale = shift = 0.0
         for addend in predictor.addends:
-            coefficient, hidden = addend.coefficient, []
-            if addend.dots:
-                raise ModelError(f"{self._where} takes no dot product")
-            for number in addend.numbers:
-                node: Any = number.node if isinstance(number, Indexed) else number
-                if isinstance(node, Constant) and not node.plates and not node.event_rank:
-                    coefficient *= float(node.value)
-                elif isinstance(node, Constant) and not node.plates and self._rank:
-                    weights.append(node)
-                elif isinstance(node, Constant | Data):
-                    raise ModelError(
-                        f"{self._where} takes a hidden scalar times a number"
-                        f"{' or a known vector' if self._rank else ''}; '{node.name}' differs between "
-                        f"repetitions, and each would need a function of its own. Give the hidden scalar these plates "
-                        f"instead"
-                    )
-                else:
-                    hidden.append(number)
-            if len(hidden) > 1:
-                names = " and ".join(f"'{_node(own).name}'" for own in hidden)
-                raise ConjugacyError(
-                    f"{self._where} holds the product of {names}, whose functions have no expectation in closed form; "
-                    f"let one of them be known, as a number"
-                )
+            coefficient, vectors, hidden = self._told_apart(addend)
+            weights += vectors
             scalars += hidden
             scale += coefficient * len(hidden)
             shift += coefficient * (not hidden)
@@ -120,6 +99,33 @@ class FunctionOfScalar:
             )
         return _Affine(distinct[0], scale, weights[0] if weights else None, shift)
 
+    def _told_apart(self, addend: Addend) -> tuple[float, list[Constant], list[Node | Indexed]]:
+        """Return what a product is made of: known numbers, known vectors, and at most one hidden number."""
+        coefficient, vectors, hidden = addend.coefficient, [], []
+        if addend.dots:
+            raise ModelError(f"{self._where} takes no dot product")
+        for number in addend.numbers:
+            node: Any = _node(number)
+            if isinstance(node, Constant) and not node.plates and not node.event_rank:
+                coefficient *= float(node.value)
+            elif isinstance(node, Constant) and not node.plates and self._rank:
+                vectors.append(node)
+            elif isinstance(node, Constant | Data):
+                raise ModelError(
+                    f"{self._where} takes a hidden scalar times a number{' or a known vector' if self._rank else ''}; "
+                    f"'{node.name}' differs between repetitions, and each would need a function of its own. Give the "
+                    f"hidden scalar these plates instead"
+                )
+            else:
+                hidden.append(number)
+        if len(hidden) > 1:
+            names = " and ".join(f"'{_node(own).name}'" for own in hidden)
+            raise ConjugacyError(
+                f"{self._where} holds the product of {names}, whose functions have no expectation in closed form; let "
+                f"one of them be known, as a number"
+            )
+        return coefficient, vectors, hidden
+
     def _check_support(self) -> None:
         node: Any = _node(self._affine.scalar)
         if not isinstance(node, Stated) or not can_be_tabulated(node.own_family):
@@ -130,8 +136,8 @@ class FunctionOfScalar:
         if scale and not support_of(node.own_family).is_positive(scale, shift - least):
             above = "positive" if not least else f"above {least:g}"
             raise ModelError(
-                f"{self._where} must be {above} wherever '{node.name}' may be, which "
-                f"{scale:g} * {node.name} {shift:+g} is not"
+                f"{self._where} must be {above} wherever '{node.name}' may be; {scale:g} * {node.name} {shift:+g} need "
+                f"not be"
             )
 
     def pieces(self, target: Factor) -> list[_Piece]:

@@ -53,6 +53,11 @@ class Node(Algebra):
         owner = f"{type(self).__name__} '{self.name}'"
         self.entry_names = as_names(names, owner, self.dimension)
 
+    @property
+    def entry_plates(self) -> tuple[Plate, ...]:
+        """Its plates."""
+        return self.plates
+
     def plates_of(self, statistic: str) -> tuple[Plate, ...]:
         """Return the plates along which one of its statistics is repeated."""
         return self.plates
@@ -191,6 +196,11 @@ class Indexed(Algebra):
             return self.by.plates
         own = [plate for plate in self.by.plates if plate not in self.through.candidates]
         return tuple(dict.fromkeys((*self.through.by.plates, *own)))
+
+    @property
+    def entry_plates(self) -> tuple[Plate, ...]:
+        """The plates that its label chooses for."""
+        return self.along
 
     @property
     def labels(self) -> tuple[Data, ...]:

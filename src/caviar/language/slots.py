@@ -10,7 +10,7 @@ import numpy as np
 
 from .._errors import ConjugacyError, ModelError, PlateError
 from .._typing import Array
-from ..families import can_be_tabulated
+from ..families.tabulated import can_be_tabulated
 from .algebra import Diagonal, Predictor, as_predictor
 from .constants import Constant, as_known, refuse_link
 from .nodes import Data, Expression, Indexed, Label, Node, Part, placed
@@ -259,7 +259,7 @@ def _check_plates(owner: Stated, slot: Slot) -> None:
     every = (slot.expression, *slot.expression.known) if isinstance(slot.expression, Indexed) else ()
     chosen, along = [own.plate for own in every], [plate for own in every for plate in own.along]
     needed = [plate for plate in slot.node.plates if plate not in chosen and plate is not slot.along]
-    needed += along
+    needed += [plate for plate in along if plate is not slot.along]
     for plate in needed:
         if plate in owner.plates_of_slot(slot.name):
             continue

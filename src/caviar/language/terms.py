@@ -13,7 +13,8 @@ from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
 from .._errors import ConjugacyError, ModelError, PlateError
-from ..families import PLAIN, Function, can_be_tabulated, product_of
+from ..families._scalar_functions import PLAIN, Function, product_of
+from ..families.tabulated import can_be_tabulated
 from .nodes import Indexed, Node
 from .plates import Plate
 from .slots import Slot
@@ -180,8 +181,15 @@ class _Writer:
         self.variable = variable
         self.plates = _axes(variable.density_plates)
         through = _labels_of_groups(variable, gates)
+        self.within = {
+            slot.index: slot.along for slot in variable.slots.values() if slot.along and slot.index
+        }
+        """Gates that choose for each entry of a value, with the plate that runs along the entries."""
         self.gates = [
-            Operand(gate, "x", (*_axes_through(gate, through.get(gate)), Axis(gate, "k"))) for gate in gates
+            Operand(
+                gate, "x", (*self._of_entries(gate, _axes_through(gate, through.get(gate))), Axis(gate, "k"))
+            )
+            for gate in gates
         ]
         self.chooses = any(slot.index is not None for slot in variable.slots.values())
         self._operands: dict[Factor, Operand] = {}
@@ -198,7 +206,7 @@ class _Writer:
         if self.chooses:
             slots = [operand.slot for operand in operands if operand.slot is not None]
             gates = self.gates
-            if len(gates) > 1:
+            if len(gates) > 1 or self.within:
                 gates = [gate for gate in gates if any(slot.index is gate.node for slot in slots)]
             own += tuple([gate.axes[-1] for gate in gates])
             operands += (*gates, *_known_choices(self.variable, slots, [gate.node for gate in gates]))
@@ -207,6 +215,13 @@ class _Writer:
             if operand.axes:
                 axes.update(dict.fromkeys(operand.axes))
         return Term(self.variable, summand.coefficient, tuple(operands), tuple(axes))
+
+    def _of_entries(self, gate: Node, axes: tuple[Axis, ...]) -> tuple[Axis, ...]:
+        """Return the axes of the plates of a gate, the event axis in the place of a plate along the entries."""
+        along = self.within.get(gate)  # type: ignore[arg-type]
+        if along is None:
+            return axes
+        return tuple([Axis(self.variable, "i") if axis is Axis(along) else axis for axis in axes])
 
     def _written(self, factor: Factor) -> Operand:
         """Return the operand of a statistic, and keep it."""
@@ -311,7 +326,11 @@ def _axes_in(slot: Slot, statistic: str, events: tuple[Axis, ...]) -> tuple[Axis
         return events
     if slot.along is not None:
         # the plate of a diagonal, or of the rows of a matrix, is the event axis
-        return (*(events[0] if plate is slot.along else Axis(plate) for plate in node.plates), *events[1:])
+        own = {slot.along: events[0]}
+        if isinstance(expression, Indexed):
+            own[expression.plate] = _category(expression)
+            return tuple([own.get(plate) or Axis(plate) for plate in node.plates])
+        return (*(own.get(plate) or Axis(plate) for plate in node.plates), *events[1:])
     plates = node.plates_of(statistic)
     if not isinstance(expression, Indexed):
         return (plate_axes(node) if plates is node.plates else _axes(plates)) + events

@@ -10,7 +10,9 @@ import numpy as np
 
 from .._errors import ConjugacyError, ModelError
 from .._typing import AnyArray, Array
-from ..families import ExponentialFamily, Function, tabulated
+from ..families import ExponentialFamily
+from ..families._scalar_functions import Function
+from ..families.tabulated import tabulated
 from .algebra import Diagonal, Predictor
 from .constants import Constant
 from .expansion import expand

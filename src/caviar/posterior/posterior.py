@@ -29,21 +29,14 @@ from ..engine.evaluation.evaluate import (
 )
 from ..engine.response.quantities import Response
 from ..engine.rows.row_map import RowMap
-from ..engine.starts.restarts import distinct_ends, told_ends
 from ..execution import Threads
 from ..language import Plate, Variable, nodes_above
 from ..names import Names, Placed, names_with_summary
 from ..numerics.randomness import generator
 from ..storage import write_saved
 from .binds import Binds
-from .diagnostics import (
-    Diagnosis,
-    diagnosis_of,
-    inference_data,
-    refuse_other_data,
-    refuse_what_has_no_weights,
-    results_without,
-)
+from .diagnostics import Diagnosis, diagnosis_of, inference_data, refuse_what_has_no_weights, results_without
+from .diagnostics.diagnosis import refuse_other_data
 from .documents import document_of_posterior
 from .linear_response import LinearResponse
 from .new_rows import check_new_rows
@@ -158,19 +151,6 @@ class Posterior(ShowsUncertainty):
         ``names.plate("school")`` and ``names.entries("slope")`` are in the order of the axes of factors.
         """
         return names_with_summary(self._evaluator.names, self.model.axes, self.data_summary)
-
-    @property
-    def distinct_ends(self) -> tuple[tuple[float, int], ...]:
-        """Objectives at which the starts ended, the highest first, and how many of them ended at each.
-
-        Starts that differ by less than 0.1 nats, or a ten-millionth, count as one end.
-        """
-        return distinct_ends(self.restart_elbos.tolist())
-
-    @property
-    def told_ends(self) -> str:
-        """A sentence on where the starts ended: how many ends there are, and how often the best was reached."""
-        return told_ends(self.restart_elbos.tolist(), self.elbo)
 
     @property
     def converged(self) -> bool:
@@ -385,22 +365,20 @@ class Posterior(ShowsUncertainty):
         >>> posterior.predict({"X": [[1, 2], [0, 0]]})["y"]
         Prediction(mean=[4.1379, 0.    ], standard_deviation=[1.0545, 0.5   ])
         """
-        return self._predicted(data, self._factors)
+        return self._predicted(data, self._shared.beside(self._factors, ()))
 
     def _predicted(self, data: Any, factors: Mapping[str, Any], joint: Any = None) -> Predictions:
         """Return predictions with these global factors, and covariances between them; see :meth:`predict`."""
         met = self._evaluator.named(data)
         data = met.values
-        is_named = isinstance(data, Mapping)
-        absent = [leaf for leaf in self.model.leaves if is_named and leaf.name not in data]
-        if not absent:
-            local = self.local(data)
-            known = self._shared.beside(self._factors, local)
-            found = predicted_along_chains(self.model.nodes, data, known, local, self.data_plate)
-        else:
-            local = self._local_above([leaf for leaf in self.model.leaves if leaf not in absent], data)
-            others = self._shared.beside(factors, local)
+        absent = [leaf for leaf in self.model.leaves if isinstance(data, Mapping) and leaf.name not in data]
+        given = [leaf for leaf in self.model.leaves if leaf not in absent]
+        local = self._local_above(given, data) if absent else self.local(data)
+        others = {name: factor for name, factor in factors.items() if name not in local}
+        if absent:
             found = predicted(self.model.nodes, absent, data, others, local, self.data_plate, joint)
+        else:
+            found = predicted_along_chains(self.model.nodes, data, others, local, self.data_plate)
         return Predictions({**local, **found}, data, self._factors, self.names, met.index)
 
     def _local_above(self, leaves: Sequence[Variable], data: Mapping[str, Any]) -> dict[str, Any]:
@@ -672,8 +650,7 @@ class Posterior(ShowsUncertainty):
         """
         problem, row_map = self._evaluator.bind(data, sample_weight, executor)
         response = Response(problem, self._independent, row_map)
-        if response.elbo is not None:
-            self._refuse_other_data(response.elbo)
+        self._refuse_other_data(response.elbo)
         return LinearResponse(self, response)
 
     def is_fit_of(self, data: Any, *, sample_weight: Any = None) -> bool:
@@ -708,8 +685,8 @@ class Posterior(ShowsUncertainty):
         """Whether an objective of the same factors is that of the data of the fit, which it is to rounding."""
         return abs(elbo - self.elbo) <= _SAME_ELBO * max(1.0, abs(self.elbo))
 
-    def _refuse_other_data(self, elbo: float) -> None:
-        if not self._is_own_elbo(elbo):
+    def _refuse_other_data(self, elbo: float | None) -> None:
+        if elbo is not None and not self._is_own_elbo(elbo):
             refuse_other_data(self.elbo, elbo)
 
     def share_seen(self, data: Any, *, sample_weight: Any = None) -> float:
@@ -892,7 +869,7 @@ class Posterior(ShowsUncertainty):
             "elbo": self.elbo,
             "converged": int(self.converged),
             "n_iter": self.n_iter,
-            "uncertainty": "draws of q, the factors independent" if not self.is_exact else "exact",
+            "uncertainty": "exact" if self.is_exact else "draws of q, the factors independent",
         }
         return inference_data(
             self.model,
@@ -906,10 +883,6 @@ class Posterior(ShowsUncertainty):
             attrs=attrs,
             is_fit=met is not None and self.is_fit_of(met.values),
         )
-
-    @property
-    def _prior_of_rows(self) -> Beliefs | None:
-        return self._evaluator.prior
 
     @property
     def is_exact(self) -> bool:
@@ -942,9 +915,8 @@ class Posterior(ShowsUncertainty):
         """
         if not isinstance(factors, Mapping):
             raise ParameterError(f"factors is a mapping from names to distributions; got {factors!r}")
-        self._shared.refuse_parts(factors)
         problem, row_map = self._evaluator.bind(data, sample_weight)
-        return objective_at(problem, {**self._independent, **factors}, row_map)
+        return objective_at(problem, self._shared.changed(self._factors, factors), row_map)
 
     def __repr__(self) -> str:
         lines = [f"Posterior(elbo={self.elbo:.6f}, status={self.status.value!r}, n_iter={self.n_iter})"]

@@ -45,18 +45,19 @@ class SharedFactors:
         found = by_variable(draws)
         return {name: found[name] for name in factors}
 
-    def refuse_parts(self, names: Collection[str]) -> None:
-        """Refuse to give one of the variables another factor.
+    def changed(self, factors: Mapping[str, Any], others: Mapping[str, Any]) -> dict[str, Any]:
+        """Return factors that are independent of each other, with others in the place of some.
 
         Raises
         ------
         ModelError
-            If one is named.
+            If one is of a variable that has none of its own.
         """
         for own in self.by_name.values():
-            given = next((name for name in names if name in own.names), None)
+            given = next((name for name in others if name in own.names), None)
             if given is not None:
                 raise ModelError(
                     f"'{given}' has no factor of its own here: {', '.join(own.names)} share one. Fit without factors= "
                     f"to give it another"
                 )
+        return {**self.independent(factors), **others}

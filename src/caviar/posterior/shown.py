@@ -11,6 +11,7 @@ import numpy as np
 
 from .._errors import ModelError, ParameterError
 from .._typing import Array
+from ..engine.starts.restarts import distinct_ends, told_ends
 from ..families._marginals import Marginals
 from .summary import Summary, summary_of
 from .uncertainty import KINDS, MeanField, Uncertainty, ends_of
@@ -21,7 +22,11 @@ _OF_ROWS_BEFORE = "What the rows before the last ones tell, is that of mean fiel
 class ShowsUncertainty(ABC):
     """A posterior as a table of its globals, and where the standard deviations and intervals of these come from."""
 
+    elbo: float
+    restart_elbos: Array
     _uncertainty: Uncertainty = MeanField()
+    _evaluator: Any
+    """It binds the model to data, and knows whether a posterior was the prior."""
 
     @abstractmethod
     def __getitem__(self, name: str) -> Any:
@@ -29,13 +34,21 @@ class ShowsUncertainty(ABC):
 
     @property
     @abstractmethod
-    def _prior_of_rows(self) -> Any:
-        """What is known of the rows before, where a posterior was the prior; else None."""
-
-    @property
-    @abstractmethod
     def is_exact(self) -> bool:
         """Whether one factor is all that is unknown, so that nothing is taken for independent of anything else."""
+
+    @property
+    def distinct_ends(self) -> tuple[tuple[float, int], ...]:
+        """Objectives at which the starts ended, the highest first, and how many of them ended at each.
+
+        Starts that differ by less than 0.1 nats, or a ten-millionth, count as one end.
+        """
+        return distinct_ends(self.restart_elbos.tolist())
+
+    @property
+    def told_ends(self) -> str:
+        """A sentence on where the starts ended: how many ends there are, and how often the best was reached."""
+        return told_ends(self.restart_elbos.tolist(), self.elbo)
 
     def summary(
         self, *, level: float = 0.95, max_rows: int | None = 10, uncertainty: str = "auto"
@@ -162,7 +175,7 @@ class ShowsUncertainty(ABC):
     def _remark_on(self, shown: Uncertainty) -> str:
         if self.is_exact:
             return ""
-        before = "" if self._prior_of_rows is None or shown.kind == "mean_field" else f" {_OF_ROWS_BEFORE}"
+        before = "" if self._evaluator.prior is None or shown.kind == "mean_field" else f" {_OF_ROWS_BEFORE}"
         return f"{shown.remark}{before}"
 
     @property

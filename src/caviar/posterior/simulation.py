@@ -168,7 +168,28 @@ def _entry_value(owner: Variable, operand: Any, values: Mapping[str, Any]) -> An
         return np.asarray(slot_value(owner, slot, values))[..., None]
     # the plate of a diagonal is the last of its node, and the event axis of the owner
     value = np.asarray(node.value if isinstance(node, Constant) else values[node.name])
+    if isinstance(slot.expression, Indexed):
+        return _chosen_entries(owner, slot, slot.expression, value, values)
     return laid_out(np.moveaxis(value, len(node.plates) - 1, -1), node.plates[:-1], owner, {})
+
+
+def _chosen_entries(
+    owner: Variable, slot: Slot, chosen: Indexed, value: AnyArray, values: Mapping[str, Any]
+) -> AnyArray:
+    """Return what a label chooses for each entry, over the plates of the owner and its event axis."""
+    rank, by = len(owner.plates), chosen.by
+    places = [place for place, plate in enumerate(by.plates) if plate is not slot.along]
+    others = tuple(by.plates[place] for place in places)
+    along = next(place for place, plate in enumerate(by.plates) if plate is slot.along)
+    labels = laid_out(np.moveaxis(np.asarray(values[by.name]), along, -1), others, owner, {}).astype(np.intp)
+    index = []
+    for plate, size in zip(slot.node.plates, value.shape, strict=True):
+        axis = None if plate is chosen.plate else owner.plates.index(plate)
+        own = (
+            labels if axis is None else np.arange(size).reshape((1,) * axis + (size,) + (1,) * (rank - axis))
+        )
+        index.append(own)
+    return value[tuple(index)]
 
 
 def _operand_value(owner: Variable, operand: Any, values: Mapping[str, Any]) -> Any:

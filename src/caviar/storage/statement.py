@@ -16,7 +16,7 @@ from ..language import DISTRIBUTIONS, Constant, Data, Node, Plate, Variable
 from ..language.links import Hidden
 from .expressions import constants_named, document_of_expression, expression_of, is_membership, work_of_sums
 
-_PLAIN = ("truncation", "trials")
+_PLAIN = ("truncation", "trials", "categories")
 """Arguments of distributions that are plain numbers, not nodes."""
 
 _MOST_NODES = 10_000
@@ -25,7 +25,7 @@ _MOST_PLATES = 32
 _MOST_WORK = 250_000
 """Work of writing out sums: that of one with 500 operands."""
 _MOST_PIECES = 2_000_000
-"""Truncations of all StickBreakings together, which alone are larger than what states them."""
+"""Truncations and categories together, which alone are larger than what states them."""
 
 
 def document_of_statement(nodes: Sequence[Node], leaves: Sequence[Variable]) -> dict[str, Any]:
@@ -142,13 +142,14 @@ def _check_extent(document: Mapping[str, Any]) -> None:
     """
     nodes = document["nodes"]
     work = sum(work_of_sums(entry.get("slots", {})) for entry in nodes)
-    pieces = sum(_checked_size(entry.get("truncation")) or 0 for entry in nodes)
+    sizes = [entry.get(name) for entry in nodes for name in ("truncation", "categories")]
+    pieces = sum(_checked_size(size) or 0 for size in sizes)
     widest = max((len(entry["plates"]) for entry in nodes), default=0)
     for what, found, most in (
         ("nodes", max(len(nodes), len(document["plates"]), len(document["leaves"])), _MOST_NODES),
         ("plates of one node", widest, _MOST_PLATES),
         ("products of operands of sums", work, _MOST_WORK),
-        ("pieces of StickBreakings", pieces, _MOST_PIECES),
+        ("pieces of StickBreakings and categories of Dirichlets", pieces, _MOST_PIECES),
     ):
         if found > most:
             raise ValueError(f"it has {found} {what}, and {most} is the most")
@@ -170,6 +171,8 @@ def _node_of(entry: Mapping[str, Any], plates: Mapping[str, Plate], nodes: Mappi
     slots = {str(slot): expression_of(stated, nodes) for slot, stated in entry["slots"].items()}
     if "truncation" in entry:
         slots["truncation"] = entry["truncation"]
+    if "categories" in entry:
+        slots["categories"] = _checked_size(entry["categories"])
     if "trials" in entry:
         slots["trials"] = None if entry["trials"] is None else _array(entry["trials"])
     if "smallest_variance" in entry:

@@ -66,12 +66,13 @@ def plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {"kind": "dict", "held": {key: plain(item) for key, item in value.items()}}
     if isinstance(value, ExponentialFamily):
-        return {"kind": "family", "name": type(value).__name__, "held": _held(value)}
+        held = {name: plain(own) for name, own in value.attributes().items()}
+        return {"kind": "family", **_named(type(value)), "held": held}
     if isinstance(value, PointMass):
         own = {name: held for name, held in vars(value).items() if name != "family"}
         return {
             "kind": "point",
-            "name": value.family.__name__,
+            **_named(value.family),
             "held": {k: plain(v) for k, v in own.items()},
         }
     if isinstance(value, ClampedFactor):
@@ -79,6 +80,18 @@ def plain(value: Any) -> Any:
     if isinstance(value, CoupledNormals):
         return {"kind": "coupled", "held": {name: plain(held) for name, held in value.as_plain().items()}}
     raise TypeError(f"a {type(value).__name__} cannot be kept in a checkpoint")
+
+
+def _named(family: type[ExponentialFamily]) -> dict[str, Any]:
+    """Return what tells a family apart."""
+    details = family.details()
+    return {"name": family.__name__, **({"details": plain(details)} if details else {})}
+
+
+def _family_named(document: Mapping[str, Any]) -> type[ExponentialFamily]:
+    return FAMILIES[document["name"]].detailed(
+        restored(document.get("details", {"kind": "dict", "held": {}}))
+    )
 
 
 def _held(value: Any) -> dict[str, Any]:
@@ -101,13 +114,12 @@ def restored(document: Any) -> Any:
 
 
 def _family(document: Mapping[str, Any]) -> ExponentialFamily:
-    family = FAMILIES[document["name"]]
-    return _filled(family, document["held"])
+    return _filled(_family_named(document), document["held"])
 
 
 def _point(document: Mapping[str, Any]) -> PointMass:
     point: PointMass = _filled(PointMass, document["held"])
-    vars(point)["family"] = FAMILIES[document["name"]]
+    vars(point)["family"] = _family_named(document)
     return point
 
 

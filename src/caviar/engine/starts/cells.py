@@ -54,7 +54,11 @@ def with_cells_moved(basis: Basis, begun: Begun) -> Begun:
         return begun
     for _ in range(_ROUNDS):
         begun, elbo = settled(basis, begun)
-        labels = labels_of(basis, begun.start)
+        try:
+            labels = labels_of(basis, begun.start)
+        except ImproperError:
+            # the first pass over all rows says what is wrong with them
+            break
         moves = [move for pair in combinations(shared, 2) for move in _of_two(*pair, labels)]
         moves += [move for gate, known in among for move in _within_groups(gate, known, labels)]
         if len(moves) > _MOST_MOVES:

@@ -1,7 +1,7 @@
 """Draws of a posterior weighed against the joint density, and handed over to ArviZ."""
 
 from .cross_validation import results_without
-from .diagnosis import GOOD, USABLE, Diagnosis, diagnosis_of, refuse_other_data, refuse_what_has_no_weights
+from .diagnosis import GOOD, USABLE, Diagnosis, diagnosis_of, refuse_what_has_no_weights
 from .inference_data import inference_data
 
 __all__ = [
@@ -10,7 +10,6 @@ __all__ = [
     "Diagnosis",
     "diagnosis_of",
     "inference_data",
-    "refuse_other_data",
     "refuse_what_has_no_weights",
     "results_without",
 ]

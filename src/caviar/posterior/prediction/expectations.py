@@ -25,7 +25,7 @@ from ..._typing import AnyArray, Array
 from ...engine.binding.clamped.factor import PointMass
 from ...families.coupled_normals import CoupledNormals
 from ...language import Constant, Diagonal, Indexed, Node, Part, Plate, Predictor, Slot, Variable
-from ...language.algebra import Addend
+from ...language.algebra import Addend, as_predictor
 from ...numerics.cached import cached_property
 from ...numerics.linalg import inverse
 from ..simulation import laid_out, operand_slot, slot_value
@@ -106,8 +106,10 @@ class Expectations:
                 shared = list(self._operands(other))
                 scale = addend.coefficient * other.coefficient * (1.0 if i == j else 2.0)
                 variance = variance + scale * _covariance(product, shared)
-                variance = variance + scale * self._coupled_covariance(product, shared)
+                if self.joint is None:
+                    variance = variance + scale * self._coupled_covariance(product, shared)
         if self.joint is not None:
+            # that of a shared factor among them
             variance = variance + self._between_operands(stated, self.joint)
         # rounding may leave a variance of zero just below
         return mean, np.maximum(variance, 0.0)
@@ -326,12 +328,22 @@ class Expectations:
         return self._laid_out(slot, matrices, slot.node.plates_of("precision"))
 
     def _diagonal(self, stated: Diagonal) -> tuple[Array, Array]:
-        node = stated.node
-        if self._is_known(node):
-            value = 1.0 / np.asarray(node.value if isinstance(node, Constant) else self.known[node.name])
-        else:
-            value = self._inverse_moments(node)[0]
-        entries = laid_out(value, node.plates[:-1], self.owner, {})
+        product, *others = as_predictor(stated.entries).addends
+        if others or any(isinstance(number, Indexed) for number in product.numbers):
+            self.refuse("the entries of its diagonal are a sum, or are chosen by a label")
+        entries = np.asarray(1.0 / product.coefficient)
+        for node in product.numbers:
+            slot = operand_slot(self.owner, node)
+            if slot.along is None:
+                entries = entries * self._inverse(slot)[0][..., None]
+                continue
+            if self._is_known(node):
+                value = 1.0 / np.asarray(node.value if isinstance(node, Constant) else self.known[node.name])
+            else:
+                value = self._inverse_moments(node)[0]
+            entries = entries * laid_out(value, node.plates[:-1], self.owner, {})
+        # a forecast has one entry where all are the same
+        entries = np.broadcast_to(entries, (*entries.shape[:-1], self.owner.dimension or 1))
         return entries, np.square(entries)
 
     def _inverse(self, slot: Slot) -> tuple[Array, Array]:

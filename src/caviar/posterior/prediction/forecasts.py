@@ -187,12 +187,8 @@ def _vector(variable: Variable, nodes: Iterable[Node], parts: Sequence[_Part]) -
         return covariance + given.covariance() + away[..., :, None] * away[..., None, :]
 
     covariance = _average(parts, about_mean, 2)
-    unit = np.eye(covariance.shape[-1])
-    is_finite: AnyArray = np.asarray(np.isfinite(covariance).all(axis=(-2, -1)))
-    usable = np.where(is_finite[..., None, None], covariance, unit)
-    # rounding may leave a covariance without an inverse, as where precisions differ by more than 1e16
-    exists: AnyArray = is_finite & (np.linalg.slogdet(usable)[0] > 0)
-    usable = np.where(exists[..., None, None], usable, unit)
+    exists: AnyArray = np.asarray(np.isfinite(covariance).all(axis=(-2, -1)))
+    usable = np.where(exists[..., None, None], covariance, np.eye(covariance.shape[-1]))
     return families.MultivariateNormal(mean, inverse(usable)), exists
 
 

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize_scalar
 
+from ...._errors import ImproperError
 from ....families import Gamma, MultivariateNormal, Normal
 from ....language import Indexed, Link, Part, Predictor, Variable
 from ...ascent.problem import Problem, statistics_of
@@ -62,7 +63,11 @@ def _best(problem: Problem, q: dict[Variable, Any], one: Variable, other: Variab
     def loss(log_scale: float) -> float:
         total = 0.0
         for factor, prior, sign in sides:
-            scaled = _scaled(factor, math.exp(sign * log_scale))
+            try:
+                scaled = _scaled(factor, math.exp(sign * log_scale))
+            except ImproperError:
+                # beyond the range of numbers
+                return math.inf
             expected = zip(prior, scaled.expected_statistics, strict=True)
             total -= sum(float(np.sum(natural * statistic)) for natural, statistic in expected)
             total -= float(np.sum(scaled.entropy_about_base()))
@@ -89,15 +94,19 @@ def _pairs(problem: Problem) -> Iterator[tuple[Variable, Variable]]:
                 for factor in factors:
                     if isinstance(factor, Variable) and factor in partners:
                         partners[factor].append([other for other in factors if other is not factor])
-    own = {variable: partners[variable] for variable in partners if problem.coordinates.of(variable) is None}
-    for one, other in combinations(own, 2):
-        if _always_has(own[one], other) and _always_has(own[other], one):
+    multiplied = [
+        variable
+        for variable, several in partners.items()
+        if several and all(several) and problem.coordinates.of(variable) is None
+    ]
+    for one, other in combinations(multiplied, 2):
+        if _always_has(partners[one], other) and _always_has(partners[other], one):
             yield one, other
 
 
 def _always_has(several: list[list[Any]], partner: Variable) -> bool:
-    """Whether a global is in some products, and its partner is once in each of them."""
-    return bool(several) and all(others.count(partner) == 1 for others in several)
+    """Whether a partner is in each of some products, once."""
+    return all(others.count(partner) == 1 for others in several)
 
 
 def _products(stated: Any) -> Iterator[list[Any]]:
