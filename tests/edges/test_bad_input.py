@@ -81,7 +81,6 @@ MISSING = {
     "single precision": _with(np.nan, "f4").astype("f8"),
     "objects": _with(np.nan).astype(object),
     "pandas missing": pd.DataFrame(_with(np.nan)),
-    "pandas NA": pd.DataFrame(_with(np.nan)).astype("Float64"),
     "None inside": [[None, 1.0], [2.0, 1.0]] * 5,
     "polars null": pl.DataFrame(_with(np.nan)).with_columns(pl.all().fill_nan(None)),
 }
