@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     from .language.plates import Plate
     from .language.positive import Gamma, Wishart
     from .language.simplex import Beta, Dirichlet, StickBreaking
+    from .names.names import Names
     from .posterior.diagnostics import Diagnosis
     from .posterior.linear_response import LinearResponse
     from .posterior.posterior import Posterior
@@ -109,6 +110,7 @@ _NAMES = {
     ".language.positive": ("Gamma", "Wishart"),
     ".language.simplex": ("Beta", "Dirichlet", "StickBreaking"),
     ".posterior.diagnostics": ("Diagnosis",),
+    ".names.names": ("Names",),
     ".posterior.linear_response": ("LinearResponse",),
     ".posterior.posterior": ("Posterior",),
     ".posterior.prediction": ("Prediction",),
@@ -159,6 +161,7 @@ __all__ = [
     "Multinomial",
     "MultivariateNormal",
     "MultivariateNormalGamma",
+    "Names",
     "Normal",
     "NormalGamma",
     "NormalMixture",

@@ -46,7 +46,6 @@ BAD = {
     "timedeltas": np.full((5, 2), np.timedelta64(1, "D")),
     "datetime objects": [[datetime.datetime(2020, 1, 1), 1.0]] * 5,
     "pandas strings": pd.DataFrame({"a": ["u", "v"], "b": [1.0, 2.0]}),
-    "pandas NA": pd.DataFrame({"a": [1, None], "b": [1, 2]}).astype("Int64"),
     "polars strings": pl.DataFrame({"a": ["u"], "b": [1.0]}),
     "whole number beyond a double": [[10**400, 1]] * 3,
     "records": np.rec.fromarrays([X[:, 0], X[:, 1]]),

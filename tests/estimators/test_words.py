@@ -51,11 +51,13 @@ def test_a_column_that_numbers_the_rows_is_remarked():
     fitted.predict(X)  # of new rows nothing is said: a warning is an error here
 
 
-def test_labels_of_words_are_told_how_to_become_numbers():
+def test_words_are_labels_and_no_numbers():
     model = cv.models.varying_coefficients(1, 2)
-    with pytest.raises(
-        cv.DataError, match=r"the data of 'group' must be numbers; got .*S01.* pandas\.factorize"
-    ):
-        model.fit({"y": [1.0, 2.0], "X": [[1.0], [1.0]], "group": ["S01", "S02"]})
+    data = {"y": [1.0, 2.0], "X": [[1.0], [1.0]]}
     places, _ = pd.factorize(pd.Series(["S01", "S02"]))
-    model.fit({"y": [1.0, 2.0], "X": [[1.0], [1.0]], "group": places})
+    by_name = model.fit({**data, "group": ["S01", "S02"]}, seed=0)
+    assert by_name.elbo == model.fit({**data, "group": places}, seed=0).elbo
+    with pytest.raises(
+        cv.DataError, match=r"the data of 'y' must be numbers; got 'no'.* Texts are the labels"
+    ):
+        model.fit({**data, "group": places, "y": ["no", "yes"]})

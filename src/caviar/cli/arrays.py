@@ -59,9 +59,11 @@ def columns_of(posterior: cv.Posterior) -> dict[str, list[str]]:
 
 
 def categories_of(posterior: cv.Posterior) -> dict[str, list[str]]:
-    """Return the names of the categories of each array of them, where the fit kept names."""
+    """Return the names of the categories of each array of labels, where the fit kept names."""
     kept = (posterior.data_summary or {}).get("arrays", {})
-    return {name: own["categories"] for name, own in kept.items() if "categories" in own}
+    found = {name: own["categories"] for name, own in kept.items() if "categories" in own}
+    named = {name: posterior.names.entries(name) for name in posterior.model.axes.labels}
+    return {**{name: list(own) for name, own in named.items() if own is not None}, **found}
 
 
 def arrays_for(

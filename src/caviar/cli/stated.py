@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +56,8 @@ class PosteriorOfFile(Saved):
         names = columns_of(posterior)
         columns: dict[str, Any] = {}
         for name, what in found.items():
-            columns.update(columns_of_prediction(name, what, names.get(name)))
+            labels = posterior.names.entries(name)
+            columns.update(columns_of_prediction(name, what, names.get(name), labels))
         if not columns:
             raise cv.DataError(
                 f"there is nothing to predict: the rows have every observed variable ({', '.join(sorted(observed))}), "
@@ -149,14 +151,19 @@ def print_statement(console: Console, model: cv.Model) -> None:
         say(console, f"{name} ~ {stated['family']}({slots}{plates})")
 
 
-def columns_of_prediction(name: str, what: Any, names: list[str] | None) -> dict[str, Any]:
+def columns_of_prediction(
+    name: str, what: Any, names: list[str] | None, labels: Sequence[str] | None = None
+) -> dict[str, Any]:
     """Return the columns that tell of a variable; none of one that is repeated within the rows."""
     probabilities = getattr(what, "probabilities", None)
     if probabilities is not None and np.ndim(probabilities) == 2:
         # of a chain the most probable path, which is more than the most probable state of each step
         label = what.mode() if hasattr(what, "starts") else np.argmax(probabilities, axis=1)
-        shares = {f"{name}_probability_{k}": column for k, column in enumerate(np.transpose(probabilities))}
-        return {name: np.asarray(label), **shares}
+        said = range(probabilities.shape[1]) if labels is None else labels
+        shares = dict(
+            zip([f"{name}_probability_{k}" for k in said], np.transpose(probabilities), strict=True)
+        )
+        return {name: np.asarray(label) if labels is None else np.array(labels)[label], **shares}
     mean = getattr(what, "mean", None)
     if mean is None or isinstance(mean, tuple) or np.ndim(mean) not in (1, 2):
         return {}

@@ -91,7 +91,9 @@ def covariances_of(estimator: Any) -> Array:
 
 
 def column_names(estimator: Any) -> tuple[str, ...]:
-    """Return the names of the columns that an estimator was fitted to: x0, x1, ... if they had none."""
+    """Return the names of the columns that an estimator was fitted to, or the words of topics; x0, x1, ... of none."""
+    if getattr(estimator, "vocabulary", None) is not None:
+        return tuple(map(str, estimator.vocabulary))
     if hasattr(estimator, "feature_names_in_"):
         return tuple(map(str, estimator.feature_names_in_))
     told = getattr(estimator, "about_", {}).get("columns")

@@ -24,6 +24,7 @@ from ..engine.ascent.status import Status
 from ..files.naming import listed, named
 from ..fitting.model import Model
 from ..lazy.block_map import map_blocks
+from ..names import with_columns
 from ..posterior.posterior import Posterior
 from ..posterior.uncertainty import Asked
 from ._arguments import as_generator, require_whole
@@ -298,6 +299,9 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         offset = self._objective_offset()
         elbo = posterior.elbo - offset
         keep(self, posterior_=posterior, elbo_=elbo, lower_bound_=elbo)
+        if hasattr(self, "feature_names_in_"):
+            # for its summary and plots
+            posterior.data_summary = with_columns(posterior.data_summary, "x", self.feature_names_in_)
         keep(self, elbo_trace_=posterior.elbo_trace - offset)
         self.converged_ = posterior.converged
         self.n_iter_ = posterior.n_iter

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Iterable, Mapping
 from dataclasses import field
 from typing import Any, ClassVar, Self
 
@@ -14,7 +15,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from .._errors import DataError, ParameterError
-from .._typing import Array
+from .._typing import AnyArray, Array
 from ..data.rows import on_host, refuse_unmade
 from ..engine.ascent.schedule import StatedSchedule
 from ..engine.ascent.schedules.stochastic import Stochastic as StochasticSteps
@@ -78,6 +79,9 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         Every how many passes the training perplexity :math:`\exp(-\mathrm{ELBO} / \mathrm{words})` is looked at, and
         told if ``verbose=True``; the fit ends where it changed by less than ``perp_tol`` since the last look. 0 or a
         negative number for never. Of online steps it is an estimate, made from the batches of the pass.
+    vocabulary
+        The word of each column of counts, V of them, as ``CountVectorizer.get_feature_names_out()`` returns them; by
+        default the names of the columns, if ``X`` has any. Plots, reports and :meth:`top_words` say these words.
     total_samples
         None: :meth:`partial_fit` adds documents to those that came before, and each counts once. A number: its
         documents count as a corpus of so many, and :meth:`partial_fit` makes online steps, as in scikit-learn.
@@ -128,6 +132,8 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         The :class:`caviar.Posterior`.
     n_features_in_, feature_names_in_
         V, and the words if ``X`` had names of columns.
+    vocabulary_
+        The word of each column, (V,): ``vocabulary``, or the names of the columns.
 
     Notes
     -----
@@ -164,6 +170,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
     mean_change_tol: None = None
     max_doc_update_iter: None = None
     tol: float = 1e-2
+    vocabulary: Any = None
 
     _kind_in_words = "Topics by latent Dirichlet allocation"
     components_: ClassVar[Any] = Fitted(_REMEDY)
@@ -253,6 +260,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
     def _documents(self, X: Any, sample_weight: Any, *, reset: bool) -> tuple[csr_array, Array | None]:
         """Return counts of words, and the weights of the documents, after both were checked."""
         counts = self._validated(X, reset=reset)
+        self._check_vocabulary(counts.shape[1])
         if sample_weight is None:
             return counts, None
         return counts, _check_sample_weight(
@@ -454,6 +462,77 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
             each = np.einsum("ek,ek->e", proportions[owners[some]], topics[rest.indices[some]])
             total += float(rest.data[some] @ np.log(each))
         return float(np.exp(-total / rest.sum()))
+
+    @property
+    def vocabulary_(self) -> AnyArray:
+        """The word of each column of counts, shape (V,)."""
+        check_is_fitted(self)
+        words = self.vocabulary if self.vocabulary is not None else getattr(self, "feature_names_in_", None)
+        if words is None:
+            raise AttributeError(
+                "these topics do not know their words: fit them with vocabulary=, or to a table with names of columns"
+            )
+        return np.array([str(word) for word in words], dtype=object)
+
+    def top_words(self, n_words: int = 10) -> list[list[str]]:
+        """Return the most probable words of each topic, the most probable one first.
+
+        Parameters
+        ----------
+        n_words
+            How many of each topic, at most V.
+
+        Returns
+        -------
+        list
+            A list of words for each topic, in the order of ``components_``.
+
+        Raises
+        ------
+        AttributeError
+            If the words are not known: give ``vocabulary=``, or a table with names of columns.
+
+        Examples
+        --------
+        >>> import caviar as cv
+        >>> counts = [[6, 4, 0, 0], [5, 5, 0, 0], [0, 0, 4, 6], [0, 0, 2, 8]]
+        >>> words = ["goal", "ball", "law", "vote"]
+        >>> lda = cv.LatentDirichletAllocation(
+        ...     2,
+        ...     doc_topic_prior=0.1,
+        ...     topic_word_prior=0.01,
+        ...     vocabulary=["goal", "ball", "law", "vote"],
+        ...     random_state=0,
+        ... )
+        >>> sorted(lda.fit(counts).top_words(2))
+        [['goal', 'ball'], ['vote', 'law']]
+        """
+        require_whole("n_words", n_words, 1)
+        words = self.vocabulary_
+        # columns have the order of the means, whose sum is one
+        shares = self.components_ / self.components_.sum(axis=1, keepdims=True)
+        return [words[np.argsort(-own, kind="stable")[:n_words]].tolist() for own in shares]
+
+    def _check_vocabulary(self, n_words: int) -> None:
+        """Refuse words that are not one for each column, or are the names of the columns in another order."""
+        words = self.vocabulary
+        if words is None:
+            return
+        if isinstance(words, str | Mapping | set) or not isinstance(words, Iterable):
+            raise ParameterError(
+                f"vocabulary is a list with the word of each column; got a {type(words).__name__}. Of a dictionary "
+                f"from words to columns it is sorted(vocabulary, key=vocabulary.get)"
+            )
+        words = [str(word) for word in words]
+        if len(words) != n_words:
+            raise ParameterError(
+                f"X has {n_words} columns, but vocabulary has {len(words)} words: give one for each"
+            )
+        columns = list(map(str, getattr(self, "feature_names_in_", ())))
+        if columns and columns != words and set(columns) == set(words):
+            raise ParameterError(
+                "vocabulary has the names of the columns of X in another order; leave it out, as X has its words"
+            )
 
     def _concentrations(self, counts: csr_array) -> Array:
         """Return the concentrations of the proportions of documents, shape (documents, K)."""

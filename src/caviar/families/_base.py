@@ -10,7 +10,7 @@ log-partition :math:`A`.
 import dataclasses
 import functools
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 
@@ -19,7 +19,9 @@ from numpy.typing import ArrayLike
 
 from caviar._errors import ParameterError
 from caviar._typing import AnyArray, Array, Statistics
+from caviar.families._intervals import Intervals
 from caviar.families._marginals import Ends, Marginals, normal_marginals
+from caviar.families._values import MeanPrecision as MeanPrecision
 from caviar.numerics.cached import cached_property
 
 LOG_TWO_PI = math.log(2.0 * math.pi)
@@ -29,13 +31,6 @@ Size: TypeAlias = int | tuple[int, ...] | None
 
 Seed: TypeAlias = int | np.random.Generator | None
 """Where random numbers come from; an integer gives the same draws each time."""
-
-
-class MeanPrecision(NamedTuple):
-    """A value of a joint distribution of a location and its precision."""
-
-    mean: Array
-    precision: Array
 
 
 class Pairs(NamedTuple):
@@ -55,7 +50,7 @@ class Prior(NamedTuple):
     pairs: tuple[Pairs, ...] = ()
 
 
-class ExponentialFamily(ABC):
+class ExponentialFamily(Intervals):
     """A batch of distributions of one exponential family.
 
     Subclasses are frozen dataclasses whose fields are the standard parameters. Every array begins with the batch

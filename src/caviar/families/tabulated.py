@@ -315,9 +315,9 @@ class Tabulated(ExponentialFamily, metaclass=_FamilyKind):
         nodes = (start + half)[:, None] + half[:, None] * _GAUSS
         return below[every, piece] + half * (self._density_along(rows, nodes) @ _GAUSS_WEIGHTS)
 
-    def quantile(self, probability: ArrayLike) -> Array:
+    def quantile(self, q: ArrayLike) -> Array:
         """Return the numbers with these probabilities below them; they broadcast with the batch."""
-        wanted = as_value(probability)
+        wanted = as_value(q)
         shape = np.broadcast_shapes(wanted.shape, self.batch_shape)
         rows = np.broadcast_to(np.arange(len(self._flat)).reshape(self.batch_shape), shape).ravel()
         return self._quantiles_of(rows, np.broadcast_to(wanted, shape).ravel()).reshape(shape)

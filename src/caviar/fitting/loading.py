@@ -12,6 +12,7 @@ from ..engine.ascent.beliefs import Beliefs
 from ..engine.ascent.status import Status
 from ..engine.checkpoint.row_marks import RowMarks
 from ..language import Categorical, Plate, Variable
+from ..names import Names
 from ..posterior.documents import coupled_of_document, factor_of_document
 from ..posterior.documents.shapes import Sizes
 from ..posterior.posterior import Posterior
@@ -48,7 +49,12 @@ def posterior_of_document(document: Mapping[str, Any]) -> Posterior:
     local = _names_among(document["local"], model.variables)
     _check_partition(model, factors, local, _names_among(document["observed"], model.variables))
     beliefs = document["beliefs"]
-    evaluator = _evaluator_of(document["arguments"], model, _prior_of(beliefs["prior"], model, sizes))
+    plates = [plate for node in model.nodes for plate in node.plates]
+    names = Names.of_plain(
+        document.get("names"), model.axes, {plate.name: sizes.get(plate, plate.size) for plate in plates}
+    )
+    prior = _prior_of(beliefs["prior"], model, sizes)
+    evaluator = _evaluator_of(document["arguments"], model, prior, names)
     _check_rows(model, factors, local, evaluator.data_plate)
     trace = _series(document["elbo_trace"])
     return Posterior._of_parts(
@@ -102,12 +108,14 @@ def _prior_of(document: Mapping[str, Any] | None, model: Model, sizes: Sizes) ->
     return Beliefs(factors, _distributions_of(document["of_points"], model.variables, own))
 
 
-def _evaluator_of(document: Mapping[str, Any], model: Model, prior: Beliefs | None) -> _Evaluator:
+def _evaluator_of(
+    document: Mapping[str, Any], model: Model, prior: Beliefs | None, names: Names
+) -> _Evaluator:
     variables, groups = model.variables, document["factors"]
     if groups is not None:
         groups = [list(_names_among(group, variables)) for group in groups]
     point = tuple(_names_among(document["point"], variables))
-    return _Evaluator(model, point, groups, _plate_of(document["data_plate"], model), prior)
+    return _Evaluator(model, point, groups, _plate_of(document["data_plate"], model), prior, names)
 
 
 def _plate_of(name: str | None, model: Model) -> Plate | None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from numbers import Integral
 from typing import Any
 
@@ -13,7 +14,7 @@ from scipy.sparse import issparse
 
 from .._errors import DataError, ImproperError, ModelError, ParameterError
 from ..data import ArrayRows, as_rows
-from ..engine.ascent.beliefs import Belief, Beliefs
+from ..engine.ascent.beliefs import Beliefs
 from ..engine.ascent.driver import Progress, Result, Settings, ascend, go_on
 from ..engine.ascent.impossible import refuse_impossible
 from ..engine.ascent.problem import Problem
@@ -38,6 +39,7 @@ from ..engine.starts.restarts import Ends
 from ..engine.topics.lowering import BoundDocuments, bind_rows
 from ..execution import DaskExecutor, Threads, is_client
 from ..language import Data, Node, Plate, Term, Variable, nodes_above, prove_conjugate, terms_of, with_factors
+from ..names import ModelAxes, NamedData, Names, check_names, meet
 from ..numerics.randomness import generator
 from ..posterior.posterior import Posterior
 from ..posterior.simulation import log_joint, simulate
@@ -92,6 +94,7 @@ class Model:
         self.leaves = with_factors(leaves)
         self.nodes: tuple[Node, ...] = tuple(nodes_above(self.leaves))
         prove_conjugate(self.nodes)
+        check_names(self.nodes)
 
     def __repr__(self) -> str:
         leaves = ", ".join(leaf.name for leaf in self.leaves)
@@ -103,6 +106,11 @@ class Model:
         """The random variables by name, a variable before its parents."""
         return {node.name: node for node in self.nodes if isinstance(node, Variable)}
 
+    @cached_property
+    def axes(self) -> ModelAxes:
+        """Its plates, and the entries of its vectors, with the names that the statement gives them."""
+        return ModelAxes(self.nodes)
+
     @property
     def terms(self) -> tuple[Term, ...]:
         """The terms of the log joint density."""
@@ -110,7 +118,7 @@ class Model:
 
     def fit(
         self,
-        data: Mapping[str, Any],
+        data: Any,
         *,
         seed: int | np.random.Generator | None = None,
         max_iter: int | None = None,
@@ -143,6 +151,11 @@ class Model:
             entries are missing. A variable above the observed ones may be given too: it is then known. Where some of
             its repetitions are NaN, these are learnt and the others stay at their values, as in
             ``{"x": X, "mean": [[0, 0], [nan, nan]]}``; values of a joint factor are a pair (mean, precision).
+
+            Or a table, a DataFrame of pandas or Polars, an Arrow table or :func:`caviar.scan`: its columns are found by
+            the names of the observed variables and of ``Data``, those of a vector by the names of its entries; other
+            columns are left. Labels may be texts: the values that occur, sorted or in the order of their categorical
+            type, become names of what they choose from, unless the statement has names. ``posterior.names`` keeps them.
         seed
             Of the starts; the same seed gives the same bits.
         max_iter
@@ -234,12 +247,14 @@ class Model:
             If the checkpoint cannot be written any more, as on a full disk. The fit goes on.
         """
         check_settings(max_iter, tol, n_restarts)
+        met = self._met(data, prior)
         named = [name for names in (point, order) if isinstance(names, list | tuple) for name in names]
-        bound = _bound(self, data, sample_weight, data_plate, factors, named)
+        bound = _bound(self, met, sample_weight, data_plate, factors, named)
         problem = self._problem(bound, point, factors, order)
-        wanted = Wanted(uncertainty, data, sample_weight, executor).checked(problem)
-        if prior is not None:
-            problem = problem.believing(self._beliefs(prior, problem))
+        wanted = Wanted(uncertainty, met.values, sample_weight, executor).checked(problem)
+        beliefs = None if prior is None else prior.beliefs
+        if beliefs is not None:
+            problem = problem.believing(beliefs.about(problem))
             init = "prior" if isinstance(init, str) and init == "auto" else init
         row_map = RowMap(problem.rows, rows_of(problem.bound), as_executor(executor))
         row_map.executor.check(problem.rows)
@@ -267,15 +282,19 @@ class Model:
         return Posterior(
             self,
             best,
-            _Evaluator(
-                self, tuple(point), factors, bound.data_plate, None if prior is None else prior.beliefs
-            ),
+            _Evaluator(self, tuple(point), factors, bound.data_plate, beliefs, met.names),
             ends.elbos,
             ends.traces,
-            summary_of_data(bound, data),
+            summary_of_data(bound, met.values),
             self._marks(row_map, prior),
             wanted.after(best, row_map, sum(map(len, ends.traces)), stated.settles, prior),
         )
+
+    def _met(self, data: Any, prior: Posterior | None) -> NamedData:
+        """Return data as arrays, in the order of the names of an earlier fit if there was one."""
+        if prior is not None and not isinstance(prior, Posterior):
+            raise ParameterError(f"prior is a posterior of this model, given other rows; got {prior!r}")
+        return meet(self.axes, self.leaves, data, None if prior is None else prior.names)
 
     def _marks(self, row_map: RowMap, prior: Posterior | None) -> RowMarks | None:
         """Return the marks of the rows of a fit, and of those of the fits before it; None where these are not known."""
@@ -391,11 +410,6 @@ class Model:
                 raise ParameterError(f"'{variable.name}' has a smallest_variance, so {remedy}")
         return assemble(bound, ordered(globals_, order), masses, factors)
 
-    def _beliefs(self, prior: Posterior, problem: Problem) -> dict[Variable, Belief]:
-        if not isinstance(prior, Posterior):
-            raise ParameterError(f"prior is a posterior of this model, given other rows; got {prior!r}")
-        return prior.beliefs.about(problem)
-
     def _restarts(
         self,
         problem: Problem,
@@ -477,12 +491,18 @@ class _Evaluator:
     factors: Sequence[Sequence[str]] | None
     data_plate: Plate | None = None
     prior: Beliefs | None = None
+    names: Names = field(default_factory=Names)
+
+    def named(self, data: Any) -> NamedData:
+        """Return data as arrays, their labels and columns in the order of the names of the fit."""
+        return meet(self.model.axes, self.model.leaves, data, self.names)
 
     def bind(
         self, data: Mapping[str, Any], sample_weight: Any = None, executor: Any = None
     ) -> tuple[Problem, RowMap]:
         """Return the problem for other data, and the map over its rows."""
-        bound = _bound(self.model, data, sample_weight, self.data_plate, self.factors, self.point)
+        met = self.named(data)
+        bound = _bound(self.model, met, sample_weight, self.data_plate, self.factors, self.point)
         problem = self.model._problem(bound, self.point, self.factors)
         if self.prior is not None:
             problem = problem.believing(self.prior.about(problem))
@@ -509,18 +529,20 @@ class _Evaluator:
         ]
         factors = None if self.factors is None else groups
         plates = [plate for node in model.nodes for plate in node.plates]
-        return _Evaluator(model, point, factors, self.data_plate if self.data_plate in plates else None)
+        data_plate = self.data_plate if self.data_plate in plates else None
+        return _Evaluator(model, point, factors, data_plate, names=self.names)
 
 
 def _bound(
     model: Model,
-    data: Any,
+    met: NamedData,
     sample_weight: Any,
     data_plate: Plate | str | None,
     factors: Sequence[Sequence[str]] | None,
     named: Sequence[str],
 ) -> BoundModel:
     """Return the binding of a model to data, tables on disk and what else is read in blocks among them."""
+    data = met.values
     if isinstance(data, Mapping):
         data = {name: as_rows(value) for name, value in data.items()}
     weight = as_rows(sample_weight)
@@ -532,6 +554,7 @@ def _bound(
         sample_weight=weight,
         factors=factors,
         named=named,
+        sizes=met.sizes,
     )
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import product
 from typing import Any, ClassVar, Literal, TypeAlias, cast
 
 from .._errors import ModelError, ParameterError, PlateError
 from .algebra import Algebra, Predictor
-from .plates import Plate, Plates, as_plates
+from .plates import Plate, Plates, as_names, as_plates
 
 
 class Node(Algebra):
@@ -21,11 +22,14 @@ class Node(Algebra):
         Its repetitions, outermost first.
     dimension
         Length of its event axes (of a vector, or of both axes of a square matrix); 1 for a number; None if unknown.
+    entry_names
+        What the entries of one value are called, as its statement says; None where it says nothing.
     """
 
     name: str
     plates: tuple[Plate, ...]
     dimension: int | None
+    entry_names: tuple[str, ...] | None = None
     is_known: ClassVar[bool] = False
     """Whether its values are given, with the statement or with the data."""
     has_parts: ClassVar[bool] = False
@@ -41,6 +45,13 @@ class Node(Algebra):
             raise ParameterError(f"a name must not contain the character NUL; got {name!r}")
         self.name = name
         self.plates = as_plates(plates, name)
+
+    def name_entries(self, names: Any) -> None:
+        """Take the names of the entries of one value, if there are any."""
+        if names is None:
+            return
+        owner = f"{type(self).__name__} '{self.name}'"
+        self.entry_names = as_names(names, owner, self.dimension)
 
     @property
     def entry_plates(self) -> tuple[Plate, ...]:
@@ -83,6 +94,8 @@ class Data(Node):
         Name of the values in the data.
     plates
         The plates that its leading axes run over.
+    names
+        What the entries of a row of vectors are called: the columns that hold them, where the data are a table.
 
     Examples
     --------
@@ -92,9 +105,10 @@ class Data(Node):
 
     is_known = True
 
-    def __init__(self, name: str, *, plates: Plates = ()) -> None:
+    def __init__(self, name: str, *, plates: Plates = (), names: Iterable[str] | None = None) -> None:
         self._identify(name, plates)
         self.dimension = None
+        self.name_entries(names)
 
 
 class Indexed(Algebra):
@@ -166,11 +180,13 @@ class Indexed(Algebra):
     def _check_size(self) -> None:
         # of nested plates the data say how many there are
         nested = [plate.within for plate in self.by.plates]
+        # and how many groups known labels choose from, where these are texts
         if len(self.candidates) == 1 and self.plate.size is None and self.plate not in nested:
-            categories = self.by.categories if isinstance(self.by, Label) else "number of groups"
+            if not isinstance(self.by, Label):
+                return
             raise PlateError(
                 f"plate '{self.plate.name}' of '{self.node.name}' is indexed by '{self.by.name}' and needs a size: "
-                f"Plate('{self.plate.name}', {categories})"
+                f"Plate('{self.plate.name}', {self.by.categories})"
             )
 
     @property

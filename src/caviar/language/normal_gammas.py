@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -164,6 +165,9 @@ class MultivariateNormalGamma(NormalGamma):
         prior.
     plates
         Its repetitions.
+    names
+        What the entries of a value are called, as ``["intercept", "slope"]``, in summaries, plots and messages; also
+        the columns of a table that hold them.
 
     Raises
     ------
@@ -207,6 +211,7 @@ class MultivariateNormalGamma(NormalGamma):
         rate: Expression,
         *,
         plates: Plates = (),
+        names: Iterable[str] | None = None,
     ) -> None:
         arguments = {
             "mean": (mean, LOCATION_VECTOR),
@@ -215,6 +220,7 @@ class MultivariateNormalGamma(NormalGamma):
             "rate": (rate, PRECISION),
         }
         self._state(name, plates, arguments)
+        self.name_entries(names)
         self._refuse_nearly_flat(f"{self._flat_shape():g}", "1 - D/2")
 
     def unit_factor(self, plates: tuple[int, ...], spread: float) -> families.MultivariateNormalGamma:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
 from typing import Any, ClassVar, Self
 
@@ -38,6 +39,9 @@ class NormalWishart(Joint):
         Its repetitions.
     tied
         The last of the plates, if the locations along it share one precision: then it is a :class:`TiedNormalWishart`.
+    names
+        What the entries of a value are called, as ``["intercept", "slope"]``, in summaries, plots and messages; also
+        the columns of a table that hold them.
 
     Examples
     --------
@@ -87,6 +91,7 @@ class NormalWishart(Joint):
         *,
         plates: Plates = (),
         tied: Plate | None = None,
+        names: Iterable[str] | None = None,
     ) -> None:
         n_locations = self._tie("NormalWishart", name, plates, tied)
         role = degrees_of_freedom if n_locations is None else partial(degrees_of_freedom_with, n_locations)
@@ -97,6 +102,7 @@ class NormalWishart(Joint):
             "inverse_scale": (inverse_scale, PRECISION_MATRIX),
         }
         self._state(name, plates, arguments)
+        self.name_entries(names)
         size, flat = self.dimension or 1, self._flat_df()
         stated = f"df={size} + 1 - M" if flat is None else f"df={flat}"
         if self.tied is not None:

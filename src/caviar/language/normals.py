@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -137,6 +137,9 @@ class MultivariateNormal(_Location):
         Inverse covariance, D x D: array or Wishart. ``precision=0`` states the flat improper prior.
     plates
         Its repetitions.
+    names
+        What the entries of a value are called, as ``["intercept", "slope"]``, in summaries, plots and messages; also
+        the columns of a table that hold them.
 
     Examples
     --------
@@ -163,6 +166,18 @@ class MultivariateNormal(_Location):
         (1 / 2, "mean.log_det"),
         (-1 / 2 * LOG_2PI, "[i]"),
     )
+
+    def __init__(
+        self,
+        name: str,
+        mean: Expression,
+        precision: Expression = None,
+        *,
+        plates: Plates = (),
+        names: Iterable[str] | None = None,
+    ) -> None:
+        super().__init__(name, mean, precision, plates=plates)
+        self.name_entries(names)
 
     def unit_value(self, plates: tuple[int, ...], spread: float) -> Any:
         """Return the reference point."""

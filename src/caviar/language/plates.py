@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import operator
+from collections import Counter
 from collections.abc import Iterable
-from typing import TypeAlias
+from numbers import Integral
+from typing import Any, TypeAlias
 
 from .._errors import ParameterError, PlateError
 
@@ -22,11 +24,16 @@ class Plate:
         The outer plate, each repetition of which has a different number of these: the tokens of a document. The
         repetitions share a variable of the outer plate: in ``Categorical("z", proportions, plates=token)``,
         ``proportions`` has one vector per document.
+    names
+        What each repetition is called, in order: ``["Lincoln", "Roosevelt"]``. The number of names is the size. Labels
+        in the data may then be these names; so are they in summaries, plots and messages. Without names, labels that
+        are texts name the repetitions when the model is fitted.
 
     Raises
     ------
     ParameterError
-        If ``name`` is not a non-empty string, ``size`` is not a positive whole number, or is given beside ``within``.
+        If ``name`` is not a non-empty string, ``size`` is not a positive whole number, or is given beside ``within``;
+        or if names repeat, are no texts, or are not as many as ``size``.
     PlateError
         If ``within`` is no plate, or lies within another itself.
 
@@ -38,9 +45,18 @@ class Plate:
     Plate('obs')
     >>> Plate("token", within=Plate("document"))
     Plate('token', within=Plate('document'))
+    >>> Plate("school", names=["Lincoln", "Roosevelt"]).size
+    2
     """
 
-    def __init__(self, name: str, size: int | None = None, *, within: Plate | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        size: int | None = None,
+        *,
+        within: Plate | None = None,
+        names: Iterable[str] | None = None,
+    ) -> None:
         if not isinstance(name, str) or not name:
             raise ParameterError(f"a plate needs a name, a non-empty string; got {name!r}")
         if size is not None:
@@ -54,14 +70,53 @@ class Plate:
                 )
         if within is not None:
             _check_nesting(name, size, within)
+        self.names = None if names is None else as_names(names, f"plate '{name}'", size)
+        if self.names is not None and within is not None:
+            raise ParameterError(
+                f"plate '{name}' lies within '{within.name}', whose repetitions have different numbers of it: it takes "
+                f"no names; '{within.name}' does"
+            )
         self.name = name
-        self.size = size
+        self.size = size if self.names is None else len(self.names)
         self.within = within
 
     def __repr__(self) -> str:
         if self.within is not None:
             return f"Plate({self.name!r}, within={self.within!r})"
         return f"Plate({self.name!r})" if self.size is None else f"Plate({self.name!r}, {self.size})"
+
+
+def as_names(names: Any, owner: str, size: int | None = None) -> tuple[str, ...]:
+    """Return names of places as texts, each of them once.
+
+    Parameters
+    ----------
+    names
+        Texts; whole numbers, such as years, become texts.
+    owner
+        What has these places, for messages.
+    size
+        How many there must be; None for any number.
+
+    Raises
+    ------
+    ParameterError
+        If they are something else: the message says what.
+    """
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise ParameterError(f"names= of {owner} is a list of texts, as ['a', 'b']; got {names!r}")
+    found = []
+    for name in names:
+        if not isinstance(name, str | Integral) or isinstance(name, bool) or name == "":
+            raise ParameterError(f"names= of {owner} is a list of texts; one of them is {name!r}")
+        found.append(str(name))
+    twice = next((name for name, n_times in Counter(found).items() if n_times > 1), None)
+    if twice is not None:
+        raise ParameterError(f"names= of {owner} lists '{twice}' twice: each place needs a name of its own")
+    if not found or (size is not None and len(found) != size):
+        wanted = "at least one" if size is None else str(size)
+        raise ParameterError(f"names= of {owner} must list {wanted}, one for each place; got {len(found)}")
+    return tuple(found)
 
 
 def _check_nesting(name: str, size: int | None, within: Plate) -> None:

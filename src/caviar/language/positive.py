@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import ClassVar
 
 import numpy as np
@@ -170,6 +171,8 @@ class Wishart(Variable):
         restriction is exact.
     plates
         Its repetitions.
+    names
+        What the rows and columns of the matrix are called, in summaries and plots.
 
     Examples
     --------
@@ -197,11 +200,13 @@ class Wishart(Variable):
         *,
         smallest_variance: ArrayLike | None = None,
         plates: Plates = (),
+        names: Iterable[str] | None = None,
     ) -> None:
         if smallest_variance is not None:
             self.floor = as_known(smallest_variance, f"smallest_variance of Wishart '{name}'")
         arguments = {"df": (df, degrees_of_freedom), "inverse_scale": (inverse_scale, PRECISION_MATRIX)}
         self._state(name, plates, arguments)
+        self.name_entries(names)
         self._refuse_zero("inverse_scale", f"df={(self.dimension or 1) + 1}")
         if self.floor is not None and (
             self.floor.shape not in ((), (self.dimension,))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -39,6 +39,8 @@ class Dirichlet(Variable):
         K, where the concentration is one number for all of them.
     plates
         Its repetitions.
+    names
+        What the categories are called, in summaries, plots and messages. Labels in the data may then be these names.
 
     Examples
     --------
@@ -57,7 +59,13 @@ class Dirichlet(Variable):
     density = template((1, "concentration.x[k] self.log_x[k]"), (-1, "concentration.log_beta"))
 
     def __init__(
-        self, name: str, concentration: Expression, *, categories: int | None = None, plates: Plates = ()
+        self,
+        name: str,
+        concentration: Expression,
+        *,
+        categories: int | None = None,
+        plates: Plates = (),
+        names: Iterable[str] | None = None,
     ) -> None:
         if categories is not None and (
             not isinstance(categories, Integral) or not 1 <= categories <= _MOST_PIECES
@@ -68,6 +76,7 @@ class Dirichlet(Variable):
             )
         size = None if categories is None else int(categories)
         self._state(name, plates, {"concentration": (concentration, CONCENTRATION)}, dimension=size)
+        self.name_entries(names)
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -113,6 +122,8 @@ class StickBreaking(Variable):
         K, the number of categories, at least 2.
     plates
         Its repetitions.
+    names
+        What the categories are called, in summaries, plots and messages. Labels in the data may then be these names.
 
     Examples
     --------
@@ -134,7 +145,15 @@ class StickBreaking(Variable):
         (1, "concentration.log_x truncation.inner[k]"),
     )
 
-    def __init__(self, name: str, concentration: Expression, truncation: int, *, plates: Plates = ()) -> None:
+    def __init__(
+        self,
+        name: str,
+        concentration: Expression,
+        truncation: int,
+        *,
+        plates: Plates = (),
+        names: Iterable[str] | None = None,
+    ) -> None:
         if not isinstance(truncation, Integral) or truncation < 2:
             raise ModelError(
                 f"'truncation' of StickBreaking '{name}' must be a whole number of at least 2; got {truncation!r}"
@@ -147,6 +166,7 @@ class StickBreaking(Variable):
         last = np.zeros(int(truncation))
         last[-1] = 1.0
         self._state(name, plates, {"concentration": (concentration, RATE), "truncation": (last, STICKS)})
+        self.name_entries(names)
 
     def distribution_given(self, slots: Mapping[str, Any]) -> families.StickBreaking:
         """Return the weights whose shares are Beta(1, concentration)."""

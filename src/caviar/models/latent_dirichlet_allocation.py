@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from numpy.typing import ArrayLike
 
 from ..fitting.model import Model
@@ -15,6 +17,7 @@ def latent_dirichlet_allocation(
     *,
     concentration: ArrayLike = 0.1,
     word_concentration: ArrayLike = 0.01,
+    vocabulary: Iterable[str] | None = None,
 ) -> Model:
     r"""Return the model of documents whose every token has a topic of its own, drawn with the document's proportions.
 
@@ -38,6 +41,9 @@ def latent_dirichlet_allocation(
         :math:`\alpha`, a number or shape (K,). Below 1, few topics in each document.
     word_concentration
         :math:`\eta`, a number or shape (V,). Below 1, few words in each topic.
+    vocabulary
+        The words, V of them in order. Documents may then be lists of words, ``{"word": [["goal", "ball"], ["vote"]]}``,
+        and summaries and plots say them.
 
     Returns
     -------
@@ -80,6 +86,6 @@ def latent_dirichlet_allocation(
     topic, document = Plate("topic", n_topics), Plate("document")
     token = Plate("token", within=document)
     proportions = Dirichlet("proportions", as_vector(concentration, n_topics), plates=document)
-    topics = Dirichlet("topics", as_vector(word_concentration, n_words), plates=topic)
+    topics = Dirichlet("topics", as_vector(word_concentration, n_words), plates=topic, names=vocabulary)
     z = Categorical("z", proportions, plates=token)
     return Model(Categorical("word", topics[z], plates=token))

@@ -38,6 +38,7 @@ def forest(
         Of the central credible intervals.
     names
         Name of a plate -> what its places are called; name of the variable -> what the entries of one value are called.
+        By default the names of the posterior.
     only
         Name of a plate, or of the variable -> those of its places, by what they are called, that are drawn; as one
         column of many with units of their own.
@@ -120,12 +121,14 @@ def _the_one(fitted: Any, variable: str | None, level: float) -> Figures:
 def _named(
     fitted: Any, figures: Figures, names: Mapping[str, Sequence[str]] | None
 ) -> dict[str, Sequence[str]]:
-    """Return the names of the entries; of a fitted mixture those of the columns that the fit saw are known."""
+    """Return the names of the entries: given, of the posterior, or of the columns that a fitted mixture saw."""
     variable = figures.name.partition(".")[0]
+    axes = [*figures.plates, *[variable] * (figures.mean.ndim - len(figures.plates))]
+    of_posterior = {axis: own for axis, own in zip(axes, figures.names, strict=False) if own is not None}
     known = list(map(str, getattr(fitted, "feature_names_in_", ())))
     event = figures.mean.shape[len(figures.plates) :]
     own = {variable: known} if event and event[-1] == len(known) else {}
-    return {**own, **dict(names or {})}
+    return {**own, **of_posterior, **dict(names or {})}
 
 
 def _entries(

@@ -37,7 +37,7 @@ def loadings(
     variable
         Name of the loadings: a MultivariateNormal over the columns, with an entry for each factor.
     names
-        Of the columns; by default their numbers.
+        Of the columns; by default those of the posterior, or their numbers.
     level
         Of the central credible intervals.
     heat_map
@@ -75,7 +75,7 @@ def loadings(
     expected = "loadings are a table of columns by factors: a MultivariateNormal over one plate"
     figures = table_of(fitted, variable, level, expected=expected)
     n_columns, n_factors = figures.mean.shape
-    labels = names_along("names", n_columns, names)
+    labels = names_along("names", n_columns, figures.names[0] if names is None else names)
     if n_factors > _MOST_PANELS if heat_map is None else heat_map:
         width = 1.8 + 0.07 * max(map(len, labels)) + 0.62 * n_factors
         grid = new_grid(axes, (1, 1), (max(4.6, width), 0.28 * n_columns + 1.2))

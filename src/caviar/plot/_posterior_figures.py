@@ -27,6 +27,8 @@ class Figures:
         Of shape (plates..., event...). The ends are None for points, and NaN for an entry without a closed form.
     source
         Where the intervals come from, in words; empty where they are exact.
+    names
+        Along each axis, as the posterior has them; None where it only has numbers.
     """
 
     name: str
@@ -35,6 +37,7 @@ class Figures:
     lower: Array | None
     upper: Array | None
     source: str = ""
+    names: tuple[Sequence[str] | None, ...] = ()
 
     def told_interval(self, level: float) -> str:
         """Return what the intervals are called in a title."""
@@ -60,6 +63,11 @@ def posterior_of(fitted: Any) -> Posterior:
     raise ParameterError(
         f"expected a posterior, as Model.fit returns it, or a fitted estimator of caviar; got {type(fitted).__name__}"
     )
+
+
+def placed(posterior: Posterior, data: Any) -> Any:
+    """Return data of the rows of a posterior as arrays by name: of a table its columns."""
+    return posterior._evaluator.named(data).values
 
 
 def check_level(level: float) -> float:
@@ -92,10 +100,11 @@ def figures_of(posterior: Posterior, variable: str, level: float) -> list[Figure
         raise ParameterError(f"the posterior has no global variable {variable!r:.60}; it has {known}")
     source = "" if posterior.is_exact else posterior.uncertainty.replace("_", " ")
     plates = tuple(plate.name for plate in posterior.model.variables[name].plates)
-    found = [
-        Figures(name + m.part, plates[:-1] if m.is_shared else plates, m.mean, m.lower, m.upper, source)
-        for m in posterior.marginals(name, level)
-    ]
+    found = []
+    for m in posterior.marginals(name, level):
+        own = plates[:-1] if m.is_shared else plates
+        names = tuple(posterior.names.of_axes(name, own, np.shape(m.mean)))
+        found.append(Figures(name + m.part, own, m.mean, m.lower, m.upper, source, names))
     chosen = [figures for figures in found if not part or figures.name == variable]
     if not chosen:
         raise ParameterError(

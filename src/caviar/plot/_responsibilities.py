@@ -16,7 +16,7 @@ from ..families import Categorical, ForecastMarkovChain, MarkovChain
 from ._axes import in_style, new_axes
 from ._mixture import Mixture, mixture_of, rows_of, thinned
 from ._pair import draw_points
-from ._posterior_figures import names_along, posterior_of
+from ._posterior_figures import names_along, placed, posterior_of
 from .colours import area_of, marker_of
 
 _MOST_BARS = 1000
@@ -85,7 +85,9 @@ def responsibilities(
         shares = mixture.responsibilities(rows)
     else:
         rows, is_narrow = np.empty((0, 0)), False
-        shares = _hidden(posterior_of(fitted), X, variable)
+        posterior = posterior_of(fitted)
+        name, shares = _hidden(posterior, X, variable)
+        names = posterior.names.entries(name) if names is None else names
     if over_data and not is_narrow:
         raise ParameterError(
             "rows are drawn over the data only for a fitted mixture in one or two columns; leave over_data out, or "
@@ -107,8 +109,9 @@ def _names(n_components: int, names: Sequence[str] | None) -> list[str]:
     return names_along("names", n_components, names)
 
 
-def _hidden(posterior: Any, data: Any, variable: str | None) -> Array:
-    """Return the probabilities of the hidden labels of rows, shape (N, K)."""
+def _hidden(posterior: Any, data: Any, variable: str | None) -> tuple[str, Array]:
+    """Return the name of the hidden labels of rows, and their probabilities, shape (N, K)."""
+    data = placed(posterior, data)
     if not isinstance(data, Mapping):
         raise DataError(
             f"for a posterior X is the data by name, as for posterior.local(data); got {type(data).__name__}"
@@ -117,13 +120,13 @@ def _hidden(posterior: Any, data: Any, variable: str | None) -> Array:
     kinds = Categorical | MarkovChain | ForecastMarkovChain
     labels = {name: f.probabilities for name, f in local.items() if isinstance(f, kinds)}
     if variable is None and len(labels) == 1:
-        return np.reshape(next(iter(labels.values())), (-1, next(iter(labels.values())).shape[-1]))
-    if variable not in labels:
+        (variable,) = labels
+    if variable is None or variable not in labels:
         known = ", ".join(repr(name) for name in labels) or "none"
         raise ParameterError(
             f"choose variable= among the hidden labels of the rows ({known}); got {variable!r}"
         )
-    return np.reshape(labels[variable], (-1, labels[variable].shape[-1]))
+    return variable, np.reshape(labels[variable], (-1, labels[variable].shape[-1]))
 
 
 def _patch(k: int, label: str) -> Patch:

@@ -12,7 +12,7 @@ from .._errors import DataError, ParameterError
 from .._typing import AnyArray, Array
 from ..families import ForecastMarkovChain, MarkovChain
 from ._axes import hide_frame, in_style, ink, muted, new_grid
-from ._posterior_figures import names_along, posterior_of
+from ._posterior_figures import names_along, placed, posterior_of
 from .colours import area_of, colours_of, line_of
 
 _MOST_LINES = 4
@@ -81,11 +81,12 @@ def state_sequence(
     (3,) state 2
     """
     posterior = posterior_of(fitted)
+    data = placed(posterior, data)
     if not isinstance(data, Mapping):
         raise DataError(
             f"data= is a mapping from names to arrays, as for posterior.local; got {type(data).__name__}"
         )
-    chain = _chain(posterior.local(data), variable)
+    name, chain = _chain(posterior.local(data), variable)
     shares = np.asarray(chain.probabilities)
     n_rows, n_states = shares.shape
     used = np.flatnonzero(shares.max(axis=0) > _USED).tolist()
@@ -94,7 +95,7 @@ def state_sequence(
             f"{len(used)} states are in use, too many for one picture (at most {_MOST_STATES}); "
             f"caviar.plot.responsibilities(posterior, data) draws them as a heat map"
         )
-    labels = names_along("names", n_states, names)
+    labels = names_along("names", n_states, posterior.names.entries(name) if names is None else names)
     edges = _edges(time, n_rows)
     size = (7.2, 2.6 + 0.2 * len(used))
     ratios = [1.5, 0.24, max(0.6, 0.2 * len(used))]
@@ -112,8 +113,8 @@ def state_sequence(
     return grid
 
 
-def _chain(local: Mapping[str, Any], variable: str | None) -> MarkovChain | ForecastMarkovChain:
-    """Return the path that is asked for."""
+def _chain(local: Mapping[str, Any], variable: str | None) -> tuple[str, MarkovChain | ForecastMarkovChain]:
+    """Return the name of the chain that is asked for, and its path."""
     kinds = MarkovChain | ForecastMarkovChain
     chains = {name: factor for name, factor in local.items() if isinstance(factor, kinds)}
     if not chains:
@@ -125,7 +126,7 @@ def _chain(local: Mapping[str, Any], variable: str | None) -> MarkovChain | Fore
         raise ParameterError(
             f"variable= names {variable!r}; the hidden chains are {', '.join(map(repr, chains))}"
         )
-    return chains[name]
+    return name, chains[name]
 
 
 def _edges(time: Sequence[float] | None, n_rows: int) -> Array:

@@ -36,7 +36,8 @@ def topic_words(
     fitted
         Posterior of a model with topics, as ``caviar.models.latent_dirichlet_allocation`` states it.
     vocabulary
-        The word of each category, V of them; by default the names of the columns that an estimator was fitted to.
+        The word of each category, V of them; by default those that the model or the estimator was given, or the names
+        of the columns that it was fitted to.
     variable
         Name of the topics: a Dirichlet over V words with one plate.
     topics
@@ -69,9 +70,9 @@ def topic_words(
     [['ball', 'goal'], ['law', 'vote']]
     """
     level = check_level(level)
-    if vocabulary is None:
-        vocabulary = _words_of(fitted)
     figures = table_of(fitted, variable, level, expected="topics are a Dirichlet over words with one plate")
+    if vocabulary is None:
+        vocabulary = figures.names[1] or _words_of(fitted)
     n_topics, n_vocabulary = figures.mean.shape
     if len(vocabulary) != n_vocabulary:
         raise ParameterError(
@@ -107,11 +108,11 @@ def _words_of(fitted: Any) -> Sequence[str]:
     ParameterError
         If they were fitted to counts without names.
     """
-    names = getattr(fitted, "feature_names_in_", None)
+    names = getattr(fitted, "vocabulary_", getattr(fitted, "feature_names_in_", None))
     if names is None:
         raise ParameterError(
-            "vocabulary must be the word of each category, as these topics do not know their words; an estimator that "
-            "was fitted to a table with names of columns does"
+            "vocabulary must be the word of each category, as these topics do not know their words; fit them with "
+            "vocabulary=, or to a table with names of columns"
         )
     return list(map(str, names))
 
@@ -142,6 +143,6 @@ def _draw_topic(ax: Axes, figures: Figures, k: int, vocabulary: Sequence[str], n
         )
     ax.set_yticks(lines, [str(vocabulary[word]) for word in best])
     ax.set_ylim(n_words - 0.4, -0.6)
-    ax.set_title(f"topic {k}")
+    ax.set_title(f"topic {k if figures.names[0] is None else figures.names[0][k]}")
     ax.tick_params(axis="y", length=0)
     ax.xaxis.set_major_locator(MaxNLocator(3))

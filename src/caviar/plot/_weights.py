@@ -36,7 +36,7 @@ def weights(
         :math:`\mathrm{Beta}(\alpha_k, \sum_j \alpha_j - \alpha_k)`; those of StickBreaking come from 4,000 draws.
         Points (EM, MAP-EM) have none.
     names
-        Of the components; by default their numbers.
+        Of the components; by default those of the posterior, or their numbers.
     ax
         Axes to draw into; by default those of a new figure.
 
@@ -61,21 +61,18 @@ def weights(
     level = check_level(level)
     posterior = posterior_of(fitted)
     if variable == "weights" and variable not in posterior and hasattr(fitted, "weights_"):
-        figures, mean, ends = (
-            None,
-            np.asarray(fitted.weights_),
-            None,
-        )  # known ones are no variable of the posterior
+        # known ones are no variable of the posterior
+        figures, mean, ends, known = None, np.asarray(fitted.weights_), None, None
     else:
         figures = figures_of(posterior, variable, level)[0]
-        mean = figures.mean
+        mean, known = figures.mean, figures.names[-1]
         ends = None if figures.lower is None or figures.upper is None else (figures.lower, figures.upper)
     if mean.ndim != 1:
         raise ParameterError(
             f"'{variable}' has entries of shape {mean.shape}, not one weight for each component; "
             f"caviar.plot.forest(posterior, '{variable}') draws every entry"
         )
-    labels = names_along("names", len(mean), names)
+    labels = names_along("names", len(mean), known if names is None else names)
     ax = new_axes(ax, (max(4.4, 0.45 * len(mean) + 1.6), 3.2))
     for k in range(len(mean)):
         ax.bar(k, mean[k], width=0.72, **area_of(k))

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from numbers import Integral
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +16,7 @@ from ..engine.ascent.beliefs import Beliefs
 from ..engine.ascent.driver import Result
 from ..engine.ascent.problem import Problem
 from ..engine.ascent.status import Status
-from ..engine.binding.clamped.given import belongs_to_rows, refuse_missing_value
+from ..engine.binding.clamped.given import belongs_to_rows
 from ..engine.checkpoint.row_marks import RowMarks, share_seen
 from ..engine.design.keys import ColumnKey
 from ..engine.evaluation.evaluate import (
@@ -32,13 +31,17 @@ from ..engine.response.quantities import Response
 from ..engine.rows.row_map import RowMap
 from ..execution import Threads
 from ..language import Plate, Variable, nodes_above
+from ..names import Names, Placed, names_with_summary
 from ..numerics.randomness import generator
 from ..storage import write_saved
+from .binds import Binds
 from .diagnostics import Diagnosis, diagnosis_of, inference_data, refuse_what_has_no_weights, results_without
 from .diagnostics.diagnosis import refuse_other_data
 from .documents import document_of_posterior
 from .linear_response import LinearResponse
-from .prediction import Predictions, predicted, predicted_along_chains, with_forecasts
+from .new_rows import check_new_rows
+from .pandas_tables import series
+from .prediction import OfRows, Predictions, predicted, predicted_along_chains, with_forecasts
 from .shared_factors import SharedFactors
 from .shown import ShowsUncertainty
 from .simulation import check_count
@@ -46,44 +49,6 @@ from .uncertainty import MeanField, Uncertainty
 
 _SAME_ELBO = 1e-7
 """Difference of two objectives, relative to their size, that is rounding: of the same data it is 1e-12 or less."""
-
-
-class Binds(Protocol):
-    """Binds the fitted model to other data."""
-
-    @property
-    def data_plate(self) -> Plate | None:
-        """The plate that runs over rows."""
-        ...
-
-    @property
-    def point(self) -> Sequence[str]:
-        """Names of the globals that are point masses."""
-        ...
-
-    @property
-    def factors(self) -> Sequence[Sequence[str]] | None:
-        """Groups of local variables that share one factor."""
-        ...
-
-    @property
-    def prior(self) -> Beliefs | None:
-        """Beliefs of an earlier fit in the place of the priors."""
-        ...
-
-    def bind(
-        self, data: Mapping[str, Any], sample_weight: Any = None, executor: Any = None
-    ) -> tuple[Problem, RowMap]:
-        """Return the problem for other data, and the map over its rows."""
-        ...
-
-    def at_points(self, data: Mapping[str, Any], sample_weight: Any = None) -> tuple[Problem, RowMap]:
-        """Return the problem for data with every global a point mass, and the map over its rows."""
-        ...
-
-    def above(self, leaves: Sequence[Variable]) -> Binds:
-        """Return the same for the part of the model above some of its leaves."""
-        ...
 
 
 class Posterior(ShowsUncertainty):
@@ -180,6 +145,14 @@ class Posterior(ShowsUncertainty):
         return self._evaluator.data_plate
 
     @property
+    def names(self) -> Names:
+        """What the repetitions of plates and the entries of vectors are called: of the statement, or of the data.
+
+        ``names.plate("school")`` and ``names.entries("slope")`` are in the order of the axes of factors.
+        """
+        return names_with_summary(self._evaluator.names, self.model.axes, self.data_summary)
+
+    @property
     def converged(self) -> bool:
         """Whether the objective settled."""
         return self.status is Status.CONVERGED
@@ -212,7 +185,7 @@ class Posterior(ShowsUncertainty):
     def _independent(self) -> dict[str, Any]:
         return self._shared.independent(self._factors)
 
-    def update(self, data: Mapping[str, Any], **arguments: Any) -> Posterior:
+    def update(self, data: Any, **arguments: Any) -> Posterior:
         """Return the posterior after more rows of data: this one is their prior.
 
         Short for ``posterior.model.fit(data, prior=posterior, ...)``, which says what that means.
@@ -279,7 +252,7 @@ class Posterior(ShowsUncertainty):
         """
         write_saved(path, "Posterior", {"posterior": document_of_posterior(self)})
 
-    def local(self, data: Mapping[str, Any], *, anew: bool = True) -> dict[str, Any]:
+    def local(self, data: Any, *, anew: bool = True) -> OfRows:
         """Return the factors of the local variables for rows of data, old or new, the globals as they are.
 
         The data must have every observed variable, missing entries (NaN) among them or not; :meth:`predict` takes rows
@@ -308,8 +281,10 @@ class Posterior(ShowsUncertainty):
         dict
             Name -> distribution with the rows as first batch axis.
         """
-        problem, row_map = self._evaluator.bind(data)
-        return local_distributions(problem, self._independent, row_map, anew=anew)
+        met = self._evaluator.named(data)
+        problem, row_map = self._evaluator.bind(met.values)
+        found = local_distributions(problem, self._independent, row_map, anew=anew)
+        return OfRows(found, self.names, met.index)
 
     def _local_of_complete(
         self, columns: Mapping[str, Array], example: Callable[[], Mapping[str, Any]]
@@ -339,7 +314,7 @@ class Posterior(ShowsUncertainty):
             if variable in problem.order
         }
 
-    def predict(self, data: Mapping[str, Any]) -> dict[str, Any]:
+    def predict(self, data: Any) -> Predictions:
         r"""Return predictions of the variables missing in new rows, and the factors of their local variables.
 
         Where the data have every observed variable, there is nothing to predict, and this is :meth:`local`; except
@@ -392,10 +367,10 @@ class Posterior(ShowsUncertainty):
         """
         return self._predicted(data, self._shared.beside(self._factors, ()))
 
-    def _predicted(
-        self, data: Mapping[str, Any], factors: Mapping[str, Any], joint: Any = None
-    ) -> dict[str, Any]:
+    def _predicted(self, data: Any, factors: Mapping[str, Any], joint: Any = None) -> Predictions:
         """Return predictions with these global factors, and covariances between them; see :meth:`predict`."""
+        met = self._evaluator.named(data)
+        data = met.values
         absent = [leaf for leaf in self.model.leaves if isinstance(data, Mapping) and leaf.name not in data]
         given = [leaf for leaf in self.model.leaves if leaf not in absent]
         local = self._local_above(given, data) if absent else self.local(data)
@@ -404,7 +379,7 @@ class Posterior(ShowsUncertainty):
             found = predicted(self.model.nodes, absent, data, others, local, self.data_plate, joint)
         else:
             found = predicted_along_chains(self.model.nodes, data, others, local, self.data_plate)
-        return Predictions({**local, **found}, data, self._factors)
+        return Predictions({**local, **found}, data, self._factors, self.names, met.index)
 
     def _local_above(self, leaves: Sequence[Variable], data: Mapping[str, Any]) -> dict[str, Any]:
         """Return the factors of the local variables above some of the leaves."""
@@ -414,7 +389,8 @@ class Posterior(ShowsUncertainty):
         if evaluator.data_plate is None:
             return {}
         names = [node.name for node in nodes_above(leaves)]
-        problem, row_map = evaluator.bind({name: value for name, value in data.items() if name in names})
+        above = Placed({name: value for name, value in data.items() if name in names})
+        problem, row_map = evaluator.bind(above)
         return local_distributions(problem, self._shared.beside(self._factors, ()), row_map)
 
     def sample(self, n: int, seed: int | np.random.Generator | None = None) -> dict[str, Any]:
@@ -442,7 +418,7 @@ class Posterior(ShowsUncertainty):
         self,
         sizes: Mapping[str, int] | None = None,
         *,
-        data: Mapping[str, Any] | None = None,
+        data: Any = None,
         n_draws: int = 1,
         seed: int | np.random.Generator | None = None,
     ) -> dict[str, Any]:
@@ -468,7 +444,10 @@ class Posterior(ShowsUncertainty):
         rng = generator(seed)
         check_count("n_draws", n_draws)
         known = self._known_globals()
-        self._check_new_rows(sizes or {}, data or {}, known)
+        if data is not None:
+            data = self._evaluator.named(data).values
+        check_new_rows(self.model, sizes or {}, data or {}, known)
+        sizes = {**self.names.sizes_of(self.model.nodes), **(sizes or {})}
         arrays = None if data is None else {name: data[name] for name in data if name not in known}
         held = {} if data is None else {name: data[name] for name in known}
         names = [leaf.name for leaf in self.model.leaves]
@@ -488,28 +467,7 @@ class Posterior(ShowsUncertainty):
             if name not in found and not belongs_to_rows(variable, self.data_plate)
         ]
 
-    def _check_new_rows(self, sizes: Any, data: Mapping[str, Any], known: Sequence[str]) -> None:
-        """Refuse arrays among the sizes, values of what is to be drawn among the arrays, and missing known ones."""
-        for name, size in sizes.items() if isinstance(sizes, Mapping) else ():
-            if not isinstance(size, Integral) and np.ndim(size):
-                raise ParameterError(
-                    f"the first argument of predictive is sizes, a number for each plate, but '{name}' has an array of "
-                    f"shape {np.shape(size)}; known arrays of the new rows go to data=: "
-                    f"posterior.predictive(data={{'{name}': ...}})"
-                )
-        for name in known:
-            if name not in data:
-                refuse_missing_value(name)
-        for name in data:
-            if name in self.model.variables and name not in known:
-                is_leaf = any(leaf.name == name for leaf in self.model.leaves)
-                raise DataError(
-                    f"data= of predictive takes known arrays (Data) alone; '{name}' is a variable, which is drawn "
-                    f"anew: leave it out. What rows with known values say of the others, "
-                    f"posterior.{'predict' if is_leaf else 'local'}(data) tells"
-                )
-
-    def log_predictive(self, data: Mapping[str, Any], *, given: Mapping[str, Any] | None = None) -> Array:
+    def log_predictive(self, data: Any, *, given: Mapping[str, Any] | None = None) -> Array:
         r"""Return the log density of each row of data, old or new: the posterior predictive, where it is closed.
 
         .. math:: \log p(x^*_n) = \log \sum_k \mathrm E_q[\pi_k]\, \mathrm E_q[p(x^*_n \mid \theta_k)], \qquad
@@ -555,12 +513,19 @@ class Posterior(ShowsUncertainty):
         >>> posterior.log_predictive({"x": [0, 1, 2]}, given={"rate": 2.0}).round(3)  # Poisson(2)
         array([-2.   , -1.307, -1.307])
         """
-        problem, row_map = self._evaluator.bind(data)
-        return predictive_densities(problem, {**self._factors, **points_at(problem, given or {})}, row_map)
+        met = self._evaluator.named(data)
+        problem, row_map = self._evaluator.bind(met.values)
+        found = predictive_densities(problem, {**self._factors, **points_at(problem, given or {})}, row_map)
+        # a mapping of arrays gives an array, whatever indices these have
+        return (
+            found
+            if met.index is None or isinstance(data, Mapping)
+            else series(found, met.index, "log_density")
+        )
 
     def diagnose(
         self,
-        data: Mapping[str, Any],
+        data: Any,
         *,
         n_draws: int = 1000,
         seed: int | np.random.Generator | None = None,
@@ -626,7 +591,7 @@ class Posterior(ShowsUncertainty):
         return diagnosis_of(self._independent, problem, row_map, elbo, n_draws, generator(seed))
 
     def linear_response(
-        self, data: Mapping[str, Any], *, sample_weight: Any = None, executor: Any = None
+        self, data: Any, *, sample_weight: Any = None, executor: Any = None
     ) -> LinearResponse:
         r"""Return covariances, standard deviations and intervals that mean field does not have.
 
@@ -688,7 +653,7 @@ class Posterior(ShowsUncertainty):
         self._refuse_other_data(response.elbo)
         return LinearResponse(self, response)
 
-    def is_fit_of(self, data: Mapping[str, Any], *, sample_weight: Any = None) -> bool:
+    def is_fit_of(self, data: Any, *, sample_weight: Any = None) -> bool:
         """Return whether data, with their weights, are those of the fit: q has the same ELBO for them, to rounding.
 
         Of the rows it is known by :meth:`share_seen` whether they were among those of the fit; this is about all of
@@ -724,7 +689,7 @@ class Posterior(ShowsUncertainty):
         if elbo is not None and not self._is_own_elbo(elbo):
             refuse_other_data(self.elbo, elbo)
 
-    def share_seen(self, data: Mapping[str, Any], *, sample_weight: Any = None) -> float:
+    def share_seen(self, data: Any, *, sample_weight: Any = None) -> float:
         """Return which share of the rows of data the fit has seen, this one and those before that it took for priors.
 
         Rows are known by marks, 32 bits of a hash of what is observed and known of each, which are kept of 1,024 rows;
@@ -757,7 +722,7 @@ class Posterior(ShowsUncertainty):
 
     def cross_validate(
         self,
-        data: Mapping[str, Any],
+        data: Any,
         *,
         n_folds: int = 10,
         seed: int | np.random.Generator | None = 0,
@@ -820,6 +785,7 @@ class Posterior(ShowsUncertainty):
         0.96
         """
         check_count("n_folds", n_folds)
+        data = self._evaluator.named(data).values
         if not self.is_fit_of(data, sample_weight=sample_weight):
             raise DataError(
                 "expected the data of the fit, of which rows can be left out; q has another ELBO for these. Give the "
@@ -839,7 +805,7 @@ class Posterior(ShowsUncertainty):
 
     def to_arviz(
         self,
-        data: Mapping[str, Any] | None = None,
+        data: Any = None,
         *,
         n_draws: int = 1000,
         seed: int | np.random.Generator | None = None,
@@ -863,7 +829,8 @@ class Posterior(ShowsUncertainty):
             Of the draws.
         coords
             Name of an axis -> its labels, as ``{"component": ["short", "long"]}``. Axes are called by their plates,
-            those of weights by the plate that is chosen from, others ``NAME_dim_0`` and so on.
+            those of weights by the plate that is chosen from, others ``NAME_dim_0`` and so on. Without, they have the
+            names of the posterior, and rows the index of the data.
 
         Returns
         -------
@@ -894,7 +861,8 @@ class Posterior(ShowsUncertainty):
         {'chain': 1, 'draw': 100, 'obs': 3}
         """
         check_count("n_draws", n_draws)
-        bound = None if data is None else (data, *self._evaluator.at_points(data))
+        met = None if data is None else self._evaluator.named(data)
+        bound = None if met is None else (met.values, *self._evaluator.at_points(met.values))
         attrs = {
             "inference_library": "caviar",
             "inference_library_version": __version__,
@@ -910,8 +878,10 @@ class Posterior(ShowsUncertainty):
             n_draws=n_draws,
             rng=generator(seed),
             coords={} if coords is None else coords,
+            names=self.names,
+            index=None if met is None else met.index,
             attrs=attrs,
-            is_fit=data is not None and self.is_fit_of(data),
+            is_fit=met is not None and self.is_fit_of(met.values),
         )
 
     @property

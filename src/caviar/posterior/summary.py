@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from ..families._marginals import Ends, Marginals
+from ..names import place_in_words
+from .pandas_tables import data_frame
 from .tables import html_table, text_table
 from .uncertainty import Uncertainty
 
@@ -23,7 +25,8 @@ class SummaryRow:
     variable
         Name; of a joint factor with ``.mean`` or ``.precision``.
     index
-        Place of the entry: the plates, then the axes of one value.
+        Place of the entry: with names, as ``"slope, school Lincoln"``; with numbers the plates, then the axes of one
+        value, as ``"school 1, [0]"``.
     mean, sd, lower, upper
         Moments, and ends of the central credible interval.
     """
@@ -62,6 +65,23 @@ class Summary:
     level: float
     restarts: str = ""
     remark: str = ""
+
+    def to_frame(self) -> Any:
+        """Return the rows as a DataFrame of pandas: variable, at, mean, sd, lower and upper.
+
+        Those that are shown; ``posterior.summary(max_rows=None)`` shows all.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+        """
+        columns = {
+            "variable": "variable",
+            "at": "index",
+            **{figure: figure for figure in ("mean", "sd", "lower", "upper")},
+        }
+        return data_frame({name: [getattr(row, own) for row in self.rows] for name, own in columns.items()})
 
     def _heading(self) -> list[str]:
         return [line for line in (self.title, self.restarts) if line]
@@ -118,7 +138,8 @@ def summary_of(
         plates = [plate.name for plate in posterior.model.variables[name].plates]
         for part in uncertainty.marginals(name, posterior[name], ends):
             own = plates[:-1] if part.is_shared else plates
-            entries = list(_entries(name, own, part, max_rows))
+            named = posterior.names.of_axes(name, own, np.shape(part.mean))
+            entries = list(_entries(name, own, part, max_rows, named))
             rows += entries
             total = _n_entries(part, len(own))
             if total > len(entries):
@@ -137,7 +158,13 @@ def _n_entries(part: Marginals, n_plates: int) -> int:
     return int(np.prod(batch, dtype=int)) * size
 
 
-def _entries(name: str, plates: Sequence[str], part: Marginals, max_rows: int | None) -> Iterator[SummaryRow]:
+def _entries(
+    name: str,
+    plates: Sequence[str],
+    part: Marginals,
+    max_rows: int | None,
+    names: Sequence[Sequence[str] | None],
+) -> Iterator[SummaryRow]:
     """Yield the first entries of a part, of a symmetric matrix those of its lower triangle."""
     n_rows = 0
     for index in np.ndindex(np.shape(part.mean)):
@@ -147,10 +174,8 @@ def _entries(name: str, plates: Sequence[str], part: Marginals, max_rows: int | 
         if n_rows == max_rows:
             return
         n_rows += 1
-        where = [f"{plate} {i}" for plate, i in zip(plates, index, strict=False)]
-        where += [f"[{', '.join(str(i) for i in event)}]"] if event else []
         figures = (
             float("nan") if array is None else float(array[index])
             for array in (part.mean, part.sd, part.lower, part.upper)
         )
-        yield SummaryRow(name + part.part, ", ".join(where), *figures)
+        yield SummaryRow(name + part.part, place_in_words(plates, index, names), *figures)

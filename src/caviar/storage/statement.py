@@ -78,7 +78,8 @@ def _plates_of(nodes: Sequence[Node]) -> list[Plate]:
 
 def _document_of_plate(plate: Plate) -> dict[str, Any]:
     within = {} if plate.within is None else {"within": plate.within.name}
-    return {"name": plate.name, "size": plate.size, **within}
+    names = {} if plate.names is None else {"names": list(plate.names)}
+    return {"name": plate.name, "size": plate.size, **within, **names}
 
 
 def _document_of_node(node: Node) -> dict[str, Any]:
@@ -88,6 +89,8 @@ def _document_of_node(node: Node) -> dict[str, Any]:
         "name": node.name,
         "plates": [plate.name for plate in node.plates],
     }
+    if node.entry_names is not None:
+        document["entry_names"] = list(node.entry_names)
     if isinstance(node, Constant):
         return {**document, "value": node.value}
     if isinstance(node, Data):
@@ -115,7 +118,8 @@ def leaves_of_statement(document: Mapping[str, Any]) -> list[Variable]:
     plates: dict[str, Plate] = {}
     for entry in document["plates"]:
         within = plates[entry["within"]] if "within" in entry else None
-        _put(plates, Plate(entry["name"], _checked_size(entry["size"]), within=within))
+        size, names = _checked_size(entry["size"]), entry.get("names")
+        _put(plates, Plate(entry["name"], size, within=within, names=names))
     nodes: dict[str, Node] = {}
     for entry in document["nodes"]:
         _put(nodes, _node_of(entry, plates, nodes))
@@ -163,7 +167,7 @@ def _node_of(entry: Mapping[str, Any], plates: Mapping[str, Plate], nodes: Mappi
     if kind == "Constant":
         return Constant(name, _array(entry["value"]), plates=own)
     if kind == "Data":
-        return Data(name, plates=own)
+        return Data(name, plates=own, names=entry.get("entry_names"))
     slots = {str(slot): expression_of(stated, nodes) for slot, stated in entry["slots"].items()}
     if "truncation" in entry:
         slots["truncation"] = entry["truncation"]
@@ -178,6 +182,7 @@ def _node_of(entry: Mapping[str, Any], plates: Mapping[str, Plate], nodes: Mappi
     variable = DISTRIBUTIONS[kind].state_again(name, own, slots)
     if type(variable) is not DISTRIBUTIONS[kind]:
         raise TypeError(f"{name!r:.40} is a {type(variable).__name__}, and said to be a {kind}")
+    variable.name_entries(entry.get("entry_names"))
     return variable
 
 

@@ -31,8 +31,14 @@ def bind(
     *,
     data_plate: Plate | str | None = None,
     sample_weight: Any = None,
+    sizes: Mapping[str, int] | None = None,
 ) -> BoundModel:
     """Return the binding of a model's nodes to data.
+
+    Parameters
+    ----------
+    sizes
+        Name of a plate -> its size, where names of its repetitions tell it.
 
     Raises
     ------
@@ -45,14 +51,15 @@ def bind(
     _check_names(nodes, leaves, flat.data)
     came = read(nodes, leaves, flat.data)
     constants: dict[Node, AnyArray] = {node: node.value for node in nodes if isinstance(node, Constant)}
-    sizes = _settle_sizes(nodes, {node: own.shape for node, own in {**came, **constants}.items()}, flat)
+    shapes = {node: own.shape for node, own in {**came, **constants}.items()}
+    settled_sizes = _settle_sizes(nodes, shapes, flat, sizes or {})
     plate = _choose_data_plate(nodes, leaves, data_plate)
     came = settled(came, nodes, plate)
     _refuse_tied_rows(nodes, plate)
     hidden = _known_in_part({node: own.values for node, own in came.items() if own.is_in_part}, plate)
     given = {node: own for node, own in came.items() if not own.is_in_part}
-    _check_values(nodes, {node: own.values for node, own in given.items()}, constants, sizes, plate)
-    n_rows = sizes[plate] if plate is not None else 1
+    _check_values(nodes, {node: own.values for node, own in given.items()}, constants, settled_sizes, plate)
+    n_rows = settled_sizes[plate] if plate is not None else 1
     weights = _weights_of(nodes, flat, sample_weight, n_rows)
     observed = completed(given, plate, weights)
     # a row with a missing entry has a local factor, whose label may be known
@@ -60,7 +67,7 @@ def bind(
         hidden[gate] = Latent(labels=in_memory(observed.pop(gate).values).astype(np.intp))
     observed |= {node: Observed(value) for node, value in constants.items()}
     evidence = {**observed, **{node: hidden.get(node, Latent()) for node in nodes if node not in observed}}
-    bound = _counting(BoundModel(tuple(nodes), sizes, plate, evidence, weights))
+    bound = _counting(BoundModel(tuple(nodes), settled_sizes, plate, evidence, weights))
     of_globals = seen_globals(bound)
     if not of_globals:
         return bound
@@ -196,7 +203,10 @@ def _check_names(nodes: Sequence[Node], leaves: Sequence[Variable], data: Any) -
 
 
 def _settle_sizes(
-    nodes: Sequence[Node], shapes: Mapping[Node, tuple[int, ...]], flat: Flattened
+    nodes: Sequence[Node],
+    shapes: Mapping[Node, tuple[int, ...]],
+    flat: Flattened,
+    named: Mapping[str, int],
 ) -> dict[Plate, int]:
     sizes: dict[Plate, int] = {}
     told_by: dict[Plate, str] = {}
@@ -204,6 +214,8 @@ def _settle_sizes(
         for plate in node.plates:
             if plate.size is not None:
                 sizes[plate], told_by[plate] = plate.size, "its declaration"
+            elif plate.name in named:
+                sizes[plate], told_by[plate] = named[plate.name], "its names"
     for plate, size in flat.sizes.items():
         if sizes.setdefault(plate, size) != size:
             raise PlateError(

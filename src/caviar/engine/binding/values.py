@@ -107,9 +107,14 @@ def _not_numeric(node: Node, array: AnyArray) -> str:
     example = next(
         (v for v in array.flat if not isinstance(v, (int, float))), array.flat[0] if array.size else None
     )
+    # NumPy shows a text of its own type as a call
+    example = str(example) if isinstance(example, str) else example
     told = f"the data of '{node.name}' must be numbers; got {example!r} ({type(example).__name__})"
     if isinstance(example, str):
-        return f"{told}. Labels become whole numbers from 0 by pandas.factorize, or numpy.unique(return_inverse=True)"
+        return (
+            f"{told}. Texts are the labels of a Categorical, or of Data that choose from a plate; a binary outcome is "
+            f"0 or 1, as in values == {example!r}"
+        )
     return told
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -68,6 +69,7 @@ def bind_rows(
     sample_weight: Any = None,
     factors: Any = None,
     named: Collection[str] = (),
+    sizes: Mapping[str, int] | None = None,
 ) -> BoundModel:
     """Return the binding of a model's nodes to data: of documents where the model is one of these.
 
@@ -78,18 +80,21 @@ def bind_rows(
     factors, named
         Groups of local factors, and names of globals, that a user asked for: where the proportions are among these,
         every token is a row too, and the proportions of all documents together are global.
+    sizes
+        Name of a plate -> its size, where names of its repetitions tell it.
     """
+    bound = partial(bind, nodes, leaves, data, sizes=sizes)
     pattern = pattern_of(nodes, leaves)
     if pattern is None or factors is not None or pattern.proportions.name in named:
-        return _with_rows(bind(nodes, leaves, data, data_plate=data_plate, sample_weight=sample_weight))
+        return _with_rows(bound(data_plate=data_plate, sample_weight=sample_weight))
     wanted = data_plate.name if isinstance(data_plate, Plate) else data_plate
     if wanted not in (None, pattern.document.name):
-        return _with_rows(bind(nodes, leaves, data, data_plate=data_plate, sample_weight=sample_weight))
-    tokens = bind(nodes, leaves, data)
+        return _with_rows(bound(data_plate=data_plate, sample_weight=sample_weight))
+    tokens = bound()
     if _fits(tokens, pattern):
         return _documents(tokens, pattern, sample_weight)
     if sample_weight is not None:
-        tokens = bind(nodes, leaves, data, sample_weight=sample_weight)
+        tokens = bound(sample_weight=sample_weight)
     return _with_rows(tokens)
 
 

@@ -16,6 +16,7 @@ from ...engine.evaluation.at_points import row_log_likelihoods, why_inexact, why
 from ...engine.rows.row_map import RowMap
 from ...language import Data, Variable
 from ...lazy.rows import in_memory
+from ...names import Names
 from .arviz import as_inference_data
 from .dimensions import dimensions_of, event_names
 from .draws import Draws, draws_of
@@ -29,6 +30,8 @@ def inference_data(
     n_draws: int,
     rng: np.random.Generator,
     coords: Mapping[str, Any],
+    names: Names,
+    index: Any,
     attrs: Mapping[str, Any],
     is_fit: bool,
 ) -> Any:
@@ -44,6 +47,10 @@ def inference_data(
         Data, and the problem with every global a point mass, and the map over its rows; None without data.
     coords
         Name of an axis -> its labels.
+    names
+        Of the places along axes, which are labels where ``coords`` has none.
+    index
+        Of the rows of data; None where they are only numbered.
     is_fit
         Whether the data are those that the factors were fitted to.
     """
@@ -65,8 +72,36 @@ def inference_data(
             dims["rows"] = (problem.bound.data_plate.name,)
     attrs["left_out"] = "; ".join(f"{group}: {reason}" for group, reason in left_out.items())
     used = {name: event_names(name, own, _rank(groups, name)) for name, own in _used(groups, dims).items()}
-    known = _checked_coords(coords, {axis for own in used.values() for axis in own})
-    return as_inference_data(groups, used, known, attrs)
+    sizes = _sizes(groups, used)
+    labels = _labels(names, used, sizes)
+    if index is not None and bound is not None and bound[1].bound.data_plate is not None:
+        labels.setdefault(bound[1].bound.data_plate.name, np.asarray(index.to_numpy(), dtype=object))
+    own = {axis: values for axis, values in labels.items() if sizes.get(axis) == len(values)}
+    return as_inference_data(groups, used, {**own, **_checked_coords(coords, set(sizes))}, attrs)
+
+
+def _sizes(groups: Mapping[str, Mapping[str, AnyArray]], used: Mapping[str, Sequence[str]]) -> dict[str, int]:
+    """Return the length of each axis."""
+    found: dict[str, int] = {}
+    for arrays in groups.values():
+        for name, array in arrays.items():
+            axes = used[name]
+            # those of the draws come first; rows of a log-likelihood lack the last
+            shape = np.shape(array)[-len(axes) :] if np.ndim(array) >= len(axes) else ()
+            found |= dict(zip(axes, shape, strict=False))
+    return found
+
+
+def _labels(names: Names, used: Mapping[str, Sequence[str]], sizes: Mapping[str, int]) -> dict[str, AnyArray]:
+    """Return the names along axes: those of plates, and of others those of the entries of a value."""
+    found: dict[str, AnyArray] = {}
+    for name, axes in used.items():
+        variable = name.partition(".")[0]
+        for axis in axes:
+            own = names.entries(variable) if axis.startswith(f"{name}_dim_") else names.plate(axis)
+            if own is not None and sizes.get(axis) == len(own):
+                found[axis] = np.array(own)
+    return found
 
 
 def _used(

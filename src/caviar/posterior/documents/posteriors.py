@@ -47,6 +47,7 @@ def document_of_posterior(posterior: Any) -> dict[str, Any]:
             and {"factors": _documents_of(prior.factors), "of_points": _documents_of(prior.of_points)},
         },
         "data": posterior.data_summary,
+        "names": evaluator.names.as_plain(posterior.model.axes),
         "uncertainty": posterior._shown_as("auto").as_plain(),
         "row_marks": None if posterior.row_marks is None else posterior.row_marks.as_plain(),
     }

@@ -3,6 +3,13 @@
 from .absent import predicted
 from .along_chains import predicted_along_chains
 from .forecasts import with_forecasts
-from .prediction import Prediction, Predictions
+from .prediction import OfRows, Prediction, Predictions
 
-__all__ = ["Prediction", "Predictions", "predicted", "predicted_along_chains", "with_forecasts"]
+__all__ = [
+    "OfRows",
+    "Prediction",
+    "Predictions",
+    "predicted",
+    "predicted_along_chains",
+    "with_forecasts",
+]

@@ -158,7 +158,7 @@ def _prediction(leaf: Variable, rows: _Rows) -> Prediction:
         for weight, own, spread in parts
         if is_real
     )
-    return Prediction(full(mean), np.sqrt(full(variance)), of_parts)
+    return Prediction(full(mean), np.sqrt(full(variance)), of_parts, is_label=isinstance(leaf, Label))
 
 
 def _parents(variable: Variable, leaf: Variable, rows: _Rows) -> tuple[dict[Variable, Array], dict[str, Any]]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,17 +12,104 @@ from scipy.stats import norm
 
 from ..._errors import ModelError
 from ..._typing import Array
+from ...families import Categorical, ExponentialFamily, ForecastMarkovChain, MarkovChain
+from ...names import Names
+from ..pandas_tables import data_frame
 from ..uncertainty import ends_of
 
 _BISECTIONS = 60
 """Steps, each of which halves what is not known of a quantile."""
 
 
-class Predictions(dict[str, Any]):
+class OfRows(dict[str, Any]):
+    """What a posterior says of rows of data, by the names of variables.
+
+    Attributes
+    ----------
+    names
+        Of the places along the axes of the model.
+    index
+        Index of the rows, where the data had one, as a DataFrame of pandas has it; otherwise None.
+    """
+
+    def __init__(self, found: Mapping[str, Any], names: Names | None = None, index: Any = None) -> None:
+        super().__init__(found)
+        self.names, self.index = Names() if names is None else names, index
+
+    def to_frame(self) -> Any:
+        """Return a DataFrame of pandas with a line for each row of data, and its index.
+
+        A number has the columns ``NAME_mean`` and ``NAME_sd``, a vector those of each entry, ``NAME_ENTRY_mean``; a
+        label has ``NAME``, the most probable category, and ``NAME_probability_CATEGORY`` for each. What has other
+        axes is left out.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+        """
+        columns: dict[str, Any] = {}
+        for name, own in self.items():
+            columns.update(_columns_of(name, own, self.names.entries(name)))
+        return data_frame(columns, self._fitting_index(columns))
+
+    def _fitting_index(self, columns: Mapping[str, Any]) -> Any:
+        n_rows = max(map(len, columns.values()), default=0)
+        return self.index if self.index is not None and len(self.index) == n_rows else None
+
+
+def _columns_of(name: str, own: Any, names: Sequence[str] | None) -> dict[str, Any]:
+    """Return the columns that tell of a variable of the rows; none of one that is repeated within these."""
+    if isinstance(own, Prediction):
+        if own.is_label and own.mean.ndim == 2:
+            return _of_labels(name, np.argmax(own.mean, axis=1), own.mean, names)
+        return {} if own.is_label else _of_numbers(name, own.mean, own.standard_deviation, names)
+    if isinstance(own, Categorical | MarkovChain | ForecastMarkovChain):
+        probabilities = np.asarray(own.probabilities)
+        # of a chain the most probable path, which is more than the most probable state of each step
+        return _of_labels(name, own.mode(), probabilities, names) if probabilities.ndim == 2 else {}
+    if isinstance(own, ExponentialFamily):
+        first, *parts = own.entry_marginals((0.25, 0.75))
+        return {} if parts or first.sd is None else _of_numbers(name, first.mean, first.sd, names)
+    return {}
+
+
+def _of_labels(name: str, places: Any, shares: Array, names: Sequence[str] | None) -> dict[str, Any]:
+    known = _as_many(names, shares.shape[1])
+    labels = np.asarray(places) if known is None else np.array(known, dtype=object)[places]
+    said = range(shares.shape[1]) if known is None else known
+    return {name: labels, **{f"{name}_probability_{own}": shares[:, k] for k, own in enumerate(said)}}
+
+
+def _of_numbers(name: str, mean: Array, sd: Array, names: Sequence[str] | None) -> dict[str, Any]:
+    if mean.ndim == 1:
+        return {f"{name}_mean": mean, f"{name}_sd": sd}
+    if mean.ndim != 2:
+        return {}
+    said = _as_many(names, mean.shape[1]) or range(mean.shape[1])
+    return {
+        f"{name}_{entry}_{figure}": values[:, place]
+        for place, entry in enumerate(said)
+        for figure, values in (("mean", mean), ("sd", sd))
+    }
+
+
+def _as_many(names: Sequence[str] | None, size: int) -> Sequence[str] | None:
+    return names if names is not None and len(names) == size else None
+
+
+class Predictions(OfRows):
     """Predictions by name; a name that is not among them says why."""
 
-    def __init__(self, found: Mapping[str, Any], given: Collection[str], learnt: Collection[str]) -> None:
-        super().__init__(found)
+    def __init__(
+        self,
+        found: Mapping[str, Any],
+        given: Collection[str],
+        learnt: Collection[str],
+        names: Names | None = None,
+        index: Any = None,
+    ) -> None:
+        super().__init__(found, names, index)
         self._given, self._learnt = tuple(given), tuple(learnt)
 
     def __missing__(self, name: str) -> Any:
@@ -55,6 +142,8 @@ class Prediction:
     parts
         Of real numbers the weight, mean and standard deviation for each choice of parents by latent labels; one where
         nothing is chosen. Of counts and labels none.
+    is_label
+        Whether it is of a Categorical, so that ``mean`` has a probability for each category.
 
     Examples
     --------
@@ -66,6 +155,7 @@ class Prediction:
     mean: Array
     standard_deviation: Array
     parts: tuple[tuple[Array, Array, Array], ...] = ()
+    is_label: bool = field(default=False, kw_only=True)
 
     @property
     def sd(self) -> Array:

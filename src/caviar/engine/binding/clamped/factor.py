@@ -19,13 +19,14 @@ from ...._errors import ModelError
 from ...._typing import AnyArray, Array, Statistics
 from ....families import Categorical, ExponentialFamily, TiedNormalGamma, TiedNormalWishart
 from ....families._base import MeanPrecision, Seed, Size, draw_shape
+from ....families._intervals import Intervals
 from ....families._marginals import Ends, Marginals
 from ....language import Label, Variable
 from ....numerics.cached import cached_property
 
 
 @dataclass(frozen=True, eq=False)
-class PointMass:
+class PointMass(Intervals):
     """A factor restricted to a point: its expected statistics are those of the point, and it has no entropy.
 
     Attributes
@@ -85,6 +86,9 @@ class PointMass:
         tied = issubclass(self.family, TiedNormalGamma | TiedNormalWishart)
         return [Marginals(mean, part=".mean"), Marginals(precision, part=".precision", is_shared=tied)]
 
+    def _entry_ends(self, ends: Ends) -> list[tuple[Array, Array]]:
+        return [(own.mean, own.mean) for own in self.entry_marginals(ends)]
+
     @property
     def mean(self) -> Any:
         """The point itself."""
@@ -120,7 +124,7 @@ class PointMass:
 
 
 @dataclass(frozen=True, eq=False)
-class ClampedFactor:
+class ClampedFactor(Intervals):
     """A factor of which some repetitions are known: a batch over the plates of its variable.
 
     Figures that the family of ``unknown`` has (mean, variance, covariance, probabilities) are those of all repetitions:
@@ -241,6 +245,10 @@ class ClampedFactor:
             for array in (unknown.sd, unknown.lower, unknown.upper)
         )
         return Marginals(self.laid_out(unknown.mean, known.mean), sd, lower, upper, unknown.part)
+
+    def _entry_ends(self, ends: Ends) -> list[tuple[Array, Array]]:
+        pairs = zip(self.unknown._entry_ends(ends), self.known._entry_ends(ends), strict=True)
+        return [tuple(self.laid_out(*own) for own in zip(*pair, strict=True)) for pair in pairs]
 
     def mode(self) -> Any:
         """Return where the density is largest, the value where known."""

@@ -18,7 +18,11 @@ _MOST_COLUMNS = 100
 
 def columns_of(subject: Any) -> list[dict[str, Any]]:
     """Return figures and remarks for each column of each array, the first hundred."""
-    arrays = (subject.posterior.data_summary or {}).get("arrays", {})
+    posterior = subject.posterior
+    arrays = dict((posterior.data_summary or {}).get("arrays", {}))
+    for name in posterior.model.axes.labels & arrays.keys():
+        if posterior.names.entries(name) is not None:
+            arrays[name] = {**arrays[name], "categories": posterior.names.entries(name)}
     if subject.data is None:
         labels = _labels(subject)
         found = (

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ...._typing import Array
-from ....language import Data, MarkovChain
-from ....language.algebra import Diagonal, Predictor
+from ....language import MarkovChain
+from ....language.algebra import Diagonal
 
 LEVEL = 0.95
 
@@ -90,7 +90,6 @@ def _entry(array: Array | None, index: tuple[int, ...]) -> float | None:
 def figures_of(subject: Any) -> list[Figures]:
     """Return the figures of all global variables, in the order of the posterior."""
     posterior = subject.posterior
-    along = _names(subject)
     found = []
     for name in posterior:
         variable = posterior.model.variables[name]
@@ -99,11 +98,13 @@ def figures_of(subject: Any) -> list[Figures]:
         for part in posterior.marginals(name, LEVEL):
             own = plates[:-1] if part.is_shared else plates
             shape = np.shape(part.mean)
-            keys = [*own, *[f"{name}[]"] * (len(shape) - len(own))]
-            named = [key in along and len(along[key]) == size for key, size in zip(keys, shape, strict=True)]
+            along = list(posterior.names.of_axes(name, own, shape))
+            if name == "topics" and subject.vocabulary:
+                along[-1] = subject.vocabulary
+            named = [labels is not None for labels in along]
             labels = tuple(
-                along[key] if is_named else [str(number) for number in range(size)]
-                for key, size, is_named in zip(keys, shape, named, strict=True)
+                [str(number) for number in range(size)] if known is None else known
+                for known, size in zip(along, shape, strict=True)
             )
             ends = (part.sd, part.lower, part.upper)
             sd, low, high = (None if end is None else np.asarray(end) for end in ends)
@@ -125,30 +126,6 @@ def figures_of(subject: Any) -> list[Figures]:
     return found
 
 
-def _names(subject: Any) -> dict[str, Sequence[str]]:
-    """Return names along axes: by the name of a plate, or of a variable with [] for the axes of one value."""
-    if subject.vocabulary:
-        return {"topics[]": subject.vocabulary}
-    model = subject.posterior.model
-    arrays: Mapping[str, Any] = (subject.posterior.data_summary or {}).get("arrays", {})
-    columns = {name: list(own["columns"]) for name, own in arrays.items() if "columns" in own}
-    along: dict[str, Sequence[str]] = {}
-    for node in model.nodes:
-        if node.name in columns and len(node.plates) == 2:
-            along[node.plates[1].name] = columns[node.name]
-    for leaf in model.leaves:
-        if leaf.name in columns and len(leaf.plates) == 1:
-            along.update({f"{above}[]": columns[leaf.name] for above in _direct_parents(leaf)})
-    for leaf in model.leaves:
-        if "categories" in arrays.get(leaf.name, {}):
-            along.update({f"{above}[]": arrays[leaf.name]["categories"] for above in _direct_parents(leaf)})
-    for variable in model.variables.values():
-        for vector, covariates in _dot_products(variable):
-            if covariates.name in columns:
-                along[f"{vector.name}[]"] = columns[covariates.name]
-    return along
-
-
 def _event_name(model: Any, variable: Any) -> str:
     """Return what an entry of one value is called: by the plate on the diagonal of its precision, if there is one."""
     diagonals = [stated.node for stated in variable.stated.values() if isinstance(stated, Diagonal)]
@@ -159,21 +136,3 @@ def _event_name(model: Any, variable: Any) -> str:
     chains = (own for own in model.variables.values() if isinstance(own, MarkovChain))
     is_transition = any(chain.slots["transition"].node is variable for chain in chains)
     return f"next {variable.plates[0].name}" if is_transition and variable.plates else "category"
-
-
-def _direct_parents(leaf: Any) -> Iterator[str]:
-    """Yield the names of the variables that are arguments of a leaf by themselves, chosen or not."""
-    for stated in leaf.stated.values():
-        node = getattr(stated, "node", stated)
-        if not isinstance(stated, Predictor) and hasattr(node, "name"):
-            yield node.name
-
-
-def _dot_products(variable: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield the vectors that are multiplied by known columns, with these."""
-    for stated in variable.stated.values():
-        for addend in getattr(getattr(stated, "predictor", stated), "addends", ()):
-            for pair in addend.dots:
-                first, second = (getattr(vector, "node", vector) for vector in pair)
-                if isinstance(first, Data) != isinstance(second, Data):
-                    yield (second, first) if isinstance(first, Data) else (first, second)

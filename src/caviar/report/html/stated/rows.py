@@ -10,6 +10,7 @@ from .... import language
 from ...._errors import CaviarError
 from ...._typing import AnyArray
 from ....families import Categorical, ForecastMarkovChain, MarkovChain
+from ....names import Placed
 from ..numbers import as_numbers, in_digits, spread_out
 from ..section import Page, Section
 from ..seen import Seen
@@ -67,6 +68,8 @@ def rows_of(subject: Any) -> dict[str, Any] | None:
         found["documents"] = _documents(local["proportions"].mean)
     found["predictions"] = _predictions(subject)
     _add_held_out(subject, found)
+    for own in [*found["chains"], *found["groups"]]:
+        own["labels"] = subject.posterior.names.entries(own["name"])
     return found
 
 
@@ -221,7 +224,7 @@ def _predictions(subject: Any) -> list[dict[str, Any]]:
         observed = as_numbers(data.get(leaf.name))
         if observed is None or isinstance(leaf, language.Categorical):
             continue
-        rest = {name: value for name, value in data.items() if name != leaf.name}
+        rest = Placed({name: value for name, value in data.items() if name != leaf.name})
         try:
             told = posterior.predict(rest)[leaf.name]
         except CaviarError:

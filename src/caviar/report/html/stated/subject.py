@@ -64,6 +64,7 @@ class StatedSubject(Subject):
     def __init__(self, fitted: Any, data: Any, source: str | None) -> None:
         self.source, self.vocabulary = source, ()
         if isinstance(fitted, Posterior):
+            data = None if data is None else fitted._evaluator.named(data).values
             _check_data(fitted, data)
             self.estimator, self.posterior, self.data = None, fitted, data
             self.about = (fitted.data_summary or {}).get("about", {})
@@ -201,7 +202,7 @@ class StatedSubject(Subject):
 def _check_data(posterior: Posterior, data: Any) -> None:
     if data is not None and not isinstance(data, Mapping):
         raise ParameterError(
-            f"data of a posterior are a mapping from the names of arrays to their values, as for fit; got "
+            f"data of a posterior are a table, or a mapping from the names of arrays to their values, as for fit; got "
             f"{type(data).__name__}"
         )
     for leaf in posterior.model.leaves:

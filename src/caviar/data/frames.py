@@ -1,0 +1,137 @@
+"""Tables whose columns have names: of pandas, Polars, Arrow and Dask, and those on disk, looked at in one way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .._errors import DataError
+from .lazy_table import LazyTable
+from .rows import refuse_unmade
+from .table_numbers import Table
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """A table by its columns.
+
+    Attributes
+    ----------
+    table
+        As the user gave it.
+    columns
+        Names of its columns, in order, as texts.
+    """
+
+    table: Any
+    columns: tuple[str, ...]
+
+    def column(self, name: str) -> Any:
+        """Return a column."""
+        (place,) = self._places([name])
+        return self._chosen(place)
+
+    def block(self, names: Sequence[str]) -> Any:
+        """Return several columns as a table, in the order of the names; the table itself where it has no others."""
+        if tuple(names) == self.columns:
+            return self.table
+        return self._chosen(self._places(names))
+
+    def _places(self, names: Sequence[str]) -> list[int]:
+        found = []
+        for name in names:
+            places = [place for place, own in enumerate(self.columns) if own == name]
+            if len(places) > 1:
+                raise DataError(
+                    f"the table has {len(places)} columns named '{name}', and which of them is meant is not known: "
+                    f"rename or drop all but one"
+                )
+            found += places
+        return found
+
+    def _chosen(self, places: int | list[int]) -> Any:
+        table = self.table
+        if hasattr(table, "iloc") and not hasattr(table, "__dask_graph__"):
+            return table.iloc[:, places]
+        if isinstance(table, Table):
+            return table.values[:, places]
+        if isinstance(places, int):
+            return table[self.columns[places]]
+        names = [self.columns[place] for place in places]
+        return table.select(names) if hasattr(table, "select") else table[names]
+
+
+def frame_of(value: Any) -> Frame | None:
+    """Return a table with names of columns by these; None for anything else.
+
+    Raises
+    ------
+    DataError
+        If it is the plan of a table, or the names of its columns have several levels.
+    """
+    if isinstance(value, np.ndarray | list | tuple | float | int):
+        return None
+    refuse_unmade(value)
+    columns: Any = getattr(value, "column_names", None)
+    if columns is None and (isinstance(value, LazyTable | Table) or hasattr(value, "__getitem__")):
+        columns = getattr(value, "columns", None)
+    if columns is None:
+        return None
+    if callable(columns):
+        return None
+    if getattr(columns, "nlevels", 1) > 1:
+        raise DataError(
+            f"the names of the columns have {columns.nlevels} levels (a MultiIndex): give each column one name, as in "
+            f"frame.columns = ['_'.join(map(str, names)) for names in frame.columns]"
+        )
+    # a batch of Arrow has its columns themselves where others have their names
+    found: list[Any] = [] if columns is None else list(columns)
+    if any(hasattr(own, "null_count") and hasattr(own, "type") for own in found):
+        return None
+    return Frame(value, tuple(map(str, found)))
+
+
+def index_of(value: Any) -> Any:
+    """Return the index of the rows of a pandas object; None of anything else, and of rows that are only numbered."""
+    if isinstance(value, np.ndarray | list | tuple) or type(value).__module__.split(".")[0] != "pandas":
+        return None
+    index = getattr(value, "index", None)
+    return None if index is None or callable(index) else index
+
+
+def in_order_of(value: Any, names: Sequence[str]) -> Any:
+    """Return a pandas object in the order of names of its rows; None if its index does not have them all.
+
+    Raises
+    ------
+    DataError
+        If the index has a name twice.
+    """
+    index = index_of(value)
+    if index is None:
+        return None
+    known = list(map(str, index))
+    if not set(names) <= set(known):
+        return None
+    if len(set(known)) < len(known):
+        twice = next(own for own in known if known.count(own) > 1)
+        raise DataError(f"the index has '{twice}' twice; give each name one row")
+    return value.iloc[[known.index(name) for name in names]]
+
+
+def without_absent(value: Any) -> Any:
+    """Return a pandas object of numbers that may be absent (pd.NA) as an array with NaN there; all else as it is."""
+    if isinstance(value, np.ndarray | list | tuple) or type(value).__module__.split(".")[0] != "pandas":
+        return value
+    kinds: Any = getattr(value, "dtypes", None)
+    own = (
+        list(kinds if kinds is not None else ())
+        if getattr(value, "ndim", 1) == 2
+        else [getattr(value, "dtype", None)]
+    )
+    is_extension = any(hasattr(kind, "na_value") and getattr(kind, "kind", "O") in "biuf" for kind in own)
+    are_numbers = all(getattr(kind, "kind", "O") in "biuf" for kind in own)
+    return value.to_numpy(dtype=np.float64, na_value=np.nan) if is_extension and are_numbers else value

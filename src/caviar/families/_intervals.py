@@ -1,0 +1,107 @@
+"""Quantiles and central intervals of the marginal distribution of each entry of a value."""
+
+from abc import ABC, abstractmethod
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from caviar._errors import ModelError, ParameterError
+from caviar._typing import Array
+from caviar.families._marginals import Ends, Marginals
+from caviar.families._values import MeanPrecision
+
+
+class Intervals(ABC):
+    """Something whose entries have marginal distributions: a factor, as a whole, as a point or known in part."""
+
+    @abstractmethod
+    def entry_marginals(self, ends: Ends) -> list[Marginals]:
+        """Return the figures of every entry of a value: one part, or location and precision of a joint family."""
+
+    def quantile(self, q: float) -> Any:
+        """Return a quantile of the marginal distribution of each entry.
+
+        Parameters
+        ----------
+        q
+            Probability below it, between 0 and 1.
+
+        Returns
+        -------
+        ndarray
+            Of the shape of the mean: plates, then one value; of a joint factor a pair of these, for mean and precision.
+            A point is each of its quantiles. NaN for an entry without a closed form.
+
+        Raises
+        ------
+        ParameterError
+            If q does not lie between 0 and 1.
+        ModelError
+            For labels, which have probabilities, and other families without quantiles.
+
+        Examples
+        --------
+        >>> import caviar as cv
+        >>> p = cv.Beta("p", 1, 1)
+        >>> posterior = cv.Model(cv.Bernoulli("x", p, plates=cv.Plate("obs"))).fit({"x": [1, 1, 0]})
+        >>> print(posterior["p"].quantile(0.5).round(3))
+        0.614
+        """
+        q = _between("q", q)
+        return _as_value([lower for lower, _ in self._entry_ends((q, q))])
+
+    def interval(self, level: float = 0.95) -> Any:
+        """Return the central credible interval of each entry: lower ends, then upper ends, shape (2, ...).
+
+        Parameters
+        ----------
+        level
+            Probability of the interval, between 0 and 1.
+
+        Returns
+        -------
+        ndarray
+            Shape (2, plates..., event...); of a joint factor a pair of these, for mean and precision. Both ends of a
+            point are the point.
+
+        Raises
+        ------
+        ParameterError
+            If level does not lie between 0 and 1.
+        ModelError
+            For labels, which have probabilities, and other families without quantiles.
+
+        Examples
+        --------
+        >>> import caviar as cv
+        >>> p = cv.Beta("p", 1, 1)
+        >>> posterior = cv.Model(cv.Bernoulli("x", p, plates=cv.Plate("obs"))).fit({"x": [1, 1, 0]})
+        >>> print(posterior["p"].interval(0.9).round(3))
+        [0.249 0.902]
+        """
+        level = _between("level", level)
+        ends = self._entry_ends((0.5 - level / 2, 0.5 + level / 2))
+        return _as_value([np.stack(own) for own in ends])
+
+    def _entry_ends(self, ends: Ends) -> list[tuple[Array, Array]]:
+        """Return the two quantiles of every entry of each part."""
+        found = []
+        for own in self.entry_marginals(ends):
+            if own.lower is None or own.upper is None:
+                raise ModelError(
+                    f"a {type(self).__name__} has no quantiles: labels have probabilities (.probabilities), others "
+                    f"draws (.sample)"
+                )
+            found.append((np.asarray(own.lower), np.asarray(own.upper)))
+        return found
+
+
+def _between(name: str, value: float) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < value < 1:
+        raise ParameterError(f"{name} must lie between 0 and 1; got {value!r}")
+    return float(value)
+
+
+def _as_value(parts: list[Array]) -> Any:
+    return MeanPrecision(*parts) if len(parts) == 2 else parts[0]

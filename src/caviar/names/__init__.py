@@ -1,0 +1,19 @@
+"""What the places along the axes of a model are called, and data that come with names."""
+
+from .axes import ModelAxes, NamedAxis, check_names
+from .meeting import NamedData, Placed, meet
+from .names import Names
+from .places import names_with_summary, place_in_words, with_columns
+
+__all__ = [
+    "ModelAxes",
+    "NamedAxis",
+    "NamedData",
+    "Names",
+    "Placed",
+    "check_names",
+    "meet",
+    "names_with_summary",
+    "place_in_words",
+    "with_columns",
+]

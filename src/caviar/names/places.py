@@ -1,0 +1,78 @@
+"""Places along axes in words, as summaries and plots say them, and names that a summary of the data has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from .axes import ModelAxes, NamedAxis
+from .names import Names
+
+
+def place_in_words(plates: Sequence[str], index: Sequence[int], names: Sequence[Sequence[str] | None]) -> str:
+    """Return what an entry is called: what it is of one value first, where that has a name, then its repetition.
+
+    Parameters
+    ----------
+    plates
+        Names of the first axes.
+    index
+        Place along each axis.
+    names
+        Along each axis, or None where its places are only numbered.
+
+    Examples
+    --------
+    >>> schools = ("Adams", "Lincoln")
+    >>> place_in_words(["school"], [1, 0], [schools, ("intercept", "slope")])
+    'intercept, school Lincoln'
+    >>> place_in_words(["school"], [1, 0], [None, None])
+    'school 1, [0]'
+    """
+    repetition = [
+        f"{plate} {number if own is None else own[number]}"
+        for plate, number, own in zip(plates, index, names, strict=False)
+    ]
+    numbers, own = index[len(plates) :], names[len(plates) :]
+    if not numbers:
+        return ", ".join(repetition)
+    if any(along is None for along in own):
+        return ", ".join([*repetition, f"[{', '.join(map(str, numbers))}]"])
+    entries = [along[number] for number, along in zip(numbers, own, strict=True) if along is not None]
+    return ", ".join([*entries, *repetition])
+
+
+def names_with_summary(names: Names, axes: ModelAxes, summary: Mapping[str, Any] | None) -> Names:
+    """Return names with those that only a summary of the data of the fit has, as the command line writes it."""
+    along = dict(names.along)
+    for axis, own in _of_summary(axes, (summary or {}).get("arrays", {})):
+        sizes = {axes.sizes[other] for other in axes.group(axis) if other in axes.sizes}
+        if sizes <= {len(own)} and len(set(own)) == len(own):
+            for other in axes.group(axis):
+                along.setdefault(other, own)
+    return Names(along, names.columns) if len(along) > len(names.along) else names
+
+
+def with_columns(
+    summary: Mapping[str, Any] | None, name: str, columns: Iterable[Any]
+) -> Mapping[str, Any] | None:
+    """Return the summary of the data of a fit with the names of the columns of one of its arrays."""
+    arrays = (summary or {}).get("arrays", {})
+    if summary is None or name not in arrays:
+        return summary
+    named = {**arrays[name], "columns": [str(column) for column in columns]}
+    return {**summary, "arrays": {**arrays, name: named}}
+
+
+def _of_summary(
+    axes: ModelAxes, arrays: Mapping[str, Mapping[str, Any]]
+) -> Iterator[tuple[NamedAxis, tuple[str, ...]]]:
+    for name, kept in arrays.items():
+        node = axes.by_name.get(name)
+        if node is None:
+            continue
+        axis = axes.columns_axis(node)
+        if "columns" in kept and axis is not None:
+            yield axis, tuple(map(str, kept["columns"]))
+        if "categories" in kept and name in axes.labels:
+            yield NamedAxis("entry", name), tuple(map(str, kept["categories"]))

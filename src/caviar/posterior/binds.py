@@ -1,0 +1,57 @@
+"""What a posterior needs of the model that was fitted: to bind it to other data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from ..engine.ascent.beliefs import Beliefs
+from ..engine.ascent.problem import Problem
+from ..engine.rows.row_map import RowMap
+from ..language import Plate, Variable
+from ..names import NamedData, Names
+
+
+class Binds(Protocol):
+    """Binds the fitted model to other data."""
+
+    @property
+    def data_plate(self) -> Plate | None:
+        """The plate that runs over rows."""
+        ...
+
+    @property
+    def point(self) -> Sequence[str]:
+        """Names of the globals that are point masses."""
+        ...
+
+    @property
+    def factors(self) -> Sequence[Sequence[str]] | None:
+        """Groups of local variables that share one factor."""
+        ...
+
+    @property
+    def prior(self) -> Beliefs | None:
+        """Beliefs of an earlier fit in the place of the priors."""
+        ...
+
+    @property
+    def names(self) -> Names:
+        """What the places along the axes of the model are called."""
+        ...
+
+    def named(self, data: Any) -> NamedData:
+        """Return data as arrays, their labels and columns in the order of the names of the fit."""
+        ...
+
+    def bind(self, data: Any, sample_weight: Any = None, executor: Any = None) -> tuple[Problem, RowMap]:
+        """Return the problem for other data, and the map over its rows."""
+        ...
+
+    def at_points(self, data: Any, sample_weight: Any = None) -> tuple[Problem, RowMap]:
+        """Return the problem for data with every global a point mass, and the map over its rows."""
+        ...
+
+    def above(self, leaves: Sequence[Variable]) -> Binds:
+        """Return the same for the part of the model above some of its leaves."""
+        ...

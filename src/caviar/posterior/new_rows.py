@@ -1,0 +1,34 @@
+"""What is given of rows that are to be drawn: sizes of plates, known arrays, and known globals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from .._errors import DataError, ParameterError
+from ..engine.binding.clamped.given import refuse_missing_value
+
+
+def check_new_rows(model: Any, sizes: Any, data: Mapping[str, Any], known: Sequence[str]) -> None:
+    """Refuse arrays among the sizes, values of what is to be drawn among the arrays, and missing known ones."""
+    for name, size in sizes.items() if isinstance(sizes, Mapping) else ():
+        if not isinstance(size, Integral) and np.ndim(size):
+            raise ParameterError(
+                f"the first argument of predictive is sizes, a number for each plate, but '{name}' has an array of "
+                f"shape {np.shape(size)}; known arrays of the new rows go to data=: "
+                f"posterior.predictive(data={{'{name}': ...}})"
+            )
+    for name in known:
+        if name not in data:
+            refuse_missing_value(name)
+    for name in data:
+        if name in model.variables and name not in known:
+            is_leaf = any(leaf.name == name for leaf in model.leaves)
+            raise DataError(
+                f"data= of predictive takes known arrays (Data) alone; '{name}' is a variable, which is drawn "
+                f"anew: leave it out. What rows with known values say of the others, "
+                f"posterior.{'predict' if is_leaf else 'local'}(data) tells"
+            )

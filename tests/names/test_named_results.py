@@ -1,0 +1,195 @@
+"""Summaries, tables, plots, reports and ArviZ's data speak in the names of the data and of the statement."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from typer.testing import CliRunner
+
+import caviar as cv
+from caviar.cli.app import app
+
+from .schools import SCHOOLS, statement, table
+
+
+@pytest.fixture(scope="module")
+def fitted() -> Any:
+    """Fit to the table."""
+    return statement().fit(table(), seed=0)
+
+
+def _varying() -> Any:
+    obs, school = cv.Plate("obs"), cv.Plate("school")
+    names = ["intercept", "slope"]
+    beta = cv.MultivariateNormal("beta", np.zeros(2), np.eye(2) / 10, plates=school, names=names)
+    mean = cv.dot(cv.Data("X", plates=obs), beta[cv.Data("school", plates=obs)])
+    return cv.Model(cv.Normal("y", mean, 1.0, plates=obs)).fit(table())
+
+
+def test_summaries_say_names(fitted: Any) -> None:
+    told = {(row.variable, row.index) for row in fitted.summary().rows}
+    assert told == {
+        ("tau", ""),
+        *(("effect", f"school {name}") for name in SCHOOLS),
+        ("beta", "intercept"),
+        ("beta", "slope"),
+    }
+    assert "slope, school Lincoln" in str(_varying().summary())
+    assert "slope, school Lincoln" in _varying().summary()._repr_html_()
+    plain = cv.Plate("obs")
+    own = cv.MultivariateNormal("m", np.zeros(2), np.eye(2))
+    unnamed = cv.Model(cv.MultivariateNormal("x", own, np.eye(2), plates=plain)).fit({"x": np.eye(2)})
+    assert [row.index for row in unnamed.summary().rows] == ["[0]", "[1]"]
+
+
+def test_linear_response_says_names(fitted: Any) -> None:
+    rows = fitted.linear_response(table()).summary().rows
+    assert [row.index for row in rows] == [row.index for row in fitted.summary().rows]
+
+
+def test_a_summary_is_a_table_of_pandas(fitted: Any) -> None:
+    frame = fitted.summary(level=0.9, uncertainty="mean_field").to_frame().set_index(["variable", "at"])
+    own = fitted["effect"]
+    expected = stats.norm(own.mean[1], np.sqrt(own.variance[1])).interval(0.9)
+    found = frame.loc[("effect", "school Lincoln")]
+    assert found["mean"] == own.mean[1]
+    np.testing.assert_allclose([found["lower"], found["upper"]], expected, rtol=1e-9)
+    assert len(fitted.summary(max_rows=1).to_frame()) == 3
+
+
+def test_predictions_are_tables_of_pandas() -> None:
+    obs, kind = cv.Plate("obs"), cv.Plate("kind", 2)
+    weights = cv.Dirichlet("weights", np.ones(2), names=["low", "high"])
+    z = cv.Categorical("z", weights, plates=obs)
+    level = cv.Normal("level", 0.0, 0.01, plates=kind)
+    model = cv.Model(cv.Normal("x", level[z], 1.0, plates=obs))
+    frame = pd.DataFrame({"x": [-5.0, 5.0, 5.5, -4.5]}, index=list("abcd"))
+    posterior = model.fit(frame, init={"level": [-5.0, 5.0]})
+    told = posterior.predict(frame).to_frame()
+    assert list(told.columns) == ["z", "z_probability_low", "z_probability_high"]
+    assert list(told["z"]) == ["low", "high", "high", "low"]
+    assert list(told.index) == list("abcd")
+    np.testing.assert_array_equal(told["z_probability_high"], posterior.local(frame)["z"].probabilities[:, 1])
+
+
+def test_arviz_has_names_as_labels(fitted: Any) -> None:
+    tree = fitted.to_arviz(table(), n_draws=10, seed=0)
+    posterior = tree["posterior"]
+    assert list(posterior["effect"].coords["school"].values) == list(SCHOOLS)
+    assert list(posterior["beta"].coords["beta_dim_0"].values) == ["intercept", "slope"]
+    assert list(tree["observed_data"]["y"].coords["obs"].values) == list(table().index)
+    own = fitted.to_arviz(n_draws=10, seed=0, coords={"school": ["a", "b", "c"]})["posterior"]
+    assert list(own["effect"].coords["school"].values) == ["a", "b", "c"]
+
+
+def _labels(ax: Any) -> list[str]:
+    return [label.get_text() for label in ax.get_yticklabels()]
+
+
+def test_plots_say_names(fitted: Any) -> None:
+    assert _labels(cv.plot.forest(fitted, "effect")) == list(SCHOOLS)
+    assert _labels(cv.plot.forest(fitted, "beta")) == ["intercept", "slope"]
+    assert _labels(cv.plot.forest(fitted, "effect", only={"school": ["Lincoln"]})) == ["Lincoln"]
+    assert _labels(cv.plot.forest(_varying(), "beta"))[:2] == ["Adams, intercept", "Adams, slope"]
+    assert _labels(cv.plot.forest(fitted, "effect", names={"school": ["a", "b", "c"]})) == ["a", "b", "c"]
+    obs, kind = cv.Plate("obs"), cv.Plate("kind", names=["low", "high"])
+    weights = cv.Dirichlet("weights", np.ones(2))
+    z = cv.Categorical("z", weights, plates=obs)
+    level = cv.Normal("level", 0.0, 0.01, plates=kind)
+    x = np.array([-5.0, 5.0, 5.5, -4.5])
+    mixture = cv.Model(cv.Normal("x", level[z], 1.0, plates=obs)).fit({"x": x}, init={"level": [-5.0, 5.0]})
+    ax = cv.plot.weights(mixture)
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["low", "high"]
+    ax = cv.plot.responsibilities(mixture, {"x": x})
+    legend = ax.get_legend()
+    told = {text.get_text() for text in legend.get_texts()} if legend else set(_labels(ax))
+    assert {"low", "high"} <= told
+    plt.close("all")
+
+
+def test_reports_say_names(fitted: Any, tmp_path: Path) -> None:
+    cv.report.write(fitted, tmp_path / "report.html", table())
+    page = (tmp_path / "report.html").read_text()
+    for name in (*SCHOOLS, "intercept", "slope"):
+        assert name in page
+
+
+def test_the_command_line_reads_and_says_names(fitted: Any, tmp_path: Path) -> None:
+    fitted.save(tmp_path / "schools.caviar")
+    frame = table().drop(columns="y").iloc[::-1]
+    frame.to_csv(tmp_path / "new.csv", index=False)
+
+    def run(*words: str) -> str:
+        result = CliRunner().invoke(app, list(words), prog_name="caviar")
+        assert result.exit_code == 0, result.output
+        return result.output
+
+    shown = run("show", str(tmp_path / "schools.caviar"))
+    assert "school Lincoln" in shown
+    assert "slope" in shown
+    told = tmp_path / "told.csv"
+    run("predict", str(tmp_path / "schools.caviar"), str(tmp_path / "new.csv"), "-o", str(told))
+    np.testing.assert_allclose(pd.read_csv(told)["y_mean"], fitted.predict(frame)["y"].mean, rtol=1e-12)
+
+
+def test_mixtures_of_tables_say_columns() -> None:
+    faithful = cv.datasets.load_faithful()
+    frame = pd.DataFrame(faithful.values, columns=list(faithful.columns))
+    mixture = cv.BayesianGaussianMixture(2, random_state=0).fit(frame)
+    assert "waiting, component 1" in [row.index for row in mixture.posterior_.summary().rows]
+
+
+def test_intervals_and_quantiles_are_those_of_the_marginals(fitted: Any) -> None:
+    beta, tau = fitted["beta"], fitted["tau"]
+    sd = np.sqrt(np.diagonal(beta.covariance))
+    np.testing.assert_allclose(beta.interval(0.8), stats.norm(beta.mean, sd).interval(0.8), rtol=1e-9)
+    np.testing.assert_allclose(
+        tau.quantile(0.1), stats.gamma(tau.shape, scale=1 / tau.rate).ppf(0.1), rtol=1e-9
+    )
+    obs = cv.Plate("obs")
+    joint = cv.Model(cv.Normal("x", cv.NormalGamma("theta", 0, 1, 2, 1), plates=obs)).fit(
+        {"x": [1.0, 2.0, 4.0]}
+    )
+    own = joint["theta"]
+    scale = np.sqrt(own.rate / own.shape / own.mean_precision)
+    low, high = own.interval(0.5).mean
+    np.testing.assert_allclose(
+        [low, high], stats.t(2 * own.shape, own.mean.mean(), scale).interval(0.5), rtol=1e-9
+    )
+    precision = stats.gamma(own.shape, scale=1 / own.rate)
+    np.testing.assert_allclose(own.quantile(0.25).precision, precision.ppf(0.25), rtol=1e-9)
+
+
+def test_intervals_of_points_and_of_what_is_known_in_part() -> None:
+    point = statement().fit(table(), point=["tau"])["tau"]
+    np.testing.assert_array_equal(point.interval(0.9), [point.mean, point.mean])
+    partly = statement(names=SCHOOLS).fit(
+        {
+            **dict(table()[["y", "school"]]),
+            "X": table()[["intercept", "slope"]],
+            "effect": [0.5, np.nan, np.nan],
+        }
+    )["effect"]
+    low, high = partly.interval(0.9)
+    assert low[0] == high[0] == 0.5
+    expected = stats.norm(partly.mean[1:], np.sqrt(partly.variance[1:])).interval(0.9)
+    np.testing.assert_allclose([low[1:], high[1:]], expected, rtol=1e-9)
+
+
+def test_labels_have_no_interval_and_levels_are_checked(fitted: Any) -> None:
+    obs, group = cv.Plate("obs"), cv.Plate("group", 2)
+    z = cv.Categorical("z", [0.5, 0.5], plates=group)
+    level = cv.Constant("level", [-1.0, 1.0], plates=cv.Plate("kind", 2))
+    x = cv.Normal("x", level[z[cv.Data("group", plates=obs)]], 1.0, plates=obs)
+    posterior = cv.Model(x).fit({"x": [-1.0, 1.2, 0.8], "group": [0, 1, 1]})
+    with pytest.raises(cv.ModelError, match="a Categorical has no quantiles"):
+        posterior["z"].interval()
+    for call in (lambda: fitted["tau"].interval(1.0), lambda: fitted["tau"].quantile(0)):
+        with pytest.raises(cv.ParameterError, match="must lie between 0 and 1"):
+            call()
