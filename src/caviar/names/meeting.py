@@ -333,7 +333,8 @@ def _check_sizes(
         by = next((other.name for other in axes.group(axis) if other.name in labels), None)
         if axis in axes.declared or by is None:
             raise PlateError(
-                f"{in_words(axis)} has {size} places, but {len(names)} names: {listed(names)}; give as many"
+                f"{in_words(axis)} has size {size}, but its names are {listed(names)} ({len(names)} in all); "
+                f"give as many"
             )
         remedy = "state as many"
         if axis.kind == "plate":
@@ -344,8 +345,8 @@ def _check_sizes(
         elif len(names) < size:
             remedy = "list all categories, also those without data: names=[...] of the Dirichlet above it"
         raise PlateError(
-            f"{in_words(axis)} has {size} places, but the labels of '{by}' have {len(names)} different values: "
-            f"{listed(names)}; {remedy}"
+            f"{in_words(axis)} has size {size}, but the labels of '{by}' are {listed(names)} ({len(names)} in all); "
+            f"{remedy}"
         )
 
 
