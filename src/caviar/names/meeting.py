@@ -295,9 +295,9 @@ def _refuse_positions(
                 continue
             if node.name in by_position or (isinstance(node, Constant) and _varies(node, place)):
                 raise DataError(
-                    f"the names of plate '{plate.name}' are texts of the data, in the order of the alphabet, and the "
-                    f"values of '{node.name}' are by place: state the names in the order of the values, "
-                    f"Plate('{plate.name}', names=[...])"
+                    f"'{node.name}' has a value for each name of plate '{plate.name}', but the names are texts of the "
+                    f"data, so it is not known which value belongs to which name: list the names in the order of the "
+                    f"values, Plate('{plate.name}', names=[...])"
                     + (
                         ""
                         if isinstance(node, Constant)
@@ -311,9 +311,9 @@ def _refuse_positions(
         for slot in variable.slots.values():
             if isinstance(slot.node, Constant) and slot.node.event_rank and _varies(slot.node, -1):
                 raise DataError(
-                    f"the categories of '{by}' are texts of the data, in the order of the alphabet, and "
-                    f"the numbers in '{slot.name}' are by place: state the names in the order of the numbers, "
-                    f"names=[...]"
+                    f"'{slot.name}' has a number for each category of '{by}', but the categories are texts of the "
+                    f"data, so it is not known which number belongs to which category: list the categories in the "
+                    f"order of the numbers, names=[...]"
                 )
 
 
@@ -362,10 +362,10 @@ def _places(name: str, labels: TextLabels, names: tuple[str, ...], axes: ModelAx
     where = in_words(plates[0]) if plates else f"the categories of '{name}'"
     remedy = ""
     if plates and plates[0] not in axes.declared:
-        remedy = f" To have places for new ones, state all of them: Plate('{plates[0].name}', names=[...])"
+        remedy = f" To include groups without rows, list all names: Plate('{plates[0].name}', names=[...])"
     fitted = " in the fit" if is_new else ""
     raise DataError(
-        f"'{name}' has '{text}' in row {row}, which is none of the names of {where}{fitted}: {listed(names)}."
+        f"'{name}' has '{text}' in row {row}, which is not one of the names of {where}{fitted}: {listed(names)}."
         f"{hint}{remedy}"
     )
 
@@ -388,8 +388,8 @@ def _common_index(data: Mapping[str, Any]) -> Any:
         elif own is not first and not own.equals(first):
             if len(own) == len(first) and own.is_unique and first.is_unique and own.isin(first).all():
                 raise DataError(
-                    f"the rows of '{name}' have the index of '{first_name}' in another order, so that rows would be "
-                    f"taken for others: align them, as in frame['{name}'].loc[{first_name}.index], or drop the index "
+                    f"the rows of '{name}' have the index of '{first_name}' in another order, so rows would be mixed "
+                    f"up: align them, as in frame['{name}'].loc[{first_name}.index], or drop the index "
                     f"by .to_numpy()"
                 )
             is_common = False
