@@ -422,3 +422,38 @@ def test_a_direction_that_nothing_tells_has_no_end():
     data = case.draw(np.random.default_rng(0), 60)
     response = case.fit(data, tol=1e-12, max_iter=5000).linear_response(data)
     assert abs(response.smallest_eigenvalue) < 1e-6
+
+
+def test_a_group_without_rows_is_as_wide_as_its_population_under_an_unknown_spread():
+    """Its variance is E[1 / tau] and that of its mean; at E[tau] alone it would be too narrow."""
+    rng = np.random.default_rng(1)
+    group, row = cv.Plate("group", 6), cv.Plate("row")
+    mu, tau = cv.Normal("mu", 0.0, 0.01), cv.Gamma("tau", 2.0, 2.0)
+    a = cv.Normal("a", mu, tau, plates=group)
+    model = cv.Model(cv.Normal("y", a[cv.Data("g", plates=row)], 1.0, plates=row))
+    g = np.repeat(np.arange(5), 8)
+    data = {"g": g, "y": rng.normal(0, 2, 5)[g] + rng.normal(size=40)}
+    posterior = model.fit(data, tol=1e-13)
+    response = posterior.linear_response(data)
+    spread = posterior["tau"].rate / (posterior["tau"].shape - 1.0)
+    np.testing.assert_allclose(response.sd("a")[5] ** 2, spread + response.sd("mu") ** 2, rtol=1e-9)
+    assert posterior.sd("a")[5] > np.sqrt(posterior["a"].variance[5])
+
+
+def test_a_group_of_a_region_without_rows():
+    """Two levels without rows: E[1 / tau] of each, and the variance of the mean of all."""
+    rng = np.random.default_rng(2)
+    region, group, row = cv.Plate("region", 4), cv.Plate("group", 9), cv.Plate("row")
+    mu, tau, wide = cv.Normal("mu", 0.0, 0.01), cv.Gamma("tau", 3.0, 3.0), cv.Gamma("wide", 3.0, 3.0)
+    level = cv.Normal("level", mu, wide, plates=region)
+    a = cv.Normal("a", level[cv.Data("of", plates=group)], tau, plates=group)
+    model = cv.Model(cv.Normal("y", a[cv.Data("g", plates=row)], 1.0, plates=row))
+    g = np.repeat(np.arange(7), 6)
+    of = [0, 0, 0, 1, 1, 2, 2, 3, 3]
+    data = {"of": of, "g": g, "y": rng.normal(0, 2, 7)[g] + rng.normal(size=42)}
+    posterior = model.fit(data, tol=1e-13)
+    response = posterior.linear_response(data)
+    spreads = {name: posterior[name].rate / (posterior[name].shape - 1.0) for name in ("tau", "wide")}
+    of_region = spreads["wide"] + response.sd("mu") ** 2
+    np.testing.assert_allclose(response.sd("level")[3] ** 2, of_region, rtol=1e-9)
+    np.testing.assert_allclose(response.sd("a")[7:] ** 2, spreads["tau"] + of_region, rtol=1e-9)

@@ -50,6 +50,8 @@ class FactorResponse:
         Shape of each part of the value of all repetitions.
     counts
         Whether each repetition counts in the terms of others, (R,).
+    forecasts
+        Whether each is a forecast: one that does not count, whose ``covariances`` are averaged over its parents, (R,).
     """
 
     variable: Variable
@@ -60,6 +62,7 @@ class FactorResponse:
     covariances: Array
     shapes: tuple[tuple[int, ...], ...]
     counts: AnyArray
+    forecasts: AnyArray
 
     @property
     def n_entries(self) -> int:
@@ -102,9 +105,23 @@ def factor_response(
     if own is None:
         # what a point says of its value it says by its statistics
         own = np.stack([value.T @ value for value in values]) if values else np.zeros((0, 0, 0))
-    return FactorResponse(
-        variable, places, roots, value_places, values, own, shapes, np.broadcast_to(active, batch)[learnt]
-    )
+    counts = np.broadcast_to(active, batch)[learnt]
+    own, forecasts = _averaged(factor, own, counts)
+    return FactorResponse(variable, places, roots, value_places, values, own, shapes, counts, forecasts)
+
+
+def _averaged(factor: Any, own: Array, counts: AnyArray) -> tuple[Array, AnyArray]:
+    """Return covariances of entries, those of forecasts as they are given, and which repetitions are forecasts, (R,).
+
+    The optimum of a repetition that does not count is that at the expected parents; the factor that a posterior has
+    in its place is averaged over these.
+    """
+    forecasts = np.zeros(len(own), dtype=bool)
+    if counts.all() or factor.learnt is None:
+        return own, forecasts
+    given = np.reshape(factor.learnt.covariance_of_value(), own.shape)
+    forecasts = ~counts & ~np.isclose(given, own, rtol=1e-9, atol=0.0).all(axis=(1, 2))
+    return np.where(forecasts[:, None, None], given, own), forecasts
 
 
 def _shapes_of_parts(factor: Any) -> tuple[tuple[int, ...], ...]:

@@ -111,12 +111,18 @@ class ResponseOperator:
     @property
     def counts(self) -> AnyArray:
         """Whether each coordinate is of a repetition that counts in the terms of others, (r,)."""
-        each = [
-            np.full(root.shape[1], own)
-            for factor in self.factors
-            for root, own in zip(factor.roots, factor.counts, strict=True)
-        ]
-        return np.concatenate(each) if each else np.zeros(0, dtype=bool)
+        return self._of_coordinates([own for factor in self.factors for own in factor.counts])
+
+    @property
+    def forecasts(self) -> AnyArray:
+        """The number of the repetition that each coordinate is of, (r,); -1 where this is no forecast."""
+        are = np.array([own for factor in self.factors for own in factor.forecasts], dtype=bool)
+        return self._of_coordinates(np.where(are, np.arange(len(are)), -1))
+
+    def _of_coordinates(self, values: Sequence[Any] | AnyArray) -> AnyArray:
+        """Return a value for each coordinate, (r,), from one for each repetition of all factors."""
+        ranks = [root.shape[1] for factor in self.factors for root in factor.roots]
+        return np.repeat(np.asarray(values), ranks)
 
     def matrix(self) -> Array:
         """Return K = L' H L, (r, r): a pass for every 64 coordinates."""

@@ -89,7 +89,9 @@ class Response:
                 np.broadcast_to(new, np.broadcast_shapes(np.shape(new), np.shape(old))) - old
                 for new, old in zip(target, learnt.natural, strict=True)
             )
-            pieces.append(np.concatenate([own.reshape(n, -1) for own in differences], axis=1))
+            moves = np.concatenate([own.reshape(n, -1) for own in differences], axis=1)
+            # a forecast is not at an optimum, and nothing depends on it
+            pieces.append(np.where(factor.counts[:, None], moves, 0.0))
         residual = np.zeros(self._operator.n_statistics)
         for factor, own in zip(self._operator.factors, pieces, strict=True):
             residual[factor.places] = own

@@ -72,7 +72,8 @@ class Formed(Solution):
     """The solution from the matrix K.
 
     A repetition that counts in no term of others, for nothing is observed below it, is drawn given these: with their
-    coordinates C and its own, S = G D G' with G = (I - K)^-1 and D = (I - K_CC) beside the identity.
+    coordinates C and its own, S = G D G' with G = (I - K)^-1 and D = (I - K_CC) beside the identity. The factor of a
+    forecast is averaged over its parents as mean field takes them: to it only what their covariances add comes.
     """
 
     def __init__(self, operator: ResponseOperator) -> None:
@@ -88,7 +89,7 @@ class Formed(Solution):
         solved[np.ix_(counts, counts)] = (vectors[:, kept] / self._values[kept]) @ vectors[:, kept].T
         solved[np.ix_(counts, counts)] += self._flat[counts] @ self._flat[counts].T
         if not counts.all():
-            solved = _drawn_below(matrix, solved, counts)
+            solved = _drawn_below(matrix, solved, counts, operator.forecasts[~counts])
             self._flat[~counts] = _reached(matrix, self._flat, counts)
         self._excess = solved - np.eye(len(matrix))
 
@@ -105,15 +106,18 @@ class Formed(Solution):
         return shares > np.sqrt(FLAT) * lengths
 
 
-def _drawn_below(matrix: Array, solved: Array, counts: AnyArray) -> Array:
-    """Return S of all coordinates from that of those which count."""
+def _drawn_below(matrix: Array, solved: Array, counts: AnyArray, forecasts: AnyArray) -> Array:
+    """Return S of all coordinates from that of those which count; ``forecasts`` are numbers of those which do not."""
     below = ~counts
     inside = np.linalg.inv(np.eye(int(below.sum())) - matrix[np.ix_(below, below)])
     reached = inside @ matrix[np.ix_(below, counts)]
     own = solved[np.ix_(counts, counts)]
     solved[np.ix_(below, counts)] = reached @ own
     solved[np.ix_(counts, below)] = (reached @ own).T
-    solved[np.ix_(below, below)] = inside @ inside.T + reached @ own @ reached.T
+    independent = inside @ inside.T + reached @ reached.T
+    added = reached @ (own - np.eye(len(own))) @ reached.T
+    of_one = (forecasts[:, None] == forecasts) & (forecasts >= 0)
+    solved[np.ix_(below, below)] = added + np.where(of_one, np.eye(len(independent)), independent)
     return solved
 
 
