@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.integrate import quad
 from scipy.special import expit
 from scipy.stats import wishart
 from thinning import amount
@@ -317,4 +318,48 @@ def test_what_is_correlated_with_a_hidden_value_is_refused() -> None:
     with pytest.raises(
         cv.ModelError, match=r"depends on 'm' both directly and through.*posterior\.predictive"
     ):
+        posterior.predict({})
+
+
+def expected(factor, function) -> float:
+    """Return an expectation under a tabulated factor, by adaptive quadrature of its density."""
+    low, high = (float(factor.quantile(p)) for p in (1e-13, 1 - 1e-13))
+    return quad(
+        lambda x: function(x) * float(np.exp(factor.log_density(x))), low, high, epsrel=1e-11, limit=500
+    )[0]
+
+
+def test_noise_of_a_new_row_with_unknown_degrees_of_freedom() -> None:
+    nu = cv.Gamma("nu", 200.0, 10.0)
+    u = cv.Gamma("u", nu / 2, nu / 2, plates=OBS)
+    mu, tau = cv.Normal("mu", 0.0, 0.01), cv.Gamma("tau", 1.0, 1.0)
+    y = RNG.standard_t(20, 100)
+    posterior = cv.Model(cv.Normal("y", mu, u * tau, plates=OBS)).fit({"y": y})
+    noise, widened = posterior["tau"], expected(posterior["nu"], lambda x: x / (x - 2.0))
+    variance = widened * noise.rate / (noise.shape - 1.0) + 1.0 / posterior["mu"].precision
+    found = posterior.predict({})["y"]
+    np.testing.assert_allclose(found.mean, posterior["mu"].mean, rtol=1e-9)
+    np.testing.assert_allclose(found.standard_deviation**2, variance, rtol=1e-7)
+
+
+def test_counts_of_a_new_row_with_an_unknown_size() -> None:
+    size, mean = cv.Gamma("size", 5.0, 1.0), cv.Gamma("mean", 1.0, 0.1)
+    u = cv.Gamma("u", size, size, plates=OBS)
+    hours = cv.Data("hours", plates=OBS)
+    data = {"v": RNG.poisson(3.0 * RNG.gamma(2.0, 0.5, 80)), "hours": np.ones(80)}
+    posterior = cv.Model(cv.Poisson("v", mean * u * hours, plates=OBS)).fit(data)
+    rate, e = posterior["mean"], np.array([1.0, 2.5])
+    square = (rate.mean**2 + rate.variance) * (1.0 + expected(posterior["size"], lambda x: 1.0 / x))
+    found = posterior.predict({"hours": e})["v"]
+    np.testing.assert_allclose(found.mean, e * rate.mean, rtol=1e-9)
+    variance = e * rate.mean + e**2 * (square - rate.mean**2)
+    np.testing.assert_allclose(found.standard_deviation**2, variance, rtol=1e-7)
+
+
+def test_an_infinite_variance_is_refused() -> None:
+    nu = cv.Gamma("nu", 50.0, 50.0)
+    u = cv.Gamma("u", nu / 2, nu / 2, plates=OBS)
+    posterior = cv.Model(cv.Normal("y", 0.0, u, plates=OBS)).fit({"y": RNG.standard_cauchy(30)})
+    assert posterior["nu"].cdf(2.0) > 0.9
+    with pytest.raises(cv.ModelError, match="no finite variance"):
         posterior.predict({})

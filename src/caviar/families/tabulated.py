@@ -215,6 +215,15 @@ class Tabulated(ExponentialFamily, metaclass=_FamilyKind):
         """Standard deviation of the number."""
         return np.sqrt(self.variance)
 
+    def places(self, n: int = 128) -> tuple[Array, Array]:
+        """Return n + 1 numbers, (n + 1, batch...), and their probabilities: expectations are sums over them."""
+        u, log_weights = self._frames.nodes(n)
+        g = _tables.exponents(self.support, self.functions, self._flat, u) + log_weights
+        weights = np.exp(g - g.max(axis=1, keepdims=True))
+        weights /= weights.sum(axis=1, keepdims=True)
+        shape = (n + 1, *self.batch_shape)
+        return self.support.points(u).x.T.reshape(shape), weights.T.reshape(shape)
+
     def inverse_moments(self) -> tuple[Array, Array]:
         return self._moment_of_inverse(1), self._moment_of_inverse(2)
 

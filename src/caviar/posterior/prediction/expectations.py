@@ -26,6 +26,7 @@ from ...engine.binding.clamped.factor import PointMass
 from ...families.coupled_normals import CoupledNormals
 from ...language import Constant, Diagonal, Indexed, Node, Part, Plate, Predictor, Slot, Variable
 from ...language.algebra import Addend, as_predictor
+from ...language.roles import SCALAR
 from ...numerics.cached import cached_property
 from ...numerics.linalg import inverse
 from ..simulation import laid_out, operand_slot, slot_value
@@ -262,6 +263,25 @@ class Expectations:
             hidden = latent or hidden
         mean, variance = self._entries(operand_slot(self.owner, hidden))
         return scale * mean + shift, np.square(scale) * variance
+
+    def tabulated(self) -> dict[str, tuple[Array, list[Array]]]:
+        """Return the hidden scalars with tabulated factors of which slots hold functions.
+
+        Returns
+        -------
+        dict
+            Name -> numbers of the table, (n, plates of the scalar...), and the probability of each over the plates of
+            the owner.
+        """
+        found: dict[str, tuple[Array, list[Array]]] = {}
+        for slot in self.owner.slots.values():
+            if slot.role is not SCALAR or self._is_known(slot.node) or slot.node.name in found:
+                continue
+            learnt = self._factor(slot.node).learnt
+            if isinstance(learnt, families.Tabulated):
+                numbers, probabilities = learnt.places()
+                found[slot.node.name] = numbers, [self._laid_out(slot, own) for own in probabilities]
+        return found
 
     def positive(self, name: str) -> tuple[Array, Array]:
         r"""Return mean and variance of a positive number, or of a product of several that are independent under q.

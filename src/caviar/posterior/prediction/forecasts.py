@@ -15,8 +15,8 @@ precision, mean and variance of a rate, the probabilities of a label or of a num
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -87,9 +87,16 @@ def with_forecasts(problem: Problem, factors: Mapping[str, Any]) -> dict[str, An
     return found
 
 
+_NEGLIGIBLE = 1e-6
+"""Probability of shapes for which a moment is infinite that is left out, as of a tail of a tabulated factor."""
+
+
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """The parents of a variable where the latent labels that choose among these are in one category each."""
+    """The parents of a variable where the labels that choose among these are in one category each.
+
+    Hidden scalars of which slots hold functions are at one place of their table each.
+    """
 
     weight: Array
     given: Expectations
@@ -129,9 +136,21 @@ def forecast_of(
         for (gate, weights), category in zip(gates.items(), categories, strict=True):
             held[gate.name] = np.full((1,) * len(gate.plates), category)
             weight = weight * weights[..., category]
-        parts.append(_Part(weight, Expectations(variable, held, factors)))
+        parts += _at_each_place(_Part(weight, Expectations(variable, held, factors)))
     with np.errstate(all="ignore"):
         return match(variable, nodes, parts)
+
+
+def _at_each_place(part: _Part) -> Iterator[_Part]:
+    """Yield a part for each combination of places of the tabulated scalars, which are known there."""
+    given = part.given
+    scalars = given.tabulated()
+    for places in itertools.product(*(range(len(numbers)) for numbers, _ in scalars.values())):
+        held, weight = dict(given.known), part.weight
+        for (name, (numbers, probabilities)), place in zip(scalars.items(), places, strict=True):
+            held[name] = numbers[place]
+            weight = weight * probabilities[place]
+        yield _Part(weight, replace(given, known=held) if scalars else given)
 
 
 def _has_no_moments(variable: Variable) -> bool:
@@ -194,7 +213,7 @@ def _vector(variable: Variable, nodes: Iterable[Node], parts: Sequence[_Part]) -
 
 def _gamma(variable: Variable, nodes: Iterable[Node], parts: Sequence[_Part]) -> tuple[Any, AnyArray]:
     def shape(given: Expectations) -> Array:
-        return given.entries("shape")[0]
+        return given.scalar("shape")[0]
 
     mean = _average(parts, lambda given: shape(given) * given.inverse("rate")[0], 0)
     if _is_rate_of_counts(variable, nodes):
@@ -204,10 +223,9 @@ def _gamma(variable: Variable, nodes: Iterable[Node], parts: Sequence[_Part]) ->
         variance = square - np.square(mean)
         own = np.square(mean) / variance
     else:
-        own = _shape_of(
-            mean * _average(parts, lambda given: given.expected("rate") / (shape(given) - 1.0), 0), 1.0
-        )
-        own = np.where(_average(parts, shape, 0) > 1.0, own, np.nan)
+        inverse = _average(parts, lambda given: _over(given.expected("rate"), shape(given) - 1.0), 0)
+        own = _shape_of(mean * inverse, 1.0)
+        own = np.where(_is_finite(parts, lambda given: shape(given) > 1.0), own, np.nan)
     exists = np.isfinite(own) & (own > 0)
     own = np.where(exists, own, 1.0)
     return families.Gamma(own, own / np.where(exists, mean, 1.0)), exists
@@ -217,16 +235,29 @@ def _matrix(variable: Variable, nodes: Iterable[Node], parts: Sequence[_Part]) -
     size = variable.dimension or 1
 
     def df(given: Expectations) -> Array:
-        return given.entries("df")[0][..., None, None]
+        return given.scalar("df")[0][..., None, None]
 
     mean = _average(parts, lambda given: df(given) * given.covariance("inverse_scale"), 2)
-    of_inverse = _average(parts, lambda given: given.expected("inverse_scale") / (df(given) - size - 1.0), 2)
+    of_inverse = _average(
+        parts, lambda given: _over(given.expected("inverse_scale"), df(given) - size - 1.0), 2
+    )
     own = _shape_of(np.trace(mean @ of_inverse, axis1=-2, axis2=-1) / size, size + 1.0)
-    own = np.where(_average(parts, lambda given: df(given)[..., 0, 0], 0) > size + 1.0, own, np.nan)
+    own = np.where(_is_finite(parts, lambda given: df(given)[..., 0, 0] > size + 1.0), own, np.nan)
     exists = np.isfinite(own) & (own > size - 1)
     own = np.where(exists, own, size)
     usable = np.where(exists[..., None, None], mean, np.eye(size))
     return families.Wishart(own, own[..., None, None] * inverse(usable)), exists
+
+
+def _over(numerator: Array, surplus: Array) -> Array:
+    """Return a mean of an inverse; 0 where it is infinite, which :func:`_is_finite` asks."""
+    return np.where(surplus > 0, numerator / np.where(surplus > 0, surplus, 1.0), 0.0)
+
+
+def _is_finite(parts: Sequence[_Part], condition: Callable[[Expectations], AnyArray]) -> AnyArray:
+    """Return where an average is finite: parts in which a figure is infinite have no probability to speak of."""
+    infinite = _average(parts, lambda given: np.asarray(~condition(given), dtype=np.float64), 0)
+    return infinite < _NEGLIGIBLE
 
 
 def _shape_of(product: Array, least: float) -> Array:
