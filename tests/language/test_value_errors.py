@@ -259,7 +259,7 @@ def test_posterior_says_what_it_has():
         ([["q"]], [], "'q', which is no local variable; this model has none"),
         ("ab", [], "factors is a list of groups of names"),
         ([["a"]], [], "('a',); a factor is shared by two variables or more"),
-        ([["a", "q"]], [], "'q' is no hidden variable that all rows share"),
+        ([["a", "q"]], [], "the model has no hidden variable 'q' that all rows share; those are "),
         ([["a", "b"], ["b", "tau"]], [], "'b' more than once"),
         ([["a", "tau"]], [], "'tau' is a Gamma; only Normal and MultivariateNormal"),
         ([["a", "b"]], ["b"], "'b', which is a point mass"),

@@ -203,6 +203,16 @@ def test_estimators_have_standard_errors_of_em():
     )
 
 
+@pytest.mark.parametrize("structure", ["full", "diag", "tied", "spherical"])
+def test_standard_errors_of_one_component_are_those_of_a_sample(structure):
+    """Of its mean: standard deviations over the square root of n; covariances have none here."""
+    x = np.random.default_rng(3).normal([0, 5], [1.0, 4.0], (80, 2))
+    mixture = cv.GaussianMixture(1, covariance_type=structure, uncertainty="linear_response").fit(x)
+    spread = x.std(axis=0) if structure != "spherical" else np.sqrt(x.var(axis=0).mean()) * np.ones(2)
+    np.testing.assert_allclose(mixture.means_sd_, [spread / np.sqrt(80)], rtol=1e-5)
+    assert np.isnan(mixture.credible_intervals().covariances).all()
+
+
 def test_points_of_estimators_have_no_standard_deviations_unless_asked():
     mixture = cv.GaussianMixture(2, random_state=0).fit(separate())
     with pytest.raises(AttributeError, match="uncertainty='linear_response'"):

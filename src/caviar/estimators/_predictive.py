@@ -51,7 +51,8 @@ class CredibleIntervals:
     level
         The probability.
     weights, means, covariances
-        Lower and upper ends: shapes (2, K), (2, K, D), and (2, ...) in the shape of ``covariances_``.
+        Lower and upper ends: shapes (2, K), (2, K, D), and (2, ...) in the shape of ``covariances_``. NaN for the
+        covariances of point estimates, which have standard errors of weights and means only.
     """
 
     level: float
@@ -289,8 +290,14 @@ class PredictiveMethods(MixtureEstimator):
             level,
             np.quantile(draws.weights, ends, axis=0) if weights is None else np.stack(weights),
             np.stack(marginal.interval(level)),
-            np.quantile(draws.covariances, ends, axis=0),
+            self._covariance_interval(draws.covariances, ends),
         )
+
+    def _covariance_interval(self, draws: Array, ends: list[float]) -> Array:
+        """Return quantiles of draws; NaN of points, which have no posterior."""
+        if all(self.posterior_[name].learnt is None for name in self.posterior_):
+            return np.full((2, *draws.shape[1:]), np.nan)
+        return np.quantile(draws, ends, axis=0)
 
     @abstractmethod
     def _require_true_values(self, method: str) -> None:

@@ -80,7 +80,7 @@ class Wanted:
         if self.kind == "mean_field":
             return MeanField()
         why = _why_not_by_default(best, row_map, n_iterations, settles, prior)
-        return MeanField(why) if why else Pending(self.data, self.sample_weight)
+        return MeanField(why + _of_shared(best)) if why else Pending(self.data, self.sample_weight)
 
 
 def _why_not_by_default(
@@ -102,6 +102,12 @@ def _why_not_by_default(
     if not is_cheap(best.problem, statistics, row_map.source.n_rows, n_iterations):
         return f"linear response would cost more than the fit; {ASK}"
     return ""
+
+
+def _of_shared(best: Result) -> str:
+    """Say whose intervals are wide enough all the same: those of variables that share a factor."""
+    shared = [variable.name for variable in best.q if variable.members]
+    return f"; those of {', '.join(shared)} have the covariances of their shared factor" if shared else ""
 
 
 def _why_no_response(problem: Problem) -> str:

@@ -97,7 +97,7 @@ def factor_response(
     learnt = np.ones(batch, dtype=bool) if evidence.clamped is None else ~evidence.clamped.is_known
     active = np.ones(batch, dtype=bool) if evidence.active is None else evidence.active
     places, value_places = (np.concatenate(own, axis=-1)[learnt] for own in (numbers, entries))
-    covariance, crossed, own = _responses(variable, factor, tuple(eta[learnt] for eta in natural))
+    covariance, crossed, own = _responses(variable, factor, natural, learnt)
     roots, values = [], []
     for (root, inverse), own_crossed in zip(_roots(covariance), crossed, strict=True):
         roots.append(root)
@@ -128,16 +128,18 @@ def _shapes_of_parts(factor: Any) -> tuple[tuple[int, ...], ...]:
     return tuple(np.shape(part.mean) for part in factor.entry_marginals((0.05, 0.95)))
 
 
-def _responses(variable: Variable, factor: Any, natural: Statistics) -> tuple[Array, Array, Array | None]:
-    """Return Cov(t), (R, p, p), Cov(t, g), (R, p, G), and Cov(g), (R, G, G), of R repetitions.
+def _responses(
+    variable: Variable, factor: Any, whole: Statistics, learnt: AnyArray
+) -> tuple[Array, Array, Array | None]:
+    """Return Cov(t), (R, p, p), Cov(t, g), (R, p, G), and Cov(g), (R, G, G), of the R repetitions that are learnt.
 
     The last is None of points.
     """
-    learnt = factor.learnt
-    if learnt is None:
-        return *_of_point(variable, natural), None
+    if factor.learnt is None:
+        return *_of_point(variable, whole, learnt), None
     if variable.members:
-        return _of_shared(variable, learnt)
+        return _of_shared(variable, factor.learnt)
+    natural = tuple(eta[learnt] for eta in whole)
     member = variable.family.from_natural(natural)
     found = [
         (
@@ -169,11 +171,12 @@ def _of_shared(variable: Variable, factor: Any) -> tuple[Array, Array, Array]:
     return covariance[None], crossed[None], own[None]
 
 
-def _of_point(variable: Variable, natural: Statistics) -> tuple[Array, Array]:
+def _of_point(variable: Variable, whole: Statistics, learnt: AnyArray) -> tuple[Array, Array]:
     """Return how statistics, (R, p, p), and entries, (R, p, G), of points respond to natural parameters.
 
     By differences of the eighth order: modes have no closed form where a width has a floor.
     """
+    natural = tuple(eta[learnt] for eta in whole)
     n = len(natural[0])
     if variable.family.statistics == ("x",):
         # labels stay as they are
@@ -181,13 +184,27 @@ def _of_point(variable: Variable, natural: Statistics) -> tuple[Array, Array]:
         return np.zeros((n, size, size)), np.zeros((n, size, 1))
 
     def at(moved: Statistics) -> tuple[Array, Array]:
-        value = variable.mode_of(moved)
+        # in their places, where each has a floor of its own
+        placed = tuple(np.array(eta) for eta in whole)
+        for eta, own in zip(placed, moved, strict=True):
+            eta[learnt] = own
+        value = variable.mode_of(placed)
         parts = value if isinstance(value, tuple) else (value,)
-        return _flat(variable.family.statistics_of(value), n), _flat(parts, n)
+        statistics = variable.family.statistics_of(value)
+        return _flat(_chosen(statistics, learnt), n), _flat(_chosen(parts, learnt), n)
 
     found = [_slopes(at, natural, change) for change in _scaled_units(natural)]
     covariance, crossed = (np.stack(parts, axis=1) for parts in zip(*found, strict=True))
     return 0.5 * (covariance + covariance.swapaxes(1, 2)), crossed
+
+
+def _chosen(arrays: Sequence[Any], learnt: AnyArray) -> list[Array]:
+    """Return the repetitions that are learnt of arrays over all, (R, ...)."""
+    events = (np.shape(own)[learnt.ndim :] for own in arrays)
+    return [
+        np.broadcast_to(own, (*learnt.shape, *event))[learnt]
+        for own, event in zip(arrays, events, strict=True)
+    ]
 
 
 def _slopes(
