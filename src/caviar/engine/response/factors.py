@@ -95,8 +95,13 @@ def factor_response(
     offsets = np.cumsum([0, *map(math.prod, shapes)])
     entries = [np.arange(a, b).reshape(*batch, -1) for a, b in pairwise(offsets)]
     learnt = np.ones(batch, dtype=bool) if evidence.clamped is None else ~evidence.clamped.is_known
-    active = np.ones(batch, dtype=bool) if evidence.active is None else evidence.active
+    active = np.broadcast_to(np.ones((), dtype=bool) if evidence.active is None else evidence.active, batch)
     places, value_places = (np.concatenate(own, axis=-1)[learnt] for own in (numbers, entries))
+    if not learnt.any():
+        none = np.zeros((0, value_places.shape[1], value_places.shape[1]))
+        return FactorResponse(
+            variable, places, [], value_places, [], none, shapes, active[learnt], active[learnt]
+        )
     covariance, crossed, own = _responses(variable, factor, natural, learnt)
     roots, values = [], []
     for (root, inverse), own_crossed in zip(_roots(covariance), crossed, strict=True):
@@ -105,7 +110,7 @@ def factor_response(
     if own is None:
         # what a point says of its value it says by its statistics
         own = np.stack([value.T @ value for value in values]) if values else np.zeros((0, 0, 0))
-    counts = np.broadcast_to(active, batch)[learnt]
+    counts = active[learnt]
     own, forecasts = _averaged(factor, own, counts)
     return FactorResponse(variable, places, roots, value_places, values, own, shapes, counts, forecasts)
 

@@ -79,7 +79,7 @@ class Response:
         for factor in self._operator.factors:
             variable = factor.variable
             learnt = state.q[variable].learnt
-            if learnt is None:
+            if learnt is None or not len(factor.places):
                 pieces.append(np.zeros((len(factor.places), factor.places.shape[1])))
                 continue
             known, target = state.problem.bound.of(variable).clamped, self._operator.natural[variable]
