@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ...._errors import ModelError, ParameterError
 from ...._typing import AnyArray, Array
-from ....language import Label, NormalGamma, NormalWishart, Variable
+from ....language import (
+    Label,
+    NormalGamma,
+    NormalWishart,
+    Plate,
+    Predictor,
+    Variable,
+)
 from ...ascent.problem import Problem, statistics_of
-from ...design.keys import StatisticKey
+from ...design.keys import ColumnKey, StatisticKey
 from ...local.categorical import CategoricalFactor
 from ...local.family import FamilyFactor
 from ...local.gated import SwitchedFactor
@@ -151,18 +158,60 @@ def with_labels(
 
 
 def _seen_below(problem: Problem, variable: Variable, rows: Rows) -> Array:
-    """Return a value of a gated variable for each row: what its child in the same group shows, or one."""
+    """Return a value of a gated variable for each row: what its children show that lie about it; one without any.
+
+    The mean of those that were observed, and where none was, that of all rows.
+    """
     plates = [plate for plate in variable.plates if plate is not problem.bound.data_plate]
     event = (variable.dimension or 1,) * variable.value_rank
     shape = (rows.n_rows, *(problem.bound.sizes[plate] for plate in plates), *event)
-    for group in problem.coordinates.groups:
-        leaves = [v for v in group.variables if v in problem.compiled.sources and variable in v.parents]
-        if variable not in group.variables or not leaves:
-            continue
-        values = problem.compiled.sources[leaves[0]].values(rows.columns)
-        below = [plate for plate in leaves[0].plates if plate is not problem.bound.data_plate]
-        mean = values.mean(axis=tuple(i for i, plate in enumerate(below) if plate not in plates))
-        kept = [plate for plate in below if plate in plates]
-        order = [kept.index(plate) for plate in plates]
-        return np.moveaxis(mean.transpose(*order, *range(len(order), mean.ndim)), -1, 0)
-    return np.ones(shape)
+    shown = [
+        np.broadcast_to(_by_plates(problem, leaf, plates, rows), shape)
+        for leaf in _located_by(problem, variable)
+    ]
+    if not shown:
+        return np.ones(shape)
+    values = _mean_of_seen(np.stack(shown), 0)
+    middle = np.nan_to_num(_mean_of_seen(values, 0))
+    return np.where(np.isnan(values), middle, values)
+
+
+def _located_by(problem: Problem, variable: Variable) -> list[Variable]:
+    """Return the observed variables whose mean a variable is; without any, those to whose mean it is added."""
+    leaves = [leaf for leaf in problem.compiled.sources if isinstance(leaf, Variable)]
+    direct = [
+        leaf
+        for leaf in leaves
+        if any(slot.node is variable and slot.role.moves for slot in leaf.slots.values())
+    ]
+    return direct or [leaf for leaf in leaves if _is_added_alone(variable, leaf)]
+
+
+def _is_added_alone(variable: Variable, leaf: Variable) -> bool:
+    """Whether a variable is an addend of a sum, times nothing."""
+    return any(
+        addend.coefficient == 1 and len(addend.operands) == 1 and addend.operands[0] is variable
+        for stated in leaf.stated.values()
+        if isinstance(stated, Predictor)
+        for addend in stated.addends
+    )
+
+
+def _by_plates(problem: Problem, leaf: Variable, plates: Sequence[Plate], rows: Rows) -> Array:
+    """Return the mean of a leaf's values for each row and plate, NaN where none was observed."""
+    values = np.moveaxis(problem.compiled.sources[leaf].values(rows.columns), -1, 0)
+    seen = rows.columns.get(ColumnKey(leaf.name).observed)
+    if seen is not None:
+        values = np.where(seen.reshape(seen.shape + (1,) * (values.ndim - seen.ndim)), values, np.nan)
+    below = [plate for plate in leaf.plates if plate is not problem.bound.data_plate]
+    mean = _mean_of_seen(values, tuple(i for i, plate in enumerate(below, 1) if plate not in plates))
+    kept = [plate for plate in below if plate in plates]
+    order = [1 + kept.index(plate) for plate in plates]
+    return mean.transpose(0, *order, *range(1 + len(order), mean.ndim))
+
+
+def _mean_of_seen(values: Array, axes: int | tuple[int, ...]) -> Array:
+    """Return the mean over axes of what is not NaN; NaN where nothing else is."""
+    count = np.sum(~np.isnan(values), axis=axes)
+    total = np.nansum(values, axis=axes)
+    return np.divide(total, count, out=np.full(np.shape(total), np.nan), where=count > 0)

@@ -1,0 +1,67 @@
+"""Starts of values that labels choose parents for, and of which several observed variables tell.
+
+One of the observed variables lies about the value itself, and another about a multiple of it, so that no values can be
+measured from the mean of the data.
+"""
+
+import numpy as np
+import pytest
+
+import caviar as cv
+from starts.case import TOLERANCE, Problem, cases_of
+
+
+def _measured_twice(levels, *, size=1.0, level=0.0, missing=0.0):
+    def make(rng):
+        n, k, true = 240, len(levels), size * np.asarray(levels) + level
+        labels = rng.integers(k, size=n)
+        hidden = true[labels] + 0.7 * size * rng.normal(size=n)
+        y = hidden + 0.5 * size * rng.normal(size=n)
+        other = 2 * hidden + size + 0.5 * size * rng.normal(size=n)
+        y[rng.random(n) < missing] = np.nan
+        o, kind, unit = cv.Plate("o"), cv.Plate("kind", k), size**-2
+        z = cv.Categorical("z", cv.Dirichlet("w", np.ones(k)), plates=o)
+        mean = cv.Normal("m", level, 0.05 * unit, plates=kind)
+        precision = cv.Gamma("p", 1, size**2, plates=kind)
+        u = cv.Normal("u", mean[z], precision[z], plates=o)
+        scaled = u * cv.Normal("b", 0, 0.1) + cv.Normal("c", 0, 0.1 * unit)
+        model = cv.Model(
+            cv.Normal("y", u, 4 * unit, plates=o),
+            cv.Normal("other", scaled, cv.Gamma("t", 1, size**2), plates=o),
+        )
+        return Problem(model, {"y": y, "other": other}, {"m": true, "b": 2.0, "c": size}, n)
+
+    return make
+
+
+def _vectors(rng):
+    n, true, weights = 240, np.array([[-4.0, 0], [4, 0], [0, 5]]), np.array([1.0, -2])
+    hidden = true[rng.integers(3, size=n)] + 0.7 * rng.normal(size=(n, 2))
+    data = {
+        "y": hidden + 0.5 * rng.normal(size=(n, 2)),
+        "other": hidden @ weights + 0.3 * rng.normal(size=n),
+    }
+    o, kind = cv.Plate("o"), cv.Plate("kind", 3)
+    z = cv.Categorical("z", cv.Dirichlet("w", np.ones(3)), plates=o)
+    mean = cv.MultivariateNormal("m", np.zeros(2), np.eye(2) / 20, plates=kind)
+    precision = cv.Wishart("p", 3.0, np.eye(2), plates=kind)
+    u = cv.MultivariateNormal("u", mean[z], precision[z], plates=o)
+    scaled = cv.dot(u, cv.MultivariateNormal("b", np.zeros(2), np.eye(2) / 10))
+    model = cv.Model(
+        cv.MultivariateNormal("y", u, 4 * np.eye(2), plates=o),
+        cv.Normal("other", scaled, cv.Gamma("t", 1, 1), plates=o),
+    )
+    return Problem(model, data, {"m": true, "b": weights}, n)
+
+
+CASES = cases_of(
+    measured_twice=_measured_twice([-4, 0, 4]),
+    measured_twice_in_large_units=_measured_twice([-4, 0, 4, 9], size=1e3),
+    measured_twice_far_from_zero_and_missing_in_part=_measured_twice([-4, 0, 4], level=100, missing=0.3),
+    vectors_measured_twice=_vectors,
+)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_hidden_values_begin_at_what_is_measured_of_them(case):
+    assert max(case.shortfalls(5)) < TOLERANCE
