@@ -16,6 +16,8 @@ from ..engine.compiled.stated_priors import stated_prior
 from ..engine.response.quantities import FLAT_DIRECTION, Response
 from ..families._marginals import Ends, Marginals, normal_marginals
 from ..language import Bernoulli, Categorical, Normal
+from ..names import Placed
+from .pandas_tables import along_rows
 from .sensitivity import Sensitivity, sensitivity_of
 from .summary import Summary, summary_of
 from .uncertainty import Widths, ends_of, matched
@@ -162,7 +164,7 @@ class LinearResponse:
             for prior, slopes in self._response.sensitivity(part.variable).items()
         }
 
-    def predict(self, data: Mapping[str, Any]) -> dict[str, Any]:
+    def predict(self, data: Any) -> dict[str, Any]:
         """Return what :meth:`Posterior.predict` does, with parameters as uncertain and as dependent as they are.
 
         Variables have the covariances of linear response, also between those that meet in a predictor; of joint factors
@@ -193,7 +195,7 @@ class LinearResponse:
         factors = {name: self._corrected(name, posterior[name]) for name in posterior}
         return posterior._predicted(data, factors, self)
 
-    def log_predictive(self, data: Mapping[str, Any]) -> Array:
+    def log_predictive(self, data: Any) -> Any:
         """Return the log density of each row of data, with the means and variances of :meth:`predict`.
 
         Real numbers are Normal, or mixtures of Normals where labels choose their parents; a number 0 or 1, and a label,
@@ -208,7 +210,7 @@ class LinearResponse:
         Returns
         -------
         Array
-            Nats, shape (rows,); 0 where a row was not observed.
+            Nats, shape (rows,); 0 where a row was not observed. Of a DataFrame of pandas a Series with its index.
 
         Raises
         ------
@@ -232,10 +234,14 @@ class LinearResponse:
                 "log_predictive of linear response is that of one observed variable along the rows: a real number, a "
                 "number 0 or 1, or a label; posterior.log_predictive(data) may have a closed form"
             )
-        if leaf.name not in data:
+        met = self._posterior._evaluator.named(data)
+        if leaf.name not in met.values:
             raise DataError(f"the data lack '{leaf.name}', whose log density is asked for")
-        told = self.predict({name: value for name, value in data.items() if name != leaf.name})[leaf.name]
-        values = np.ma.filled(np.ma.asarray(data[leaf.name], dtype=np.float64), np.nan)
+        # refuses values that the variable cannot have
+        self._posterior._evaluator.bind(met.values)
+        others_known = Placed({name: value for name, value in met.values.items() if name != leaf.name})
+        told = self.predict(others_known)[leaf.name]
+        values = np.ma.filled(np.ma.asarray(met.values[leaf.name], dtype=np.float64), np.nan)
         if not is_label:
             found = told.log_density(values)
         else:
@@ -245,7 +251,7 @@ class LinearResponse:
             )
             with np.errstate(divide="ignore"):
                 found = np.log(shares[np.arange(len(labels)) if len(shares) > 1 else 0, labels])
-        return np.where(np.isnan(values), 0.0, found)
+        return along_rows(np.where(np.isnan(values), 0.0, found), data, met.index, "log_density")
 
     def between(self, one: str, other: str) -> Array | None:
         """Return the covariances of all entries of two variables, (n, m); None of joint factors and what is flat."""

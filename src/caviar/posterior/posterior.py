@@ -40,7 +40,7 @@ from .diagnostics.diagnosis import refuse_other_data
 from .documents import document_of_posterior
 from .linear_response import LinearResponse
 from .new_rows import check_new_rows
-from .pandas_tables import series
+from .pandas_tables import along_rows
 from .prediction import OfRows, Predictions, predicted, predicted_along_chains, with_forecasts
 from .shared_factors import SharedFactors
 from .shown import ShowsUncertainty
@@ -516,12 +516,7 @@ class Posterior(ShowsUncertainty):
         met = self._evaluator.named(data)
         problem, row_map = self._evaluator.bind(met.values)
         found = predictive_densities(problem, {**self._factors, **points_at(problem, given or {})}, row_map)
-        # a mapping of arrays gives an array, whatever indices these have
-        return (
-            found
-            if met.index is None or isinstance(data, Mapping)
-            else series(found, met.index, "log_density")
-        )
+        return along_rows(found, data, met.index, "log_density")
 
     def diagnose(
         self,
