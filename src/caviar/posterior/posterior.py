@@ -308,10 +308,11 @@ class Posterior(ShowsUncertainty):
     def _counted(self, data: Mapping[str, Any]) -> dict[str, Array]:
         """Return which repetitions of global variables count for these data, of those with some that do not."""
         problem, _ = self._evaluator.bind(data)
+        learnt = {own for variable in problem.order for own in (variable, *variable.members)}
         return {
             variable.name: active
             for variable, active in problem.bound.gathered(lambda own: own.active).items()
-            if variable in problem.order
+            if variable in learnt
         }
 
     def predict(self, data: Any) -> Predictions:
