@@ -284,3 +284,24 @@ def test_densities_of_linear_response_refuse_what_cannot_be() -> None:
     for wrong in (0.5, -1.0, 2.0):
         with pytest.raises(cv.DataError, match="'answer'"):
             response.log_predictive({"answer": [1.0, wrong]})
+
+
+def test_values_with_names_go_to_their_groups(fitted: Any) -> None:
+    """A Series is read by its index, as in the data: where a start begins, and what a density is given."""
+    turned = pd.Series([1.0, -2.0, 3.0], index=["Roosevelt", "Adams", "Lincoln"])
+    placed = np.array([-2.0, 3.0, 1.0])
+    model = statement()
+    one, other = (model.fit(table(), seed=0, init={"effect": own}, max_iter=1) for own in (turned, placed))
+    assert one.elbo_trace[0] == other.elbo_trace[0]
+    others = {"tau": 2.0, "beta": np.array([0.5, 1.0])}
+    rows = table().iloc[:5]
+    found = fitted.log_predictive(rows, given={**others, "effect": turned})
+    mean = rows["school"].map(turned) + 0.5 + rows["slope"]
+    np.testing.assert_allclose(found, stats.norm.logpdf(rows["y"], mean, np.sqrt(0.5)), atol=1e-9)
+
+
+def test_sensitivities_say_names(fitted: Any) -> None:
+    text = str(fitted.linear_response(table()).sensitivity_table())
+    assert "[0]" not in text
+    assert any(f"[{school}]" in text for school in SCHOOLS)
+    assert "[slope]" in text or "[intercept]" in text

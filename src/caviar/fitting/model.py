@@ -39,7 +39,7 @@ from ..engine.starts.restarts import Ends
 from ..engine.topics.lowering import BoundDocuments, bind_rows
 from ..execution import DaskExecutor, Threads, is_client
 from ..language import Data, Node, Plate, Term, Variable, nodes_above, prove_conjugate, terms_of, with_factors
-from ..names import ModelAxes, NamedData, Names, check_names, meet
+from ..names import ModelAxes, NamedData, Names, by_names, check_names, meet
 from ..numerics.randomness import generator
 from ..posterior.posterior import Posterior
 from ..posterior.simulation import log_joint, simulate
@@ -248,6 +248,7 @@ class Model:
         """
         check_settings(max_iter, tol, n_restarts)
         met = self._met(data, prior)
+        init = by_names(self.axes, met.names, init) if isinstance(init, Mapping) else init
         named = [name for names in (point, order) if isinstance(names, list | tuple) for name in names]
         bound = _bound(self, met, sample_weight, data_plate, factors, named)
         problem = self._problem(bound, point, factors, order)

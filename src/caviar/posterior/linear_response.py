@@ -323,7 +323,15 @@ class LinearResponse:
             {name: self.sd(name) for name in wanted},
             self.elbo_sensitivity(),
             locations,
+            {name: self._named(name) for name in wanted},
         )
+
+    def _named(self, name: str) -> list[tuple[str, ...] | None]:
+        """Return the names of the places along each axis of a variable, None where they have none."""
+        part = self._parts[name]
+        plates = [plate.name for plate in self._posterior.model.variables[part.variable].plates]
+        own = plates[:-1] if part.marginals.is_shared else plates
+        return self._posterior.names.of_axes(part.variable, own, part.shape)
 
     def _spread_of_prior(self, variable: str) -> Array:
         """Return how widely the prior of a location spreads, typically; the posterior where that is infinite."""

@@ -31,7 +31,7 @@ from ..engine.response.quantities import Response
 from ..engine.rows.row_map import RowMap
 from ..execution import Threads
 from ..language import Plate, Variable, nodes_above
-from ..names import Names, Placed, names_with_summary
+from ..names import Names, Placed, by_names, names_with_summary
 from ..numerics.randomness import generator
 from ..storage import write_saved
 from .binds import Binds
@@ -516,7 +516,8 @@ class Posterior(ShowsUncertainty):
         """
         met = self._evaluator.named(data)
         problem, row_map = self._evaluator.bind(met.values)
-        found = predictive_densities(problem, {**self._factors, **points_at(problem, given or {})}, row_map)
+        given = by_names(self.model.axes, self.names, given or {})
+        found = predictive_densities(problem, {**self._factors, **points_at(problem, given)}, row_map)
         return along_rows(found, data, met.index, "log_density")
 
     def diagnose(
