@@ -249,8 +249,7 @@ class Model:
         check_settings(max_iter, tol, n_restarts)
         met = self._met(data, prior)
         init = by_names(self.axes, met.names, init) if isinstance(init, Mapping) else init
-        named = [name for names in (point, order) if isinstance(names, list | tuple) for name in names]
-        bound = _bound(self, met, sample_weight, data_plate, factors, named)
+        bound = _bound(self, met, sample_weight, data_plate, factors, (point, order))
         problem = self._problem(bound, point, factors, order)
         wanted = Wanted(uncertainty, met.values, sample_weight, executor).checked(problem)
         beliefs = None if prior is None else prior.beliefs
@@ -353,8 +352,12 @@ class Model:
         (['x', 'mean', 'tau'], (5,))
         """
         rng = generator(seed)
-        stated = ({} if value is None else value for value in (sizes, data, given))
-        return simulate(self.nodes, rng, *stated)
+        sizes, data, given = ({} if value is None else value for value in (sizes, data, given))
+        if isinstance(data, Mapping) and isinstance(sizes, Mapping) and isinstance(given, Mapping):
+            met = meet(self.axes, self.leaves, data)
+            sizes, data = {**met.sizes, **sizes}, met.values
+            given = by_names(self.axes, met.names, given)
+        return simulate(self.nodes, rng, sizes, data, given)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save the statement to one file, which :func:`caviar.load` reads; whole or not at all.
@@ -503,7 +506,7 @@ class _Evaluator:
     ) -> tuple[Problem, RowMap]:
         """Return the problem for other data, and the map over its rows."""
         met = self.named(data)
-        bound = _bound(self.model, met, sample_weight, self.data_plate, self.factors, self.point)
+        bound = _bound(self.model, met, sample_weight, self.data_plate, self.factors, (self.point,))
         problem = self.model._problem(bound, self.point, self.factors)
         if self.prior is not None:
             problem = problem.believing(self.prior.about(problem))
@@ -540,9 +543,13 @@ def _bound(
     sample_weight: Any,
     data_plate: Plate | str | None,
     factors: Sequence[Sequence[str]] | None,
-    named: Sequence[str],
+    naming: Sequence[Any],
 ) -> BoundModel:
-    """Return the binding of a model to data, tables on disk and what else is read in blocks among them."""
+    """Return the binding of a model to data, tables on disk and what else is read in blocks among them.
+
+    ``naming`` has the arguments that name variables.
+    """
+    named = [name for names in naming if isinstance(names, list | tuple) for name in names]
     data = met.values
     if isinstance(data, Mapping):
         data = {name: as_rows(value) for name, value in data.items()}
