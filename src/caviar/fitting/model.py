@@ -352,12 +352,12 @@ class Model:
         (['x', 'mean', 'tau'], (5,))
         """
         rng = generator(seed)
-        sizes, data, given = ({} if value is None else value for value in (sizes, data, given))
-        if isinstance(data, Mapping) and isinstance(sizes, Mapping) and isinstance(given, Mapping):
-            met = meet(self.axes, self.leaves, data)
-            sizes, data = {**met.sizes, **sizes}, met.values
-            given = by_names(self.axes, met.names, given)
-        return simulate(self.nodes, rng, sizes, data, given)
+        numbers, known, held = ({} if value is None else value for value in (sizes, data, given))
+        if all(isinstance(value, Mapping) for value in (numbers, known, held)):
+            met = meet(self.axes, self.leaves, known)
+            numbers, known = {**met.sizes, **numbers}, met.values
+            held = by_names(self.axes, met.names, held)
+        return simulate(self.nodes, rng, numbers, known, held)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save the statement to one file, which :func:`caviar.load` reads; whole or not at all.

@@ -138,7 +138,7 @@ def sensitivity_of(
 
 
 def _place(index: Sequence[Any], named: Sequence[Sequence[str] | None]) -> str:
-    told = [str(int(at)) if names is None else names[at] for at, names in zip(index, named, strict=True)]
+    told = [str(int(at) if names is None else names[int(at)]) for at, names in zip(index, named, strict=True)]
     return f"[{', '.join(told)}]" if told else ""
 
 
