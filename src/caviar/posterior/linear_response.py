@@ -168,7 +168,8 @@ class LinearResponse:
         """Return what :meth:`Posterior.predict` does, with parameters as uncertain and as dependent as they are.
 
         Variables have the covariances of linear response, also between those that meet in a predictor; of joint factors
-        and processes they are those of q. Local variables are those of q.
+        and processes they are those of q. Local variables are those of q; along a chain, whose states depend on the
+        parameters, :meth:`Posterior.predict` has the predictions.
 
         Parameters
         ----------
@@ -181,6 +182,11 @@ class LinearResponse:
             Name of each observed variable missing in ``data`` -> :class:`Prediction`, with ``.mean``, ``.sd`` and
             ``.interval(level)``.
 
+        Raises
+        ------
+        ModelError
+            If the model has a chain.
+
         Examples
         --------
         >>> import caviar as cv
@@ -192,6 +198,13 @@ class LinearResponse:
         Prediction(mean=[1.44], standard_deviation=[0.5745])
         """
         posterior = self._posterior
+        chain = next((own for own in posterior.model.variables.values() if own.summed), None)
+        if chain is not None:
+            raise ModelError(
+                f"predictions of linear response need the covariances of the parameters with the states of "
+                f"'{chain.name}', which it does not keep: without them a level and a state that balance each other would both count in "
+                f"full. posterior.predict(data) predicts with the factors of the fit"
+            )
         factors = {name: self._corrected(name, posterior[name]) for name in posterior}
         return posterior._predicted(data, factors, self)
 
