@@ -275,3 +275,19 @@ def test_a_saddle_point_is_caught(monkeypatch, most_saddles):
         saddle = model.fit({"x": x}, init={"rate": [2.0, 2.0]}).elbo
         assert report["saddle"].figure == pytest.approx(best - saddle, abs=0.01)
         assert "n_restarts=" in report["saddle"].sentence
+
+
+def test_shared_gaussian_factors_are_checked_as_one() -> None:
+    """Their draws have all covariances, and groups without rows count nothing."""
+    rng = np.random.default_rng(0)
+    data = {"g": rng.integers(4, size=30), "h": rng.integers(3, size=30), "y": rng.normal(size=30)}
+    obs = cv.Plate("obs")
+    mu = cv.Normal("mu", 0, 0.1)
+    a = cv.Normal("a", 0, cv.Gamma("between", 2, 1), plates=cv.Plate("first", 6))
+    b = cv.Normal("b", 0, 1.0, plates=cv.Plate("second", 3))
+    mean = mu + a[cv.Data("g", plates=obs)] + b[cv.Data("h", plates=obs)]
+    model = cv.Model(cv.Normal("y", mean, cv.Gamma("tau", 1, 1), plates=obs))
+    report = check_model(model, data, factors=[("mu", "a", "b")])
+    assert report.passed, str(report)
+    posterior = model.fit(data, seed=0, factors=[("mu", "a", "b")], max_iter=3, tol=1.0)
+    assert elbo_slopes(posterior, data)["mu, a, b"] > 1e-6

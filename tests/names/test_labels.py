@@ -11,6 +11,7 @@ import polars
 import pytest
 
 import caviar as cv
+from caviar.testing import check_model
 
 from .schools import SCHOOLS, assert_same, coded, statement, table
 
@@ -266,3 +267,19 @@ def test_two_sets_of_names_for_one_axis_are_refused() -> None:
     columns = cv.Data("X", plates=obs, names=["a", "b"])
     with pytest.raises(cv.ModelError, match="run over the same places, but have different names"):
         cv.Model(cv.Normal("y", cv.dot(columns, w), 1.0, plates=obs))
+
+
+def test_simulated_data_and_checked_models_know_names() -> None:
+    frame = table()
+    model, by_hand = statement(), statement(size=3)
+    arrays = coded(frame)
+    drawn = model.simulate(0, data={"school": list(frame["school"]), "X": frame[["slope", "intercept"]]})
+    same = by_hand.simulate(0, data={name: arrays[name] for name in ("school", "X")})
+    np.testing.assert_array_equal(drawn["y"], same["y"])
+    effect = pd.Series([1.0, 2.0, 3.0], index=["Roosevelt", "Adams", "Lincoln"])
+    known = {"school": frame["school"], "X": frame[["slope", "intercept"]]}
+    assert model.simulate(0, data=known, given={"effect": effect})["effect"].tolist() == [2.0, 3.0, 1.0]
+    with pytest.raises(cv.ParameterError, match="data= is a mapping from names to values; got DataFrame"):
+        model.simulate(0, data=frame)
+    report = check_model(model, {"school": list(frame["school"]), "X": arrays["X"], "y": arrays["y"]})
+    assert report.passed, str(report)

@@ -251,3 +251,57 @@ def test_inputs_of_a_chain_have_names_of_their_own(n_inputs: int) -> None:
     np.testing.assert_array_equal(posterior["effect"].mean, by_hand["effect"].mean)
     assert posterior.names.entries("effect") == tuple(names)
     assert posterior.names.entries("level") == ("height",)
+
+
+@pytest.mark.parametrize("family", ["Normal", "Categorical"])
+def test_densities_of_linear_response_are_of_tables_too(family: str) -> None:
+    """Texts, their order and the index of a table are those of the fit; the numbers are those of arrays."""
+    rng = np.random.default_rng(7)
+    places = rng.integers(3, size=40)
+    words = np.array(["aa", "kk", "mm"])[places]
+    obs, group = cv.Plate("obs"), cv.Plate("group")
+    of = cv.Data("g", plates=obs)
+    if family == "Normal":
+        leaf: Any = cv.Normal("c", cv.Normal("a", 0.0, 1.0, plates=group)[of], 1.0, plates=obs)
+    else:
+        leaf = cv.Categorical("c", cv.Dirichlet("p", np.ones(3), plates=group)[of], plates=obs)
+    values = rng.normal(size=40) if family == "Normal" else words
+    frame = pd.DataFrame({"g": np.where(rng.random(40) < 0.5, "u", "v"), "c": values}, index=range(5, 45))
+    posterior = cv.Model(leaf).fit(frame, seed=0)
+    found = posterior.linear_response(frame).log_predictive(frame.iloc[::-1])
+    assert list(found.index) == list(range(44, 4, -1))
+    # a single factor is its own linear response
+    exact = posterior.log_predictive(frame)
+    np.testing.assert_allclose(found.loc[frame.index], exact, atol=1e-9)
+    with pytest.raises(cv.DataError, match="none of the names"):
+        posterior.linear_response(frame).log_predictive(frame.assign(g="w"))
+
+
+def test_densities_of_linear_response_refuse_what_cannot_be() -> None:
+    answer = cv.Bernoulli("answer", cv.Beta("p", 1, 1), plates=cv.Plate("obs"))
+    data = {"answer": [1, 0, 1]}
+    response = cv.Model(answer).fit(data).linear_response(data)
+    for wrong in (0.5, -1.0, 2.0):
+        with pytest.raises(cv.DataError, match="'answer'"):
+            response.log_predictive({"answer": [1.0, wrong]})
+
+
+def test_values_with_names_go_to_their_groups(fitted: Any) -> None:
+    """A Series is read by its index, as in the data: where a start begins, and what a density is given."""
+    turned = pd.Series([1.0, -2.0, 3.0], index=["Roosevelt", "Adams", "Lincoln"])
+    placed = np.array([-2.0, 3.0, 1.0])
+    model = statement()
+    one, other = (model.fit(table(), seed=0, init={"effect": own}, max_iter=1) for own in (turned, placed))
+    assert one.elbo_trace[0] == other.elbo_trace[0]
+    others = {"tau": 2.0, "beta": np.array([0.5, 1.0])}
+    rows = table().iloc[:5]
+    found = fitted.log_predictive(rows, given={**others, "effect": turned})
+    mean = rows["school"].map(turned) + 0.5 + rows["slope"]
+    np.testing.assert_allclose(found, stats.norm.logpdf(rows["y"], mean, np.sqrt(0.5)), atol=1e-9)
+
+
+def test_sensitivities_say_names(fitted: Any) -> None:
+    text = str(fitted.linear_response(table()).sensitivity_table())
+    assert "[0]" not in text
+    assert any(f"[{school}]" in text for school in SCHOOLS)
+    assert "[slope]" in text or "[intercept]" in text

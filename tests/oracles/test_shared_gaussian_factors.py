@@ -520,3 +520,20 @@ def test_a_variable_of_a_shared_factor_has_no_other_one():
     with pytest.raises(cv.ModelError, match="'a' has no factor of its own here: mu, a, b share one"):
         posterior.elbo_at({"a": posterior["a"]}, data)
     assert list(posterior) == ["mu", "a", "b"]
+
+
+def test_the_density_of_a_shared_factor_is_a_normal_of_all_or_of_what_counts():
+    data = _data(2)
+    data.pop("X")
+    posterior = _gaussian().fit(data, seed=0, factors=[("mu", "a", "b")])
+    (shared,) = posterior._shared.by_name.values()
+    values = shared.sample(3, seed=1)
+    numbers = np.concatenate([values[name].reshape(3, -1) for name in shared.names], axis=1)
+    times = shared.precision.pattern.times
+    unit = np.eye(numbers.shape[1])
+    precision = [times(shared.precision.blocks, shared.precision.entries, own) for own in unit]
+    spread, counted = np.linalg.inv(precision), np.ones(len(unit), dtype=bool)
+    counted[[1, 3]] = False
+    for own, given in ((np.ones_like(counted), None), (counted, counted)):
+        exact = multivariate_normal.logpdf(numbers[:, own], shared.mean_of_all[own], spread[np.ix_(own, own)])
+        np.testing.assert_allclose(shared.log_density(values, given), exact, atol=1e-9)

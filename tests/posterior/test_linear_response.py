@@ -457,3 +457,23 @@ def test_a_group_of_a_region_without_rows():
     of_region = spreads["wide"] + response.sd("mu") ** 2
     np.testing.assert_allclose(response.sd("level")[3] ** 2, of_region, rtol=1e-9)
     np.testing.assert_allclose(response.sd("a")[7:] ** 2, spreads["tau"] + of_region, rtol=1e-9)
+
+
+def test_predictions_along_a_chain_are_refused():
+    """A level and the states balance each other: with their variances added a forecast would be far too wide."""
+    time = cv.Plate("time")
+    states = cv.LinearGaussianChain("states", [0.0], [[1.0]], [[0.9]], [[4.0]], along=time)
+    level = cv.Normal("level", 0.0, 0.1)
+    leaf = cv.Normal("y", cv.dot([1.0], states) + level, 4.0, plates=time)
+    data = {"y": np.append(np.sin(np.arange(20.0)), np.nan)}
+    posterior = cv.Model(leaf).fit(data, tol=1e-12, max_iter=1000)
+    response = posterior.linear_response(data)
+    for asked in (data, {}):
+        with pytest.raises(cv.ModelError, match="covariances of the parameters with the states of 'states'"):
+            response.predict(asked)
+    n = len(data["y"])
+    path = np.linalg.inv(np.eye(n) - 0.9 * np.eye(n, k=-1))
+    spread = path @ np.diag([1.0, *[0.25] * (n - 1)]) @ path.T + 10.0
+    noisy = spread[:-1, :-1] + 0.25 * np.eye(n - 1)
+    exact = 0.25 + spread[-1, -1] - spread[-1, :-1] @ np.linalg.solve(noisy, spread[-1, :-1])
+    assert posterior.predict(data)["y"].sd[-1] == pytest.approx(np.sqrt(exact), rel=0.03)

@@ -328,6 +328,12 @@ class CoupledNormals:
         counted
             Which of all numbers count, (numbers,).
         """
+        n_left = int(np.count_nonzero(~counted))
+        left = 0.5 * (n_left * (1.0 + LOG_TWO_PI) - self._not_counted(counted).log_determinant)
+        return self.entropy() - left
+
+    def _not_counted(self, counted: AnyArray) -> Arrow:
+        """Return the precision of numbers that count nothing, given those that do, for which it is the identity."""
         arrow, pattern, blocks = self.precision, self.precision.pattern, []
         for part, block in enumerate(arrow.blocks):
             unit = counted[pattern.starts[part] : pattern.starts[part + 1]].reshape(block.shape[:2])
@@ -335,9 +341,7 @@ class CoupledNormals:
             blocks.append(np.where(unit[..., None], np.eye(block.shape[-1]), block))
         pairs = zip(arrow.entries, pattern.pairs, strict=True)
         entries = [np.where(counted[i] | counted[j], 0.0, own) for own, (i, j) in pairs]
-        n_left = int(np.count_nonzero(~counted))
-        left = 0.5 * (n_left * (1.0 + LOG_TWO_PI) - Arrow(pattern, blocks, entries).log_determinant)
-        return self.entropy() - left
+        return Arrow(pattern, blocks, entries)
 
     def covariance_of_statistics(self) -> tuple[Array, Array, Array]:
         """Return the covariances of all statistics, (p, p), of these with all numbers, (p, n), and of these, (n, n).
@@ -369,17 +373,32 @@ class CoupledNormals:
             yield i.ravel(), j.ravel()
         yield from self.layout.pattern.pairs
 
-    def log_density(self, values: Mapping[str, Array]) -> Array:
-        """Return the log-density at values of all variables by name, each of shape draws + plates + event."""
+    def log_density(self, values: Mapping[str, Array], counted: AnyArray | None = None) -> Array:
+        """Return the log-density at values of all variables by name, each of shape draws + plates + event.
+
+        Parameters
+        ----------
+        values
+            By name.
+        counted
+            Which of all numbers count, (numbers,); their density alone. None: all do.
+        """
         lead = values[self.layout.members[0].name]
         member = self.layout.members[0]
         draws = lead.shape[: lead.ndim - len(member.shape) - len(member.event_shape)]
         flat = [values[own.name].reshape(math.prod(draws), -1) for own in self.layout.members]
         deviations = np.concatenate(flat, axis=1) - self.mean_of_all
         arrow, times = self.precision, self.precision.pattern.times
-        squares = np.array([own @ times(arrow.blocks, arrow.entries, own) for own in deviations])
-        constant = arrow.log_determinant - len(self.mean_of_all) * LOG_TWO_PI
-        return (0.5 * (constant - squares)).reshape(draws)
+        turned = np.array([times(arrow.blocks, arrow.entries, own) for own in deviations])
+        squares, constant = (deviations * turned).sum(axis=1), arrow.log_determinant
+        n_counted = len(self.mean_of_all)
+        if counted is not None:
+            # what is left out has this precision, given the others, about where their deviations take it
+            left, n_counted = self._not_counted(counted), int(np.count_nonzero(counted))
+            said = np.where(counted, 0.0, turned)
+            squares = squares - np.array([own @ left.solve(own) for own in said])
+            constant = constant - left.log_determinant
+        return (0.5 * (constant - n_counted * LOG_TWO_PI - squares)).reshape(draws)
 
     def entry_marginals(self, ends: Ends) -> list[Marginals]:
         """Return the figures of all numbers, one after the other."""

@@ -39,7 +39,7 @@ from ..engine.starts.restarts import Ends
 from ..engine.topics.lowering import BoundDocuments, bind_rows
 from ..execution import DaskExecutor, Threads, is_client
 from ..language import Data, Node, Plate, Term, Variable, nodes_above, prove_conjugate, terms_of, with_factors
-from ..names import ModelAxes, NamedData, Names, check_names, meet
+from ..names import ModelAxes, NamedData, Names, by_names, check_names, meet
 from ..numerics.randomness import generator
 from ..posterior.posterior import Posterior
 from ..posterior.simulation import log_joint, simulate
@@ -248,8 +248,8 @@ class Model:
         """
         check_settings(max_iter, tol, n_restarts)
         met = self._met(data, prior)
-        named = [name for names in (point, order) if isinstance(names, list | tuple) for name in names]
-        bound = _bound(self, met, sample_weight, data_plate, factors, named)
+        init = by_names(self.axes, met.names, init) if isinstance(init, Mapping) else init
+        bound = _bound(self, met, sample_weight, data_plate, factors, (point, order))
         problem = self._problem(bound, point, factors, order)
         wanted = Wanted(uncertainty, met.values, sample_weight, executor).checked(problem)
         beliefs = None if prior is None else prior.beliefs
@@ -352,8 +352,12 @@ class Model:
         (['x', 'mean', 'tau'], (5,))
         """
         rng = generator(seed)
-        stated = ({} if value is None else value for value in (sizes, data, given))
-        return simulate(self.nodes, rng, *stated)
+        numbers, known, held = ({} if value is None else value for value in (sizes, data, given))
+        if all(isinstance(value, Mapping) for value in (numbers, known, held)):
+            met = meet(self.axes, self.leaves, known)
+            numbers, known = {**met.sizes, **numbers}, met.values
+            held = by_names(self.axes, met.names, held)
+        return simulate(self.nodes, rng, numbers, known, held)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save the statement to one file, which :func:`caviar.load` reads; whole or not at all.
@@ -502,7 +506,7 @@ class _Evaluator:
     ) -> tuple[Problem, RowMap]:
         """Return the problem for other data, and the map over its rows."""
         met = self.named(data)
-        bound = _bound(self.model, met, sample_weight, self.data_plate, self.factors, self.point)
+        bound = _bound(self.model, met, sample_weight, self.data_plate, self.factors, (self.point,))
         problem = self.model._problem(bound, self.point, self.factors)
         if self.prior is not None:
             problem = problem.believing(self.prior.about(problem))
@@ -539,9 +543,13 @@ def _bound(
     sample_weight: Any,
     data_plate: Plate | str | None,
     factors: Sequence[Sequence[str]] | None,
-    named: Sequence[str],
+    naming: Sequence[Any],
 ) -> BoundModel:
-    """Return the binding of a model to data, tables on disk and what else is read in blocks among them."""
+    """Return the binding of a model to data, tables on disk and what else is read in blocks among them.
+
+    ``naming`` has the arguments that name variables.
+    """
+    named = [name for names in naming if isinstance(names, list | tuple) for name in names]
     data = met.values
     if isinstance(data, Mapping):
         data = {name: as_rows(value) for name, value in data.items()}

@@ -1,7 +1,7 @@
 """What the places along the axes of a model are called, and data that come with names."""
 
 from .axes import ModelAxes, NamedAxis, check_names
-from .meeting import NamedData, Placed, meet
+from .meeting import NamedData, Placed, by_names, meet
 from .names import Names
 from .places import names_with_summary, place_in_words, with_columns
 
@@ -11,6 +11,7 @@ __all__ = [
     "NamedData",
     "Names",
     "Placed",
+    "by_names",
     "check_names",
     "meet",
     "names_with_summary",

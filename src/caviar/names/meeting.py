@@ -93,6 +93,17 @@ def meet(axes: ModelAxes, leaves: Sequence[Variable], data: Any, known: Names | 
     return _with_columns(axes, dict(data), known, {name: own for name, own in found if own is not None})
 
 
+def by_names(axes: ModelAxes, names: Names, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values of variables by name, pandas objects with the names of their plate in the order of these.
+
+    Raises
+    ------
+    DataError
+        If an index has a name twice.
+    """
+    return {**values, **_aligned(axes, values, names.along, {})}
+
+
 def _with_columns(
     axes: ModelAxes, data: dict[str, Any], known: Names | None, indices: Mapping[str, Any]
 ) -> NamedData:

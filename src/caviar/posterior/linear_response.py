@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -16,6 +16,8 @@ from ..engine.compiled.stated_priors import stated_prior
 from ..engine.response.quantities import FLAT_DIRECTION, Response
 from ..families._marginals import Ends, Marginals, normal_marginals
 from ..language import Bernoulli, Categorical, Normal
+from ..names import Placed
+from .pandas_tables import along_rows
 from .sensitivity import Sensitivity, sensitivity_of
 from .summary import Summary, summary_of
 from .uncertainty import Widths, ends_of, matched
@@ -162,11 +164,12 @@ class LinearResponse:
             for prior, slopes in self._response.sensitivity(part.variable).items()
         }
 
-    def predict(self, data: Mapping[str, Any]) -> dict[str, Any]:
+    def predict(self, data: Any) -> dict[str, Any]:
         """Return what :meth:`Posterior.predict` does, with parameters as uncertain and as dependent as they are.
 
         Variables have the covariances of linear response, also between those that meet in a predictor; of joint factors
-        and processes they are those of q. Local variables are those of q.
+        and processes they are those of q. Local variables are those of q; along a chain, whose states depend on the
+        parameters, :meth:`Posterior.predict` has the predictions.
 
         Parameters
         ----------
@@ -179,6 +182,11 @@ class LinearResponse:
             Name of each observed variable missing in ``data`` -> :class:`Prediction`, with ``.mean``, ``.sd`` and
             ``.interval(level)``.
 
+        Raises
+        ------
+        ModelError
+            If the model has a chain.
+
         Examples
         --------
         >>> import caviar as cv
@@ -190,10 +198,17 @@ class LinearResponse:
         Prediction(mean=[1.44], standard_deviation=[0.5745])
         """
         posterior = self._posterior
+        chain = next((own for own in posterior.model.variables.values() if own.summed), None)
+        if chain is not None:
+            raise ModelError(
+                f"predictions of linear response need the covariances of the parameters with the states of "
+                f"'{chain.name}', which it does not keep: without them a level and a state that balance each other would both count in "
+                f"full. posterior.predict(data) predicts with the factors of the fit"
+            )
         factors = {name: self._corrected(name, posterior[name]) for name in posterior}
         return posterior._predicted(data, factors, self)
 
-    def log_predictive(self, data: Mapping[str, Any]) -> Array:
+    def log_predictive(self, data: Any) -> Any:
         """Return the log density of each row of data, with the means and variances of :meth:`predict`.
 
         Real numbers are Normal, or mixtures of Normals where labels choose their parents; a number 0 or 1, and a label,
@@ -208,7 +223,7 @@ class LinearResponse:
         Returns
         -------
         Array
-            Nats, shape (rows,); 0 where a row was not observed.
+            Nats, shape (rows,); 0 where a row was not observed. Of a DataFrame of pandas a Series with its index.
 
         Raises
         ------
@@ -232,10 +247,14 @@ class LinearResponse:
                 "log_predictive of linear response needs a single observed variable along the rows, which is a real "
                 "number, a number 0 or 1, or a label; try posterior.log_predictive(data), which may have a closed form"
             )
-        if leaf.name not in data:
+        met = self._posterior._evaluator.named(data)
+        if leaf.name not in met.values:
             raise DataError(f"the data lack '{leaf.name}', whose log density is asked for")
-        told = self.predict({name: value for name, value in data.items() if name != leaf.name})[leaf.name]
-        values = np.ma.filled(np.ma.asarray(data[leaf.name], dtype=np.float64), np.nan)
+        # refuses values that the variable cannot have
+        self._posterior._evaluator.bind(met.values)
+        others_known = Placed({name: value for name, value in met.values.items() if name != leaf.name})
+        told = self.predict(others_known)[leaf.name]
+        values = np.ma.filled(np.ma.asarray(met.values[leaf.name], dtype=np.float64), np.nan)
         if not is_label:
             found = told.log_density(values)
         else:
@@ -245,7 +264,7 @@ class LinearResponse:
             )
             with np.errstate(divide="ignore"):
                 found = np.log(shares[np.arange(len(labels)) if len(shares) > 1 else 0, labels])
-        return np.where(np.isnan(values), 0.0, found)
+        return along_rows(np.where(np.isnan(values), 0.0, found), data, met.index, "log_density")
 
     def between(self, one: str, other: str) -> Array | None:
         """Return the covariances of all entries of two variables, (n, m); None of joint factors and what is flat."""
@@ -317,7 +336,15 @@ class LinearResponse:
             {name: self.sd(name) for name in wanted},
             self.elbo_sensitivity(),
             locations,
+            {name: self._named(name) for name in wanted},
         )
+
+    def _named(self, name: str) -> list[tuple[str, ...] | None]:
+        """Return the names of the places along each axis of a variable, None where they have none."""
+        part = self._parts[name]
+        plates = [plate.name for plate in self._posterior.model.variables[part.variable].plates]
+        own = plates[:-1] if part.marginals.is_shared else plates
+        return self._posterior.names.of_axes(part.variable, own, part.shape)
 
     def _spread_of_prior(self, variable: str) -> Array:
         """Return how widely the prior of a location spreads, typically; the posterior where that is infinite."""

@@ -25,9 +25,16 @@ def data_frame(columns: Mapping[str, Any], index: Any = None) -> Any:
     return _pandas().DataFrame(dict(columns), index=index)
 
 
-def series(values: Any, index: Any, name: str) -> Any:
-    """Return values as a Series of pandas, with this index and name."""
-    return _pandas().Series(values, index=index, name=name)
+def along_rows(values: Any, data: Any, index: Any, name: str) -> Any:
+    """Return numbers of the rows as a Series where the data are a whole table with an index.
+
+    A mapping of arrays gives an array, whatever indices these have.
+    """
+    return (
+        values
+        if index is None or isinstance(data, Mapping)
+        else _pandas().Series(values, index=index, name=name)
+    )
 
 
 def _pandas() -> Any:

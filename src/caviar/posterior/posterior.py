@@ -31,7 +31,7 @@ from ..engine.response.quantities import Response
 from ..engine.rows.row_map import RowMap
 from ..execution import Threads
 from ..language import Plate, Variable, nodes_above
-from ..names import Names, Placed, names_with_summary
+from ..names import Names, Placed, by_names, names_with_summary
 from ..numerics.randomness import generator
 from ..storage import write_saved
 from .binds import Binds
@@ -40,7 +40,7 @@ from .diagnostics.diagnosis import refuse_other_data
 from .documents import document_of_posterior
 from .linear_response import LinearResponse
 from .new_rows import check_new_rows
-from .pandas_tables import series
+from .pandas_tables import along_rows
 from .prediction import OfRows, Predictions, predicted, predicted_along_chains, with_forecasts
 from .shared_factors import SharedFactors
 from .shown import ShowsUncertainty
@@ -308,10 +308,11 @@ class Posterior(ShowsUncertainty):
     def _counted(self, data: Mapping[str, Any]) -> dict[str, Array]:
         """Return which repetitions of global variables count for these data, of those with some that do not."""
         problem, _ = self._evaluator.bind(data)
+        learnt = {own for variable in problem.order for own in (variable, *variable.members)}
         return {
             variable.name: active
             for variable, active in problem.bound.gathered(lambda own: own.active).items()
-            if variable in problem.order
+            if variable in learnt
         }
 
     def predict(self, data: Any) -> Predictions:
@@ -515,13 +516,9 @@ class Posterior(ShowsUncertainty):
         """
         met = self._evaluator.named(data)
         problem, row_map = self._evaluator.bind(met.values)
-        found = predictive_densities(problem, {**self._factors, **points_at(problem, given or {})}, row_map)
-        # a mapping of arrays gives an array, whatever indices these have
-        return (
-            found
-            if met.index is None or isinstance(data, Mapping)
-            else series(found, met.index, "log_density")
-        )
+        given = by_names(self.model.axes, self.names, given or {})
+        found = predictive_densities(problem, {**self._factors, **points_at(problem, given)}, row_map)
+        return along_rows(found, data, met.index, "log_density")
 
     def diagnose(
         self,

@@ -94,6 +94,7 @@ def sensitivity_of(
     sds: Mapping[str, Array],
     elbo: Mapping[str, Array],
     prior_sds: Mapping[str, Array],
+    named: Mapping[str, Sequence[Sequence[str] | None]],
 ) -> Sensitivity:
     """Return the table.
 
@@ -109,6 +110,8 @@ def sensitivity_of(
         Name of a parameter -> derivatives of the ELBO, of its shape.
     prior_sds
         Name of a parameter that is a location -> how far it is moved, of its shape or one number.
+    named
+        Name of a variable -> names of the places along each of its axes, None where they have none.
     """
     rows = []
     for prior, (_, _, value) in values.items():
@@ -124,7 +127,7 @@ def sensitivity_of(
             in_sds = np.divide(by_entry, sd, out=np.zeros(by_entry.shape), where=(sd > 0) & np.isfinite(sd))
             index = np.unravel_index(int(np.abs(in_sds).argmax()), in_sds.shape) if in_sds.size else ()
             shifts[name] = float(in_sds[index]) if in_sds.size else 0.0
-            places[name] = _place(index[in_sds.ndim - sd.ndim :])
+            places[name] = _place(index[in_sds.ndim - sd.ndim :], named[name])
         by_elbo = elbo[prior] * steps
         change = float(by_elbo.flat[np.abs(by_elbo).argmax()] if is_location else by_elbo.sum())
         told = f"{SHARE:g} prior sd" if is_location else f"{SHARE:.0%}"
@@ -134,8 +137,9 @@ def sensitivity_of(
     return Sensitivity(tuple(rows), tuple(sds))
 
 
-def _place(index: Sequence[Any]) -> str:
-    return f"[{', '.join(str(int(number)) for number in index)}]" if len(index) else ""
+def _place(index: Sequence[Any], named: Sequence[Sequence[str] | None]) -> str:
+    told = [str(int(at) if names is None else names[int(at)]) for at, names in zip(index, named, strict=True)]
+    return f"[{', '.join(told)}]" if told else ""
 
 
 def _shift(value: float, place: str) -> str:

@@ -49,7 +49,8 @@ def simulate(
     """Return a value of every variable by name: those in ``given`` as they are, the others drawn, parents first."""
     for argument, value in (("sizes", sizes), ("data", data), ("given", given)):
         if not isinstance(value, Mapping):
-            raise ParameterError(f"{argument}= is a mapping from names to values; got {value!r}")
+            told = repr(value) if isinstance(value, str | int | float) else type(value).__name__
+            raise ParameterError(f"{argument}= is a mapping from names to values; got {told}")
     variables = [node for node in nodes if isinstance(node, Variable)]
     flat = flattened(nodes, data)
     known = known_arrays(nodes, flat.data)

@@ -94,11 +94,12 @@ def check_model(
         # a fall is what the first check reports
         warnings.simplefilter("ignore", FallingElboWarning)
         posterior = model.fit(data, **{"seed": seed, **arguments})
+        placed = posterior._evaluator.named(data).values
         checks = [
             _ascent(posterior),
-            _stationarity(posterior, data, n_directions, seed),
+            _stationarity(posterior, placed, n_directions, seed),
             _saddle(posterior, data, seed, arguments),
-            _elbo(posterior, data, n_draws, seed),
+            _elbo(posterior, placed, n_draws, seed),
         ]
         if replications:
             checks.append(_recovery(model, data, replications, seed, arguments))
@@ -112,7 +113,9 @@ def _check_arguments(
     if not hasattr(model, "fit") or not hasattr(model, "log_joint"):
         raise ParameterError(f"check_model takes a caviar.Model; got {model!r}")
     if not isinstance(data, Mapping):
-        raise ParameterError(f"data is a mapping from names to arrays, as for the fit; got {data!r}")
+        raise ParameterError(
+            f"data is a mapping from names to arrays, as for the fit; got {type(data).__name__}"
+        )
     counts = {"n_draws": (n_draws, 2), "n_directions": (n_directions, 1), "replications": (replications, 0)}
     for name, (value, fewest) in counts.items():
         if isinstance(value, bool) or not isinstance(value, Integral) or value < fewest:

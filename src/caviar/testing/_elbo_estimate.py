@@ -11,6 +11,7 @@ import numpy as np
 from caviar._errors import ParameterError
 from caviar._typing import AnyArray
 from caviar.families import Categorical
+from caviar.families.coupled_normals import CoupledNormals
 from caviar.posterior.simulation import log_joint
 
 if TYPE_CHECKING:
@@ -77,7 +78,13 @@ def _draw(
     """Return a draw of every latent variable, and the log density under q of what of it is counted."""
     values: dict[str, Any] = {}
     log_q = 0.0
-    distributions = {name: posterior[name] for name in posterior}
+    distributions = {name: q for name, q in posterior._independent.items() if name not in local}
+    for name, q in list(distributions.items()):
+        if isinstance(q, CoupledNormals):
+            del distributions[name]
+            drawn = q.sample(None, rng)
+            values |= drawn
+            log_q += float(q.log_density(drawn, q.layout.counted([counted.get(own) for own in q.names])))
     distributions |= {name: q for name, q in local.items() if not hasattr(q, "conditional")}
     for name, q in distributions.items():
         values[name] = q.sample(None, rng)

@@ -11,6 +11,7 @@ import numpy as np
 from caviar._errors import CaviarError
 from caviar._typing import Array
 from caviar.families import Categorical, ExponentialFamily
+from caviar.families.coupled_normals import CoupledNormals
 from caviar.testing._gradients import numerical_gradient
 
 if TYPE_CHECKING:
@@ -48,17 +49,17 @@ def elbo_slopes(
         Of the directions.
     """
     rng = np.random.default_rng(seed)
-    factors = {name: learnt(posterior[name]) for name in posterior}
+    factors = posterior._independent
     return {
         name: max(
             (
-                _slope(posterior, data, name, direction)
-                for direction in _directions(factor, n_directions, rng)
+                _slope(posterior, data, name, factor, direction)
+                for direction in _directions(learnt(factor), n_directions, rng)
             ),
             default=0.0,
         )
         for name, factor in factors.items()
-        if isinstance(factor, ExponentialFamily)
+        if isinstance(learnt(factor), ExponentialFamily | CoupledNormals)
     }
 
 
@@ -72,15 +73,15 @@ def with_learnt(factor: Any, learnt: ExponentialFamily) -> Any:
     return replace(factor, unknown=learnt) if hasattr(factor, "unknown") else learnt
 
 
-def _slope(posterior: Posterior, data: Mapping[str, Any], name: str, direction: tuple[Array, ...]) -> float:
-    """Return the size of the derivative along a direction, with smaller steps where the domain ends."""
-    factor = learnt(posterior[name])
+def _slope(
+    posterior: Posterior, data: Mapping[str, Any], name: str, whole: Any, direction: tuple[Array, ...]
+) -> float:
+    """Return the size of the derivative along a direction of a factor, with smaller steps where the domain ends."""
+    factor = learnt(whole)
 
     def objective(step: Array) -> float:
         natural = tuple(n + float(step) * d for n, d in zip(factor.natural, direction, strict=True))
-        return posterior.elbo_at(
-            {name: with_learnt(posterior[name], type(factor).from_natural(natural))}, data
-        )
+        return posterior.elbo_at({name: with_learnt(whole, _of_natural(factor, natural))}, data)
 
     for step in (_STEP, _STEP / 30, _STEP / 1000):
         try:
@@ -90,12 +91,21 @@ def _slope(posterior: Posterior, data: Mapping[str, Any], name: str, direction: 
     return float("nan")
 
 
-def _directions(
-    factor: ExponentialFamily, n_directions: int, rng: np.random.Generator
-) -> Iterator[tuple[Array, ...]]:
+def _of_natural(factor: Any, natural: tuple[Array, ...]) -> Any:
+    """Return the factor with other natural parameters; a shared one has the same layout."""
+    kind = factor.layout if isinstance(factor, CoupledNormals) else type(factor)
+    return kind.from_natural(natural)
+
+
+def _directions(factor: Any, n_directions: int, rng: np.random.Generator) -> Iterator[tuple[Array, ...]]:
     """Yield directions of unit length in the scale of each natural parameter."""
     scales = scales_of(factor, rng)
-    shapes = factor.statistic_shapes(factor.event_shape)
+    is_shared = isinstance(factor, CoupledNormals)
+    shapes = (
+        [eta.shape[1:] for eta in factor.natural]
+        if is_shared
+        else factor.statistic_shapes(factor.event_shape)
+    )
     # of two axes a statistic may also have plate and vector, as several locations have
     square = [
         len(shape) == 2 and shape[0] == shape[1] and np.allclose(eta, np.swapaxes(eta, -1, -2))
@@ -118,16 +128,28 @@ def _directions(
         yield tuple((m + np.swapaxes(m, -1, -2)) / 2 if s else m for m, s in zip(moves, square, strict=True))
 
 
-def scales_of(factor: ExponentialFamily, rng: np.random.Generator) -> list[Array]:
+def scales_of(factor: Any, rng: np.random.Generator) -> list[Array]:
     """Return the inverse standard deviation of each sufficient statistic, 0 where it does not vary."""
     if isinstance(factor, Categorical):
         # an improbable category hardly varies, and a step of that length would be no small one
         spreads = [np.maximum(np.sqrt(factor.variance), _SMALLEST_SPREAD) * (factor.variance > 0)]
     else:
-        statistics = type(factor).statistics_of(factor.sample(400, rng))
+        statistics = _drawn_statistics(factor, 400, rng)
         spreads = [statistic.std(axis=0) for statistic in statistics]
     scales = []
     for spread, natural in zip(spreads, factor.natural, strict=True):
         varies = np.isfinite(spread) & (spread > 0) & np.isfinite(natural)
         scales.append(np.where(varies, 1 / np.where(varies, spread, 1.0), 0.0))
     return scales
+
+
+def _drawn_statistics(factor: Any, n_draws: int, rng: np.random.Generator) -> tuple[Array, ...]:
+    """Return the statistics of draws, these first."""
+    draws = factor.sample(n_draws, rng)
+    if not isinstance(factor, CoupledNormals):
+        return type(factor).statistics_of(draws)
+    one_by_one = (
+        factor.layout.statistics_of({name: own[draw] for name, own in draws.items()})
+        for draw in range(n_draws)
+    )
+    return tuple(np.stack(own) for own in zip(*one_by_one, strict=True))
