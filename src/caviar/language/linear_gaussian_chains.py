@@ -92,11 +92,12 @@ class LinearGaussianChain(Variable):
         Beginnings of sequences, as for :class:`MarkovChain`: 1 at the first row of each, 0 elsewhere, usually
         ``Data("starts", plates=along)``. By default all rows are one sequence.
     inputs
-        :math:`u_t`, what is known to push the state of each step: ``Data("u", plates=along)``, rows of length P, or one
-        vector for all steps; ``[1.0]`` makes the weights a drift. That of the first step of a sequence is not used.
+        :math:`u_t`, known inputs that act on the state of each step: ``Data("u", plates=along)``, rows of length P, or
+        one vector for all steps; with ``[1.0]`` the weights are a drift. The input of the first step of a sequence is
+        not used.
     input_weights
-        B: an array (D, P), or its rows, a MultivariateNormal with a plate of size D. If they are unknown the noise must
-        be diagonal.
+        B: an array (D, P), or a MultivariateNormal with a plate of size D, whose repetitions are the rows. If the
+        weights are unknown, the noise must be diagonal.
 
     Notes
     -----
