@@ -43,7 +43,7 @@ class Names:
         return self.along.get(NamedAxis("plate", name))
 
     def entries(self, name: str) -> tuple[str, ...] | None:
-        """Return the names of the entries of one value of a node, or of a label's categories; None if they have none."""
+        """Return the names of the entries of one value of a node, or of categories; None if they have none."""
         return self.along.get(NamedAxis("entry", name))
 
     def of_axes(self, name: str, plates: Sequence[str], shape: Sequence[int]) -> list[tuple[str, ...] | None]:
