@@ -142,7 +142,7 @@ def test_texts_and_numbers_are_not_mixed() -> None:
         plain.predict({"X": np.ones((1, 2)), "school": ["Adams"]})
 
 
-@pytest.mark.parametrize(("size", "told"), [(2, "2 places, but the labels"), (4, "4 places, but the labels")])
+@pytest.mark.parametrize(("size", "told"), [(2, "size 2, but the labels"), (4, "size 4, but the labels")])
 def test_as_many_levels_as_places(size: int, told: str) -> None:
     with pytest.raises(cv.PlateError, match=told):
         statement(size=size).fit(table())
