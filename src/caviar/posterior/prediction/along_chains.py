@@ -92,7 +92,7 @@ def _nothing_below(
 
 
 def _chosen(rows: AnyArray, one: Prediction, other: Prediction) -> Prediction:
-    """Return a prediction with rows of the first where the mask is true, and of the second elsewhere."""
+    """Return the prediction ``one`` for the rows where ``rows`` is true, and ``other`` elsewhere."""
 
     def of(a: Array, b: Array) -> Array:
         return np.where(rows.reshape(-1, *(1,) * (a.ndim - 1)), a, b)
