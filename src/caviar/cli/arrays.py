@@ -59,7 +59,7 @@ def columns_of(posterior: cv.Posterior) -> dict[str, list[str]]:
 
 
 def categories_of(posterior: cv.Posterior) -> dict[str, list[str]]:
-    """Return the names of the categories of each array of labels, where the fit kept names."""
+    """Return the names of the categories of each array of labels, if the fit kept names."""
     kept = (posterior.data_summary or {}).get("arrays", {})
     found = {name: own["categories"] for name, own in kept.items() if "categories" in own}
     named = {name: posterior.names.entries(name) for name in posterior.model.axes.labels}

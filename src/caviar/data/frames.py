@@ -1,4 +1,4 @@
-"""Tables whose columns have names: of pandas, Polars, Arrow and Dask, and those on disk, looked at in one way."""
+"""Tables whose columns have names, from pandas, Polars, Arrow, Dask or disk, behind one interface."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Frame:
         return self._chosen(place)
 
     def block(self, names: Sequence[str]) -> Any:
-        """Return several columns as a table, in the order of the names; the table itself where it has no others."""
+        """Return several columns as a table, in the order of the names; the table itself if it has no others."""
         if tuple(names) == self.columns:
             return self.table
         return self._chosen(self._places(names))
@@ -65,7 +65,7 @@ class Frame:
 
 
 def frame_of(value: Any) -> Frame | None:
-    """Return a table with names of columns by these; None for anything else.
+    """Return a table whose columns have names as a :class:`Frame`; None for anything else.
 
     Raises
     ------
@@ -95,7 +95,7 @@ def frame_of(value: Any) -> Frame | None:
 
 
 def index_of(value: Any) -> Any:
-    """Return the index of the rows of a pandas object; None of anything else, and of rows that are only numbered."""
+    """Return the index of the rows of a pandas object; None for anything else, and for rows that are only numbered."""
     if isinstance(value, np.ndarray | list | tuple) or type(value).__module__.split(".")[0] != "pandas":
         return None
     index = getattr(value, "index", None)
@@ -103,7 +103,7 @@ def index_of(value: Any) -> Any:
 
 
 def in_order_of(value: Any, names: Sequence[str]) -> Any:
-    """Return a pandas object in the order of names of its rows; None if its index does not have them all.
+    """Return a pandas object with its rows in the order of names; None if its index lacks one of them.
 
     Raises
     ------
@@ -123,7 +123,7 @@ def in_order_of(value: Any, names: Sequence[str]) -> Any:
 
 
 def without_absent(value: Any) -> Any:
-    """Return a pandas object of numbers that may be absent (pd.NA) as an array with NaN there; all else as it is."""
+    """Return a pandas object of numbers with absent ones (pd.NA) as an array with NaN; anything else unchanged."""
     if isinstance(value, np.ndarray | list | tuple) or type(value).__module__.split(".")[0] != "pandas":
         return value
     kinds: Any = getattr(value, "dtypes", None)

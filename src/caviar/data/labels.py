@@ -1,4 +1,4 @@
-"""Labels that are texts: what their different values are, and which of these each entry is."""
+"""Labels that are texts: their distinct values, and the position of each entry among these."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ class TextLabels:
     values
         An array of texts, None where one is missing.
     categories
-        All values that there may be, in their order, where the type of the labels says so; otherwise None.
+        All possible values, in order, if the type of the labels lists them; otherwise None.
     lengths
-        Of labels that are sequences one after another, as words of documents, how long each is; otherwise None.
+        Lengths of the sequences, if the labels are sequences one after another, such as words of documents; otherwise
+        None.
     """
 
     values: AnyArray
@@ -39,14 +40,14 @@ class TextLabels:
         return {text for text in self.values.flat if text is not None}
 
     def places(self, names: Sequence[str]) -> Any:
-        """Return the place of each text among names: integers, or NaN among them where a label is missing.
+        """Return the position of each text among names: integers, with NaN for missing labels.
 
-        Of sequences a list of arrays.
+        For sequences a list of arrays.
 
         Raises
         ------
         LookupError
-            With the row and the text of the first that is none of the names.
+            With the row and the text of the first label that is not among the names.
         """
         known: Mapping[str | None, int] = {name: place for place, name in enumerate(names)}
         flat = [known.get(text, -1) for text in self.values.flat]
@@ -61,10 +62,10 @@ class TextLabels:
 
 
 def text_labels(value: Any, name: str) -> TextLabels | None:
-    """Return labels that are texts; None where they are numbers.
+    """Return labels that are texts; None if they are numbers.
 
-    Labels of pandas' and Arrow's categorical types, and of Polars' Enum, have the categories of their type, in its
-    order; whole numbers among these become texts where not all of them are places (0, 1, ...).
+    Labels of categorical types of pandas and Arrow, and of Polars' Enum, have the categories of the type, in its order.
+    Categories that are whole numbers become texts unless all of them are positions (0, 1, ...).
 
     Parameters
     ----------
@@ -108,7 +109,7 @@ def text_labels(value: Any, name: str) -> TextLabels | None:
 
 
 def sequences_of_texts(value: Any, name: str) -> TextLabels | None:
-    """Return labels that come as a sequence for each outer repetition, as the words of documents; None of others."""
+    """Return labels that come in sequences, such as the words of documents; None for other labels."""
     if not isinstance(value, list | tuple) or not value or any(isinstance(own, str) for own in value):
         return None
     try:
@@ -124,7 +125,7 @@ def sequences_of_texts(value: Any, name: str) -> TextLabels | None:
 
 
 def whole_texts(value: Any, name: str) -> TextLabels | None:
-    """Return whole numbers as the texts that they are written as; None where they are something else."""
+    """Return whole numbers as texts; None for anything else."""
     array = np.asarray(value)
     if array.dtype.kind == "O":
         array = np.array([np.nan if _is_absent(own) else own for own in array.flat], dtype=object).reshape(
@@ -144,13 +145,13 @@ def whole_texts(value: Any, name: str) -> TextLabels | None:
 
 
 def stated_order(labels: Iterable[TextLabels]) -> tuple[str, ...] | None:
-    """Return the categories of the type of labels where all have the same ones, in one order; otherwise None."""
+    """Return the categories of the type of labels if all columns have the same ones in one order; otherwise None."""
     orders = {own.categories for own in labels}
     return orders.pop() if len(orders) == 1 else None
 
 
 def _categories_of(value: Any) -> list[Any] | None:
-    """Return the categories of a categorical type, in order; of several columns those that all of them have."""
+    """Return the categories of a categorical type, in order; for several columns, those that all of them have."""
     if getattr(value, "ndim", 1) == 2 and hasattr(value, "iloc"):
         each = [_categories_of(value.iloc[:, place]) for place in range(value.shape[1])]
         return each[0] if each and all(own == each[0] for own in each) else None
@@ -166,7 +167,7 @@ def _categories_of(value: Any) -> list[Any] | None:
 
 
 def _as_objects(value: Any) -> AnyArray:
-    """Return an array of what is in it: of objects, unless it holds numbers."""
+    """Return an array: of objects, unless the values are numbers."""
     if isinstance(value, np.ma.MaskedArray):
         if value.dtype.kind in "biufc":
             return np.asarray(value)

@@ -103,8 +103,8 @@ def assemble(
     point
         Those whose factors are point masses.
     joint
-        Names of variables that share a factor, a group each, of local variables or of globals. None, and groups of
-        globals alone, join local ones wherever that is tractable.
+        Groups of names of variables that share a factor, either local variables or globals. If no group has local
+        variables, these are joined wherever that is tractable.
     """
     coordinates = coordinates_of(bound)
     if isinstance(bound, BoundDocuments):

@@ -198,7 +198,7 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         return self
 
     def _settle(self, posterior: Posterior, data: Mapping[str, Any], sample_weight: Any) -> None:
-        """Find linear response where it was asked for."""
+        """Compute linear response if it was asked for."""
         if self.uncertainty == "linear_response":
             posterior._show(Asked(data, sample_weight, self._place))
 
@@ -326,9 +326,9 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
 
     @property
     def weights_sd_(self) -> Array:
-        """Standard deviations of ``weights_``, (K,): those that ``posterior_`` shows, 0 of known weights.
+        """Standard deviations of ``weights_``, (K,), as ``posterior_`` shows them; 0 for known weights.
 
-        Points have them, as standard errors, where ``uncertainty="linear_response"``.
+        If the weights are points, these are standard errors and need ``uncertainty="linear_response"``.
         """
         check_is_fitted(self)
         return known_sds(weight_sds(self), "weights")

@@ -33,9 +33,9 @@ verbose
 
 [uncertainty]
 uncertainty
-    Where standard deviations and intervals come from, as for :meth:`caviar.Model.fit`: ``"linear_response"`` finds
-    them at the end of the fit, of points as standard errors; ``"mean_field"`` takes those of the factors; ``"auto"``
-    is linear response where it costs at most as much as the fit, and not of points.
+    Which standard deviations and intervals the fit shows, as for :meth:`caviar.Model.fit`: ``"linear_response"``
+    computes them at the end of the fit, for points as standard errors; ``"mean_field"`` takes those of the factors;
+    ``"auto"`` takes linear response if it costs at most as much as the fit, but not for points.
 
 [semi_supervised]
 semi_supervised

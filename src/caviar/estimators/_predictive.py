@@ -93,9 +93,9 @@ class PredictiveMethods(MixtureEstimator):
 
     @property
     def means_sd_(self) -> Array:
-        """Standard deviations of ``means_``, in their shape: those that ``posterior_`` shows, 0 of known means.
+        """Standard deviations of ``means_``, in the same shape, as ``posterior_`` shows them; 0 for known means.
 
-        Points have them, as standard errors, where ``uncertainty="linear_response"``.
+        If the means are points, these are standard errors and need ``uncertainty="linear_response"``.
         """
         check_is_fitted(self)
         return known_sds(mean_sds(self), "means").reshape(self.means_.shape)
@@ -249,9 +249,9 @@ class PredictiveMethods(MixtureEstimator):
     ) -> CredibleIntervals:
         """Return central intervals of weights, means and covariances.
 
-        Those of means, and of the weights of a Dirichlet, are of Student-t, Normal and Beta distributions, with the
-        standard deviations that ``posterior_`` shows (``uncertainty=``). Those of covariances, and of the weights of a
-        process under mean field, are quantiles of draws from q.
+        Intervals of means, and of weights with a Dirichlet prior, are those of Student-t, Normal and Beta distributions
+        with the standard deviations that ``posterior_`` shows (``uncertainty=``). Intervals of covariances, and of the
+        weights of a Dirichlet process under mean field, are quantiles of draws from q.
 
         Parameters
         ----------

@@ -1,6 +1,6 @@
 """How well the means and weights of a fitted mixture are known: their marginal distributions under the posterior.
 
-Where the posterior shows linear response, they have its standard deviations.
+If the posterior shows linear response, they have its standard deviations.
 """
 
 from __future__ import annotations

@@ -121,9 +121,9 @@ class KnownVarianceMixture(MixtureEstimator):
 
     @property
     def means_sd_(self) -> Array:
-        """Standard deviations of ``means_``, in their shape: those that ``posterior_`` shows, 0 of known means.
+        """Standard deviations of ``means_``, in the same shape, as ``posterior_`` shows them; 0 for known means.
 
-        Points have them, as standard errors, where ``uncertainty="linear_response"``.
+        If the means are points, these are standard errors and need ``uncertainty="linear_response"``.
         """
         check_is_fitted(self)
         return known_sds(mean_sds(self), "means").reshape(self.means_.shape)

@@ -81,7 +81,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         negative number for never. Of online steps it is an estimate, made from the batches of the pass.
     vocabulary
         The word of each column of counts, V of them, as ``CountVectorizer.get_feature_names_out()`` returns them; by
-        default the names of the columns, if ``X`` has any. Plots, reports and :meth:`top_words` say these words.
+        default the names of the columns, if ``X`` has any. Plots, reports and :meth:`top_words` show these words.
     total_samples
         None: :meth:`partial_fit` adds documents to those that came before, and each counts once. A number: its
         documents count as a corpus of so many, and :meth:`partial_fit` makes online steps, as in scikit-learn.
@@ -102,7 +102,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
     verbose
         Whether to print a line on each pass; or a function that is called with the progress of each.
     uncertainty
-        ``"auto"`` or ``"mean_field"``: standard deviations and intervals of topics are those of their factors, for
+        ``"auto"`` or ``"mean_field"``: standard deviations and intervals of topics are those of their factors, because
         documents have no linear response yet.
 
     Attributes
@@ -480,7 +480,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         Parameters
         ----------
         n_words
-            How many of each topic, at most V.
+            Number of words for each topic, at most V.
 
         Returns
         -------
@@ -490,7 +490,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         Raises
         ------
         AttributeError
-            If the words are not known: give ``vocabulary=``, or a table with names of columns.
+            If the words are not known: give ``vocabulary=``, or a table whose columns have names.
 
         Examples
         --------

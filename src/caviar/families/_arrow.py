@@ -1,4 +1,4 @@
-r"""Symmetric positive definite matrices that are an arrow: block diagonal in most places, dense in the few others.
+r"""Symmetric positive definite arrow matrices: block diagonal in most places, dense in the few others.
 
 .. math:: P = \begin{pmatrix} D & B \\ B' & C \end{pmatrix}, \qquad S = C - B' D^{-1} B, \qquad T = D^{-1} B,
 
@@ -7,8 +7,8 @@ D block diagonal, B sparse. With the Cholesky factor of the Schur complement S,
 .. math:: P^{-1} = \begin{pmatrix} D^{-1} + T S^{-1} T' & -T S^{-1} \\ -S^{-1} T' & S^{-1} \end{pmatrix}, \qquad
           \log |P| = \log |D| + \log |S|.
 
-Of the inverse only the blocks on the diagonal and the entries at given pairs are formed, in strips of rows: never a
-matrix over all places.
+Only the diagonal blocks of the inverse and its entries at given pairs are formed, in strips of rows; a matrix over all
+places is never formed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from caviar._typing import AnyArray, Array
 from caviar.numerics.cached import cached_property
 
 _DENSE = 300
-"""Places up to which nothing is eliminated: one dense matrix takes less time than several sparse ones."""
+"""Largest size at which nothing is eliminated, because one dense matrix takes less time than several sparse ones."""
 
 _STRIP = 1 << 22
 """Numbers of a strip of rows of T S^-1."""
@@ -38,10 +38,10 @@ class ArrowPattern:
     Attributes
     ----------
     parts
-        The places, part after part: how many blocks on the diagonal a part has, and how wide these are.
+        For each part of the places, the number of its diagonal blocks and their width.
     pairs
-        Sets of pairs of places (i, j) off these blocks, (E,) each; a set lies between two different parts. Their
-        entries add up where a pair occurs again.
+        Sets of pairs of places (i, j) off these blocks, (E,) each; a set lies between two different parts. If a pair is
+        repeated, its entries are added.
     """
 
     parts: tuple[tuple[int, int], ...]
@@ -70,9 +70,9 @@ class ArrowPattern:
 
     @cached_property
     def eliminated(self) -> tuple[int, ...]:
-        """Parts whose blocks are D: those with most blocks first, as long as no pair lies between two of them.
+        """Parts whose blocks form D: those with most blocks first, as long as no pair lies between two of them.
 
-        None of a small matrix.
+        None for a small matrix.
         """
         chosen: list[int] = []
         if self.size <= _DENSE:
@@ -85,7 +85,7 @@ class ArrowPattern:
 
     @cached_property
     def rest(self) -> tuple[int, ...]:
-        """The other parts, whose places S is over."""
+        """The other parts, over whose places S is formed."""
         return tuple(part for part in range(len(self.parts)) if part not in self.eliminated)
 
     @property
@@ -95,7 +95,7 @@ class ArrowPattern:
 
     @cached_property
     def position(self) -> AnyArray:
-        """Of each place its number among those of D, or of S."""
+        """For each place, its number among the places of D, or of S."""
         found = np.zeros(self.size, dtype=np.intp)
         for parts in (self.eliminated, self.rest):
             start = 0
@@ -115,7 +115,7 @@ class ArrowPattern:
 
     @cached_property
     def sides(self) -> tuple[tuple[AnyArray, AnyArray, bool], ...]:
-        """Of each set of pairs the numbers of its rows and columns, and whether these are of B, not of C."""
+        """For each set of pairs, the numbers of its rows and columns, and whether the set is in B and not in C."""
         found = []
         for (i, j), (first, second) in zip(self.pairs, self.between, strict=True):
             if first in self.eliminated:
@@ -128,7 +128,7 @@ class ArrowPattern:
 
     @cached_property
     def by_row(self) -> tuple[AnyArray | None, ...]:
-        """Of each set of pairs of B the pairs in the order of their rows; None of C."""
+        """For each set of pairs in B, the pairs in the order of their rows; None for sets in C."""
         return tuple(np.argsort(rows, kind="stable") if of_b else None for rows, _, of_b in self.sides)
 
     @cached_property
@@ -174,7 +174,7 @@ class ArrowPattern:
 
 @dataclass(frozen=True, eq=False)
 class Arrow:
-    """A matrix that is an arrow, factored.
+    """A factored arrow matrix.
 
     Parameters
     ----------
@@ -188,7 +188,7 @@ class Arrow:
     Raises
     ------
     numpy.linalg.LinAlgError
-        When it is asked for something, if it is not positive definite.
+        When a result is asked for, if the matrix is not positive definite.
     """
 
     pattern: ArrowPattern

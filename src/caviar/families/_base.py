@@ -43,7 +43,7 @@ class Pairs(NamedTuple):
 
 
 class Prior(NamedTuple):
-    """What a distribution is as the prior of a variable: eta' t - A(eta), and its products with other variables."""
+    """A distribution as the prior of a variable: eta' t - A(eta), and its products with other variables."""
 
     natural: Statistics
     log_partition: float
@@ -105,12 +105,12 @@ class ExponentialFamily(Intervals):
 
     @classmethod
     def widened(cls, member: Any) -> Any:
-        """Return members of the family that a variable is stated with as those that its factor has: mostly the same."""
+        """Return members of the family of a variable as members of the family of its factor: usually the same."""
         return member
 
     @classmethod
     def details(cls) -> dict[str, Any]:
-        """Return what tells this class apart from others of its name, as plain values: mostly nothing."""
+        """Return plain values that tell this class apart from others of its name: usually none."""
         return {}
 
     @classmethod
@@ -119,7 +119,7 @@ class ExponentialFamily(Intervals):
         return cls
 
     def attributes(self) -> dict[str, Any]:
-        """Return what it is kept by: parameters, and what was computed of them."""
+        """Return the state: parameters, and results computed from them."""
         return vars(self)
 
     @property
@@ -134,18 +134,18 @@ class ExponentialFamily(Intervals):
 
     @property
     def alone(self) -> Self:
-        """Where it is a prior, the distribution of its variable whatever others are: this one."""
+        """The distribution of the variable of a prior, whatever other variables are: this one."""
         return self
 
     def as_prior(self, name: str, points: Mapping[str, Array]) -> Prior:
-        """Return what these distributions are as the prior of a variable.
+        """Return these distributions as the prior of a variable.
 
         Parameters
         ----------
         name
             Of the variable.
         points
-            What locations are measured from, by the name of the variable.
+            Origins from which locations are measured, by the name of the variable.
         """
         moved: Any = self.translate(-points[name]) if name in points else self  # type: ignore[attr-defined]
         return Prior(moved.natural, float(np.sum(moved.log_partition)))
@@ -234,7 +234,7 @@ class ExponentialFamily(Intervals):
         return self.log_partition - inner
 
     def entropy_of_counted(self, counted: AnyArray) -> Array:
-        """Return the entropy about the base measure, 0 for members of the batch that count nothing."""
+        """Return the entropy about the base measure, 0 for members of the batch that do not count."""
         return np.where(counted, self.entropy_about_base(), 0.0)
 
     def entry_marginals(self, ends: Ends) -> list[Marginals]:
@@ -266,9 +266,9 @@ class ExponentialFamily(Intervals):
 
     @classmethod
     def of_spread(cls, mean: Array, covariance: Array) -> Self | None:
-        """Return members with these means and covariances of the value; None where the family has no such member.
+        """Return members with these means and covariances of the value; None if the family has no such member.
 
-        Where one number tells the width of a whole value, as of a Dirichlet or a Wishart, its variances are met on
+        If one number determines the width of a whole value, as in a Dirichlet or a Wishart, the variances match on
         average.
 
         Parameters

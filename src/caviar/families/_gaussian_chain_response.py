@@ -60,9 +60,9 @@ class MomentsResponse(NamedTuple):
 
 
 def response_of_gaussian_chain(chain: Blocks, changes: Blocks) -> MomentsResponse:
-    """Return how the moments of the states respond to D changes.
+    """Return the changes of the moments of the states for D changes.
 
-    The chain itself is found step by step; its changes, which are linear in each other, for many steps at once.
+    The chain itself is computed step by step; its changes are linear in each other and computed for many steps at once.
     """
     gain, inner, along = _eliminated(chain)
     mean, covariance = _smoothed(gain, inner, along)
@@ -92,7 +92,7 @@ def response_of_gaussian_chain(chain: Blocks, changes: Blocks) -> MomentsRespons
 
 
 def _reversed(gain: Array) -> Array:
-    """Return the gains that lead from each state to the one before it, the last row first."""
+    """Return the gains from each state to the one before it, the last row first."""
     return np.concatenate([np.zeros_like(gain[:1]), gain[:0:-1]])
 
 
@@ -132,10 +132,10 @@ def _squares(matrices: Array, inputs: Array) -> Array:
 
 
 def _before(array: Array) -> Array:
-    """Return for each row what the row before it has; zeros for the first."""
+    """Return for each row the value of the row before it; zeros for the first."""
     return np.concatenate([np.zeros_like(array[:1]), array[:-1]])
 
 
 def _after(array: Array) -> Array:
-    """Return for each row what the row after it has; zeros for the last."""
+    """Return for each row the value of the row after it; zeros for the last."""
     return np.concatenate([array[1:], np.zeros_like(array[:1])])

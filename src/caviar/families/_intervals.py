@@ -30,8 +30,8 @@ class Intervals(ABC):
         Returns
         -------
         ndarray
-            Of the shape of the mean: plates, then one value; of a joint factor a pair of these, for mean and precision.
-            A point is each of its quantiles. NaN for an entry without a closed form.
+            In the shape of the mean: plates, then one value; for a joint factor a pair of these, for mean and
+            precision. All quantiles of a point are the point itself. NaN for an entry without a closed form.
 
         Raises
         ------
@@ -62,8 +62,8 @@ class Intervals(ABC):
         Returns
         -------
         ndarray
-            Shape (2, plates..., event...); of a joint factor a pair of these, for mean and precision. Both ends of a
-            point are the point.
+            Shape (2, plates..., event...); for a joint factor a pair of these, for mean and precision. For a point both
+            ends are the point itself.
 
         Raises
         ------

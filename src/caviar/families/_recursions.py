@@ -1,7 +1,8 @@
-r"""Linear recursions over many rows, :math:`u_t = M_t u_{t-1} + v_t`, without a step of Python for each row.
+r"""Linear recursions over many rows, :math:`u_t = M_t u_{t-1} + v_t`, without a Python step for each row.
 
-The rows are cut into about :math:`\sqrt N` pieces. Step by step, all pieces at once, each is found from a beginning of
-zero, and the product of its matrices; then what one piece hands to the next; and last what that adds to each row.
+The rows are cut into about :math:`\sqrt N` pieces. First all pieces are computed together, step by step, from a start
+of zero, with the product of the matrices of each; then the value at the end of each piece; and last the contribution of
+that value to each row of the next piece.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-r"""Functions of one number, as a tabulated factor integrates them: :math:`\log\Gamma(cx + d)`, :math:`x \log x`, ...
+r"""Functions of one number that a tabulated factor integrates: :math:`\log\Gamma(cx + d)`, :math:`x \log x`, ...
 
-A number is told by its place u on a line: the logarithm of a positive number, the log-odds of a probability. There
-:math:`\log x`, and what grows like it near the end of the support, keep all digits, however small x is.
+A number is given by its place u on a line: the logarithm of a positive number, the log-odds of a probability. So
+:math:`\log x`, and functions that grow like it near the end of the support, keep all digits, however small x is.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from caviar.families._base import safe_log
 from caviar.numerics.gamma_function import stirling_remainder
 
 _LARGE = 1e5
-"""Argument from which on digamma is written by its series."""
+"""Argument above which digamma is computed by its series."""
 
 _MOST_PARTS_IN_NAME = 8
 
 
 @dataclass(frozen=True)
 class Points:
-    """Points of a support, with the logarithms that they were made of and the derivatives by their places u."""
+    """Points of a support, with their logarithms and their derivatives by the places u."""
 
     x: Array
     complement: Array
@@ -39,7 +39,7 @@ class Points:
 
 
 class Support(ABC):
-    """The numbers that a tabulated factor is about, as places on a line."""
+    """The support of a tabulated factor, as places on a line."""
 
     lowest: float
     highest: float
@@ -124,7 +124,7 @@ class Function(ABC):
         """Its name as a statistic: equal functions have equal names."""
 
     def details(self) -> dict[str, Any]:
-        """Return it as plain values."""
+        """Return the function as plain values."""
         return {"kind": type(self).__name__, **vars(self)}
 
     @abstractmethod
@@ -275,7 +275,7 @@ class LogBeta(Function):
 
     @property
     def _linear(self) -> float:
-        """What multiplies x: the terms x log x of the gamma functions cancel."""
+        """Coefficient of x: the terms x log x of the gamma functions cancel."""
         shares = np.divide(self.parts, self._total)
         return float(np.dot(np.multiply(self.parts, self.counts), np.log(shares)))
 
@@ -311,7 +311,7 @@ def _remainder_slope(part: float, at: Points) -> Array:
 
 @dataclass(frozen=True)
 class Product(Function):
-    """A product of functions: what a term has where several of its slots hold the same number."""
+    """A product of functions, for a term with the same number in several slots."""
 
     of: tuple[Function, ...]
 
@@ -345,7 +345,7 @@ def function_of(details: Mapping[str, Any]) -> Function:
     Raises
     ------
     ValueError, LookupError, TypeError
-        If they state none.
+        If the values state no function.
     """
     kinds: dict[str, Any] = {kind.__name__: kind for kind in (Number, Log, LogComplement, LogOf, LogGamma)}
     own = {name: value for name, value in details.items() if name != "kind"}

@@ -1,9 +1,9 @@
 r"""Tables: integrals of exponentials of sums of functions, by the trapezoidal rule at nodes made for each.
 
-The integrand :math:`e^{g(u)}`, :math:`g = \sum_s \eta_s f_s`, is looked at where it is within :math:`e^{-40}` of its
-peak. Nodes are even in :math:`\tau`, with :math:`u = u_0 + w \sinh\tau`: close together at the peak, and farther and
-farther apart along a tail, which may be a million times as long as the peak is wide. There the trapezoidal rule
-converges faster than any power, so nodes are doubled until the normaliser has settled.
+The integrand :math:`e^{g(u)}`, :math:`g = \sum_s \eta_s f_s`, is evaluated where it is above :math:`e^{-40}` of its
+peak. Nodes are evenly spaced in :math:`\tau`, with :math:`u = u_0 + w \sinh\tau`: close together at the peak, and
+farther and farther apart along a tail, which may be a million times as long as the peak is wide. The trapezoidal rule
+then converges faster than any power, so nodes are doubled until the normaliser has settled.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ _DEPTH = 40.0
 """Nats below its peak at which an integrand is cut off."""
 
 _FIRST, _MOST = 64, 16384
-"""Intervals between nodes to begin with, and at the most."""
+"""Smallest and largest number of intervals between nodes."""
 
 _SETTLED = 1e-12
-"""Relative change of a normaliser from which on nodes are not doubled again."""
+"""Relative change of a normaliser below which nodes are not doubled again."""
 
 _ROUNDING = 16.0 * np.finfo(float).eps
 _ZOOM = 16
 _MOST_ZOOMS = 40
 _CHUNK = 2_000_000
-"""Values of functions that are looked at together, at the most."""
+"""Largest number of values of functions computed together."""
 
 
 @dataclass(frozen=True)
 class Frames:
-    """Where integrands have weight: u = center + width * sinh(tau) for tau from first to last, a number each."""
+    """Where integrands have weight: u = center + width * sinh(tau) for tau from first to last, for each."""
 
     center: Array
     width: Array
@@ -112,7 +112,7 @@ def _coarse_values(support: type[Support], functions: Functions) -> Array:
 def peaks(
     support: type[Support], functions: Functions, natural: Array
 ) -> tuple[AnyArray, Array, Array, Array]:
-    """Return which integrands are proper, and of each g on the coarse line (R, G) and the ends of its peak's interval.
+    """Return which integrands are proper; for each, g on the coarse line (R, G) and the ends of its peak's interval.
 
     An integrand is proper if it is negligible at both ends of the line.
     """

@@ -1,4 +1,4 @@
-"""The earlier posterior of several variables, where it is one factor, as the prior of each."""
+"""The earlier posterior of several variables that share a factor, as the prior of each."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from caviar.families.normal import Normal
 
 @dataclass(frozen=True, eq=False)
 class CoupledBelief:
-    """The prior of one of the variables whose earlier posterior is one factor: its share of that.
+    """The prior of one of several variables whose earlier posterior is one factor: its share of the factor.
 
     Attributes
     ----------
@@ -29,7 +29,7 @@ class CoupledBelief:
 
     @property
     def alone(self) -> Normal | MultivariateNormal:
-        """The distribution of the variable whatever the others are."""
+        """The marginal distribution of the variable."""
         return self.joint.marginals[self.name]
 
     def as_prior(self, name: str, points: Mapping[str, Array]) -> Prior:

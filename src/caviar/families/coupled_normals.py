@@ -1,10 +1,10 @@
-r"""One Gaussian factor for several Normal and MultivariateNormal variables that meet in sums.
+r"""One Gaussian factor for several Normal and MultivariateNormal variables that are added up.
 
 .. math:: q(\theta) \propto \exp\Big( \sum_v \langle h_v, \theta_v \rangle
           - \tfrac12 \theta_v' P_v \theta_v - \sum_{(i, j)} P_{ij} \theta_i \theta_j \Big)
 
-The statistics are those of each variable, and the products of the pairs that meet in some term: its precision is
-sparse, and has entries there alone.
+The statistics are those of each variable, and the products of pairs that appear in some term. The precision is sparse:
+it has entries only at these pairs.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Cross:
 
 @dataclass(frozen=True, eq=False)
 class CoupledLayout:
-    """Which variables share a Gaussian factor, and which of their numbers meet: the family of that factor."""
+    """Which variables share a Gaussian factor, and which of their numbers appear together: its family."""
 
     members: tuple[Member, ...]
     crosses: tuple[Cross, ...] = ()
@@ -163,7 +163,7 @@ class CoupledLayout:
         return list(zip(natural[own], self.shapes[own], strict=True))
 
     def independent(self, factors: Sequence[Any]) -> CoupledNormals:
-        """Return the factor in which the variables have these distributions, and do not depend on each other."""
+        """Return the factor in which the variables have these distributions and are independent."""
         means, blocks = [], []
         for member, factor in zip(self.members, factors, strict=True):
             count, width = member.part
@@ -208,7 +208,7 @@ class CoupledNormals:
     precision
         Of all numbers, factored.
     places
-        Of each number of the layout its place in the precision, which may be of more; None where they are the same.
+        Position of each number of the layout in the precision, which may have more; None if both are the same.
     """
 
     layout: CoupledLayout
@@ -233,7 +233,7 @@ class CoupledNormals:
 
     @property
     def learnt(self) -> Self:
-        """What is no point of it: all."""
+        """The part that is not a point: all."""
         return self
 
     @cached_property
@@ -255,14 +255,14 @@ class CoupledNormals:
 
     @property
     def _mean_in_precision(self) -> Array:
-        """The means in the places of the precision, 0 of other variables than those of the layout."""
+        """The means in the order of the precision, 0 for variables outside the layout."""
         mean = np.zeros(self.precision.pattern.size)
         mean[self._in_precision(slice(None))] = self.mean_of_all
         return mean
 
     @property
     def _entries(self) -> Sequence[Array]:
-        """The entries of the precision at the pairs of the layout: each once, where a pair occurs again."""
+        """The entries of the precision at the pairs of the layout; a repeated pair has its entry once."""
         pattern, wanted = self.precision.pattern, self.layout.pattern
         if self.places is None:
             return self.precision.entries
@@ -284,7 +284,7 @@ class CoupledNormals:
 
     @cached_property
     def expected_statistics(self) -> Statistics:
-        """Expectations: means, second moments, and products of the pairs that meet."""
+        """Expectations: means, second moments, and products of the pairs."""
         blocks, pairs = self._covariances
         found = list(self.layout.statistics_of_numbers(self.mean_of_all))
         for number, block in enumerate(blocks):
@@ -295,7 +295,7 @@ class CoupledNormals:
 
     @property
     def _covariances(self) -> tuple[Sequence[Array], Sequence[Array]]:
-        """Covariances within the values of each variable, and of the pairs that meet."""
+        """Covariances within the values of each variable, and of the pairs."""
         if self.places is None:
             return self.precision.inverse_entries
         blocks, covariance = [], self.precision.covariance
@@ -321,7 +321,7 @@ class CoupledNormals:
         return self.entropy()
 
     def entropy_of_counted(self, counted: AnyArray) -> float:
-        """Return the entropy without that of numbers that count nothing, given those that do.
+        """Return the entropy without that of numbers that do not count, given those that do.
 
         Parameters
         ----------
@@ -409,7 +409,7 @@ class CoupledNormals:
 
     @cached_property
     def marginals(self) -> dict[str, Normal | MultivariateNormal]:
-        """The distribution of each variable by itself, by name."""
+        """The marginal distribution of each variable, by name."""
         blocks, _ = self._covariances
         return {
             member.name: member.marginal(self.mean_of_all[self.layout.place(number)], blocks[number])
@@ -439,7 +439,7 @@ class CoupledNormals:
     def in_layout(self, layout: CoupledLayout) -> Self:
         """Return the factor of some of the variables, with the products of other pairs among its statistics.
 
-        It is there to be evaluated: it has no natural parameters.
+        It is only for evaluation, and has no natural parameters.
         """
         own = [self.layout.place(self.layout.number_of(member.name)) for member in layout.members]
         numbers = np.concatenate([np.arange(place.start, place.stop) for place in own])
@@ -461,12 +461,12 @@ class CoupledNormals:
 
     @classmethod
     def of_plain(cls, document: Mapping[str, Any]) -> Self:
-        """Return the factor that :meth:`as_plain` told of.
+        """Return the factor from the values of :meth:`as_plain`.
 
         Raises
         ------
         ValueError, LookupError, TypeError
-            If it is none.
+            If the values are not those of a factor.
         """
         members = tuple(
             Member(str(name), tuple(map(int, shape)), None if dimension is None else int(dimension))
@@ -512,7 +512,7 @@ class CoupledNormals:
 
 
 def by_variable(draws: Mapping[str, Any]) -> dict[str, Any]:
-    """Return draws of factors by name as draws of variables: those of a shared factor are of several."""
+    """Return draws of factors by name as draws of variables; a shared factor has several variables."""
     found: dict[str, Any] = {}
     for name, own in draws.items():
         found |= own if isinstance(own, dict) else {name: own}

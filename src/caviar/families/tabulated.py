@@ -1,4 +1,4 @@
-"""A tabulated factor: the distribution of a scalar whose terms hold functions that its own family lacks."""
+"""A tabulated factor: the distribution of a scalar whose log density has functions that its own family lacks."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from caviar.families.gamma import Gamma
 from caviar.numerics.cached import cached_property
 
 _SUPPORTS: dict[type[ExponentialFamily], type[Support]] = {Gamma: Positive, Beta: Unit}
-"""Families of scalars whose base measure is even along the line of the support."""
+"""Families of scalars whose base measure is uniform along the line of the support."""
 
 _PIECES = 128
 """Pieces of the distribution function."""
@@ -55,13 +55,13 @@ class Tabulated(ExponentialFamily, metaclass=_FamilyKind):
     .. math:: q(x) \propto h(x) \exp \sum_s \eta_s f_s(x), \qquad A(\eta) = \log \int e^{\sum_s \eta_s f_s} h\, dx
 
     with the base measure of a Gamma, :math:`h = 1/x`, or of a Beta, :math:`h = 1/(x (1 - x))`. Normaliser, moments and
-    quantiles are integrals along a line, of which :mod:`._tables` says how they are computed. A class for each set of
-    functions is made by :func:`tabulated`; its members come out of fits.
+    quantiles are integrals along a line, computed by :mod:`._tables`. :func:`tabulated` makes a class for each set of
+    functions; fits return members of these classes.
 
     Parameters
     ----------
     coefficients
-        Natural parameters, the last axis one for each of the statistics.
+        Natural parameters; the last axis has one for each statistic.
 
     Examples
     --------
@@ -265,7 +265,7 @@ class Tabulated(ExponentialFamily, metaclass=_FamilyKind):
         return other.log_partition - self.log_partition + sum((a - b) * mean for a, b, mean in parts)
 
     def mode(self) -> Array:
-        """Return where the density of x, not that along the line, is largest.
+        """Return the x at which its density, not the density along the line, is largest.
 
         Raises
         ------
@@ -372,7 +372,7 @@ class Tabulated(ExponentialFamily, metaclass=_FamilyKind):
         return np.maximum(draws, np.finfo(np.float64).tiny)
 
     def __repr__(self) -> str:
-        """Return mean and standard deviation, which say more than the coefficients, and these."""
+        """Return mean, standard deviation and coefficients as a text."""
         with np.printoptions(precision=4, threshold=20, edgeitems=2):
             figures = (self.mean, np.sqrt(self.variance), self.coefficients)
             mean, sd, coefficients = (str(own).replace("\n", "\n" + " " * 10) for own in figures)

@@ -1,4 +1,4 @@
-"""Arguments of a fit: what is refused, and what becomes of them."""
+"""Checks and conversions of the arguments of a fit."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def ordered(known: Mapping[str, Variable], order: Sequence[str] | None) -> list[
 
 
 def check_settings(max_iter: int | None, tol: float, n_restarts: int) -> None:
-    """Refuse numbers of iterations and restarts, and tolerances, that are none."""
+    """Refuse invalid numbers of iterations and restarts, and invalid tolerances."""
     max_iter = 0 if max_iter is None else max_iter
     for name, value in (("max_iter", max_iter), ("n_restarts", n_restarts)):
         if not isinstance(value, Integral):

@@ -1,4 +1,4 @@
-"""Ends of fits that nobody can use: refused, with what led there."""
+"""Refusal of fits that ended without a usable result, with the reason."""
 
 from __future__ import annotations
 

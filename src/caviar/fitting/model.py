@@ -108,7 +108,7 @@ class Model:
 
     @cached_property
     def axes(self) -> ModelAxes:
-        """Its plates, and the entries of its vectors, with the names that the statement gives them."""
+        """Plates and entries of vectors of the model, with the names that it gives them."""
         return ModelAxes(self.nodes)
 
     @property
@@ -152,10 +152,11 @@ class Model:
             its repetitions are NaN, these are learnt and the others stay at their values, as in
             ``{"x": X, "mean": [[0, 0], [nan, nan]]}``; values of a joint factor are a pair (mean, precision).
 
-            Or a table, a DataFrame of pandas or Polars, an Arrow table or :func:`caviar.scan`: its columns are found by
-            the names of the observed variables and of ``Data``, those of a vector by the names of its entries; other
-            columns are left. Labels may be texts: the values that occur, sorted or in the order of their categorical
-            type, become names of what they choose from, unless the statement has names. ``posterior.names`` keeps them.
+            Or a table, a DataFrame of pandas or Polars, an Arrow table or :func:`caviar.scan`: each observed variable
+            and each ``Data`` is the column of its name, and a vector the columns that its ``names=`` lists; other
+            columns are ignored. Labels may be texts: the values that occur, sorted or in the order of their categorical
+            type, become the names of the plate or the categories, unless the model lists names. ``posterior.names``
+            keeps them.
         seed
             Of the starts; the same seed gives the same bits.
         max_iter
@@ -173,10 +174,10 @@ class Model:
             Names of global variables whose factors are point masses: EM and MAP-EM.
         factors
             Groups of variables that share one factor, as ``[("mu", "a", "b")]``. Of local variables, by default every
-            Categorical with what it gates. Of globals, Normal and MultivariateNormal variables that meet in sums, as a
-            common level, effects of groups and coefficients: one Gaussian factor has all their covariances, and with
-            known precisions the ELBO is the exact evidence. ``posterior["a"]`` is then the marginal of ``a``.
-            By default each global has a factor of its own.
+            Categorical with what it gates. Global Normal and MultivariateNormal variables that are added up, such as a
+            common level, effects of groups and coefficients, can share one Gaussian factor, which has all their
+            covariances; with known precisions the ELBO is then the exact evidence. ``posterior["a"]`` is the marginal
+            of ``a``. By default each global has a factor of its own.
         order
             Names of global variables in the order of their updates; by default that of the statement.
         init
@@ -218,13 +219,13 @@ class Model:
             Seconds between two writings of the checkpoint; 0 writes it after every iteration. Where writing takes long
             it is written less often, so that it takes no more than a twentieth of the time.
         uncertainty
-            Where the standard deviations and intervals come from that ``summary()``, plots, reports and saved files
-            show. ``"linear_response"`` finds them at the end of the fit, see :meth:`Posterior.linear_response`; of
-            point masses they are standard errors. ``"mean_field"`` takes those of the factors. ``"auto"`` is linear
-            response where it costs at most as much as the fit and there is no stochastic schedule, no earlier posterior
-            as a prior, not only point masses, and no cluster that has the rows. It is then found when it is first asked
-            for, and until then the posterior keeps a reference to the data; elsewhere the factors' own are shown. Below
-            each table is which they are.
+            Which standard deviations and intervals ``summary()``, plots, reports and saved files show.
+            ``"linear_response"`` computes them at the end of the fit, see :meth:`Posterior.linear_response`; for point
+            masses they are standard errors. ``"mean_field"`` takes those of the factors. ``"auto"`` takes linear
+            response if it costs at most as much as the fit, and mean field otherwise, or if the schedule is stochastic,
+            the prior is an earlier posterior, all variables are point masses, or the rows are on a cluster. With
+            ``"auto"`` linear response is computed when it is first asked for, and until then the posterior keeps a
+            reference to the data. A line below each table says which of the two it shows.
 
         Raises
         ------

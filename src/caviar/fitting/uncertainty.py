@@ -20,14 +20,14 @@ ASK = "fit with uncertainty='linear_response' to have it"
 
 @dataclass(frozen=True, eq=False)
 class Wanted:
-    """What a user asked for, and what it would be found from.
+    """The uncertainty that a user asked for, and the arguments of the fit from which it is computed.
 
     Attributes
     ----------
     kind
         ``"auto"``, ``"linear_response"`` or ``"mean_field"``.
     data, sample_weight, executor
-        Of the fit, as the user gave them.
+        Arguments of the fit, as the user gave them.
     """
 
     kind: str
@@ -36,12 +36,12 @@ class Wanted:
     executor: Any
 
     def checked(self, problem: Problem) -> Wanted:
-        """Return this after refusing, before the fit, what there is not.
+        """Return this, after refusing before the fit a kind that is not available.
 
         Raises
         ------
         ParameterError
-            If there is no such kind.
+            If the kind is unknown.
         ModelError
             If the model has no linear response.
         """
@@ -59,10 +59,9 @@ class Wanted:
     def after(
         self, best: Result, row_map: RowMap, n_iterations: int, settles: bool, prior: Posterior | None
     ) -> Uncertainty:
-        """Return where the posterior of a fit has its standard deviations and intervals from.
+        """Return where the posterior of a fit gets its standard deviations and intervals.
 
-        By default they are those of linear response where it costs at most as much as the fit, and are found when they
-        are first asked for.
+        By default, if linear response costs at most as much as the fit, it is computed when it is first asked for.
 
         Parameters
         ----------
@@ -86,7 +85,7 @@ class Wanted:
 def _why_not_by_default(
     best: Result, row_map: RowMap, n_iterations: int, settles: bool, prior: Posterior | None
 ) -> str:
-    """Return why linear response is left to those who ask for it; nothing where it is not."""
+    """Return why linear response is not shown by default; empty if it is."""
     why = _why_no_response(best.problem)
     if why:
         return f"no linear response: {why}"

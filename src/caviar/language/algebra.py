@@ -268,9 +268,9 @@ def diagonal(entries: Any) -> Diagonal:
     Parameters
     ----------
     entries
-        A Gamma, or known positive numbers, whose last plate has size D, or chosen by a Categorical with such a plate,
-        ``precision[z]``: the prior of each entry is of one of several widths. Also times a number for all of them,
-        ``common * own``. For the inverse scale of a Wishart, also a Gamma plus known values,
+        A Gamma, or known positive numbers, whose last plate has size D. With ``precision[z]``, where the Categorical
+        ``z`` has such a plate, the prior of each entry has one of several widths. A product with a number for all
+        entries, ``common * own``, is possible too; for the inverse scale of a Wishart, also a Gamma plus known values,
         ``diagonal(scale + floor)``.
 
     Raises

@@ -1,4 +1,4 @@
-"""Families of the factors of a model: those of its variables, or tabulated ones where terms ask for other functions."""
+"""Families of the factors of a model: those of its variables, or tabulated ones if terms need other functions."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from .variable import Variable
 def with_factors(leaves: tuple[Variable, ...]) -> tuple[Variable, ...]:
     """Return the leaves of a model whose variables have the families of their factors.
 
-    They are those that are given where each factor is of the family that its variable is stated with. Where a scalar
-    needs a tabulated factor, for functions of it that its family lacks, they are copies, with copies of all variables
-    above them: which functions these are belongs to the model, and the scalar may be part of others.
+    If each factor has the family of its variable, these are the given leaves. If a scalar needs a tabulated factor, for
+    functions that its family lacks, they are copies, with copies of all variables above them, because the functions
+    depend on the model and the scalar may be part of other models.
 
     Raises
     ------
     ModelError
-        If such a scalar may have no tabulated factor.
+        If such a scalar cannot have a tabulated factor.
     """
     nodes = nodes_above(leaves)
     asked = _functions_asked(nodes)
@@ -39,7 +39,7 @@ def with_factors(leaves: tuple[Variable, ...]) -> tuple[Variable, ...]:
 
 
 def _functions_asked(nodes: Sequence[Node]) -> Mapping[str, dict[str, Function]]:
-    """Return for the name of each scalar the functions of it, by name, that terms hold and its family lacks."""
+    """Return for each scalar the functions of it that terms need and its family lacks, by name."""
     asked: dict[str, dict[str, Function]] = {}
     for node in nodes:
         if not isinstance(node, Variable) or not node.functions:
@@ -52,7 +52,7 @@ def _functions_asked(nodes: Sequence[Node]) -> Mapping[str, dict[str, Function]]
 
 
 def _shared(nodes: Sequence[Node]) -> list[Any]:
-    """Return what copies of the variables have in common with these: what never changes with the model."""
+    """Return the parts that copies of the variables share with them, which never change with the model."""
     plates = {plate for node in nodes for plate in node.plates}
     outer = {plate.within for plate in plates if plate.within is not None}
     known = [node for node in nodes if not isinstance(node, Variable)]

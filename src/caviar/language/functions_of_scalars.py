@@ -1,7 +1,7 @@
-r"""Slots that hold a function of one hidden scalar, as the shape of a Gamma, or concentrations that are all alike.
+r"""Slots that hold a function of one hidden scalar, such as the shape of a Gamma or a common concentration.
 
-Where :math:`y = ca + d` is in such a slot, a density holds y, which is linear in a, and functions of y that no family
-has as statistics, as :math:`\log\Gamma(y)`. These become statistics of a, whose factor is then tabulated.
+If :math:`y = ca + d` is in such a slot, the density contains y, which is linear in a, and functions of y that no family
+has as statistics, such as :math:`\log\Gamma(y)`. These become statistics of a, whose factor is then tabulated.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _Piece = tuple[float, tuple[Factor, ...]]
 
 
 class _Affine(NamedTuple):
-    """A scalar as it is stated, what multiplies it, a number or a known vector as well, and what is added."""
+    """A scalar as stated, its coefficient, a number or a known vector, and the number that is added."""
 
     scalar: Node | Indexed
     scale: float
@@ -36,14 +36,14 @@ class _Affine(NamedTuple):
 
 
 class FunctionOfScalar:
-    """A sum in a slot that depends on one hidden scalar, written out in functions of that.
+    """A sum in a slot that depends on one hidden scalar, as functions of that scalar.
 
     Attributes
     ----------
     slots
-        Slots by the name they have in the density.
+        Slots by their names in the density.
     functions
-        (Slot, statistic) -> the function of the scalar that goes by that name.
+        (Slot, statistic) -> the function of the scalar with that name.
     """
 
     def __init__(self, owner: Stated, name: str, predictor: Predictor, role: Role) -> None:
@@ -65,12 +65,12 @@ class FunctionOfScalar:
         self._check_support()
 
     def _read(self, predictor: Predictor) -> _Affine:
-        """Return the scalar in a sum, and what it is multiplied by.
+        """Return the scalar in a sum, with its coefficient.
 
         Raises
         ------
         ConjugacyError, ModelError
-            If the sum is none of one scalar and known numbers.
+            If the sum is not one of a single scalar and known numbers.
         """
         scalars: list[Node | Indexed] = []
         weights: list[Constant] = []
@@ -100,7 +100,7 @@ class FunctionOfScalar:
         return _Affine(distinct[0], scale, weights[0] if weights else None, shift)
 
     def _told_apart(self, addend: Addend) -> tuple[float, list[Constant], list[Node | Indexed]]:
-        """Return what a product is made of: known numbers, known vectors, and at most one hidden number."""
+        """Return the parts of a product: known numbers, known vectors, and at most one hidden number."""
         coefficient, vectors, hidden = addend.coefficient, [], []
         if addend.dots:
             raise ModelError(f"{self._where} takes no dot product")
@@ -141,7 +141,7 @@ class FunctionOfScalar:
             )
 
     def pieces(self, target: Factor) -> list[_Piece]:
-        """Return what a statistic of the sum is, in functions of the scalar."""
+        """Return a statistic of the sum as functions of the scalar."""
         _, scale, weights, shift = self._affine
         if target.statistic == "x":
             found: list[_Piece] = []

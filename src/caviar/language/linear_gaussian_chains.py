@@ -92,11 +92,12 @@ class LinearGaussianChain(Variable):
         Beginnings of sequences, as for :class:`MarkovChain`: 1 at the first row of each, 0 elsewhere, usually
         ``Data("starts", plates=along)``. By default all rows are one sequence.
     inputs
-        :math:`u_t`, what is known to push the state of each step: ``Data("u", plates=along)``, rows of length P, or one
-        vector for all steps; ``[1.0]`` makes the weights a drift. That of the first step of a sequence is not used.
+        :math:`u_t`, known inputs that act on the state of each step: ``Data("u", plates=along)``, rows of length P, or
+        one vector for all steps; with ``[1.0]`` the weights are a drift. The input of the first step of a sequence is
+        not used.
     input_weights
-        B: an array (D, P), or its rows, a MultivariateNormal with a plate of size D. If they are unknown the noise must
-        be diagonal.
+        B: an array (D, P), or a MultivariateNormal with a plate of size D, whose repetitions are the rows. If the
+        weights are unknown, the noise must be diagonal.
 
     Notes
     -----
@@ -235,7 +236,7 @@ class LinearGaussianChain(Variable):
         )
 
     def _pushes(self, slots: Mapping[str, Any]) -> Array | None:
-        """Return what is added to the state of each step, (N, D), or (1, D) where it is the same in all."""
+        """Return the number added to the state of each step, (N, D), or (1, D) if it is the same for all."""
         if "inputs" not in slots:
             return None
         weights = np.asarray(slots["input_weights"]).reshape(self.dimension or 1, -1)
@@ -244,7 +245,7 @@ class LinearGaussianChain(Variable):
 
 @dataclass(frozen=True)
 class _Steps:
-    """What the steps of a chain are stated with.
+    """The arguments of the steps of a chain.
 
     Attributes
     ----------
@@ -262,12 +263,12 @@ class _Steps:
 
     @property
     def by_row(self) -> bool:
-        """Whether each entry of a state has a density of its own."""
+        """Whether each entry of a state has its own density."""
         return "transition" in self.along
 
 
 def _steps(name: str, transition: Expression, noise_precision: Expression, weights: Node | None) -> _Steps:
-    """Return what the steps of a chain are stated with: in matrices, or row by row where something of it is unknown."""
+    """Return the arguments of the steps of a chain: as matrices, or row by row if any of them is unknown."""
     along = {} if weights is None else {"input_weights": weights.plates[0]}
     rows = _plate_of_rows(name, transition)
     if rows is None and isinstance(weights, Variable):
@@ -318,7 +319,7 @@ def _known_matrix(name: str, transition: Expression) -> Array:
 
 
 def _weights_of_inputs(name: str, inputs: Expression, weights: Expression) -> Node | None:
-    """Return the weights of inputs by their rows, along a plate of size D; None where there are no inputs."""
+    """Return the weights of inputs by rows, along a plate of size D; None if there are no inputs."""
     where = f"'input_weights' of LinearGaussianChain '{name}'"
     if (inputs is None) != (weights is None):
         missing, there = ("input_weights", "inputs") if weights is None else ("inputs", "input_weights")

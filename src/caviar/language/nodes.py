@@ -23,7 +23,7 @@ class Node(Algebra):
     dimension
         Length of its event axes (of a vector, or of both axes of a square matrix); 1 for a number; None if unknown.
     entry_names
-        What the entries of one value are called, as its statement says; None where it says nothing.
+        Names of the entries of one value, as the model states them; None if it does not.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Node(Algebra):
         self.plates = as_plates(plates, name)
 
     def name_entries(self, names: Any) -> None:
-        """Take the names of the entries of one value, if there are any."""
+        """Set the names of the entries of one value, if there are any."""
         if names is None:
             return
         owner = f"{type(self).__name__} '{self.name}'"
@@ -95,7 +95,7 @@ class Data(Node):
     plates
         The plates that its leading axes run over.
     names
-        What the entries of a row of vectors are called: the columns that hold them, where the data are a table.
+        Names of the entries of a row of vectors: the columns that hold them if the data are a table.
 
     Examples
     --------

@@ -166,8 +166,8 @@ class MultivariateNormalGamma(NormalGamma):
     plates
         Its repetitions.
     names
-        What the entries of a value are called, as ``["intercept", "slope"]``, in summaries, plots and messages; also
-        the columns of a table that hold them.
+        Names of the entries of a value, as ``["intercept", "slope"]``, for summaries, plots and messages; also the
+        columns of a table in which they are found.
 
     Raises
     ------

@@ -40,8 +40,8 @@ class NormalWishart(Joint):
     tied
         The last of the plates, if the locations along it share one precision: then it is a :class:`TiedNormalWishart`.
     names
-        What the entries of a value are called, as ``["intercept", "slope"]``, in summaries, plots and messages; also
-        the columns of a table that hold them.
+        Names of the entries of a value, as ``["intercept", "slope"]``, for summaries, plots and messages; also the
+        columns of a table in which they are found.
 
     Examples
     --------

@@ -138,8 +138,8 @@ class MultivariateNormal(_Location):
     plates
         Its repetitions.
     names
-        What the entries of a value are called, as ``["intercept", "slope"]``, in summaries, plots and messages; also
-        the columns of a table that hold them.
+        Names of the entries of a value, as ``["intercept", "slope"]``, for summaries, plots and messages; also the
+        columns of a table in which they are found.
 
     Examples
     --------

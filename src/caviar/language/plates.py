@@ -25,15 +25,15 @@ class Plate:
         repetitions share a variable of the outer plate: in ``Categorical("z", proportions, plates=token)``,
         ``proportions`` has one vector per document.
     names
-        What each repetition is called, in order: ``["Lincoln", "Roosevelt"]``. The number of names is the size. Labels
-        in the data may then be these names; so are they in summaries, plots and messages. Without names, labels that
-        are texts name the repetitions when the model is fitted.
+        Name of each repetition, in order: ``["Lincoln", "Roosevelt"]``. The number of names is the size. Labels in the
+        data may then be these names, and summaries, plots and messages show them. Without ``names``, labels that are
+        texts name the repetitions when the model is fitted.
 
     Raises
     ------
     ParameterError
         If ``name`` is not a non-empty string, ``size`` is not a positive whole number, or is given beside ``within``;
-        or if names repeat, are no texts, or are not as many as ``size``.
+        or if names repeat, are not texts, or differ in number from ``size``.
     PlateError
         If ``within`` is no plate, or lies within another itself.
 
@@ -87,21 +87,21 @@ class Plate:
 
 
 def as_names(names: Any, owner: str, size: int | None = None) -> tuple[str, ...]:
-    """Return names of places as texts, each of them once.
+    """Return names as texts, after checking that none repeats.
 
     Parameters
     ----------
     names
-        Texts; whole numbers, such as years, become texts.
+        Texts, or whole numbers such as years, which become texts.
     owner
-        What has these places, for messages.
+        Name of the plate or variable, for messages.
     size
-        How many there must be; None for any number.
+        Number of names that there must be; None for any number.
 
     Raises
     ------
     ParameterError
-        If they are something else: the message says what.
+        If they are something else; the message says what.
     """
     if isinstance(names, str) or not isinstance(names, Iterable):
         raise ParameterError(f"names= of {owner} is a list of texts, as ['a', 'b']; got {names!r}")

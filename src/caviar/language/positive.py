@@ -30,9 +30,9 @@ class Gamma(Variable):
     name
         Unique within the model.
     shape
-        :math:`a > 0`: number, array, or a hidden Gamma, also times a known number or plus one, as ``nu / 2``. The
-        factor of a hidden shape is tabulated. It may be in the rate too: ``Gamma("u", nu / 2, nu / 2)`` is the scale
-        of a Student-t with hidden degrees of freedom.
+        :math:`a > 0`: a number, an array, or an unknown Gamma, also times or plus a known number, as ``nu / 2``. The
+        factor of an unknown shape is tabulated. The shape may appear in the rate too: ``Gamma("u", nu / 2, nu / 2)`` is
+        the scale of a Student-t with unknown degrees of freedom.
     rate
         :math:`b`: number, array or Gamma. ``shape=1, rate=0`` states the flat improper prior.
     smallest_variance
@@ -159,8 +159,8 @@ class Wishart(Variable):
     name
         Unique within the model.
     df
-        Degrees of freedom :math:`\nu > D - 1`: number, array, or a hidden Gamma plus a known number of at least D - 1,
-        whose factor is then tabulated.
+        Degrees of freedom :math:`\nu > D - 1`: a number, an array, or an unknown Gamma plus a known number of at least
+        D - 1; the factor of the Gamma is then tabulated.
     inverse_scale
         :math:`B`, D x D: array or Wishart. The expected matrix is :math:`\nu B^{-1}`. ``df=D + 1,
         inverse_scale=np.zeros((D, D))`` states the flat improper prior.
@@ -172,7 +172,7 @@ class Wishart(Variable):
     plates
         Its repetitions.
     names
-        What the rows and columns of the matrix are called, in summaries and plots.
+        Names of the rows and columns of the matrix, for summaries and plots.
 
     Examples
     --------

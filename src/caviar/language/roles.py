@@ -26,7 +26,7 @@ def _no_problem(value: Array) -> str:
 
 @dataclass(frozen=True)
 class OfScalar:
-    """What a slot does with a hidden scalar in it, whose factor is then tabulated.
+    """How a slot uses a hidden scalar, whose factor is then tabulated.
 
     Besides the scalar itself its density has one function of it: the logarithm of a Beta function, or a sum of
     logarithms of gamma functions.
@@ -36,11 +36,11 @@ class OfScalar:
     log_gammas
         (scale, shift) of the argument of each gamma function.
     constant
-        What is added to them.
+        Constant that is added to them.
     least
-        What the value of the slot must exceed.
+        Bound that the value of the slot must exceed.
     advice
-        What to state where the slot would depend on two hidden numbers.
+        Advice for a slot that depends on two hidden numbers.
     """
 
     log_gammas: tuple[tuple[float, float], ...] = ()
@@ -73,10 +73,10 @@ class Role:
     adds_up
         Whether it is an operand of a sum or product, which cannot be measured from another point.
     is_apart
-        Whether a value has a length of its own, which is not the dimension of the variable.
+        Whether a value has its own length, different from the dimension of the variable.
     of_scalar
-        What becomes of a hidden scalar in the slot, where the statistics above are functions of it that its family
-        lacks; None where these statistics are a family's own.
+        How the slot uses a hidden scalar, if the statistics above are functions that the family of the scalar lacks;
+        None if they are statistics of a family.
     """
 
     name: str

@@ -33,10 +33,11 @@ class Dirichlet(Variable):
     name
         Unique within the model.
     concentration
-        :math:`\alpha`, K positive numbers, known. All ones is the flat prior. Or a hidden Gamma, the same for all
-        categories, or a Gamma times a known vector, ``total * Constant("shares", m)``; its factor is then tabulated.
+        :math:`\alpha`, K known positive numbers; all ones is the flat prior. Or an unknown Gamma, the same number for
+        all categories, or such a Gamma times a known vector, ``total * Constant("shares", m)``; the factor of the Gamma
+        is then tabulated.
     categories
-        K, where the concentration is one number for all of them.
+        K, if the concentration is one number for all categories.
     plates
         Its repetitions.
     names
@@ -200,9 +201,9 @@ class Beta(Variable):
     name
         Unique within the model.
     a, b
-        Positive numbers, arrays or Constants, known when the model is stated. Or numbers that depend on one hidden
-        scalar: ``Beta("p", m * total, (1 - m) * total)`` with a hidden total, a Gamma, and a known mean m, or with a
-        hidden mean, a Beta, and a known total. The factor of the scalar is then tabulated.
+        Positive numbers, arrays or Constants, known when the model is stated. Or functions of one unknown number,
+        ``Beta("p", m * total, (1 - m) * total)``: either the total is a Gamma and the mean m is known, or the mean is a
+        Beta and the total is known. The factor of the unknown number is then tabulated.
     plates
         Its repetitions.
 

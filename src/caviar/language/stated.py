@@ -32,7 +32,7 @@ class Stated(Node):
 
     @property
     def own_family(self) -> type[ExponentialFamily]:
-        """The family that it is stated with, whatever functions its children add to the statistics of its factor."""
+        """The family of the variable, without the functions that its children add to the statistics of its factor."""
         return type(self).family
 
     @property

@@ -60,7 +60,7 @@ class Operand(NamedTuple):
     slot: Slot | None = None
     """The slot that the node is in; None for the variable itself, and for what chooses from a plate."""
     function: Function | None = None
-    """What the statistic is as a function of the node, where its own family may lack it."""
+    """The statistic as a function of the node, if the family of the node may lack it."""
 
 
 class Term(NamedTuple):
@@ -85,7 +85,7 @@ def nodes_above(leaves: Iterable[Variable]) -> list[Node]:
 
 
 def _visit(node: Node, found: dict[int, Node]) -> None:
-    """Add a node and everything above it to what was found."""
+    """Add a node and everything above it to the nodes found."""
     if id(node) in found:
         return
     found[id(node)] = node
@@ -217,7 +217,7 @@ class _Writer:
         return Term(self.variable, summand.coefficient, tuple(operands), tuple(axes))
 
     def _of_entries(self, gate: Node, axes: tuple[Axis, ...]) -> tuple[Axis, ...]:
-        """Return the axes of the plates of a gate, the event axis in the place of a plate along the entries."""
+        """Return the axes of the plates of a gate, with the event axis for a plate along the entries."""
         along = self.within.get(gate)  # type: ignore[arg-type]
         if along is None:
             return axes

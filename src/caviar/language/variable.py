@@ -65,7 +65,7 @@ class Variable(Stated):
 
     slots: dict[str, Slot]
     members: tuple[Variable, ...] = ()
-    """Those that it stands for, where several share one factor."""
+    """The variables that it replaces, if several share one factor."""
     functions: dict[tuple[str, str], Function]
     log_density: Density
     is_flat: bool
@@ -203,7 +203,7 @@ class Variable(Stated):
         return len(self.letters[statistic]) == 2
 
     def moved(self, factor: Any, shifts: Mapping[str, Array]) -> Any:
-        """Return a factor of the variable plus a shift, by its name; the factor where there is none."""
+        """Return a factor of the variable plus a shift, by its name; the factor itself if there is no shift."""
         return factor.translate(shifts[self.name]) if self.name in shifts else factor
 
     def as_own(self, factor: Any) -> Any:
@@ -237,12 +237,12 @@ class Variable(Stated):
         return ""
 
     def settle(self, functions: tuple[Function, ...]) -> None:
-        """Take the family of its factor in a model, which has these functions beside the statistics of its own.
+        """Set the family of its factor in a model, which has these functions besides its own statistics.
 
         Raises
         ------
         ModelError
-            If it may have none with such functions.
+            If its factor cannot have such functions.
         """
         if self.floor is not None:
             raise ModelError(

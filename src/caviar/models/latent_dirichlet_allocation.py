@@ -42,8 +42,8 @@ def latent_dirichlet_allocation(
     word_concentration
         :math:`\eta`, a number or shape (V,). Below 1, few words in each topic.
     vocabulary
-        The words, V of them in order. Documents may then be lists of words, ``{"word": [["goal", "ball"], ["vote"]]}``,
-        and summaries and plots say them.
+        The V words, in order. Documents may then be lists of words, ``{"word": [["goal", "ball"], ["vote"]]}``, and
+        summaries and plots show the words.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""What the places along the axes of a model are called, and data that come with names."""
+"""Names of the places along the axes of a model, and data that come with names."""
 
 from .axes import ModelAxes, NamedAxis, check_names
 from .meeting import NamedData, Placed, by_names, meet

@@ -1,4 +1,4 @@
-"""Axes of a model that have the same places: a plate and the labels that choose from it, a vector and its columns."""
+"""Axes of a model that run over the same places, such as a plate and the labels that choose from it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..language.nodes import membership
 
 
 class NamedAxis(NamedTuple):
-    """An axis whose places may have names: a plate, or the entries of a value of a node, of a label its categories."""
+    """An axis whose places may have names: a plate, the entries of a vector, or the categories of a label."""
 
     kind: Literal["plate", "entry"]
     name: str
@@ -23,7 +23,7 @@ class NamedAxis(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ModelAxes:
-    """The axes of a model, and which of them have the same places.
+    """The axes of a model, and which of them run over the same places.
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ class ModelAxes:
 
     @cached_property
     def labels(self) -> frozenset[str]:
-        """Names of what holds labels, which may be texts: Categoricals, and known labels that choose from a plate."""
+        """Names of nodes that hold labels, which may be texts: Categoricals, and labels that choose from a plate."""
         found = {node.name for node in self.nodes if isinstance(node, Label)}
         found |= {plate.within.name for plate in nested_plates(self.nodes) if plate.within is not None}
         return frozenset(found | {chosen.by.name for chosen in self._chosen() if isinstance(chosen.by, Data)})
@@ -97,7 +97,7 @@ class ModelAxes:
 
     @cached_property
     def sizes(self) -> Mapping[NamedAxis, int]:
-        """Sizes of axes that the statement says."""
+        """Sizes of axes that the model states."""
         found = {
             NamedAxis("plate", plate.name): plate.size
             for node in self.nodes
@@ -119,7 +119,7 @@ class ModelAxes:
         return None
 
     def _chosen(self) -> Iterator[Indexed]:
-        """Yield what chooses from a plate, each with that plate."""
+        """Yield each node that chooses from a plate, with the plate."""
         for variable in self._variables():
             for slot in variable.slots.values():
                 if isinstance(slot.expression, Indexed):
@@ -158,7 +158,7 @@ class ModelAxes:
 
 
 def check_names(nodes: Sequence[Node]) -> None:
-    """Refuse a statement that names the places of one axis twice, and differently.
+    """Refuse a model that gives the places of one axis two different lists of names.
 
     Raises
     ------
@@ -201,12 +201,12 @@ def _node_of(vector: Any) -> Node | None:
 
 
 def in_words(axis: NamedAxis) -> str:
-    """Return how messages call an axis."""
+    """Return the name of an axis for messages."""
     return f"plate '{axis.name}'" if axis.kind == "plate" else f"the entries of '{axis.name}'"
 
 
 def listed(names: Sequence[str], most: int = 6) -> str:
-    """Return names for a message, the first ones of many."""
+    """Return names for a message, only the first ones if there are many."""
     told = ", ".join(f"'{name}'" for name in names[:most])
     return told if len(names) <= most else f"{told}, ... ({len(names)} names)"
 

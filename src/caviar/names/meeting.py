@@ -1,4 +1,4 @@
-"""Data with names meet a model: columns become arrays, labels that are texts become places."""
+"""Data with names meet a model: columns become arrays, and labels that are texts become positions."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ class Placed(dict[str, Any]):
 
 @dataclass(frozen=True, eq=False)
 class NamedData:
-    """Data as arrays, and what names they came with.
+    """Data as arrays, and the names that they came with.
 
     Attributes
     ----------
     values
-        Name of a node -> numbers, in the order of ``names``; what is no mapping, as it came.
+        Name of a node -> numbers, in the order of ``names``; data that are not a mapping are unchanged.
     names
         Of the places along the axes of the model, with those that were known before.
     index
-        Index of the rows as pandas has it; None where the data have none.
+        Index of the rows, from pandas; None if the data have none.
     indices
-        What has an index -> that index: the table, or each pandas object of a mapping.
+        Name of the table, or of each pandas object of a mapping -> its index.
     """
 
     values: Any
@@ -73,12 +73,12 @@ def meet(axes: ModelAxes, leaves: Sequence[Variable], data: Any, known: Names | 
     data
         A table, whose columns are found by name, or a mapping from names to arrays, columns and tables.
     known
-        Those of an earlier fit, which decide; None where these data are the first.
+        Names of an earlier fit, which decide the order; None if there is no earlier fit.
 
     Raises
     ------
     DataError, PlateError, ModelError
-        If a column or a name is missing, unknown or not unique: the message says which, and which one is near.
+        If a column or a name is missing, unknown or not unique; the message says which, and names similar ones.
     """
     if isinstance(data, Placed):
         return NamedData(data, known or Names())
@@ -107,7 +107,7 @@ def by_names(axes: ModelAxes, names: Names, values: Mapping[str, Any]) -> dict[s
 def _with_columns(
     axes: ModelAxes, data: dict[str, Any], known: Names | None, indices: Mapping[str, Any]
 ) -> NamedData:
-    """Return data whose columns are in the order of names, and whose labels are places."""
+    """Return data with columns in the order of names, and with labels as positions."""
     index = _common_index(indices)
     columns: dict[str, tuple[str, ...]] = {} if known is None else dict(known.columns)
     along: dict[NamedAxis, tuple[str, ...]] = {**axes.declared} if known is None else {**known.along}
@@ -188,7 +188,7 @@ def _kind_of(axes: ModelAxes, node: Node) -> str:
 
 
 def _refuse_hidden(axes: ModelAxes, leaves: Sequence[Variable], frame: Frame) -> None:
-    """Refuse a column with the name of a hidden variable: whether it is known is not said."""
+    """Refuse a column with the name of a hidden variable, because it is not clear whether the variable is known."""
     observed = {leaf.name for leaf in leaves}
     for node in axes.nodes:
         is_hidden = (
@@ -234,7 +234,7 @@ def _require(wanted: Sequence[str], frame: Frame, what: str) -> None:
 def _labels(
     axes: ModelAxes, data: Mapping[str, Any], along: Mapping[NamedAxis, tuple[str, ...]], known: Names | None
 ) -> Iterable[tuple[str, TextLabels]]:
-    """Yield the labels among the data that are texts, or whole numbers where the names are whole numbers."""
+    """Yield labels of the data that are texts, or whole numbers if the names are whole numbers."""
     for name in axes.labels:
         if name not in data:
             continue
@@ -271,7 +271,8 @@ class _Learnt:
     names
         Axis -> names: in the order of the categorical type of the labels, otherwise in that of the texts.
     of_texts
-        Axes whose names are in the order of the texts, which nobody has stated; each with one of their labels.
+        Axes whose names have alphabetical order, because neither the model nor a type states one; each with one of its
+        labels.
     """
 
     names: Mapping[NamedAxis, tuple[str, ...]]
@@ -303,7 +304,7 @@ def _aligned(
     along: Mapping[NamedAxis, tuple[str, ...]],
     labels: Mapping[str, TextLabels],
 ) -> dict[str, Any]:
-    """Return the pandas objects whose index has the names of their plate, in the order of these."""
+    """Return the pandas objects whose index has the names of their plate, reordered to match these names."""
     found = {}
     for name, value in data.items():
         node = axes.by_name.get(name)
@@ -319,7 +320,7 @@ def _aligned(
 def _refuse_positions(
     axes: ModelAxes, by_position: Collection[str], of_texts: Mapping[NamedAxis, str]
 ) -> None:
-    """Refuse values by place along an axis whose order nobody has stated: they would belong to other names."""
+    """Refuse arrays along an axis whose names have no stated order: values could be given to the wrong names."""
     for node in axes.nodes if of_texts else ():
         for place, plate in enumerate(node.plates):
             if NamedAxis("plate", plate.name) not in of_texts:
@@ -356,7 +357,7 @@ def _varies(node: Constant, axis: int) -> bool:
 def _check_sizes(
     axes: ModelAxes, along: Mapping[NamedAxis, tuple[str, ...]], labels: Mapping[str, TextLabels]
 ) -> None:
-    """Refuse names that are not as many as the places of their axis."""
+    """Refuse names that differ in number from the places of their axis."""
     for axis, names in along.items():
         size = axes.sizes.get(axis)
         if size is None or size == len(names):
@@ -382,7 +383,7 @@ def _check_sizes(
 
 
 def _places(name: str, labels: TextLabels, names: tuple[str, ...], axes: ModelAxes, *, is_new: bool) -> Any:
-    """Return labels as places among names."""
+    """Return labels as positions among names."""
     try:
         return labels.places(names)
     except LookupError as error:
@@ -402,7 +403,7 @@ def _places(name: str, labels: TextLabels, names: tuple[str, ...], axes: ModelAx
 
 
 def _common_index(indices: Mapping[str, Any]) -> Any:
-    """Return the index that all pandas objects of some data have; None where they have none, or different ones.
+    """Return the index that all pandas objects of the data share; None if there is none, or if they differ.
 
     Raises
     ------

@@ -12,14 +12,14 @@ from .axes import ModelAxes, NamedAxis
 
 @dataclass(frozen=True)
 class Names:
-    """What the places along axes are called.
+    """Names of the places along the axes of a model.
 
     Attributes
     ----------
     along
         Axis -> names of its places, in order.
     columns
-        Name of an observed variable or known array -> the columns of a table that its data were.
+        Name of an observed variable or known array -> the columns of the table that held its data.
 
     Examples
     --------
@@ -39,15 +39,15 @@ class Names:
         return bool(self.along or self.columns)
 
     def plate(self, name: str) -> tuple[str, ...] | None:
-        """Return the names of the repetitions of a plate; None where they have none."""
+        """Return the names of the repetitions of a plate; None if they have none."""
         return self.along.get(NamedAxis("plate", name))
 
     def entries(self, name: str) -> tuple[str, ...] | None:
-        """Return the names of the entries of one value of a node, of a label its categories; None if they have none."""
+        """Return the names of the entries of one value of a node, or of categories; None if they have none."""
         return self.along.get(NamedAxis("entry", name))
 
     def of_axes(self, name: str, plates: Sequence[str], shape: Sequence[int]) -> list[tuple[str, ...] | None]:
-        """Return the names along each axis of figures of a variable: its plates, then the axes of one value."""
+        """Return the names along each axis of a variable: its plates, then the axes of one value."""
         found = [self.plate(plate) for plate in plates]
         found += [self.entries(name)] * (len(shape) - len(plates))
         # an axis of the figures may be shorter than that of the value, as of the shares of sticks
@@ -57,12 +57,12 @@ class Names:
         ]
 
     def sizes_of(self, nodes: Iterable[Node]) -> dict[str, int]:
-        """Return the sizes of those plates that only the names of their repetitions tell."""
+        """Return the sizes of plates that are known only from the names of their repetitions."""
         plates = {plate.name for node in nodes for plate in node.plates if plate.size is None}
         return {axis.name: len(own) for axis, own in self._of_kind("plate") if axis.name in plates}
 
     def as_plain(self, axes: ModelAxes) -> dict[str, Any]:
-        """Return the names as texts in lists and dictionaries: those that the statement lacks, once for each group."""
+        """Return names that the model does not state as plain texts in lists, once for each group of axes."""
         first = {axes.group(axis)[0]: own for axis, own in self.along.items() if axis not in axes.declared}
         once = Names(first)
         return {

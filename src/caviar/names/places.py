@@ -1,4 +1,4 @@
-"""Places along axes in words, as summaries and plots say them, and names that a summary of the data has."""
+"""Positions along axes as words for summaries and plots, and names that come from a summary of the data."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .names import Names
 
 
 def place_in_words(plates: Sequence[str], index: Sequence[int], names: Sequence[Sequence[str] | None]) -> str:
-    """Return what an entry is called: what it is of one value first, where that has a name, then its repetition.
+    """Return the name of an entry: the name within one value first, if it has one, then the repetition.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def place_in_words(plates: Sequence[str], index: Sequence[int], names: Sequence[
 
 
 def names_with_summary(names: Names, axes: ModelAxes, summary: Mapping[str, Any] | None) -> Names:
-    """Return names with those that only a summary of the data of the fit has, as the command line writes it."""
+    """Return names completed by those of the summary of the data, which the command line writes."""
     along = dict(names.along)
     for axis, own in _of_summary(axes, (summary or {}).get("arrays", {})):
         sizes = {axes.sizes[other] for other in axes.group(axis) if other in axes.sizes}

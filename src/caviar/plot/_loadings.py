@@ -37,7 +37,7 @@ def loadings(
     variable
         Name of the loadings: a MultivariateNormal over the columns, with an entry for each factor.
     names
-        Of the columns; by default those of the posterior, or their numbers.
+        Names of the columns; by default those of the posterior, or their numbers.
     level
         Of the central credible intervals.
     heat_map

@@ -26,9 +26,9 @@ class Figures:
     mean, lower, upper
         Of shape (plates..., event...). The ends are None for points, and NaN for an entry without a closed form.
     source
-        Where the intervals come from, in words; empty where they are exact.
+        Where the intervals come from, in words; empty if they are exact.
     names
-        Along each axis, as the posterior has them; None where it only has numbers.
+        Names along each axis, as the posterior has them; None if the axis has only numbers.
     """
 
     name: str
@@ -40,7 +40,7 @@ class Figures:
     names: tuple[Sequence[str] | None, ...] = ()
 
     def told_interval(self, level: float) -> str:
-        """Return what the intervals are called in a title."""
+        """Return the name of the intervals for a title."""
         return f"{level:.0%} interval" + (f" ({self.source})" if self.source else "")
 
 
@@ -66,7 +66,7 @@ def posterior_of(fitted: Any) -> Posterior:
 
 
 def placed(posterior: Posterior, data: Any) -> Any:
-    """Return data of the rows of a posterior as arrays by name: of a table its columns."""
+    """Return data of the rows of a posterior as arrays by name; for a table, its columns."""
     return posterior._evaluator.named(data).values
 
 

@@ -15,29 +15,30 @@ from ._axes import hide_frame, in_style, ink, new_axes
 
 @in_style
 def sensitivity(response: Any, *names: str, max_rows: int = 20, ax: Axes | None = None) -> Axes:
-    """Return a picture of which prior matters: how far means move when the numbers that state the priors change.
+    """Draw which prior matters: how far means move when the numbers of the priors change.
 
     Parameters
     ----------
     response
-        What :meth:`caviar.Posterior.linear_response` gives, or its ``sensitivity_table()``.
+        The result of :meth:`caviar.Posterior.linear_response`, or its ``sensitivity_table()``.
     names
-        Of the variables whose means are asked for; by default all.
+        Names of the variables whose means are shown; by default all.
     max_rows
-        At most so many numbers of priors, those that matter most.
+        Largest number of rows; those that matter most are shown.
     ax
         Axes to draw into; by default those of a new figure.
 
     Returns
     -------
     Axes
-        A line for each number of a prior and how it is changed, the one that matters most at the top; a column for each
-        variable. A cell says by how many posterior standard deviations the mean of the entry that moves most moves.
+        A row for each number of a prior and its change, the one that matters most at the top; a column for each
+        variable. A cell says how many posterior standard deviations the mean of the variable moves; for several
+        entries, that of the entry that moves most.
 
     Raises
     ------
     ParameterError
-        If it is no linear response.
+        If ``response`` is something else.
 
     Examples
     --------

@@ -36,8 +36,8 @@ def topic_words(
     fitted
         Posterior of a model with topics, as ``caviar.models.latent_dirichlet_allocation`` states it.
     vocabulary
-        The word of each category, V of them; by default those that the model or the estimator was given, or the names
-        of the columns that it was fitted to.
+        The word of each of the V categories; by default those given to the model or the estimator, or the names of the
+        columns of its data.
     variable
         Name of the topics: a Dirichlet over V words with one plate.
     topics

@@ -36,7 +36,7 @@ def weights(
         :math:`\mathrm{Beta}(\alpha_k, \sum_j \alpha_j - \alpha_k)`; those of StickBreaking come from 4,000 draws.
         Points (EM, MAP-EM) have none.
     names
-        Of the components; by default those of the posterior, or their numbers.
+        Names of the components; by default those of the posterior, or their numbers.
     ax
         Axes to draw into; by default those of a new figure.
 

@@ -1,4 +1,4 @@
-"""What a posterior needs of the model that was fitted: to bind it to other data."""
+"""The protocol by which a posterior binds the fitted model to other data."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class Binds(Protocol):
 
     @property
     def prior(self) -> Beliefs | None:
-        """Beliefs of an earlier fit in the place of the priors."""
+        """Beliefs of an earlier fit that replace the priors."""
         ...
 
     @property
     def names(self) -> Names:
-        """What the places along the axes of the model are called."""
+        """Names of the places along the axes of the model."""
         ...
 
     def named(self, data: Any) -> NamedData:

@@ -165,11 +165,11 @@ class LinearResponse:
         }
 
     def predict(self, data: Any) -> dict[str, Any]:
-        """Return what :meth:`Posterior.predict` does, with parameters as uncertain and as dependent as they are.
+        """Return the predictions of :meth:`Posterior.predict` with the covariances of linear response.
 
-        Variables have the covariances of linear response, also between those that meet in a predictor; of joint factors
-        and processes they are those of q. Local variables are those of q; along a chain, whose states depend on the
-        parameters, :meth:`Posterior.predict` has the predictions.
+        Global variables have the covariances of linear response, also between different variables of a predictor; joint
+        factors and processes keep the covariances of q. Local variables are those of q; along a chain, whose states
+        depend on the parameters, :meth:`Posterior.predict` has the predictions.
 
         Parameters
         ----------
@@ -211,14 +211,14 @@ class LinearResponse:
     def log_predictive(self, data: Any) -> Any:
         """Return the log density of each row of data, with the means and variances of :meth:`predict`.
 
-        Real numbers are Normal, or mixtures of Normals where labels choose their parents; a number 0 or 1, and a label,
-        has its probability. It is also there where factors that are independent under q meet in a density, of which
-        :meth:`Posterior.log_predictive` has no closed form.
+        A real number has a Normal density, or a mixture of Normals if labels choose its parents; a number 0 or 1, or a
+        label, has its probability. This also works for models for which :meth:`Posterior.log_predictive` has no closed
+        form, because a density depends on several independent factors of q.
 
         Parameters
         ----------
         data
-            As for the fit; any number of rows. Each is a row by itself.
+            As for the fit, with any number of rows. The rows are independent of each other.
 
         Returns
         -------
@@ -267,14 +267,14 @@ class LinearResponse:
         return along_rows(np.where(np.isnan(values), 0.0, found), data, met.index, "log_density")
 
     def between(self, one: str, other: str) -> Array | None:
-        """Return the covariances of all entries of two variables, (n, m); None of joint factors and what is flat."""
+        """Return the covariances of all entries of two variables, (n, m); None for joint factors and flat ones."""
         if one not in self._parts or other not in self._parts:
             return None
         found = self._response.covariance(one, other)
         return found if np.isfinite(found).all() else None
 
     def _corrected(self, name: str, factor: Any) -> Any:
-        """Return a factor with the covariance of each repetition; as it is where its family has no such member."""
+        """Return a factor with the covariance of each repetition; unchanged if its family has no such member."""
         if name not in self._parts or (factor.learnt is not None and factor.learnt is not factor):
             return factor
         part = self._parts[name]
@@ -289,7 +289,7 @@ class LinearResponse:
         return factor if found is None else found
 
     def elbo_sensitivity(self) -> dict[str, Array]:
-        """Return by how much the ELBO changes with the numbers that state the priors, nats for each unit.
+        """Return the derivatives of the ELBO by the numbers of the priors, in nats for each unit.
 
         Returns
         -------
@@ -299,16 +299,16 @@ class LinearResponse:
         return self._response.elbo_sensitivity()
 
     def sensitivity_table(self, *names: str) -> Sensitivity:
-        """Return a table of which prior matters: how far means move when the numbers that state the priors change.
+        """Return a table of which prior matters: how far means move when the numbers of the priors change.
 
-        A number changes by a tenth of itself, all entries of an array together; a location, one entry at a time, by a
-        tenth of the standard deviation of its prior (of the posterior, where that of the prior is infinite). Movements
-        are in standard deviations of linear response, and of first order.
+        A number grows by a tenth, all entries of an array together. A location grows by a tenth of the standard
+        deviation of its prior (or of the posterior, if that of the prior is infinite), one entry at a time. Movements
+        are in standard deviations of linear response, to first order.
 
         Parameters
         ----------
         names
-            Of the variables whose means are asked for; by default all.
+            Names of the variables whose means are shown; by default all.
 
         Examples
         --------
@@ -347,7 +347,7 @@ class LinearResponse:
         return self._posterior.names.of_axes(part.variable, own, part.shape)
 
     def _spread_of_prior(self, variable: str) -> Array:
-        """Return how widely the prior of a location spreads, typically; the posterior where that is infinite."""
+        """Return a typical standard deviation of the prior of a location; of the posterior if that is infinite."""
         own = stated_prior(self._posterior.model.variables[variable])
         sd = None if own is None else own.entry_marginals((0.05, 0.95))[0].sd
         finite = np.asarray([] if sd is None else sd)[np.isfinite(np.asarray([] if sd is None else sd))]
@@ -373,12 +373,12 @@ class LinearResponse:
 
     @property
     def why_none(self) -> str:
-        """Why there are no covariances, in a few words, as of a fit that has not settled; nothing where there are."""
+        """Why there are no covariances, in a few words, as for a fit that has not settled; empty if there are."""
         return self._response.why_none
 
     @property
     def why_doubtful(self) -> str:
-        """Why they are not to be shown to who did not ask, in a few words; nothing where they are."""
+        """Why they are not shown by default, in a few words; empty if they are."""
         flat = self.smallest_eigenvalue < _NEARLY_FLAT
         return self.why_none or (FLAT_DIRECTION if flat else "")
 

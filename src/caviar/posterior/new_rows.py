@@ -1,4 +1,4 @@
-"""What is given of rows that are to be drawn: sizes of plates, known arrays, and known globals."""
+"""Arguments for rows that are to be drawn: sizes of plates, known arrays, and known globals."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..engine.binding.clamped.given import refuse_missing_value
 
 
 def check_new_rows(model: Any, sizes: Any, data: Mapping[str, Any], known: Sequence[str]) -> None:
-    """Refuse arrays among the sizes, values of what is to be drawn among the arrays, and missing known ones."""
+    """Refuse arrays among the sizes, values of drawn variables among the arrays, and missing known arrays."""
     for name, size in sizes.items() if isinstance(sizes, Mapping) else ():
         if not isinstance(size, Integral) and np.ndim(size):
             raise ParameterError(

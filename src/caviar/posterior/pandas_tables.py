@@ -1,4 +1,4 @@
-"""Tables and columns of pandas, where it is installed: results with names, and with the index of the rows."""
+"""Results as tables and columns of pandas, with names and the index of the rows."""
 
 from __future__ import annotations
 

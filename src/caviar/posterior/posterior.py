@@ -135,7 +135,7 @@ class Posterior(ShowsUncertainty):
         return posterior
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return its state without data and what is compiled: the latter is made again where it is needed."""
+        """Return the state without data and compiled parts, which are made again when they are needed."""
         self._uncertainty = self._uncertainty.settled(self)
         return {name: value for name, value in vars(self).items() if name != "_compiled"}
 
@@ -146,9 +146,9 @@ class Posterior(ShowsUncertainty):
 
     @property
     def names(self) -> Names:
-        """What the repetitions of plates and the entries of vectors are called: of the statement, or of the data.
+        """Names of the repetitions of plates and of the entries of vectors, from the model or from the data.
 
-        ``names.plate("school")`` and ``names.entries("slope")`` are in the order of the axes of factors.
+        ``names.plate("school")`` and ``names.entries("slope")`` have the order of the arrays of factors.
         """
         return names_with_summary(self._evaluator.names, self.model.axes, self.data_summary)
 
@@ -266,8 +266,8 @@ class Posterior(ShowsUncertainty):
         had a transition of its own; those of a :class:`LinearGaussianChain` by the expected transition with noise of
         the expected precision.
 
-        Local factors that depend on each other, as a chain and what else is hidden in its steps, are swept from a cold
-        start, which may lead to another optimum than that of the fit.
+        Local factors that depend on each other, such as a chain and the other hidden values of its steps, are found by
+        sweeps from a new start, which may end at another optimum than that of the fit.
 
         Parameters
         ----------
@@ -318,9 +318,9 @@ class Posterior(ShowsUncertainty):
     def predict(self, data: Any) -> Predictions:
         r"""Return predictions of the variables missing in new rows, and the factors of their local variables.
 
-        Where the data have every observed variable, there is nothing to predict, and this is :meth:`local`; except
-        below a chain, where missing values (NaN) are predicted from those of the other steps. Where they lack some, as
-        the ``y`` of a regression, these are predicted from the rest, under q:
+        If the data have every observed variable, there is nothing to predict, and this is the same as :meth:`local`;
+        only below a chain are missing values (NaN) predicted, from the other steps. If the data lack some observed
+        variables, such as the ``y`` of a regression, these are predicted from the rest, under q:
 
         .. math:: \mathrm E[y] = \mathrm E_q[\mathrm E[y \mid \theta]], \qquad
                   \mathrm{Var}[y] = \mathrm E_q[\mathrm{Var}[y \mid \theta]] + \mathrm{Var}_q[\mathrm E[y \mid \theta]]
@@ -337,8 +337,8 @@ class Posterior(ShowsUncertainty):
             Name of each observed variable missing in ``data`` -> :class:`Prediction`, with ``.mean`` and
             ``.standard_deviation``, rows first. Name of each local variable above an observed one that is there -> its
             distribution with the rows as first batch axis; of a Categorical, ``.probabilities``. A variable that is in
-            ``data`` is not predicted, not even where its entries are missing; a ``KeyError`` says so. Below a chain it
-            is, where some are missing: rows of NaN after the last one are steps ahead.
+            ``data`` is not predicted, even if some of its entries are missing; asking for it raises a ``KeyError``.
+            Below a chain missing entries are predicted: add rows of NaN after the last one to forecast.
 
         Raises
         ------
@@ -810,10 +810,10 @@ class Posterior(ShowsUncertainty):
     ) -> Any:
         r"""Return draws of this posterior as what the installed ArviZ works on.
 
-        The draws are of q, whose weights need that, so that they spread as mean field says: :meth:`summary` may show
-        larger standard deviations. They come as InferenceData, or since version 1 of ArviZ as a DataTree; its
-        ``summary``, ``plot_posterior``, ``plot_ppc``, ``loo`` and so on take it. Draws of q are independent, so
-        there is one chain; its r_hat says nothing here, :meth:`diagnose` does.
+        The draws come from q, because their weights need the density of q. So they spread as in mean field, and
+        :meth:`summary` may show larger standard deviations. They come as InferenceData, or since version 1 of ArviZ as
+        a DataTree; its ``summary``, ``plot_posterior``, ``plot_ppc``, ``loo`` and so on take it. Draws of q are
+        independent, so there is one chain; its r_hat says nothing here, :meth:`diagnose` does.
 
         Parameters
         ----------

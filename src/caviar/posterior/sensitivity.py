@@ -1,4 +1,4 @@
-"""Which prior matters: by how much posterior means move with the numbers that state the priors, as a table."""
+"""Which prior matters: a table of how far posterior means move with the numbers of the priors."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from .._typing import Array
 from .tables import html_table, text_table
 
 SHARE = 0.1
-"""By how much a number of a prior changes: of itself, or a location by so many standard deviations of its prior."""
+"""Share by which a number of a prior grows; for a location, share of the standard deviation of its prior."""
 
 
 @dataclass(frozen=True)
 class SensitivityRow:
-    """What a number of a prior does.
+    """How far means move with a number of a prior.
 
     Attributes
     ----------
     prior
         ``"VARIABLE.PARAMETER"``.
     value
-        What was stated: one number, or the smallest and the largest of several.
+        The number in the model, or the smallest and the largest of several.
     change
-        In words.
+        The change of the number, in words.
     shifts
         Name of each variable -> the largest movement of a mean, in its posterior standard deviations.
     places
-        Name of each variable -> which of its entries moves so far.
+        Name of each variable -> the entry that moves most.
     elbo
         Change of the ELBO, in nats.
     """
@@ -45,13 +45,13 @@ class SensitivityRow:
 
     @property
     def largest(self) -> float:
-        """The largest movement of any of the variables, whichever its direction."""
+        """The largest absolute movement of any variable."""
         return max(map(abs, self.shifts.values()), default=0.0)
 
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """A row for each number, or array of numbers, that states a prior, the one that matters most first.
+    """A row for each number, or array of numbers, of a prior, the one that matters most first.
 
     It prints as a table, and as HTML in a notebook; :func:`caviar.plot.sensitivity` draws it.
 
@@ -60,7 +60,7 @@ class Sensitivity:
     rows
         In this order.
     names
-        Of the variables whose means were asked for.
+        Names of the variables whose means are shown.
     """
 
     rows: tuple[SensitivityRow, ...]

@@ -1,4 +1,4 @@
-"""Factors that several globals share, in a posterior that shows each variable by itself."""
+"""Factors that several globals share, in a posterior that shows the marginal of each variable."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ class SharedFactors:
 
     @classmethod
     def taken_from(cls, factors: dict[str, Any]) -> SharedFactors:
-        """Return the shared ones among factors, which are taken out of these."""
+        """Remove the shared factors from the others, and return them."""
         names = [name for name, own in factors.items() if isinstance(own, CoupledNormals)]
         return cls({name: factors.pop(name) for name in names})
 
     def beside(self, factors: Mapping[str, Any], left_out: Collection[str]) -> dict[str, Any]:
-        """Return factors of variables but some, with those that are shared beside them."""
+        """Return the factors of variables except some, together with the shared ones."""
         return {name: own for name, own in {**factors, **self.by_name}.items() if name not in left_out}
 
     def independent(self, factors: Mapping[str, Any]) -> dict[str, Any]:
-        """Return factors that are independent of each other: in the place of marginals those that are shared."""
+        """Return factors that are independent of each other, with shared factors instead of marginals."""
         shared = {name for own in self.by_name.values() for name in own.names}
         return {name: own for name, own in factors.items() if name not in shared} | dict(self.by_name)
 
@@ -46,12 +46,12 @@ class SharedFactors:
         return {name: found[name] for name in factors}
 
     def changed(self, factors: Mapping[str, Any], others: Mapping[str, Any]) -> dict[str, Any]:
-        """Return factors that are independent of each other, with others in the place of some.
+        """Return factors that are independent of each other, with some of them replaced.
 
         Raises
         ------
         ModelError
-            If one is of a variable that has none of its own.
+            If one replaces the factor of a variable that shares its factor.
         """
         for own in self.by_name.values():
             given = next((name for name in others if name in own.names), None)

@@ -1,4 +1,4 @@
-"""What a posterior shows of its globals: standard deviations and intervals, by linear response or of its factors."""
+"""The standard deviations and intervals that a posterior shows: those of linear response, or of its factors."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ShowsUncertainty(ABC):
     restart_elbos: Array
     _uncertainty: Uncertainty = MeanField()
     _evaluator: Any
-    """It binds the model to data, and knows whether a posterior was the prior."""
+    """It binds the model to data, and says whether the prior was an earlier posterior."""
 
     @abstractmethod
     def __getitem__(self, name: str) -> Any:
@@ -35,11 +35,11 @@ class ShowsUncertainty(ABC):
     @property
     @abstractmethod
     def is_exact(self) -> bool:
-        """Whether one factor is all that is unknown, so that nothing is taken for independent of anything else."""
+        """Whether a single factor holds everything that is unknown, so that no independence is assumed."""
 
     @property
     def distinct_ends(self) -> tuple[tuple[float, int], ...]:
-        """Objectives at which the starts ended, the highest first, and how many of them ended at each.
+        """Objectives at which starts ended, the highest first, and how many starts ended at each.
 
         Starts that differ by less than 0.1 nats, or a ten-millionth, count as one end.
         """
@@ -55,18 +55,19 @@ class ShowsUncertainty(ABC):
     ) -> Summary:
         """Return a table of the global variables: mean, standard deviation and central credible interval of each entry.
 
-        Above it are the ELBO, why the fit ended, and of several starts where they ended. Below it is where standard
-        deviations and intervals come from, except where one factor is all that is unknown, which has the exact ones.
+        The lines above the table give the ELBO, why the fit ended, and, with several starts, where these ended. The
+        line below it says where standard deviations and intervals come from. There is no such line if a single factor
+        holds everything that is unknown, because its intervals are exact.
 
         Parameters
         ----------
         level
             Of the intervals, between 0 and 1.
         max_rows
-            At most so many entries of each variable; None for all.
+            Largest number of entries shown for each variable; None for all.
         uncertainty
-            ``"mean_field"`` for those of the factors, which are taken for independent: too narrow where they are not.
-            By default those of :attr:`uncertainty`.
+            ``"mean_field"`` for the standard deviations and intervals of the factors, which are too narrow if variables
+            are dependent. By default those of :attr:`uncertainty`.
 
         Examples
         --------
@@ -87,15 +88,15 @@ class ShowsUncertainty(ABC):
 
     @property
     def uncertainty(self) -> str:
-        """Where the standard deviations and intervals that it shows come from: a kind of uncertainty.
+        """Where the standard deviations and intervals of this posterior come from.
 
-        ``"linear_response"``, or ``"mean_field"`` for those of the factors; :attr:`interval_remark` says why. It is
-        found when the first of them is asked for, see ``uncertainty=`` of :meth:`Model.fit`.
+        ``"linear_response"``, or ``"mean_field"`` for those of the factors; :attr:`interval_remark` says why. This is
+        decided when they are first asked for, see ``uncertainty=`` of :meth:`Model.fit`.
         """
         return self._shown_as("auto").kind
 
     def marginals(self, name: str, level: float = 0.95) -> Sequence[Marginals]:
-        """Return the figures of the entries of a global variable that summaries and plots show.
+        """Return the numbers that summaries and plots show for the entries of a global variable.
 
         Parameters
         ----------
@@ -108,7 +109,7 @@ class ShowsUncertainty(ABC):
         -------
         Sequence
             One part, or location and precision of a joint factor, each with ``mean``, ``sd``, ``lower``, ``upper``
-            (plates..., event...) and ``part``: nothing, ``".mean"`` or ``".precision"``. A point has a mean only.
+            (plates..., event...) and ``part``: empty, ``".mean"`` or ``".precision"``. A point has only a mean.
         """
         return self._shown_as("auto").marginals(name, self[name], ends_of(level))
 
@@ -144,7 +145,7 @@ class ShowsUncertainty(ABC):
         return np.stack([self._of_part(name, level, end) for end in ("lower", "upper")])
 
     def _show(self, uncertainty: Uncertainty) -> None:
-        """Take standard deviations and intervals from somewhere else."""
+        """Show other standard deviations and intervals."""
         self._uncertainty = uncertainty.begun(self)
 
     def _of_part(self, name: str, level: float, figure: str) -> Array:
@@ -180,7 +181,7 @@ class ShowsUncertainty(ABC):
 
     @property
     def interval_remark(self) -> str:
-        """Where the intervals that it shows come from, in a sentence; empty where they are exact."""
+        """A sentence on where the intervals come from; empty if they are exact."""
         return self._remark_on(self._shown_as("auto"))
 
     def _repr_html_(self) -> str:

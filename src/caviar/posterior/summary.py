@@ -69,7 +69,7 @@ class Summary:
     def to_frame(self) -> Any:
         """Return the rows as a DataFrame of pandas: variable, at, mean, sd, lower and upper.
 
-        Those that are shown; ``posterior.summary(max_rows=None)`` shows all.
+        The DataFrame has the rows that are shown; ``posterior.summary(max_rows=None)`` shows all.
 
         Raises
         ------
@@ -130,7 +130,7 @@ def summary_of(
     uncertainty
         Where standard deviations and intervals come from.
     remark
-        On the intervals; by default that of the uncertainty.
+        Sentence on the intervals; by default that of the uncertainty.
     """
     rows: list[SummaryRow] = []
     left_out: dict[str, int] = {}

@@ -29,7 +29,7 @@ class Uncertainty(ABC):
 
     @abstractmethod
     def marginals(self, name: str, factor: Any, ends: Ends) -> Sequence[Marginals]:
-        """Return the figures of the entries of a variable: one part, or location and precision of a joint factor.
+        """Return the intervals of the entries of a variable: one part, or two of a joint factor.
 
         Parameters
         ----------
@@ -49,26 +49,26 @@ class Uncertainty(ABC):
         return self
 
     def settled(self, posterior: Any) -> Uncertainty:
-        """Return this with all figures found."""
+        """Return this with everything computed."""
         return self
 
     def only(self, names: Collection[str]) -> Uncertainty:
-        """Return the same of some variables; of the others the figures of their factors."""
+        """Return the same for some variables; the others have the intervals of their factors."""
         return self
 
     @abstractmethod
     def as_plain(self) -> dict[str, Any]:
-        """Return what a file holds of it, once it is settled."""
+        """Return what a file holds of it, once it is computed."""
 
 
 @dataclass(frozen=True)
 class MeanField(Uncertainty):
-    """Those of the factors.
+    """Standard deviations and intervals of the factors.
 
     Attributes
     ----------
     because
-        Why there is no linear response, where that is known.
+        Why they are not those of linear response, if that is known.
     """
 
     because: str = ""
@@ -87,13 +87,13 @@ class MeanField(Uncertainty):
 
 @dataclass(frozen=True, eq=False)
 class Widths(Uncertainty):
-    """Those of linear response: the means of the factors, with other standard deviations.
+    """Standard deviations and intervals of linear response, about the means of the factors.
 
     Attributes
     ----------
     sds
-        Standard deviations of all entries of each variable, the parts of a joint factor one after the other, (n,). A
-        variable without any shows the figures of its factor.
+        Standard deviations of all entries of each variable, (n,), the parts of a joint factor one after the other. A
+        variable that is not listed shows the intervals of its factor.
     """
 
     sds: Mapping[str, Array]
@@ -141,12 +141,12 @@ class Widths(Uncertainty):
 
 @dataclass(frozen=True, eq=False)
 class Pending(Uncertainty):
-    """Those of linear response, found when they are first asked for; those of the factors if they cannot be.
+    """Those of linear response, computed when they are first asked for; those of the factors if that fails.
 
     Attributes
     ----------
     data, sample_weight
-        Of the fit, as the user gave them; they are let go afterwards.
+        Arguments of the fit, as the user gave them; they are released afterwards.
     """
 
     data: Mapping[str, Any] = field(repr=False)
@@ -173,7 +173,7 @@ class Pending(Uncertainty):
 
 @dataclass(frozen=True, eq=False)
 class Asked(Pending):
-    """Those of linear response, found when the fit ends; a warning says why where there are none.
+    """Those of linear response, computed at the end of the fit; if that fails, a warning says why.
 
     Attributes
     ----------
@@ -198,7 +198,7 @@ class Asked(Pending):
 
 
 def _found(posterior: Any, why_not: Callable[[Any], str], data: Any, **arguments: Any) -> Uncertainty:
-    """Return the widths by linear response, or those of the factors and why."""
+    """Return the widths of linear response; if that fails, those of the factors and the reason."""
     try:
         response = posterior.linear_response(data, **arguments)
         why = why_not(response)
@@ -210,7 +210,7 @@ def _found(posterior: Any, why_not: Callable[[Any], str], data: Any, **arguments
 
 
 def matched(factor: Any, own: Marginals, sd: Array, ends: Ends) -> Marginals:
-    """Return the figures of entries of a factor with other standard deviations; what is known stays as it is."""
+    """Return the intervals of entries of a factor with other standard deviations; known entries are unchanged."""
     own = replace(own, mean=np.asarray(own.mean, dtype=np.float64))
     found = replace(factor.family.matched_marginals(own, sd, ends), part=own.part, is_shared=own.is_shared)
     is_known = (sd == 0) & (True if own.sd is None else np.isnan(own.sd))

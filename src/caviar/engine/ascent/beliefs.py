@@ -18,7 +18,7 @@ from .problem import Problem
 from .state import AscentState
 
 Belief: TypeAlias = ExponentialFamily | CoupledBelief
-"""What takes the place of the prior of a variable."""
+"""The distribution that replaces the prior of a variable."""
 
 
 @dataclass(frozen=True, eq=False)

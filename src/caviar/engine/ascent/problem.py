@@ -82,9 +82,9 @@ class Problem:
     compile_rows
         Returns the compiled terms and the model of the rows.
     groups
-        Globals that are to share a factor each, once a start has been made without: see :attr:`together`.
+        Groups of globals that will share a factor after the start, which has separate ones: see :attr:`together`.
     coupled
-        Those that share one.
+        Groups of globals that share a factor.
     """
 
     def __init__(
@@ -140,12 +140,12 @@ class Problem:
 
     @property
     def together(self) -> Problem:
-        """The problem with one factor for each of its groups; without any, it is this one.
+        """The problem with one factor for each group; this problem itself if there are no groups.
 
         Raises
         ------
         ModelError
-            If some variables cannot share a factor: the message says which, and why.
+            If some variables cannot share a factor; the message says which, and why.
         """
         if self.groups and self._together is None:
             coupled = [coupled_variable(own, self.compiled.terms, self.bound) for own in self.groups]
@@ -364,7 +364,7 @@ class Problem:
 
 
 def _counted(bound: BoundModel, coupled: Sequence[CoupledVariable]) -> dict[Variable, AnyArray]:
-    """Return which repetitions of variables count, or which numbers of shared factors, where some do not."""
+    """Return which repetitions of variables, or numbers of shared factors, count, if some do not."""
     found = bound.gathered(lambda own: own.active)
     for joint in coupled:
         own = [found.get(member) for member in joint.members]

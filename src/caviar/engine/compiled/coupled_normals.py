@@ -1,8 +1,9 @@
-"""Globals that share one Gaussian factor: Normal and MultivariateNormal variables that meet in sums.
+"""Globals that share one Gaussian factor: Normal and MultivariateNormal variables that are added up.
 
-To the ascent they are one variable. Its statistics are those of each, and the products of the numbers that meet in a
-term. So a term that has two of them is written anew, with their product as one operand: it is linear in a statistic of
-one factor again, and everything else (updates, messages, the objective) follows as for any other factor.
+The ascent treats them as one variable. Its statistics are those of each variable, and the products of the numbers that
+appear together in a term. A term with two of the variables is rewritten with their product as one operand. So it is
+again linear in a statistic of one factor, and everything else (updates, messages, the objective) follows as for any
+other factor.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ from ..design.keys import StatisticKey
 from .terms import Compiled, GlobalTerm
 
 _MOST = 6_000
-"""Numbers that are left when the repeated ones have been eliminated: a dense matrix has as many rows."""
+"""Largest number of rows of the dense matrix of the numbers that are not eliminated."""
 
 _FIRST_LETTER = 256
-"""Of the axes of statistics: there may be many, and each is one character."""
+"""Letters for the axes of statistics: there may be many axes, and each is one character."""
 
 
 class CoupledVariable(Variable):
@@ -39,7 +40,7 @@ class CoupledVariable(Variable):
     members
         The variables.
     layout
-        Which of their numbers meet: the family of the factor.
+        Which of their numbers appear together: the family of the factor.
     """
 
     def __init__(self, members: Sequence[Variable], layout: CoupledLayout) -> None:
@@ -67,7 +68,7 @@ class CoupledVariable(Variable):
         return factor.translated(shifts)
 
     def as_own(self, factor: Any) -> Any:
-        """Return a factor that was found with other data, with the products that meet in these."""
+        """Return a factor that was found with other data, with the products that these data need."""
         return factor.in_layout(self.family)
 
 
@@ -78,20 +79,20 @@ def name_of(members: Sequence[Variable]) -> str:
 
 @dataclass(frozen=True, eq=False)
 class _Meeting:
-    """Where a term has two of the variables.
+    """A term with two of the variables, and where it has them.
 
     Attributes
     ----------
     cross
-        The products of the pairs that meet, without a name yet.
+        The products of the pairs, without a name yet.
     places
-        Of the two among the operands.
+        Positions of the two among the operands.
     axes
         Of the products.
     gather
         Labels by which operands are looked up.
     n_pairs
-        Axis of the pairs that a known array leaves, and how many there are; None if there is no such axis.
+        Axis of the pairs that a known array selects, and how many there are; None if there is no such axis.
     """
 
     cross: Cross
@@ -104,12 +105,12 @@ class _Meeting:
 def coupled_variable(
     members: Sequence[Variable], terms: Sequence[GlobalTerm], bound: BoundModel
 ) -> CoupledVariable:
-    """Return variables as one that has their joint factor.
+    """Return variables as one variable that has their joint factor.
 
     Raises
     ------
     ModelError
-        If they cannot share a Gaussian factor: the message says which of them, and why.
+        If they cannot share a Gaussian factor; the message says which of them, and why.
     """
     for variable in members:
         _refuse_unlike(variable, members, bound)
@@ -126,7 +127,7 @@ def coupled_variable(
 
 
 def with_coupled(compiled: Compiled, coupled: Sequence[CoupledVariable], bound: BoundModel) -> Compiled:
-    """Return a compiled model in whose terms the statistics of variables are those of the factors that they share."""
+    """Return a compiled model whose terms use the statistics of the shared factors."""
     terms = compiled.terms
     for variable in coupled:
         meetings = _meetings(variable.members, terms, bound)
@@ -181,7 +182,7 @@ def _said(members: Sequence[Variable]) -> str:
 def _meetings(
     members: Sequence[Variable], terms: Sequence[GlobalTerm], bound: BoundModel
 ) -> Iterator[_Meeting | None]:
-    """Yield of each term where it has two of the variables, None where it has at most one."""
+    """Yield for each term where it has two of the variables; None if it has at most one."""
     numbers = {variable.name: number for number, variable in enumerate(members)}
     shapes = [member.shape + member.event_shape for member in _members(members, bound)]
     found = 0
@@ -243,7 +244,7 @@ def _numbers(
     gather: Gather | None,
     full: tuple[int, ...],
 ) -> AnyArray:
-    """Return for each product which number of a variable is in it, over the axes of the products."""
+    """Return for each product the position of its number in a variable, over the axes of the products."""
     numbers: Any = np.arange(math.prod(shape)).reshape(shape)
     if gather is not None:
         numbers, own = gather.take(numbers, own), gather.axes(own)

@@ -68,14 +68,14 @@ def local_factors(
 def apart(
     joint: Any, bound: BoundModel, point: Set[Variable]
 ) -> tuple[Sequence[Sequence[str]] | None, list[tuple[Variable, ...]]]:
-    """Return the groups of local variables that a user named, None if there are none, and those of globals.
+    """Return the groups of local variables that a user named (None if there are none), and the groups of globals.
 
     Raises
     ------
     ParameterError
-        If it is no list of groups of names.
+        If it is not a list of groups of names.
     ModelError
-        If a group has variables of both kinds, or a name is that of no hidden variable, or of a point mass.
+        If a group has variables of both kinds, or a name is not that of a hidden variable, or is that of a point mass.
     """
     if joint is None:
         return None, []
@@ -93,12 +93,12 @@ def apart(
 def _check_globals(
     groups: Sequence[Sequence[str]], known: Mapping[str, Variable], point: Set[Variable]
 ) -> None:
-    """Refuse groups of globals that are none.
+    """Refuse invalid groups of globals.
 
     Raises
     ------
     ModelError
-        If so: the message says why.
+        If a group is invalid; the message says why.
     """
     names = [name for group in groups for name in group]
     for group in groups:
@@ -127,7 +127,7 @@ def _has_local(leaf: Variable, terms: Sequence[Term], latent: Sequence[Variable]
 
 
 def _check_groups(joint: Any, latent: Sequence[Variable], bound: BoundModel) -> None:
-    """Refuse names of what is no local variable.
+    """Refuse names that are not those of local variables.
 
     Raises
     ------

@@ -68,7 +68,7 @@ class CategoricalFactor(LocalFactor):
 
     @property
     def values(self) -> Array | None:
-        """One of each category; None of several labels of a row."""
+        """One statistic for each category; None if a row has several labels."""
         (variable,) = self.variables
         return np.eye(self.n_rows) if self.n_rows == variable.dimension else None
 

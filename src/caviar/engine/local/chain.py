@@ -50,14 +50,14 @@ class Starts:
 
 @dataclass(frozen=True)
 class Inputs:
-    """What is known to push the states of a chain, told by the rows or the same in all.
+    """The known inputs of a chain, from the rows or the same for all steps.
 
     Attributes
     ----------
     column
         The column of the rows that tells it, or None.
     everywhere
-        Without a column, the inputs of each step, shape (P,).
+        If there is no column, the inputs of each step, shape (P,).
     """
 
     column: ColumnKey | None
@@ -73,32 +73,32 @@ class Inputs:
 
 @dataclass(frozen=True)
 class Steps:
-    """What is known of successive steps.
+    """Known facts about successive steps.
 
     Attributes
     ----------
     starts
-        Whether a sequence begins at each, shape (B,).
+        Whether a sequence begins at each step, shape (B,).
     inputs
-        What pushes the state of each, (B, P), or None.
+        Inputs of each step, (B, P), or None.
     """
 
     starts: AnyArray
     inputs: Array | None = None
 
     def at(self, places: slice | AnyArray) -> Steps:
-        """Return what is known of some of the steps."""
+        """Return the facts about some of the steps."""
         return Steps(self.starts[places], None if self.inputs is None else self.inputs[places])
 
     def put(self, places: slice | AnyArray, steps: Steps) -> None:
-        """Take what is known of some of the steps from others."""
+        """Copy the facts about some of the steps from others."""
         self.starts[places] = steps.starts
         if self.inputs is not None:
             self.inputs[places] = steps.inputs
 
     @property
     def after(self) -> AnyArray:
-        """The places of the steps that follow another one."""
+        """Positions of the steps that follow another step."""
         return np.flatnonzero(~self.starts)
 
 
@@ -132,20 +132,20 @@ class ChainFactor(LocalFactor):
     starts
         Where sequences begin.
     inputs
-        What is known to push the states, or None.
+        Known inputs, or None.
     """
 
     starts: Starts
     inputs: Inputs | None = None
 
     def _is_along(self, bound: BoundModel) -> None:
-        """Take from a statement where sequences begin, and what pushes their states."""
+        """Take the starts of sequences and the inputs from the model."""
         (variable,) = self.variables
         self.starts, self.inputs = _starts_of(bound, variable), _inputs_of(bound, variable)
         self._summed = [StatisticKey(variable.name, statistic) for statistic in variable.summed]
 
     def steps(self, columns: Mapping[ColumnKey, AnyArray], n_rows: int) -> Steps:
-        """Return what some rows say of the steps that they are."""
+        """Return the facts about steps that some rows hold."""
         inputs = None if self.inputs is None else self.inputs.among(columns, n_rows)
         return Steps(self.starts.among(columns, n_rows), inputs)
 
@@ -162,7 +162,7 @@ class ChainFactor(LocalFactor):
         natural
             What each row says of its state, natural parameters (E, B).
         steps
-            What is known of each row.
+            Facts about each row.
         sums
             Key of a statistic summed over the rows -> its natural parameter.
         """
@@ -178,7 +178,7 @@ class ChainFactor(LocalFactor):
         is_counted
             Which of all rows these are, shape (N,).
         steps
-            What is known of all rows.
+            Facts about all rows.
         means
             Slot of the chain -> expectation of what is there.
         """
@@ -216,7 +216,7 @@ class ChainFactor(LocalFactor):
 
     @abstractmethod
     def expected_of_path(self, path: Any) -> Array:
-        """Return the expected statistics of the rows of a whole path, forecasts too, (E, N)."""
+        """Return the expected statistics of all rows of a path, including forecasts, (E, N)."""
 
     @abstractmethod
     def sums(self, smoothing: Any, steps: Steps) -> Arrays:
@@ -231,7 +231,7 @@ class ChainFactor(LocalFactor):
         return self.sums_given(np.zeros((self.n_rows, 0)), self.no_steps(0))
 
     def no_steps(self, n_rows: int) -> Steps:
-        """Return steps of which nothing is known yet."""
+        """Return steps without any facts yet."""
         inputs = None if self.inputs is None else np.zeros((n_rows, self._n_inputs))
         return Steps(np.zeros(n_rows, dtype=bool), inputs)
 
@@ -257,7 +257,7 @@ def _starts_of(bound: BoundModel, variable: Variable) -> Starts:
 
 
 def _inputs_of(bound: BoundModel, variable: Variable) -> Inputs | None:
-    """Return what pushes the states of a chain."""
+    """Return the inputs of a chain."""
     if "inputs" not in variable.slots:
         return None
     node = variable.slots["inputs"].node
@@ -272,7 +272,7 @@ def chains_of(factors: Sequence[LocalFactor]) -> tuple[ChainFactor, ...]:
 
 
 def begins_of(chains: Sequence[ChainFactor], columns: Mapping[ColumnKey, AnyArray], n_rows: int) -> AnyArray:
-    """Return at which rows sequences of all the chains begin, (B,): there the rows may be cut into blocks."""
+    """Return the rows at which sequences of all chains begin, (B,), where rows may be cut into blocks."""
     begins = np.ones(n_rows, dtype=bool)
     for chain in chains:
         begins &= chain.starts.among(columns, n_rows)

@@ -39,7 +39,7 @@ class FamilyFactor(LocalFactor):
 
     @property
     def values(self) -> Array | None:
-        """0 and 1 of one number that is either; None of other variables."""
+        """The values 0 and 1 of a number that is 0 or 1; None for other variables."""
         (variable,) = self.variables
         return np.array([[0.0, 1.0]]) if variable.is_zero_or_one and self.n_rows == 1 else None
 

@@ -70,7 +70,7 @@ class LinearGaussianChainFactor(ChainFactor, FamilyFactor):
         )
 
     def _of_steps(self, sums: Mapping[Hashable, Array]) -> dict[str, Array]:
-        """Return natural parameters of the statistics that are summed over the rows, zero where there are none."""
+        """Return natural parameters of the statistics that are summed over the rows, zero for absent ones."""
         (variable,), size = self.variables, self._size
         shapes = {"first_x": (size,)}
         if self.inputs is not None:
@@ -82,7 +82,7 @@ class LinearGaussianChainFactor(ChainFactor, FamilyFactor):
         }
 
     def _told_by_inputs(self, of: Mapping[str, Array], steps: Steps) -> Array:
-        """Return what the inputs of steps say of the states, (B, D)."""
+        """Return what the inputs of steps add to the natural parameters of the states, (B, D)."""
         assert steps.inputs is not None
         own, before = (steps.inputs @ of[name].T for name in ("next_inputs", "previous_inputs"))
         return told_by_inputs(own, before, steps.starts)
@@ -219,11 +219,11 @@ class LinearGaussianChainFactor(ChainFactor, FamilyFactor):
 
 
 _KNOWN = ("n_first", "n_steps", "inputs_xx")
-"""Sums over the rows in which nothing is hidden."""
+"""Sums over the rows of known values only."""
 
 
 def _sums_of_inputs(mean: Array, steps: Steps) -> dict[str, Array]:
-    """Return the sums in which inputs meet the states, of means (..., B, D), and each other."""
+    """Return the sums of products of inputs with states, from means (..., B, D), and with each other."""
     if steps.inputs is None:
         return {}
     inputs, after = steps.inputs[steps.after], steps.after

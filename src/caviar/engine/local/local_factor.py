@@ -96,7 +96,7 @@ class LocalFactor(ABC):
 
     @property
     def values(self) -> Array | None:
-        """Statistics (E, V) of each value of one label, or one number 0 or 1, of a row; None of other factors."""
+        """Statistics (E, V) of each value of a label, or of a number 0 or 1, of a row; None for other factors."""
         return None
 
     def view(self, values: Array, key: StatisticKey) -> Array:

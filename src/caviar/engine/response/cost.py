@@ -1,4 +1,4 @@
-"""What the standard deviations of all globals cost by linear response, beside the iterations of a fit."""
+"""The cost of the standard deviations of linear response, compared with the iterations of a fit."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from ..rows.terms.block_response import n_pairs
 from .solution import ALWAYS_FORMED, MOST_FORMED
 
 _CALL = 2e4
-"""Operations that a contraction takes whatever its size, about: a call of einsum."""
+"""Approximate operations of a contraction of any size: a call of einsum."""
 
 _STEPS = 25
-"""Of conjugate gradients for a column, about."""
+"""Approximate steps of conjugate gradients for a column."""
 
 _ALWAYS = 2e8
-"""Operations that are few for any fit: a fifth of a second, about."""
+"""Operations that are few for any fit: about a fifth of a second."""
 
 _MOST_COORDINATES = 5_000
-"""Above these the steps of each question take memory for many columns."""
+"""Above this number, the steps of each question need memory for many columns."""
 
 
 def is_cheap(problem: Problem, statistics: Any, n_rows: int, n_iterations: int) -> bool:
-    """Return whether all standard deviations cost at most as much as a fit, or next to nothing.
+    """Return whether all standard deviations cost at most as much as the fit, or very little.
 
-    It is told from sizes alone, so that it does not depend on how busy the machine is.
+    The answer depends on sizes alone, not on how busy the machine is.
 
     Parameters
     ----------
     problem
         Of the fit.
     statistics
-        Expected statistics of each global factor, for their sizes.
+        Expected statistics of each global factor, which give the sizes.
     n_rows, n_iterations
         Of the fit.
     """
@@ -50,7 +50,7 @@ def is_cheap(problem: Problem, statistics: Any, n_rows: int, n_iterations: int) 
 
 
 def _operations_of_a_row(problem: Problem) -> float:
-    """Return the operations that a pass makes for a row, about."""
+    """Return the approximate number of operations of a pass for each row."""
     tables = problem.rows.tables if problem.factors else {}
     return sum(
         30.0 * own.n_rows + (4.0 * own.n_rows * tables[own].n_rows if own in tables else 0.0)

@@ -19,7 +19,7 @@ _NOTHING = 1e-13
 """Eigenvalue of a correlation matrix of statistics that is rounding: they are not free of each other."""
 
 _MOST_OF_SHARED = 2_000
-"""Statistics of a factor that several variables share, of whose covariance the square root is taken."""
+"""Largest number of statistics of a shared factor: the square root of their covariance is a dense matrix."""
 
 _STENCIL = (4 / 5, -1 / 5, 4 / 105, -1 / 280)
 """Weights of the differences over 1, 2, 3 and 4 steps either way: exact for polynomials of the eighth degree."""
@@ -158,7 +158,7 @@ def _responses(
 
 
 def _of_shared(variable: Variable, factor: Any) -> tuple[Array, Array, Array]:
-    """Return the same of a factor that several variables share: one repetition.
+    """Return the same for a factor that several variables share, as one repetition.
 
     Raises
     ------

@@ -56,17 +56,17 @@ def tilts_of(problem: Problem, parameter: PriorParameter, like: Statistics) -> I
 def slopes_of_objective(
     problem: Problem, parameter: PriorParameter, expected: Statistics, counts: AnyArray
 ) -> Array:
-    """Return the derivatives of the objective by each entry of a parameter of a prior, factors at their optimum.
+    """Return the derivatives of the objective by each entry of a parameter of a prior, with factors at their optimum.
 
-    They are those of the expected log density under the prior alone, since the objective does not change with the
-    factors. By differences of the fourth order.
+    At the optimum the objective does not change with the factors, so these are the derivatives of the expected log
+    density of the prior alone. They are computed by differences of fourth order.
 
     Parameters
     ----------
     expected
         Statistics of the factor of the variable, measured from the frame.
     counts
-        Which repetitions are in the objective, of the shape of these.
+        Which repetitions are in the objective, in the shape of the repetitions.
     """
 
     def at(value: Array) -> float:
@@ -100,7 +100,7 @@ def _changes(parameter: PriorParameter) -> Iterator[tuple[Array, Array, float]]:
 
 
 def _prior(problem: Problem, parameter: PriorParameter, value: Array) -> Any:
-    """Return a prior with another value of a parameter, measured from the frame."""
+    """Return a prior with a changed parameter, measured from the frame."""
     member: Any = stated_prior(parameter.variable, other={parameter.name: value})
     reference = problem.coordinates.of(parameter.variable)
     return member if reference is None else member.translate(-reference)

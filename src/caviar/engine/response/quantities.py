@@ -26,7 +26,7 @@ _UNSETTLED = 1.0
 """Standard deviations that a fit may yet move for its responses to tell something."""
 
 _SADDLE, _NEARLY_FLAT = -1e-7, 1e-4
-"""Eigenvalue below which there is no covariance, and the size below which it may be 0 where the fit would settle."""
+"""Eigenvalue below which there is no covariance, and size below which it may be 0 if the fit went on."""
 
 FLAT_DIRECTION = "along some direction, such as a rotation of factors, the objective does not change"
 
@@ -120,7 +120,7 @@ class Response:
 
     @property
     def why_none(self) -> str:
-        """Why there is no covariance, in a few words; nothing where there is one."""
+        """Why there is no covariance, in a few words; empty if there is one."""
         if self.smallest_eigenvalue < _SADDLE:
             return (
                 FLAT_DIRECTION
@@ -131,7 +131,7 @@ class Response:
 
     @cached_property
     def _entries(self) -> dict[str, tuple[FactorResponse, slice]]:
-        """Of each global variable the factor that it is in, as what responds, and the entries that are its own."""
+        """For each global variable, its factor and the entries of the factor that belong to it."""
         found: dict[str, tuple[FactorResponse, slice]] = {}
         for own in self._operator.factors:
             found[own.variable.name] = own, slice(None)
@@ -188,7 +188,7 @@ class Response:
         return found
 
     def elbo_sensitivity(self) -> dict[str, Array]:
-        """Return by how much the objective changes with each parameter of the priors, in the shape of the parameter."""
+        """Return the derivatives of the objective by each parameter of the priors, in the shape of the parameter."""
         self.check()
         problem = self._operator.problem
         return {

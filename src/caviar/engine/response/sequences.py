@@ -1,8 +1,8 @@
-r"""How the sums over a block of whole sequences respond to changes of the coefficients.
+r"""Changes of the sums over a block of whole sequences with the coefficients.
 
-Chains respond to what their rows say, in recursions along their sequences, and so do other hidden values of the rows.
-Where these depend on each other the responses are swept as the factors were: the change of each is its covariance times
-what the coefficients and the changes of the others say,
+The change of a chain follows from recursions along its sequences, and the change of other hidden values from their
+covariance. If these depend on each other, their changes are found by sweeps, like the factors: the change of each is
+its covariance times the changes of the coefficients and of the others,
 
 .. math:: \delta u_j = V_j \Big(\delta W_j\, T + \sum_{i \neq j} H_{ji}\, \delta u_i\Big).
 """
@@ -25,7 +25,7 @@ from ..rows.sequences import Over, SequencesAtWork, known_of_block, steps_of_blo
 _MOST_SWEEPS = 2_000
 
 _SETTLED = 1e-12
-"""Change of the responses, relative to their size, from sweep to sweep at their end."""
+"""Relative change of the responses from one sweep to the next at which sweeps end."""
 
 
 def respond_sequences(
@@ -37,25 +37,25 @@ def respond_sequences(
     scratch: Workspace,
     over: Over,
 ) -> Sums:
-    """Return by how much the sums over a block of whole sequences change, an axis of the changes first.
+    """Return the changes of the sums over a block of whole sequences; the first axis runs over the changes.
 
     Parameters
     ----------
     model
-        What is asked of a tile of the block.
+        Model of the rows of a tile of the block.
     rows, coefficients
-        The block, and what it needs of the globals.
+        The block, and the coefficients from the globals.
     changes
         Of the coefficients.
     before
-        Local factors that the last pass left, where they depend on each other.
+        Local factors from the last pass, if they depend on each other.
     scratch, over
         As of :class:`~caviar.engine.rows.sequences.SequencesAtWork`.
 
     Raises
     ------
     ImproperError
-        If local factors that depend on each other are at no maximum of the objective.
+        If local factors that depend on each other are not at a maximum of the objective.
     """
     block = SequencesAtWork(model, rows, coefficients, scratch, over, before)
     block.settle()
@@ -76,7 +76,7 @@ def respond_sequences(
 
 
 class _Responses:
-    """Changes of the statistics of a block's chains, and of what depends on them.
+    """Changes of the statistics of the chains of a block, and of the factors that depend on them.
 
     Attributes
     ----------
@@ -95,7 +95,7 @@ class _Responses:
         self._said: dict[FactorKey, Array] = {}
 
     def settle(self) -> None:
-        """Find the changes: in one go, or in sweeps where factors depend on each other."""
+        """Find the changes: at once, or by sweeps if factors depend on each other."""
         model = self._block.model
         for _ in range(_MOST_SWEEPS):
             before = dict(self.moved)
@@ -133,7 +133,7 @@ class _Responses:
         self.sums |= found.sums
 
     def _said_to(self, chain: ChainFactor) -> Array:
-        """Return by how much what the rows say of a chain's states changes, (D, E, B)."""
+        """Return the changes of the messages from the rows to the states of a chain, (D, E, B)."""
         block, model = self._block, self._block.model
         if chain.key not in self._said:
             own = np.empty((len(self._changes), chain.n_rows, block.rows.n_rows))
@@ -190,7 +190,7 @@ class _Responses:
 
 
 def _is_settled(before: Array | None, after: Array) -> bool:
-    """Whether a sweep has left changes as they were."""
+    """Whether a sweep left the changes as they were."""
     if before is None:
         return False
     return bool(np.abs(after - before).max(initial=0.0) <= _SETTLED * np.abs(after).max(initial=0.0))

@@ -1,4 +1,4 @@
-"""The local factors of a block of rows apart: each by itself, given the others as they are."""
+"""The local factors of a block of rows, one at a time given the others."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from .terms.contracted import ContractedTerm
 from .terms.row_term import BlockWork, RowTerm
 
 _MOST_COMBINATIONS = 64
-"""Combinations of labels of a row that are tried before local factors are brought to their optimum one by one."""
+"""Largest number of combinations of labels of a row that are tried before local factors are updated one by one."""
 
 _NEVER = 1e100
-"""Nats that a known probability of zero costs a combination of labels."""
+"""Cost in nats of a known probability of zero for a combination of labels."""
 
 
 class DerivedApart:
-    """Local factors one at a time: what is asked where some of them are chains, which see whole sequences.
+    """Local factors one at a time, needed if some of them are chains, which see whole sequences.
 
     Parameters
     ----------
     inferences
-        Local factors, in the order of their updates, and the row terms that speak to each.
+        Local factors, in the order of their updates, and the row terms that each appears in.
     products
         Row terms that meet the data in the matrix products.
     contracted
@@ -65,7 +65,7 @@ class DerivedApart:
         return [own for stage in self.stages if not isinstance(stage, ChainFactor) for own in stage]
 
     def best_labels(self, rows: Rows, coefficients: Coefficients, scratch: Workspace) -> LocalState:
-        """Return labels that depend on each other at their most probable combination in each row by itself."""
+        """Return labels that depend on each other, at the most probable combination of each row by itself."""
         return best_labels(list(self._inferences.values()), BlockWork(rows, coefficients, scratch))
 
     def natural_of(
@@ -76,7 +76,7 @@ class DerivedApart:
         scratch: Workspace,
         state: LocalState | None = None,
     ) -> Array:
-        """Return the natural parameters (E, B) of a factor, which live in the scratch.
+        """Return the natural parameters (E, B) of a factor, stored in the scratch.
 
         Parameters
         ----------
@@ -109,7 +109,7 @@ class DerivedApart:
         scratch: Workspace,
         state: LocalState,
     ) -> Array:
-        """Return by how much the natural parameters (E, B) of a factor change with the coefficients; in the scratch."""
+        """Return the changes of the natural parameters (E, B) of a factor with the coefficients, in the scratch."""
         return self._inferences[factor.key].change(BlockWork(rows, coefficients, scratch, state), change)
 
     def said_by_others(
@@ -121,7 +121,7 @@ class DerivedApart:
         moved: LocalState,
         scratch: Workspace,
     ) -> Array:
-        """Return by how much the natural parameters (E, B) of a factor change with the statistics of the others."""
+        """Return the changes of the natural parameters (E, B) of a factor with the statistics of the others."""
         work = BlockWork(rows, coefficients, scratch, state)
         return BlockResponse((), *self._terms).said_by_others(work, factor.key, moved)
 
@@ -134,12 +134,12 @@ class DerivedApart:
         scratch: Workspace,
         given: Mapping[FactorKey, Sequence[Array]],
     ) -> list[LocalState]:
-        """Return by how much the statistics of :attr:`coupled` factors change with each of the changes.
+        """Return the changes of the statistics of :attr:`coupled` factors with each of the changes.
 
         Parameters
         ----------
         given
-            The chains, whose changes are known.
+            Changes of the chains, which are known.
         """
         inferences = [self._inferences[key] for key in (*given, *(own.key for own in self.coupled))]
         work = BlockWork(rows, coefficients, scratch, state)
@@ -149,9 +149,8 @@ class DerivedApart:
 def best_labels(unknown: Sequence[FactorOfRows], work: BlockWork) -> LocalState:
     """Return labels of a row that depend on each other, at their most probable combination; none where few do.
 
-    Each factor by itself, the first one without the others, would be caught where two labels are wrong together. A
-    combination is scored by the natural parameters of each factor given those before it. A number 0 or 1 of a row is a
-    label, too.
+    Updates of one factor at a time could not correct two labels that are wrong together. A combination is scored by the
+    natural parameters of each factor given those before it. A number 0 or 1 of a row is a label too.
     """
     coupled = [
         (own, values) for own in unknown if own.is_coupled and (values := own.factor.values) is not None
@@ -184,7 +183,7 @@ def best_labels(unknown: Sequence[FactorOfRows], work: BlockWork) -> LocalState:
 
 
 def _scores(own: FactorOfRows, values: Array, work: BlockWork) -> Array:
-    """Return what each value adds to the log density of each row, (V, B), given the other factors."""
+    """Return the contribution of each value to the log density of each row, (V, B), given the other factors."""
     natural = own.natural(work).copy()
     if work.coefficients.zeros is not None:
         natural -= _NEVER * own.zeros(work, work.coefficients.zeros)

@@ -35,7 +35,7 @@ _COLD_SWEEPS = 50
 """Sweeps over local factors that depend on each other, where no pass before has left them; they contract quickly."""
 
 _THOROUGH_SWEEPS = 2000
-"""Sweeps at the most where sequences are to be at their optimum, whatever that takes."""
+"""Largest number of sweeps if sequences must be at their optimum."""
 
 _OWN: FactorKey = ""
 """In the place of a local factor: the number 1 of each row, which what no local variable enters is multiplied with."""
@@ -166,7 +166,7 @@ class IndependentRows:
         return {factor: tables[factor] for factor in self.factors if factor in tables}
 
     def thorough(self) -> IndependentRows:
-        """Return the model whose cold passes sweep until the local factors are at their optimum."""
+        """Return the model whose first passes sweep until the local factors are at their optimum."""
         if not (self.chains and self.keeps_locals):
             return self
         # copy() would leave out what a model that is sent does without
@@ -243,9 +243,9 @@ class IndependentRows:
         return {key: layout.packed(parts) for key, layout in self._layouts.items() if key != _OWN}
 
     def starting_coefficients(self, arrays: Mapping[Hashable, Array]) -> Coefficients:
-        """Return what sums of given local statistics need where the globals are not known yet.
+        """Return what sums of given local statistics need if the globals are not known yet.
 
-        That is nothing, unless vectors are missing in part: missing entries are as their columns then.
+        That is nothing, unless vectors have missing entries, which then look like their columns.
         """
         if not any(self.partial.values()):
             return Coefficients({}, {})
@@ -420,7 +420,7 @@ class IndependentRows:
 
 
 def _entropies(sums: Sums, coefficients: Coefficients) -> dict[FactorKey, float]:
-    """Return the entropy of each local factor; from its log-partition where that was made with these coefficients."""
+    """Return the entropy of each local factor, from its log-partition if that was made with these coefficients."""
     entropies = dict(sums.entropy)
     for key, log_partition in sums.log_partition.items():
         entropies[key] = log_partition - float(np.vdot(coefficients.matrices[key], sums.fused[key]))

@@ -254,8 +254,8 @@ class RowMap:
     def share(self, n_rows: int) -> RowMap:
         """Return the map over about so many rows from all over the source, which weigh as much as all do.
 
-        They are read once and summed in this process. All rows, where they are few and here, are this map's own: what
-        was made of them is not made again.
+        They are read once and summed in this process. If they are all rows of a small table in this process, results
+        that this map has already computed are used again.
         """
         bounds = self.blocks(max(1, min(n_rows // _PLACES, self.source.n_rows)))
         wanted = min(len(bounds), max(1, round(n_rows * len(bounds) / max(self.source.n_rows, 1))))
@@ -268,14 +268,14 @@ class RowMap:
     def paths(
         self, coefficients: Coefficients, means: Mapping[ChainFactor, Mapping[str, Array]]
     ) -> dict[ChainFactor, Any]:
-        """Return the distribution of each chain's states over all rows of the source: (E, N) arrays are made.
+        """Return the distribution of each chain's states over all rows of the source, as (E, N) arrays.
 
         States after the last observation of their sequence are forecast.
 
         Parameters
         ----------
         means
-            Chain -> expectations of its slots, by which it is continued.
+            Chain -> expectations of its slots, used for forecasts.
         """
         state = self._settled_sequences(coefficients) if self.model.keeps_locals else {}
         return {chain: self._path(chain, coefficients, state, own) for chain, own in means.items()}
@@ -327,7 +327,7 @@ class RowMap:
         coefficients
             What the rows need of the globals.
         given
-            Statistics (E, N) of factors that are left out.
+            Statistics (E, N) of the factors that are left out.
         """
         whole = given or {}
 

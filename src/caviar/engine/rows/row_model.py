@@ -15,7 +15,7 @@ from ..local.statistics import Arrays, Coefficients, LocalState, Rows, Summary, 
 
 
 class FactorsApart(Protocol):
-    """Local factors one at a time, each given the others as they are."""
+    """Local factors one at a time, each given the others."""
 
     @property
     def stages(self) -> list[ChainFactor | list[LocalFactor]]:
@@ -28,7 +28,7 @@ class FactorsApart(Protocol):
         ...
 
     def best_labels(self, rows: Rows, coefficients: Coefficients, scratch: Workspace) -> LocalState:
-        """Return labels that depend on each other at their most probable combination in each row by itself."""
+        """Return labels that depend on each other, at the most probable combination of each row by itself."""
         ...
 
     def natural_of(
@@ -39,7 +39,7 @@ class FactorsApart(Protocol):
         scratch: Workspace,
         state: LocalState | None = None,
     ) -> Array:
-        """Return the natural parameters (E, B) of a factor, which live in the scratch.
+        """Return the natural parameters (E, B) of a factor, stored in the scratch.
 
         Parameters
         ----------
@@ -68,7 +68,7 @@ class FactorsApart(Protocol):
         scratch: Workspace,
         state: LocalState,
     ) -> Array:
-        """Return by how much the natural parameters (E, B) of a factor change with the coefficients; in the scratch."""
+        """Return the changes of the natural parameters (E, B) of a factor with the coefficients, in the scratch."""
         ...
 
     def said_by_others(
@@ -80,7 +80,7 @@ class FactorsApart(Protocol):
         moved: LocalState,
         scratch: Workspace,
     ) -> Array:
-        """Return by how much the natural parameters (E, B) of a factor change with the statistics of the others."""
+        """Return the changes of the natural parameters (E, B) of a factor with the statistics of the others."""
         ...
 
     def moved(
@@ -92,12 +92,12 @@ class FactorsApart(Protocol):
         scratch: Workspace,
         given: Mapping[FactorKey, Sequence[Array]],
     ) -> list[LocalState]:
-        """Return by how much the statistics of :attr:`coupled` factors change with each of the changes.
+        """Return the changes of the statistics of :attr:`coupled` factors with each of the changes.
 
         Parameters
         ----------
         given
-            The chains, whose changes are known.
+            Changes of the chains, which are known.
         """
         ...
 
@@ -152,7 +152,7 @@ class RowModel(Protocol):
 
     @property
     def most_sweeps(self) -> int:
-        """Sweeps at the most that bring them to their optimum, where no pass before has left them."""
+        """Largest number of sweeps to their optimum, if there is no earlier pass."""
         ...
 
     @property

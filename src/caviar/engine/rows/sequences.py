@@ -39,7 +39,7 @@ _FEWEST_BLOCKS = 4
 _READ_ROWS = 65_536
 
 _SETTLED = 1e-12
-"""Change of the statistics of local factors, relative to their size, from sweep to sweep at their optimum."""
+"""Relative change of the statistics of local factors from one sweep to the next at which sweeps end."""
 
 
 class ImpossibleSequenceError(ImproperError):
@@ -122,22 +122,22 @@ def tiles_of(row_pass: RowModel, rows: Rows) -> list[tuple[slice | AnyArray, Row
 
 
 class SequencesAtWork:
-    """A block of whole sequences at work: its tiles, and what is hidden in its rows.
+    """A block of whole sequences during a pass: its tiles, and the hidden values of its rows.
 
     Parameters
     ----------
     model
-        What is asked of a tile.
+        Model of the rows of a tile.
     rows
         The block.
     coefficients
-        What the rows need of the globals.
+        Coefficients of the rows, from the globals.
     scratch
         Buffers of this thread.
     over
-        How what is done with each tile is computed.
+        How the work on each tile is computed.
     before
-        Expected statistics (E, B) of local factors from the last pass, where these depend on each other.
+        Expected statistics (E, B) of local factors from the last pass, if these depend on each other.
 
     Attributes
     ----------
@@ -169,7 +169,7 @@ class SequencesAtWork:
         self._scratch, self._over = scratch, over
 
     def settle(self) -> None:
-        """Bring what is hidden to its optimum, or begin there: sweeps over the factors that depend on each other."""
+        """Bring the hidden values to their optimum by sweeps over the factors that depend on each other."""
         stages = self.model.apart.stages
         if not self.model.keeps_locals:
             self._infer(stages)
@@ -183,7 +183,7 @@ class SequencesAtWork:
                 return
 
     def infer_chains(self) -> None:
-        """Bring each chain to its optimum, one after another, given the other factors as they are."""
+        """Bring each chain to its optimum in turn, given the other factors."""
         self._infer(self.model.chains)
 
     def summarized(self) -> Sums:
@@ -208,11 +208,11 @@ class SequencesAtWork:
         return total
 
     def state_at(self, places: slice | AnyArray) -> LocalState:
-        """Return the statistics of what is hidden in some rows of the block."""
+        """Return the statistics of the hidden values in some rows of the block."""
         return {key: values[:, places] for key, values in self.state.items()}
 
     def natural_of(self, chain: ChainFactor) -> Array:
-        """Return what the rows say of the states of a chain, given the other factors: (E, B), in the scratch."""
+        """Return the messages from the rows to the states of a chain, given the other factors, (E, B), in scratch."""
         natural = self._scratch.array((chain, "sequences"), (chain.n_rows, self.rows.n_rows))
 
         def tile(number: int) -> None:
@@ -226,7 +226,7 @@ class SequencesAtWork:
         return natural
 
     def _begin(self) -> None:
-        """Begin at the most probable labels of each row by itself, where rows have several."""
+        """If rows have several labels, begin at the most probable ones of each row by itself."""
 
         def tile(number: int) -> tuple[slice | AnyArray, LocalState]:
             places, own = self.tiles[number]
@@ -289,7 +289,7 @@ class SequencesAtWork:
 
 
 def _is_settled(before: Array | None, after: Array) -> bool:
-    """Whether a sweep has left statistics as they were."""
+    """Whether a sweep left the statistics as they were."""
     if before is None or before.shape != after.shape:
         return False
     return bool(np.abs(after - before).max(initial=0.0) <= _SETTLED * np.abs(after).max(initial=0.0))
@@ -305,7 +305,7 @@ def summarize_sequences(
 ) -> tuple[Sums, LocalState]:
     """Return the sums over a block of whole sequences with the local factors at their optimum, and these.
 
-    What comes out as local factors is what the next pass starts from: nothing where they do not depend on each other.
+    The local factors are what the next pass starts from; there are none unless they depend on each other.
     """
     block = SequencesAtWork(row_pass, rows, coefficients, scratch, over, before)
     if row_pass.keeps_locals and not before:
@@ -351,7 +351,7 @@ def steps_of_block(chain: ChainFactor, rows: Rows) -> slice | AnyArray:
 
 
 def known_of_block(chain: ChainFactor, rows: Rows) -> Steps:
-    """Return what is known of each row of a block of whole sequences as a step: one begins at its first row."""
+    """Return the facts about each row of a block of whole sequences as a step; a sequence begins at its first row."""
     steps = chain.steps(rows.columns, rows.n_rows)
     steps.starts[0] = True
     return steps

@@ -1,9 +1,9 @@
-"""Cells: combinations of a label with another one, whose rows are given to other combinations.
+"""Cells: combinations of two labels, whose rows are moved to other combinations.
 
-Labels of one sum or product wait for each other: rows that are in a wrong combination keep the numbers of both labels
-where they are. A label and known groups that choose from one table are such combinations, too: in each group the
-clusters may have each other's names. No update of one label leads out of that, and few guesses of all labels have every
-combination in its place. So the rows of a combination, all at once, change places with those of another, or join them.
+Two labels in one sum or product hold each other in place: rows with a wrong combination keep the parameters of both
+labels where they are. The same is true of a label and known groups that choose from one table: the clusters of a group
+may have each other's names. No update of a single label corrects that, and few guesses have every combination right. So
+all rows of a combination change places with those of another, or join them.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ from .moves import better, settled
 from .race import Begun
 
 _ROUNDS = 4
-"""Times that the rows of a combination are given to another one: the next ones may be possible after the first."""
+"""Number of rounds of moves: a move may make others possible."""
 
 _MOST_NUMBERS = 200_000
-"""Rows times numbers that globals consist of, up to which it is tried."""
+"""Largest product of the number of rows and the size of the globals for which moves are tried."""
 
 _MOST_MOVES = 150
-"""Moves in a round; of more some are drawn."""
+"""Largest number of moves in a round; if there are more, some are drawn."""
 
 _TRIED = 12
-"""Moves that are tried in the model in a round: those that promise most by what their labels come to."""
+"""Moves that are tried in the model in a round: those whose labels have the highest objective."""
 
 
 def with_cells_moved(basis: Basis, begun: Begun) -> Begun:
-    """Return where a fit begins, or where one leads whose rows have other combinations of labels, if that is higher.
+    """Return the start of a fit, or one with other combinations of labels if that leads higher.
 
-    Of likelihoods none are tried: a component of few rows may raise one without a bound.
+    Maximum-likelihood fits try none, because a component of few rows may raise a likelihood without bound.
     """
     of_rows = [gate for gate in basis.gates if _is_of_rows(basis, gate)]
     shared = [gate for gate in of_rows if gate in basis.shared]
@@ -71,7 +71,7 @@ def with_cells_moved(basis: Basis, begun: Begun) -> Begun:
 
 
 def _is_of_rows(basis: Basis, gate: Gate) -> bool:
-    """Whether a gate has one label for each row, that does not depend on the one before."""
+    """Whether a gate has one label for each row, independent of the row before."""
     data_plate = basis.problem.bound.data_plate
     return gate.size > 1 and gate.variable.plates == (data_plate,) and not gate.variable.summed
 
@@ -101,7 +101,7 @@ def _promising(basis: Basis, moves: Sequence[Guess]) -> list[Guess]:
 
 
 def _of_two(one: Gate, other: Gate, labels: Guess) -> Iterator[Guess]:
-    """Yield labels in which the rows of two combinations change places, or those of one join those of another."""
+    """Yield labels in which the rows of two combinations change places, or one combination joins another."""
     shape = one.size, other.size
     cells = np.ravel_multi_index((labels[one.variable], labels[other.variable]), shape)
     held = set(np.unique(cells).tolist())

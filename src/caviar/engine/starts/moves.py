@@ -1,4 +1,4 @@
-"""Moves: labels near those of where a fit begins, tried in the model itself, and kept where they lead higher."""
+"""Moves: labels near those of a start, tried in the model itself, and kept if they lead higher."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from .race import Begun, Race, begun_at
 log = logging.getLogger("caviar")
 
 _TRIALS = ((10, 2), (3, 5))
-"""In each round of trials, how many of the best so far go on, and for how many iterations."""
+"""For each round of trials, how many of the best go on, and for how many iterations."""
 
 _STRETCH, _MOST_STRETCHES = 6, 10
-"""Iterations after which the last ones are compared with the start that they have to beat, and how often."""
+"""Iterations after which the remaining moves are compared with the start that they must beat, and how often."""
 
 _CATCHES_UP = 20
-"""Iterations like the last few in which one has to come to it, or it is left out."""
+"""Iterations in which a move must reach that start at its present speed; otherwise it is left out."""
 
 _BETTER = 1e-3
-"""Nats a row by which an end has to lead higher."""
+"""Nats for each row by which an end must be higher."""
 
 _CLIMB, _TOL = Batch(), 1e-5
 
@@ -33,14 +33,14 @@ _TO_SETTLE = Settings(max_iter=100, tol=_TOL)
 
 
 def settled(basis: Basis, begun: Begun) -> tuple[Begun, float]:
-    """Return where the ascent from where a fit begins comes to, and its objective there."""
+    """Return the end of the ascent from a start, and its objective."""
     state = begun.raced or _CLIMB.init(Beginning(*begun.start, basis.row_map))
     reached = Race(basis.row_map, basis.sample, float("inf")).run(state, _TO_SETTLE)
     return (begun, state.elbo) if reached is None else (begun_at(reached, basis.sample), reached.elbo)
 
 
 def better(basis: Basis, elbo: float, moves: Sequence[Callable[[], Start]]) -> Begun | None:
-    """Return where the first of some moves leads that gets beyond an objective; None if none does."""
+    """Return the end of the first move that exceeds an objective; None if none does."""
     race = Race(basis.row_map, basis.sample, float("inf"))
     aim = elbo + _BETTER * max(basis.row_map.source.total_weight, 1.0)
     for state in _trials(race, list(_begun(basis, moves))):
@@ -55,7 +55,7 @@ def better(basis: Basis, elbo: float, moves: Sequence[Callable[[], Start]]) -> B
 
 
 def _begun(basis: Basis, moves: Sequence[Callable[[], Start]]) -> Iterator[BatchState]:
-    """Yield where each move begins."""
+    """Yield the start of each move."""
     for start in moves:
         try:
             yield _CLIMB.init(Beginning(*start(), basis.row_map))

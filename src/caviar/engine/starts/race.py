@@ -80,8 +80,8 @@ _ALIKE = 1e-7
 """Nats a row by which the objectives of starts may differ that count as the same."""
 
 _SAME = 0.99
-"""Share of the rows on which two starts agree, however components are numbered, that makes the second one superfluous:
-that for two runs of k-means, asked of what the model makes of them."""
+"""Share of rows with the same label, up to the numbering of components, above which the second of two starts is left
+out."""
 
 _UNSETTLED = 10.0
 """Tolerances by which a start that has settled may rise yet."""
@@ -120,7 +120,7 @@ def best_of(
         Nats a value by which a start may be behind the best before the first iteration; nats a row where passes are
         dear.
     follows_from_labels
-        Whether starts differ in the labels of the rows alone.
+        Whether starts differ only in the labels of the rows.
     """
     if len(starts) == 1 and not sample.is_part:
         return Begun(starts[0]())
@@ -238,7 +238,7 @@ class Race:
         return [one for one in begun if not one[1].elbo < least][:_MOST]
 
     def _distinct(self, left: list[Runner]) -> list[Runner]:
-        """Return the starts without those whose rows are labelled as by a better one: they would end alike."""
+        """Return the starts without those that label the rows like a better one and would end at the same place."""
         kept: list[Runner] = []
         found: list[AnyArray] = []
         for runner in left if len(left) > 1 else ():
@@ -249,7 +249,7 @@ class Race:
         return kept or left
 
     def _labels(self, state: BatchState) -> AnyArray:
-        """Return the most probable label of each row, of a model whose only local variable that is."""
+        """Return the most probable label of each row, for a model without other local variables."""
         (factor,) = state.problem.factors
         rows = self.row_map.at(state.problem.rows)
         blocks = rows.natural_parameters(state.problem.rows.coefficients(state.arrays))

@@ -48,7 +48,7 @@ def inference_data(
     coords
         Name of an axis -> its labels.
     names
-        Of the places along axes, which are labels where ``coords`` has none.
+        Names of the places along axes, used as labels if ``coords`` has none.
     index
         Of the rows of data; None where they are only numbered.
     is_fit
@@ -93,7 +93,7 @@ def _sizes(groups: Mapping[str, Mapping[str, AnyArray]], used: Mapping[str, Sequ
 
 
 def _labels(names: Names, used: Mapping[str, Sequence[str]], sizes: Mapping[str, int]) -> dict[str, AnyArray]:
-    """Return the names along axes: those of plates, and of others those of the entries of a value."""
+    """Return the names along axes: those of plates, then those of the entries of a value."""
     found: dict[str, AnyArray] = {}
     for name, axes in used.items():
         variable = name.partition(".")[0]

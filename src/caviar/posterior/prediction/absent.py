@@ -275,7 +275,7 @@ def _weights(gate: Variable, leaf: Variable, rows: _Rows) -> Array:
 
 
 def _weights_chosen(gate: Variable, slot: Slot, leaf: Variable, rows: _Rows) -> Array:
-    """Return the probabilities of a Categorical that a latent one chooses from, averaged over the latter."""
+    """Return the probabilities of a Categorical, averaged over the latent Categorical that chooses them."""
     chooser = slot.index
     assert isinstance(chooser, Variable)
     if chooser.name not in rows.local or chooser.plates != gate.plates:
@@ -289,7 +289,7 @@ def _weights_chosen(gate: Variable, slot: Slot, leaf: Variable, rows: _Rows) -> 
 
 
 def _weights_before(gate: Variable, slot: Slot, leaf: Variable, rows: _Rows) -> Array:
-    """Return the probabilities expected of a Categorical before anything of the row was observed."""
+    """Return the expected probabilities of a Categorical before anything in the row is observed."""
     parent, factors = slot.node, {}
     if isinstance(parent, Variable) and parent.name not in rows.known:
         factors[parent.name] = _factor(parent, leaf, rows)

@@ -25,8 +25,8 @@ def predicted_along_chains(
 ) -> dict[str, Prediction]:
     """Return predictions of the observed variables below a chain that have missing values, by name.
 
-    They are of all rows: of one with a value, what another value of the same step would be. Where a mean or variance
-    has no closed form there is none.
+    They cover all rows; for a row with a value, they predict another value of the same step. A variable whose mean or
+    variance has no closed form has no prediction.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def predicted_along_chains(
 
 
 def _is_forecast(variable: Variable, local: Mapping[str, Any]) -> bool:
-    """Whether a hidden value of a row, where nothing was observed below it, follows from others of the row."""
+    """Whether a hidden value of a row without observations below it depends on others of the row."""
     if variable.name not in local or variable.summed:
         return False
     return any(isinstance(parent, Variable) and parent.name in local for parent in variable.drawn_given)
@@ -81,7 +81,7 @@ def _is_forecast(variable: Variable, local: Mapping[str, Any]) -> bool:
 def _nothing_below(
     names: set[str], leaves: Sequence[Variable], data: Mapping[str, Any], data_plate: Plate | None
 ) -> AnyArray:
-    """Return in which rows all values below some variables are missing, (N,)."""
+    """Return the rows in which all values below some variables are missing, (N,)."""
     every = []
     for leaf in leaves:
         if any(node.name in names for node in nodes_above([leaf])) and data_plate in leaf.plates:
@@ -92,7 +92,7 @@ def _nothing_below(
 
 
 def _chosen(rows: AnyArray, one: Prediction, other: Prediction) -> Prediction:
-    """Return a prediction with the rows of one where these are true, and else those of the other."""
+    """Return the prediction ``one`` for the rows where ``rows`` is true, and ``other`` elsewhere."""
 
     def of(a: Array, b: Array) -> Array:
         return np.where(rows.reshape(-1, *(1,) * (a.ndim - 1)), a, b)

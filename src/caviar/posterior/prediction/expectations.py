@@ -35,7 +35,7 @@ SAMPLES = "posterior.predictive(data=..., n_draws=...) draws from it."
 """The way out where there is no closed form."""
 
 _NOTHING = 1e-12
-"""Share of a covariance that is rounding."""
+"""Relative size of a covariance that counts as rounding."""
 
 
 def refuse(owner: Variable, why: str) -> NoReturn:
@@ -45,16 +45,16 @@ def refuse(owner: Variable, why: str) -> NoReturn:
 
 
 def coupled_among(factors: Mapping[str, Any]) -> dict[str, CoupledNormals]:
-    """Return for each variable that shares a factor with others this factor."""
+    """Return the shared factor of each variable that has one."""
     joint = [own for own in factors.values() if isinstance(own, CoupledNormals)]
     return {name: own for own in joint for name in own.names}
 
 
 class Joint(Protocol):
-    """What is known of several variables together, which factors take for independent."""
+    """Covariances of variables that the factors treat as independent."""
 
     def between(self, one: str, other: str) -> Array | None:
-        """Return the covariances of all entries of two locations, or of one, (n, m); None where they are not known."""
+        """Return the covariances of all entries of two locations, or of one, (n, m); None if they are not known."""
         ...
 
 
@@ -117,11 +117,11 @@ class Expectations:
 
     @cached_property
     def _coupled(self) -> dict[str, CoupledNormals]:
-        """Of each variable that shares a factor with others, this factor."""
+        """The shared factor of each variable that has one."""
         return coupled_among(self.factors)
 
     def _coupled_covariance(self, one: Sequence[_Operand], other: Sequence[_Operand]) -> Array:
-        """Return what two different variables that share a factor add to the covariance of two products."""
+        """Return the contribution of two variables that share a factor to the covariance of two products."""
         total, slots = np.zeros(()), {id(slot): slot for slot in self.owner.slots.values()}
         for mine, theirs in itertools.product(one, other) if self._coupled else ():
             first, second = slots.get(mine[0]), slots.get(theirs[0])
@@ -150,10 +150,10 @@ class Expectations:
         return numbers[..., None] if self.owner.value_rank and not member.event_shape else numbers
 
     def _between_operands(self, stated: Predictor, joint: Joint) -> Array:
-        """Return what covariances between operands add to the variance of a sum of products, to first order.
+        """Return the contribution of covariances between operands to the variance of a sum of products, to first order.
 
-        A covariance is a sum of products of a direction of one and a direction of the other, and a sum of products is
-        linear in each operand.
+        A covariance is a sum of products of a direction of each operand, and a sum of products is linear in each
+        operand.
         """
         uses = [
             (addend, number, slot)
@@ -176,7 +176,7 @@ class Expectations:
         return total
 
     def _latent_slots(self, addend: Addend) -> Iterator[Slot | None]:
-        """Yield the slot of each operand of a product that has a factor; None of the others."""
+        """Yield the slot of each operand of a product, None for an operand without a factor."""
         for operand, _ in _with_letters(addend):
             is_plain = isinstance(operand, Node | Indexed)
             slot = operand_slot(self.owner, operand) if is_plain else None
@@ -184,7 +184,7 @@ class Expectations:
             yield None if known else slot
 
     def _along(self, addend: Addend, number: int, slot: Slot, direction: Array) -> Array:
-        """Return a product with a direction in the place of the mean of one operand, without its coefficient."""
+        """Return a product with a direction instead of the mean of one operand, without its coefficient."""
         factor = self._factor(slot.node)
         mean = factor.location if factor.learnt is None else factor.mean
         value = direction.reshape(np.shape(mean))

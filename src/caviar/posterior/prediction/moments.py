@@ -17,7 +17,7 @@ Moments = tuple[Array, Array]
 """Mean and variance of a variable, over its plates and event."""
 
 Part = tuple[Array, Array, Array]
-"""Weight, mean and variance of a variable where the latent labels that choose its parents are in one category each."""
+"""Weight, mean and variance of a variable for one category of each latent label that chooses its parents."""
 
 
 def moments(

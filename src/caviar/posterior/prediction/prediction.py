@@ -22,14 +22,14 @@ _BISECTIONS = 60
 
 
 class OfRows(dict[str, Any]):
-    """What a posterior says of rows of data, by the names of variables.
+    """What a posterior says about rows of data, by the names of variables.
 
     Attributes
     ----------
     names
         Of the places along the axes of the model.
     index
-        Index of the rows, where the data had one, as a DataFrame of pandas has it; otherwise None.
+        Index of the rows of a DataFrame of pandas; None if the data had none.
     """
 
     def __init__(self, found: Mapping[str, Any], names: Names | None = None, index: Any = None) -> None:
@@ -37,11 +37,11 @@ class OfRows(dict[str, Any]):
         self.names, self.index = Names() if names is None else names, index
 
     def to_frame(self) -> Any:
-        """Return a DataFrame of pandas with a line for each row of data, and its index.
+        """Return a DataFrame of pandas with a row for each row of data, and with the same index.
 
-        A number has the columns ``NAME_mean`` and ``NAME_sd``, a vector those of each entry, ``NAME_ENTRY_mean``; a
-        label has ``NAME``, the most probable category, and ``NAME_probability_CATEGORY`` for each. What has other
-        axes is left out.
+        A number has the columns ``NAME_mean`` and ``NAME_sd``; a vector has such columns for each entry,
+        ``NAME_ENTRY_mean``; a label has ``NAME``, the most probable category, and ``NAME_probability_CATEGORY`` for
+        each category. Variables with other axes are left out.
 
         Raises
         ------
@@ -140,10 +140,10 @@ class Prediction:
         Of a single value, of the same shape: noise and what is not known of the parameters. Of a vector that of each
         entry, of a Categorical that of the indicator of each category. Infinite where the variance is.
     parts
-        Of real numbers the weight, mean and standard deviation for each choice of parents by latent labels; one where
-        nothing is chosen. Of counts and labels none.
+        For real numbers, weight, mean and standard deviation for each choice of parents by latent labels; a single part
+        if nothing is chosen. None for counts and labels.
     is_label
-        Whether it is of a Categorical, so that ``mean`` has a probability for each category.
+        Whether it predicts a Categorical, so that ``mean`` has a probability for each category.
 
     Examples
     --------
@@ -159,13 +159,13 @@ class Prediction:
 
     @property
     def sd(self) -> Array:
-        """The standard deviation, by its short name."""
+        """Short name of ``standard_deviation``."""
         return self.standard_deviation
 
     def interval(self, level: float = 0.95) -> Array:
         """Return central intervals of real numbers: lower ends, then upper ends, (2, rows...).
 
-        They are those of Normals with these means and standard deviations, or of mixtures of them.
+        The intervals are those of Normals with these means and standard deviations, or of mixtures of such Normals.
 
         Parameters
         ----------
@@ -175,7 +175,7 @@ class Prediction:
         Raises
         ------
         ModelError
-            If it is the prediction of a count or a label.
+            If this predicts a count or a label.
         """
         if not self.parts:
             raise ModelError(

@@ -1,4 +1,4 @@
-"""Coupled: a fit in which globals share Gaussian factors, begun where each has one of its own."""
+"""Coupled: a fit in which globals share Gaussian factors, started with a separate factor for each."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from ..state import AscentState, FitState
 S = TypeVar("S", bound=FitState)
 
 _NARROW = 1e-6
-"""Standard deviation of what begins at a point, relative to its size."""
+"""Standard deviation of a variable that starts at a point, relative to its size."""
 
 
 @dataclass(frozen=True)
 class Coupled(Schedule[S]):
-    """Another schedule, for the problem in which the globals of some groups share one factor each.
+    """Runs another schedule on the problem in which the globals of each group share one factor.
 
-    Starts are made with a factor for each variable.
+    Starts have a separate factor for each variable.
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ class Coupled(Schedule[S]):
     own: Schedule[S]
 
     def init(self, beginning: Beginning[S]) -> S:
-        """Return the state before the first step: a race of starts was one of other factors."""
+        """Return the state before the first step, without the race of starts, which had other factors."""
         problem, q = coupled_start(beginning.problem, beginning.q)
         given = [own for own in problem.order if {own, *own.members} & set(beginning.given)]
         return self.own.init(replace(beginning, problem=problem, q=q, given=given, raced=None))
@@ -58,12 +58,12 @@ class Coupled(Schedule[S]):
         return self.own.to_plain(state)
 
     def from_plain(self, document: Mapping[str, Any], problem: Problem, rows: RowMap) -> S:
-        """Return the state that these values tell of."""
+        """Return the state from these values."""
         return self.own.from_plain(document, problem.together, rows)
 
 
 def coupled_start(problem: Problem, q: Mapping[Variable, Any]) -> tuple[Problem, dict[Variable, Any]]:
-    """Return the problem with shared factors, and the factors of a start in it: still independent of each other."""
+    """Return the problem with shared factors, and a start in it, with variables still independent."""
     together, found = problem.together, dict(q)
     for variable in together.coupled:
         found[variable] = variable.family.independent([_spread(found.pop(own)) for own in variable.members])
@@ -71,7 +71,7 @@ def coupled_start(problem: Problem, q: Mapping[Variable, Any]) -> tuple[Problem,
 
 
 def _spread(factor: Any) -> Any:
-    """Return a factor to begin with as a distribution: a point as a narrow one."""
+    """Return a starting factor as a distribution: a point becomes a narrow one."""
     if isinstance(factor, ExponentialFamily):
         return factor
     mean = np.asarray(factor.mean, dtype=np.float64)

@@ -148,7 +148,7 @@ def beyond_saddle(state: AscentState, least: float, number: int = 0) -> AscentSt
 
 
 def _updated(state: AscentState) -> AscentState:
-    """Return a state whose factors are their updates, made of natural parameters that are known."""
+    """Return a state whose factors are their updates, from known natural parameters."""
     problem, arrays = state.problem, dict(state.arrays)
     natural = _updates_at(problem, arrays)
     q = {variable: problem.factor(variable, own) for variable, own in natural.items()}
@@ -162,7 +162,7 @@ class _Response:
     Parameters
     ----------
     state
-        At which all changes are small, its factors made of natural parameters; a share of its rows is enough here.
+        A state at which all changes are small, with factors made of natural parameters; part of the rows is enough.
     """
 
     def __init__(self, state: AscentState) -> None:

@@ -1,9 +1,9 @@
-r"""Scales: of two hidden globals that are only ever multiplied with each other, what one has more the other has less.
+r"""Scales: if two hidden globals only appear as a product, one may grow as the other shrinks.
 
 .. math:: a \, b = (c \, a) (b / c)
 
-The data say nothing about c. Updates in turn move it by about the share of the prior in each factor, which is next to
-nothing where there are many rows: a fit ends its iterations far from the best c. So a start is brought to it:
+The data do not determine c. Each update moves c by about the share of the prior in the factor, which is tiny if there
+are many rows, so a fit would stop far from the best c. So a start is moved to it:
 
 .. math:: \max_c \; \langle \log p(c \, a) + \log p(b / c) \rangle + H[c \, a] + H[b / c]
 
@@ -27,21 +27,21 @@ from ...ascent.problem import Problem, statistics_of
 from ..factors.prior import Start, own_natural
 
 _POWERS = {Normal: (1, 2), MultivariateNormal: (1, 2), Gamma: (0, 1)}
-"""By family, the power of the scale that each natural parameter is divided by."""
+"""For each family, the power of the scale by which each natural parameter is divided."""
 
 _MOST = 12.0
-"""Logarithm of a scale that is looked for, at most: beyond it, or at it, there is no best one."""
+"""Largest logarithm of a scale: at this bound there is no best scale."""
 
 _NOTHING = 1e-3
-"""Logarithm of a scale that changes nothing."""
+"""Logarithm of a scale that is too small to matter."""
 
 _ROUNDS = 3
-"""Times that scales are found, where a global is in several products."""
+"""Number of rounds, if a global is in several products."""
 
 
 @np.errstate(all="ignore")
 def balanced(start: Start) -> Start:
-    """Return globals with the best scale of each two that are only multiplied with each other; the ELBO rises."""
+    """Return globals with the best scale of each pair that only appears as a product; the ELBO rises."""
     problem, q = start
     pairs = [pair for pair in _pairs(problem) if all(type(q[variable]) in _POWERS for variable in pair)]
     for _ in range(_ROUNDS if len(pairs) > 1 else 1):
@@ -53,7 +53,7 @@ def balanced(start: Start) -> Start:
 
 
 def _best(problem: Problem, q: dict[Variable, Any], one: Variable, other: Variable) -> float | None:
-    """Return the best scale of two globals; None where it changes nothing, or there is none."""
+    """Return the best scale of two globals; None if it changes nothing, or there is none."""
     arrays = statistics_of(problem, q)
     sides = [
         (q[one], own_natural(problem, one, arrays), 1),
@@ -86,7 +86,7 @@ def _scaled(factor: Any, scale: float) -> Any:
 
 
 def _pairs(problem: Problem) -> Iterator[tuple[Variable, Variable]]:
-    """Yield two globals each of which is multiplied with the other wherever it is, and with other numbers or none."""
+    """Yield pairs of globals that only appear as a product, possibly with further numbers."""
     partners: dict[Variable, list[list[Any]]] = {variable: [] for variable in problem.order}
     for node in problem.bound.nodes:
         for stated in node.stated.values() if isinstance(node, Variable) else ():
@@ -110,7 +110,7 @@ def _always_has(several: list[list[Any]], partner: Variable) -> bool:
 
 
 def _products(stated: Any) -> Iterator[list[Any]]:
-    """Yield what is multiplied in each addend of an argument; the argument itself where it is no sum."""
+    """Yield the factors of each addend of an argument; the argument itself if it is not a sum."""
     predictor = stated.predictor if isinstance(stated, Link) else stated
     sums = predictor.addends if isinstance(predictor, Predictor) else ()
     for operands in [addend.operands for addend in sums] or [(predictor,)]:
