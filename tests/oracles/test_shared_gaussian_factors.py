@@ -494,7 +494,7 @@ def test_a_shared_factor_of_many_statistics_has_no_linear_response():
     data = {"i": rng.integers(90, size=3_000), "j": rng.integers(90, size=3_000), "y": rng.normal(size=3_000)}
     posterior = cv.Model(leaf).fit(data, seed=0, factors=[("mu", "a", "b")])
     with pytest.raises(
-        cv.ModelError, match="shared factors of at most 2,000 statistics; that of mu, a, b has"
+        cv.ModelError, match="shared factor to have at most 2,000 statistics; that of mu, a, b has"
     ):
         posterior.linear_response(data)
 

@@ -131,7 +131,7 @@ class Tabulated(ExponentialFamily, metaclass=_FamilyKind):
         finite: Any = np.isfinite(self._flat).all(axis=1)
         good = self._peaks[0] if np.all(finite) else finite
         if not np.all(good):
-            rule = "its density must fall to nothing at both ends of the support"
+            rule = "its density must fall to zero at both ends of the support"
             refuse_improper("Tabulated", np.reshape(good, self.batch_shape), rule)
 
     @property

@@ -326,9 +326,9 @@ def _refuse_positions(
                 continue
             if node.name in by_position or (isinstance(node, Constant) and _varies(node, place)):
                 raise DataError(
-                    f"the names of plate '{plate.name}' are texts of the data, in the order of the alphabet, and the "
-                    f"values of '{node.name}' are by place: state the names in the order of the values, "
-                    f"Plate('{plate.name}', names=[...])"
+                    f"'{node.name}' has a value for each name of plate '{plate.name}', but the names are texts of the "
+                    f"data, so it is not known which value belongs to which name: list the names in the order of the "
+                    f"values, Plate('{plate.name}', names=[...])"
                     + (
                         ""
                         if isinstance(node, Constant)
@@ -342,9 +342,9 @@ def _refuse_positions(
         for slot in variable.slots.values():
             if isinstance(slot.node, Constant) and slot.node.event_rank and _varies(slot.node, -1):
                 raise DataError(
-                    f"the categories of '{by}' are texts of the data, in the order of the alphabet, and "
-                    f"the numbers in '{slot.name}' are by place: state the names in the order of the numbers, "
-                    f"names=[...]"
+                    f"'{slot.name}' has a number for each category of '{by}', but the categories are texts of the "
+                    f"data, so it is not known which number belongs to which category: list the categories in the "
+                    f"order of the numbers, names=[...]"
                 )
 
 
@@ -364,7 +364,8 @@ def _check_sizes(
         by = next((other.name for other in axes.group(axis) if other.name in labels), None)
         if axis in axes.declared or by is None:
             raise PlateError(
-                f"{in_words(axis)} has {size} places, but {len(names)} names: {listed(names)}; give as many"
+                f"{in_words(axis)} has size {size}, but its names are {listed(names)} ({len(names)} in all); "
+                f"give as many"
             )
         remedy = "state as many"
         if axis.kind == "plate":
@@ -375,8 +376,8 @@ def _check_sizes(
         elif len(names) < size:
             remedy = "list all categories, also those without data: names=[...] of the Dirichlet above it"
         raise PlateError(
-            f"{in_words(axis)} has {size} places, but the labels of '{by}' have {len(names)} different values: "
-            f"{listed(names)}; {remedy}"
+            f"{in_words(axis)} has size {size}, but the labels of '{by}' are {listed(names)} ({len(names)} in all); "
+            f"{remedy}"
         )
 
 
@@ -392,10 +393,10 @@ def _places(name: str, labels: TextLabels, names: tuple[str, ...], axes: ModelAx
     where = in_words(plates[0]) if plates else f"the categories of '{name}'"
     remedy = ""
     if plates and plates[0] not in axes.declared:
-        remedy = f" To have places for new ones, state all of them: Plate('{plates[0].name}', names=[...])"
+        remedy = f" To include groups without rows, list all names: Plate('{plates[0].name}', names=[...])"
     fitted = " in the fit" if is_new else ""
     raise DataError(
-        f"'{name}' has '{text}' in row {row}, which is none of the names of {where}{fitted}: {listed(names)}."
+        f"'{name}' has '{text}' in row {row}, which is not one of the names of {where}{fitted}: {listed(names)}."
         f"{hint}{remedy}"
     )
 
@@ -428,6 +429,6 @@ def _is_other_order(own: Any, other: Any) -> bool:
 
 def _in_other_order(name: str, other: str) -> str:
     return (
-        f"the rows of {name} have the index of {other} in another order, so that rows would be taken for others: "
-        f"bring them into one order by .loc or .reindex, or drop the index by .to_numpy()"
+        f"the rows of {name} have the index of {other} in another order, so rows would be mixed up: align "
+        f"them by .loc or .reindex, or drop the index by .to_numpy()"
     )

@@ -202,8 +202,8 @@ class LinearResponse:
         if chain is not None:
             raise ModelError(
                 f"predictions of linear response need the covariances of the parameters with the states of "
-                f"'{chain.name}', which it does not keep: without them a level and a state that balance each other would both count in "
-                f"full. posterior.predict(data) predicts with the factors of the fit"
+                f"'{chain.name}', which it does not keep: without them a level and a state that balance each other "
+                f"would both count in full. posterior.predict(data) predicts with the factors of the fit"
             )
         factors = {name: self._corrected(name, posterior[name]) for name in posterior}
         return posterior._predicted(data, factors, self)
@@ -244,8 +244,8 @@ class LinearResponse:
         is_label = isinstance(leaf, Bernoulli | Categorical)
         if others or len(leaf.plates) != 1 or not (is_label or isinstance(leaf, Normal)):
             raise ModelError(
-                "log_predictive of linear response is that of one observed variable along the rows: a real number, a "
-                "number 0 or 1, or a label; posterior.log_predictive(data) may have a closed form"
+                "log_predictive of linear response needs a single observed variable along the rows, which is a real "
+                "number, a number 0 or 1, or a label; try posterior.log_predictive(data), which may have a closed form"
             )
         met = self._posterior._evaluator.named(data)
         if leaf.name not in met.values:
