@@ -202,8 +202,8 @@ class LinearResponse:
         if chain is not None:
             raise ModelError(
                 f"predictions of linear response need the covariances of the parameters with the states of "
-                f"'{chain.name}', which it does not keep: without them a level and a state that balance each other would both count in "
-                f"full. posterior.predict(data) predicts with the factors of the fit"
+                f"'{chain.name}', which it does not keep: without them a level and a state that balance each other "
+                f"would both count in full. posterior.predict(data) predicts with the factors of the fit"
             )
         factors = {name: self._corrected(name, posterior[name]) for name in posterior}
         return posterior._predicted(data, factors, self)
