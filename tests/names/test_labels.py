@@ -91,7 +91,9 @@ def test_unknown_levels_are_named(fitted: Any) -> None:
         assert word in str(told.value)
     with pytest.raises(cv.DataError, match="'Zuse' in row 2"):
         fitted.update(table().iloc[:3].assign(school=["Adams", "Lincoln", "Zuse"]))
-    with pytest.raises(cv.DataError, match="'Zuse' in row 0, which is none of the names of plate 'school'"):
+    with pytest.raises(
+        cv.DataError, match="'Zuse' in row 0, which is not one of the names of plate 'school'"
+    ):
         statement(names=SCHOOLS).fit(table().assign(school="Zuse"))
 
 
@@ -140,7 +142,7 @@ def test_texts_and_numbers_are_not_mixed() -> None:
         plain.predict({"X": np.ones((1, 2)), "school": ["Adams"]})
 
 
-@pytest.mark.parametrize(("size", "told"), [(2, "2 places, but the labels"), (4, "4 places, but the labels")])
+@pytest.mark.parametrize(("size", "told"), [(2, "size 2, but the labels"), (4, "size 4, but the labels")])
 def test_as_many_levels_as_places(size: int, told: str) -> None:
     with pytest.raises(cv.PlateError, match=told):
         statement(size=size).fit(table())
@@ -161,9 +163,7 @@ def test_values_of_levels_go_with_their_names() -> None:
     stated = _with_covariate(list(funds)).fit({**data, "funds": list(funds.values())})
     assert by_name["slope"].mean == pytest.approx(stated["slope"].mean, rel=1e-9)
     assert _effects(by_name) == pytest.approx(_effects(stated), rel=1e-9)
-    with pytest.raises(
-        cv.DataError, match="names of plate 'school' are texts of the data, in the order of the"
-    ):
+    with pytest.raises(cv.DataError, match="for each name of plate 'school', but the names are texts of the"):
         _with_covariate().fit({**data, "funds": list(funds.values())})
 
 
@@ -171,10 +171,10 @@ def test_numbers_of_the_statement_need_an_order_of_the_levels() -> None:
     obs, school = cv.Plate("obs"), cv.Plate("school")
     effect = cv.Normal("effect", cv.Constant("start", [3.0, -3.0, 0.0], plates=school), 1.0, plates=school)
     model = cv.Model(cv.Normal("y", effect[cv.Data("school", plates=obs)], 1.0, plates=obs))
-    with pytest.raises(cv.DataError, match="the values of 'start' are by place"):
+    with pytest.raises(cv.DataError, match="'start' has a value for each name of plate 'school'"):
         model.fit(table())
     answer = cv.Categorical("x", cv.Dirichlet("p", [1.0, 2.0, 3.0]), plates=obs)
-    with pytest.raises(cv.DataError, match="the categories of 'x' are texts of the data"):
+    with pytest.raises(cv.DataError, match="category of 'x', but the categories are texts of the data"):
         cv.Model(answer).fit({"x": ["a", "b", "c"]})
     named = cv.Categorical("x", cv.Dirichlet("p", [1.0, 2.0, 3.0], names=["c", "b", "a"]), plates=obs)
     posterior = cv.Model(named).fit({"x": ["a", "b", "c", "c"]})
@@ -264,5 +264,5 @@ def test_two_sets_of_names_for_one_axis_are_refused() -> None:
     obs = cv.Plate("obs")
     w = cv.MultivariateNormal("w", np.zeros(2), np.eye(2), names=["b", "a"])
     columns = cv.Data("X", plates=obs, names=["a", "b"])
-    with pytest.raises(cv.ModelError, match="are the same places, and have different names"):
+    with pytest.raises(cv.ModelError, match="run over the same places, but have different names"):
         cv.Model(cv.Normal("y", cv.dot(columns, w), 1.0, plates=obs))

@@ -193,3 +193,61 @@ def test_labels_have_no_interval_and_levels_are_checked(fitted: Any) -> None:
     for call in (lambda: fitted["tau"].interval(1.0), lambda: fitted["tau"].quantile(0)):
         with pytest.raises(cv.ParameterError, match="must lie between 0 and 1"):
             call()
+
+
+@pytest.mark.parametrize("is_learnt", [False, True])
+def test_widths_that_labels_choose_have_the_names_of_their_vector(is_learnt: bool, tmp_path: Path) -> None:
+    """The plate of the label runs along the vector, not the plate that it chooses from."""
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(30, 3))
+    frame = pd.DataFrame(X, columns=["age", "dose", "sex"]).assign(y=2 * X[:, 0] + 0.5 * rng.normal(size=30))
+
+    def fitted(data: Any, names: Any) -> Any:
+        obs, entry, kind = cv.Plate("obs"), cv.Plate("entry", 3), cv.Plate("kind", 2)
+        known = cv.Constant("widths", [1.0, 1000.0], plates=kind)
+        widths = cv.Gamma("widths", 2.0, [2.0, 0.01], plates=kind) if is_learnt else known
+        narrow = cv.Categorical("narrow", cv.Dirichlet("share", [1, 1]), plates=entry)
+        w = cv.MultivariateNormal("w", np.zeros(3), cv.diagonal(widths[narrow]), names=names)
+        y = cv.Normal("y", cv.dot(cv.Data("X", plates=obs), w), 4.0, plates=obs)
+        return cv.Model(y).fit(data, seed=0)
+
+    posterior = fitted(frame[["y", "sex", "dose", "age"]], ["age", "dose", "sex"])
+    by_hand = fitted({"X": X, "y": frame["y"].to_numpy()}, None)
+    assert posterior.elbo == by_hand.elbo
+    np.testing.assert_array_equal(posterior["w"].mean, by_hand["w"].mean)
+    said = str(posterior.summary())
+    assert "entry dose, [1]" in said
+    assert "kind age" not in said
+    for number, (own, data) in enumerate(
+        [(posterior, frame), (by_hand, {"X": X, "y": frame["y"].to_numpy()})]
+    ):
+        cv.report.write(own, tmp_path / f"{number}.html", data)
+    assert "dose" in (tmp_path / "0.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("n_inputs", [1, 2])
+def test_inputs_of_a_chain_have_names_of_their_own(n_inputs: int) -> None:
+    """The entries of inputs and of their weights are the same places, the entries of a state are others."""
+    names = ["sun", "rain"][:n_inputs]
+    rng = np.random.default_rng(6)
+    frame = pd.DataFrame(rng.normal(size=(30, n_inputs)), columns=names).assign(y=rng.normal(size=30))
+
+    def fitted(data: Any, names: Any) -> Any:
+        time, row = cv.Plate("time"), cv.Plate("row", 1)
+        level = cv.LinearGaussianChain(
+            "level",
+            mean=cv.MultivariateNormal("first", [0.0], [[1.0]], names=names and ["height"]),
+            precision=[[1.0]],
+            transition=[[0.9]],
+            noise_precision=[[1.0]],
+            along=time,
+            inputs=cv.Data("u", plates=time, names=names),
+            input_weights=cv.MultivariateNormal("effect", np.zeros(n_inputs), np.eye(n_inputs), plates=row),
+        )
+        return cv.Model(cv.Normal("y", cv.dot([1.0], level), 1.0, plates=time)).fit(data, seed=0)
+
+    posterior = fitted(frame[["y", *names[::-1]]], names)
+    by_hand = fitted({"u": frame[names].to_numpy(), "y": frame["y"].to_numpy()}, None)
+    np.testing.assert_array_equal(posterior["effect"].mean, by_hand["effect"].mean)
+    assert posterior.names.entries("effect") == tuple(names)
+    assert posterior.names.entries("level") == ("height",)

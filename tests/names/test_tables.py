@@ -164,6 +164,15 @@ _REFUSED = {
         "a column 'effect', and the model a hidden variable of that name",
     ),
     "the plan of a table": (lambda frame: polars.from_pandas(frame).lazy(), "LazyFrame"),
+    "rows in different orders, after values of the schools": (
+        lambda frame: {
+            "effect": pd.Series(0.0, index=SCHOOLS),
+            "y": frame["y"],
+            "X": frame[["intercept", "slope"]].iloc[::-1],
+            "school": frame["school"],
+        },
+        "the rows of 'X' have the index of 'y' in another order",
+    ),
     "rows in different orders": (
         lambda frame: {
             "y": frame["y"],
@@ -206,3 +215,21 @@ def test_columns_under_other_names_are_taken_by_place(by_hand: Any) -> None:
     ].mean
     arrays = {name: value[:3] for name, value in coded(frame).items() if name != "y"}
     np.testing.assert_array_equal(told, by_hand.predict(arrays)["y"].mean)
+
+
+def test_weights_in_another_order_are_refused(by_hand: Any) -> None:
+    frame = table()
+    weight = pd.Series(np.arange(1.0, 41.0), index=frame.index)
+    posterior = statement().fit(frame, seed=0, sample_weight=weight)
+    assert_same(posterior, statement(size=3).fit(coded(frame), seed=0, sample_weight=weight.to_numpy()))
+    assert posterior.elbo != by_hand.elbo
+    turned = weight.sort_values(ascending=False)
+    by_name = {"y": frame["y"], "X": frame[["intercept", "slope"]], "school": list(frame["school"])}
+    for data, of in ((frame, "the table"), (by_name, "'y'")):
+        message = f"the rows of sample_weight have the index of {of} in another order"
+        with pytest.raises(cv.DataError, match=message):
+            statement().fit(data, sample_weight=turned)
+        with pytest.raises(cv.DataError, match=message):
+            posterior.linear_response(data, sample_weight=turned)
+    numbered = pd.Series(weight.to_numpy())
+    assert_same(posterior, statement().fit(frame, seed=0, sample_weight=numbered))

@@ -37,7 +37,7 @@ def test_documents_may_be_lists_of_words() -> None:
     expected = plain.local({"word": csr_array([[2, 0, 0, 0], [0, 0, 0, 1]])})["proportions"].mean
     np.testing.assert_allclose(new, expected, rtol=1e-6)
     with pytest.raises(
-        cv.DataError, match=r"'word' has 'golf' in row 1, which is none of .*Did you mean 'goal'"
+        cv.DataError, match=r"'word' has 'golf' in row 1, which is not one of .*Did you mean 'goal'"
     ):
         posterior.local({"word": [["goal", "golf"]]})
 
@@ -84,5 +84,5 @@ def test_a_vocabulary_is_a_word_for_each_column() -> None:
         _lda(vocabulary={"goal": 0}).fit(counts)
     with pytest.raises(cv.ParameterError, match="in another order"):
         _lda(vocabulary=WORDS[::-1]).fit(pd.DataFrame(counts, columns=WORDS))
-    with pytest.raises(AttributeError, match="do not know their words"):
+    with pytest.raises(AttributeError, match="words of these topics are not known"):
         _lda().fit(counts).top_words()

@@ -143,6 +143,22 @@ def test_learnt_weights_follow_updates_written_out():
     np.testing.assert_allclose(posterior["q"].mean, shape / rate, rtol=1e-6)
 
 
+def test_linear_response_with_inputs_is_the_slope_of_refits():
+    """One component in a state: what the inputs say must count once."""
+    rng = np.random.default_rng(8)
+    data = {"x": np.cumsum(rng.normal(size=30)), "u": rng.normal(size=(30, 1))}
+
+    def fitted(rate: float) -> cv.Posterior:
+        pushes: dict[str, Any] = {"inputs": cv.Data("u", plates=TIME), "input_weights": [[0.8]]}
+        level = cv.LinearGaussianChain("level", [0.0], [[1.0]], [[0.9]], [[4.0]], along=TIME, **pushes)
+        leaf = cv.Normal("x", cv.dot([1.0], level), cv.Gamma("tau", 2.0, rate), plates=TIME)
+        return cv.Model(leaf).fit(data, seed=0, tol=1e-14, max_iter=2000)
+
+    told = fitted(0.5).linear_response(data).sensitivity("tau")["tau.rate"]
+    slope = (fitted(0.5 + 1e-3)["tau"].mean - fitted(0.5 - 1e-3)["tau"].mean) / 2e-3
+    assert float(told) == pytest.approx(float(slope), rel=1e-3)
+
+
 def test_simulated_states_follow_their_inputs():
     """The mean of many draws of the first two steps."""
     chain = cv.LinearGaussianChain(

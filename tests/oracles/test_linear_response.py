@@ -84,6 +84,14 @@ def _states_and_level() -> cv.Model:
     return cv.Model(cv.Normal("x", cv.dot([1.0], level), noise, plates=OBS))
 
 
+def _pushed() -> cv.Model:
+    row = cv.Plate("row", 1)
+    effect = cv.MultivariateNormal("effect", [0.0], [[0.5]], plates=row)
+    pushes: dict[str, Any] = {"inputs": cv.Data("u", plates=OBS), "input_weights": effect}
+    level = cv.LinearGaussianChain("level", [0.0], [[1.0]], [[0.5]], [[9.0]], along=OBS, **pushes)
+    return cv.Model(cv.Normal("x", cv.dot([1.0], level), cv.Gamma("tau", 2, 1), plates=OBS))
+
+
 _STATED: dict[str, tuple[Callable[[], cv.Model], dict[str, Any], str]] = {
     "missing entries": (_gappy, {"x": _GAPPY}, "mean"),
     "missing entries, one component": (_gappy_alone, {"x": _GAPPY}, "precision"),
@@ -93,6 +101,7 @@ _STATED: dict[str, tuple[Callable[[], cv.Model], dict[str, Any], str]] = {
         {"x": np.cumsum(_CLUSTERS, axis=0) / 5},
         "tau",
     ),
+    "chain with inputs": (_pushed, {"x": _SERIES[:24], "u": _CLUSTERS[:24, :1]}, "effect"),
     "chain beside scales": (_robust_states, {"x": _SERIES[:24]}, "mean"),
     "two chains": (_states_and_level, {"x": _SERIES[14:26]}, "tau"),
     "hierarchy": (_hierarchy, {"g": _GROUPS, "y": _GROUPS / 3 + _NOISE}, "mean"),

@@ -328,6 +328,28 @@ def test_a_fit_goes_on_from_a_checkpoint(tmp_path):
     with pytest.raises(StopError):
         model.fit(data, **own, **kept, progress=stop)
     assert np.array_equal(model.fit(data, **own, **kept).elbo_trace, whole.elbo_trace)
+    ended = model.fit(data, **own, **kept)
+    assert ended.elbo == whole.elbo
+    assert np.array_equal(ended["a"].variance, whole["a"].variance)
+    assert np.array_equal(ended.sample(2, seed=0)["a"], whole.sample(2, seed=0)["a"])
+
+
+def test_a_later_start_goes_on_from_a_checkpoint(tmp_path):
+    class StopError(Exception):
+        pass
+
+    def stop(progress):
+        if progress.restart == 1 and progress.iteration == 2:
+            raise StopError
+
+    data = _data(2)
+    data.pop("X")
+    model, own = _gaussian(), {"seed": 0, "factors": [("mu", "a", "b")], "n_restarts": 2}
+    whole = model.fit(data, **own)
+    kept = {"checkpoint": tmp_path / "fit", "checkpoint_every": 0}
+    with pytest.raises(StopError):
+        model.fit(data, **own, **kept, progress=stop)
+    assert np.array_equal(model.fit(data, **own, **kept).elbo_trace, whole.elbo_trace)
 
 
 def test_logistic_regression_with_effects_rises_and_has_its_own_precision():
@@ -472,7 +494,7 @@ def test_a_shared_factor_of_many_statistics_has_no_linear_response():
     data = {"i": rng.integers(90, size=3_000), "j": rng.integers(90, size=3_000), "y": rng.normal(size=3_000)}
     posterior = cv.Model(leaf).fit(data, seed=0, factors=[("mu", "a", "b")])
     with pytest.raises(
-        cv.ModelError, match="shared factors of at most 2,000 statistics; that of mu, a, b has"
+        cv.ModelError, match="shared factor to have at most 2,000 statistics; that of mu, a, b has"
     ):
         posterior.linear_response(data)
 

@@ -89,7 +89,7 @@ def test_a_forest_of_a_fitted_table_knows_its_columns():
     rows = [
         r
         for r in mixture.posterior_.summary(max_rows=None).rows
-        if r.variable == "theta.mean" and "[1]" in r.index
+        if r.variable == "theta.mean" and "bill_depth_mm" in r.index
     ]
     np.testing.assert_allclose(intervals_of(ax), [[r.lower, r.upper] for r in rows])
 

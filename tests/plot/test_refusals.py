@@ -49,7 +49,7 @@ from plot.fits import (
         ),
         (lambda: cv.plot.forest(factors(), "mean", only={"feature": ["7"]}), "which has 0, 1, 2, 3, 4"),
         (lambda: cv.plot.loadings(faithful(), variable="weights"), "table of columns by factors"),
-        (lambda: cv.plot.topic_words(topics()), "these topics do not know their words"),
+        (lambda: cv.plot.topic_words(topics()), "the words of these topics are not known"),
         (lambda: cv.plot.topic_words(topics(), ["goal"]), "over 6 words, but the vocabulary has 1"),
         (lambda: cv.plot.topic_words(topics(), VOCABULARY, topics=[2]), "from 0 to 1; got 2"),
         (lambda: cv.plot.topic_words(topics(), VOCABULARY, n_words=0), "at least 1; got 0"),

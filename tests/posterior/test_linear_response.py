@@ -131,7 +131,7 @@ def test_log_densities_of_new_rows(mixture):
         coin.log_predictive({})
     counts = {"x": [3, 1]}
     poisson = cv.Model(cv.Poisson("x", cv.Gamma("rate", 2, 1), plates=OBS)).fit(counts)
-    with pytest.raises(cv.ModelError, match="one observed variable"):
+    with pytest.raises(cv.ModelError, match="single observed variable"):
         poisson.linear_response(counts).log_predictive(counts)
 
 

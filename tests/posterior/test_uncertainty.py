@@ -82,10 +82,10 @@ def test_saved_and_pickled_posteriors_show_the_same(tmp_path, uncertainty):
 def test_posteriors_with_a_posterior_for_a_prior_show_their_factors_and_why():
     posterior = fitted().update({"x": X + 0.1})
     assert posterior.uncertainty == "mean_field"
-    assert "a posterior was the prior" in posterior.summary().remark
+    assert "the prior was an earlier posterior" in posterior.summary().remark
     asked = fitted().update({"x": X + 0.1}, uncertainty="linear_response")
     assert LINEAR in asked.interval_remark
-    assert "rows before" in asked.interval_remark
+    assert "earlier rows" in asked.interval_remark
 
 
 def test_what_does_not_settle_shows_its_factors_and_why():
@@ -101,7 +101,7 @@ def test_what_does_not_settle_shows_its_factors_and_why():
 def test_documents_have_none():
     counts = csr_array(np.random.default_rng(0).poisson(1.0, (6, 8)) + 1)
     model = cv.models.latent_dirichlet_allocation(2, 8)
-    with pytest.raises(cv.ModelError, match="not there for this model"):
+    with pytest.raises(cv.ModelError, match="not available for this model"):
         model.fit({"word": counts}, uncertainty="linear_response")
     assert MEAN_FIELD in model.fit({"word": counts}, seed=0).summary().remark
     with pytest.raises(cv.ParameterError, match="topics, which have no linear response"):
@@ -119,7 +119,7 @@ def test_rotations_of_factors_have_no_width_to_show():
 def test_a_fit_that_cannot_have_it_warns_and_keeps_its_end():
     model = cv.models.gaussian_mixture(2, 2)
     x = np.random.default_rng(0).normal(size=(50, 2))
-    with pytest.warns(cv.CaviarWarning, match="linear_response' is not there for this fit"):
+    with pytest.warns(cv.CaviarWarning, match="linear_response' is not available for this fit"):
         posterior = model.fit({"x": x}, init="prior", max_iter=0, uncertainty="linear_response")
     assert posterior.uncertainty == "mean_field"
 
@@ -135,7 +135,7 @@ def test_large_posteriors_beside_short_fits_show_their_factors():
 def test_unknown_kinds_and_names_are_refused():
     with pytest.raises(cv.ParameterError, match="'auto', 'linear_response', 'mean_field'"):
         fitted(uncertainty="laplace")
-    with pytest.raises(cv.ParameterError, match="uncertainty is one of"):
+    with pytest.raises(cv.ParameterError, match="uncertainty must be one of"):
         fitted().summary(uncertainty="laplace")
     theta = cv.NormalGamma("theta", 0.0, 0.1, 2.0, 2.0)
     posterior = cv.Model(cv.Normal("x", theta, plates=OBS)).fit({"x": X})

@@ -64,12 +64,12 @@ _SLOTS: Mapping[str, tuple[Callable[..., Any], tuple[type, ...]]] = {
         lambda v, **k: cv.MultivariateNormal("bad", np.zeros(2), v, **k),
         (cv.Wishart,),
     ),
-    "shape": (lambda v, **k: cv.Gamma("bad", v, 1.0, **k), ()),
+    "shape": (lambda v, **k: cv.Gamma("bad", v, 1.0, **k), (cv.Gamma,)),
     "rate": (lambda v, **k: cv.Gamma("bad", 1.0, v, **k), (cv.Gamma,)),
-    "degrees of freedom": (lambda v, **k: cv.Wishart("bad", v, np.eye(2), **k), ()),
+    "degrees of freedom": (lambda v, **k: cv.Wishart("bad", v + 1.0, np.eye(2), **k), (cv.Gamma,)),
     "inverse scale": (lambda v, **k: cv.Wishart("bad", 4.0, v, **k), (cv.Wishart,)),
     "concentration": (lambda v, **k: cv.Dirichlet("bad", v, **k), ()),
-    "shapes": (lambda v, **k: cv.Beta("bad", v, 1.0, **k), ()),
+    "shapes": (lambda v, **k: cv.Beta("bad", v, 1.0, **k), (cv.Gamma,)),
     "stick": (lambda v, **k: cv.StickBreaking("bad", v, 3, **k), (cv.Gamma,)),
     "probabilities": (lambda v, **k: cv.Categorical("bad", v, **k), (cv.Dirichlet, cv.StickBreaking)),
     "tallied": (lambda v, **k: cv.Multinomial("bad", 3, v, **k), (cv.Dirichlet, cv.StickBreaking)),
@@ -189,9 +189,18 @@ def wrong_shape(stated: Stated, data: Data, name: str) -> list[Data]:
 def wrong_kind(stated: Stated, data: Data, name: str) -> list[Data]:
     """What is no array of real numbers."""
     array = np.asarray(data[name])
-    words = np.full(array.shape, "word")
-    kinds = (words, words.astype(object), array + 1j, None, {"a": 1}, object(), [[1.0], [1.0, 2.0]], "word")
+    kinds: list[Any] = [array + 1j, None, {"a": 1}, object(), [[1.0], [1.0, 2.0]], "word"]
+    if not _is_label(stated, name):
+        words = np.full(array.shape, "word")
+        kinds += [words, words.astype(object)]
     return [_replaced(data, name, value) for value in kinds]
+
+
+def _is_label(stated: Stated, name: str) -> bool:
+    """Whether data are labels, which may be texts."""
+    variables = stated.model.variables
+    choosing = {slot.index.name for own in variables.values() for slot in own.slots.values() if slot.index}
+    return name in choosing or isinstance(variables.get(name), cv.Categorical)
 
 
 OF_DATA = {

@@ -128,7 +128,7 @@ def test_data_of_another_model_are_refused(regression):
     posterior, data = regression
     with pytest.raises(cv.DataError, match="the data lack 'y', which the model observes"):
         gather(posterior, {"X": data["X"]})
-    with pytest.raises(cv.ParameterError, match="data of a posterior are a mapping"):
+    with pytest.raises(cv.ParameterError, match="data of a posterior are a table, or a mapping"):
         gather(posterior, data["X"])
 
 

@@ -67,7 +67,7 @@ def test_every_family_has_letters_for_each_of_its_parameters():
     for family in FAMILIES.values():
         letters = family.parameter_letters
         assert len(letters) == len(dataclasses.fields(family))
-        assert set("".join(letters)) <= set("kdms")
+        assert set("".join(letters)) <= set("fkdms")
 
 
 def test_the_file_does_not_grow_with_the_rows_and_holds_none_of_them(path):

@@ -46,8 +46,8 @@ class Frame:
             places = [place for place, own in enumerate(self.columns) if own == name]
             if len(places) > 1:
                 raise DataError(
-                    f"the table has {len(places)} columns named '{name}', and which of them is meant is not known: "
-                    f"rename or drop all but one"
+                    f"the table has {len(places)} columns named '{name}', so it is not clear which of them is "
+                    f"meant: rename or drop all but one"
                 )
             found += places
         return found

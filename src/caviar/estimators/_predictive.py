@@ -280,7 +280,7 @@ class PredictiveMethods(MixtureEstimator):
         if marginal is None:
             raise ParameterError(
                 f"{type(self).__name__} gives points, which have no credible intervals; fit a BayesianGaussianMixture, "
-                f"or with uncertainty='linear_response' for standard errors"
+                f"or fit with uncertainty='linear_response' for standard errors"
             )
         draws = self.sample_parameters(n_draws, random_state)
         ends = [0.5 - level / 2, 0.5 + level / 2]

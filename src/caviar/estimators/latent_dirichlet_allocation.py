@@ -470,7 +470,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         words = self.vocabulary if self.vocabulary is not None else getattr(self, "feature_names_in_", None)
         if words is None:
             raise AttributeError(
-                "these topics do not know their words: fit them with vocabulary=, or to a table with names of columns"
+                "the words of these topics are not known: fit with vocabulary=, or to a table whose columns have names"
             )
         return np.array([str(word) for word in words], dtype=object)
 
@@ -520,8 +520,8 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
             return
         if isinstance(words, str | Mapping | set) or not isinstance(words, Iterable):
             raise ParameterError(
-                f"vocabulary is a list with the word of each column; got a {type(words).__name__}. Of a dictionary "
-                f"from words to columns it is sorted(vocabulary, key=vocabulary.get)"
+                f"vocabulary must be a list with the word of each column; got a {type(words).__name__}. From a "
+                f"dictionary of words and their columns make it by sorted(vocabulary, key=vocabulary.get)"
             )
         words = [str(word) for word in words]
         if len(words) != n_words:
@@ -531,7 +531,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         columns = list(map(str, getattr(self, "feature_names_in_", ())))
         if columns and columns != words and set(columns) == set(words):
             raise ParameterError(
-                "vocabulary has the names of the columns of X in another order; leave it out, as X has its words"
+                "vocabulary has the names of the columns of X in another order; leave it out, since X has the words"
             )
 
     def _concentrations(self, counts: csr_array) -> Array:

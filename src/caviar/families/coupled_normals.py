@@ -153,8 +153,8 @@ class CoupledLayout:
         if not np.isfinite(mean).all():
             names = ", ".join(f"'{member.name}'" for member in self.members)
             raise ImproperError(
-                f"CoupledNormals: the precision of {names} together is not positive definite; where data tell their "
-                f"sum only, priors must tell them apart."
+                f"CoupledNormals: the joint precision of {names} is not positive definite; if the data determine "
+                f"only their sum, give them proper priors."
             )
         return CoupledNormals(self, mean, arrow)
 

@@ -70,8 +70,8 @@ class Tabulated(ExponentialFamily, metaclass=_FamilyKind):
     >>> family.statistics
     ('log_x', 'x', 'gammaln(x)')
     >>> q = family([2.0, -1.0, 0.0])
-    >>> q.mean.round(12), q.variance.round(12)
-    (array(2.), array(2.))
+    >>> print(q.mean.round(12), q.variance.round(12))
+    2.0 2.0
     """
 
     coefficients: Array
@@ -131,7 +131,7 @@ class Tabulated(ExponentialFamily, metaclass=_FamilyKind):
         finite: Any = np.isfinite(self._flat).all(axis=1)
         good = self._peaks[0] if np.all(finite) else finite
         if not np.all(good):
-            rule = "its density must fall to nothing at both ends of the support"
+            rule = "its density must fall to zero at both ends of the support"
             refuse_improper("Tabulated", np.reshape(good, self.batch_shape), rule)
 
     @property

@@ -545,6 +545,7 @@ def _bound(
     data = met.values
     if isinstance(data, Mapping):
         data = {name: as_rows(value) for name, value in data.items()}
+    met.refuse_other_order("sample_weight", sample_weight)
     weight = as_rows(sample_weight)
     return bind_rows(
         model.nodes,

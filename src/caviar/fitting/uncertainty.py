@@ -15,7 +15,7 @@ from ..lazy.graph_rows import is_graph
 from ..posterior.posterior import Posterior
 from ..posterior.uncertainty import KINDS, Asked, MeanField, Pending, Uncertainty
 
-ASK = "uncertainty='linear_response' of the fit has them"
+ASK = "fit with uncertainty='linear_response' to have it"
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,11 +46,13 @@ class Wanted:
             If the model has no linear response.
         """
         if self.kind not in KINDS:
-            raise ParameterError(f"uncertainty is one of {', '.join(map(repr, KINDS))}; got {self.kind!r}")
+            raise ParameterError(
+                f"uncertainty must be one of {', '.join(map(repr, KINDS))}; got {self.kind!r}"
+            )
         why = _why_no_response(problem)
         if self.kind == "linear_response" and why:
             raise ModelError(
-                f"uncertainty='linear_response' is not there for this model: {why}; leave uncertainty= out"
+                f"uncertainty='linear_response' is not available for this model: {why}; leave uncertainty= out"
             )
         return self
 
@@ -91,11 +93,11 @@ def _why_not_by_default(
     if not settles:
         return "a stochastic fit does not settle"
     if prior is not None:
-        return "a posterior was the prior, whose factors were taken for independent"
+        return "the prior was an earlier posterior, whose factors were treated as independent"
     if is_graph(row_map.source):
         return f"the rows are on a cluster; {ASK}"
     if all(factor.learnt is None for factor in best.q.values()):
-        return f"points have none; {ASK}, as standard errors"
+        return "all variables are point masses; fit with uncertainty='linear_response' for standard errors"
     statistics = (factor.expected_statistics for factor in best.q.values())
     if not is_cheap(best.problem, statistics, row_map.source.n_rows, n_iterations):
         return f"linear response would cost more than the fit; {ASK}"

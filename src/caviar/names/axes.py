@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 from .._errors import ModelError
 from ..engine.binding.nested import nested_plates
 from ..engine.binding.values import value_ranks
-from ..language import Constant, Data, Diagonal, Indexed, Label, Link, Node, Plate, Predictor, Variable
+from ..language import Constant, Data, Indexed, Label, Link, Node, Plate, Predictor, Variable
 from ..language.nodes import membership
 
 
@@ -88,8 +88,9 @@ class ModelAxes:
             for other in self.group(axis):
                 if found.setdefault(other, names) != names:
                     raise ModelError(
-                        f"{in_words(axis)} and {in_words(told_by[other])} are the same places, and have different "
-                        f"names: {listed(names)}, and {listed(found[other])}. Give them once, or the same ones"
+                        f"{in_words(axis)} and {in_words(told_by[other])} run over the same places, but have "
+                        f"different names: {listed(names)}, and {listed(found[other])}. Name only one of them, or give "
+                        f"both the same names"
                     )
                 told_by.setdefault(other, axis)
         return found
@@ -141,8 +142,12 @@ class ModelAxes:
                 for node in _direct(variable):
                     if self._is_vector_of(node, variable):
                         yield own, NamedAxis("entry", node.name)
+                first, *others = _apart(variable) or [own]
+                yield from ((first, other) for other in others)
+            for slot in variable.slots.values():
+                if slot.along is not None:
+                    yield own, NamedAxis("plate", slot.along.name)
             for stated in variable.stated.values():
-                yield from _of_diagonal(own, stated)
                 yield from _of_dots(stated)
 
     def _is_vector_of(self, node: Node, owner: Variable) -> bool:
@@ -166,20 +171,18 @@ def check_names(nodes: Sequence[Node]) -> None:
 
 
 def _direct(variable: Variable) -> Iterator[Node]:
-    """Yield the nodes that are parameters of a variable by themselves, chosen or not."""
-    for stated in variable.stated.values():
+    """Yield the nodes that are parameters of a variable by themselves, chosen or not, with entries like its own."""
+    for name, stated in variable.stated.items():
         node = stated.node if isinstance(stated, Indexed) else stated
-        if isinstance(node, Node):
+        slot = variable.slots.get(name)
+        if isinstance(node, Node) and not (slot is not None and slot.role.is_apart):
             yield node
 
 
-def _of_diagonal(own: NamedAxis, stated: Any) -> Iterator[tuple[NamedAxis, NamedAxis]]:
-    """Yield the entries of a vector, and the plate that runs along the diagonal of its precision."""
-    if isinstance(stated, Diagonal):
-        first = stated.nodes[0]
-        node = first.node if isinstance(first, Indexed) else first
-        if isinstance(node, Node) and node.plates:
-            yield own, NamedAxis("plate", node.plates[-1].name)
+def _apart(variable: Variable) -> list[NamedAxis]:
+    """Return the entries of parameters whose length is not that of the variable: all of them the same places."""
+    own = [slot.node for slot in variable.slots.values() if slot.role.is_apart]
+    return [NamedAxis("entry", node.name) for node in own if not isinstance(node, Constant)]
 
 
 def _of_dots(stated: Any) -> Iterator[tuple[NamedAxis, NamedAxis]]:

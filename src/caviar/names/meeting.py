@@ -33,16 +33,32 @@ class NamedData:
         Of the places along the axes of the model, with those that were known before.
     index
         Index of the rows as pandas has it; None where the data have none.
+    indices
+        What has an index -> that index: the table, or each pandas object of a mapping.
     """
 
     values: Any
     names: Names = field(default_factory=Names)
     index: Any = None
+    indices: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def sizes(self) -> dict[str, int]:
         """Name of each plate whose repetitions have names -> their number."""
         return {axis.name: len(own) for axis, own in self.names.along.items() if axis.kind == "plate"}
+
+    def refuse_other_order(self, name: str, values: Any) -> None:
+        """Refuse numbers of the rows, as their weights, whose index is that of the data in another order.
+
+        Raises
+        ------
+        DataError
+            If it is: the numbers would be taken for those of other rows.
+        """
+        own = index_of(values)
+        for what, index in self.indices.items() if own is not None else ():
+            if _is_other_order(own, index):
+                raise DataError(_in_other_order(name, what))
 
 
 def meet(axes: ModelAxes, leaves: Sequence[Variable], data: Any, known: Names | None = None) -> NamedData:
@@ -68,16 +84,20 @@ def meet(axes: ModelAxes, leaves: Sequence[Variable], data: Any, known: Names | 
         return NamedData(data, known or Names())
     frame = None if isinstance(data, Mapping) else frame_of(data)
     if frame is not None:
-        return _with_columns(axes, _from_frame(axes, leaves, frame, known), known, index_of(data), frame)
+        own = index_of(data)
+        indices = {} if own is None else {"the table": own}
+        return _with_columns(axes, _from_frame(axes, leaves, frame, known), known, indices)
     if not isinstance(data, Mapping):
         return NamedData(data, known or Names())
-    return _with_columns(axes, dict(data), known, _common_index(data))
+    found = ((f"'{name}'", index_of(value)) for name, value in data.items())
+    return _with_columns(axes, dict(data), known, {name: own for name, own in found if own is not None})
 
 
 def _with_columns(
-    axes: ModelAxes, data: dict[str, Any], known: Names | None, index: Any, frame: Frame | None = None
+    axes: ModelAxes, data: dict[str, Any], known: Names | None, indices: Mapping[str, Any]
 ) -> NamedData:
     """Return data whose columns are in the order of names, and whose labels are places."""
+    index = _common_index(indices)
     columns: dict[str, tuple[str, ...]] = {} if known is None else dict(known.columns)
     along: dict[NamedAxis, tuple[str, ...]] = {**axes.declared} if known is None else {**known.along}
     for name, value in data.items():
@@ -106,7 +126,7 @@ def _with_columns(
     for name, own in labels.items():
         data[name] = _places(name, own, along[NamedAxis("entry", name)], axes, is_new=known is not None)
     placed = Placed({name: without_absent(value) for name, value in data.items()})
-    return NamedData(placed, Names(along, columns), index)
+    return NamedData(placed, Names(along, columns), index, indices)
 
 
 def _from_frame(
@@ -295,9 +315,9 @@ def _refuse_positions(
                 continue
             if node.name in by_position or (isinstance(node, Constant) and _varies(node, place)):
                 raise DataError(
-                    f"the names of plate '{plate.name}' are texts of the data, in the order of the alphabet, and the "
-                    f"values of '{node.name}' are by place: state the names in the order of the values, "
-                    f"Plate('{plate.name}', names=[...])"
+                    f"'{node.name}' has a value for each name of plate '{plate.name}', but the names are texts of the "
+                    f"data, so it is not known which value belongs to which name: list the names in the order of the "
+                    f"values, Plate('{plate.name}', names=[...])"
                     + (
                         ""
                         if isinstance(node, Constant)
@@ -311,9 +331,9 @@ def _refuse_positions(
         for slot in variable.slots.values():
             if isinstance(slot.node, Constant) and slot.node.event_rank and _varies(slot.node, -1):
                 raise DataError(
-                    f"the categories of '{by}' are texts of the data, in the order of the alphabet, and "
-                    f"the numbers in '{slot.name}' are by place: state the names in the order of the numbers, "
-                    f"names=[...]"
+                    f"'{slot.name}' has a number for each category of '{by}', but the categories are texts of the "
+                    f"data, so it is not known which number belongs to which category: list the categories in the "
+                    f"order of the numbers, names=[...]"
                 )
 
 
@@ -333,7 +353,8 @@ def _check_sizes(
         by = next((other.name for other in axes.group(axis) if other.name in labels), None)
         if axis in axes.declared or by is None:
             raise PlateError(
-                f"{in_words(axis)} has {size} places, but {len(names)} names: {listed(names)}; give as many"
+                f"{in_words(axis)} has size {size}, but its names are {listed(names)} ({len(names)} in all); "
+                f"give as many"
             )
         remedy = "state as many"
         if axis.kind == "plate":
@@ -344,8 +365,8 @@ def _check_sizes(
         elif len(names) < size:
             remedy = "list all categories, also those without data: names=[...] of the Dirichlet above it"
         raise PlateError(
-            f"{in_words(axis)} has {size} places, but the labels of '{by}' have {len(names)} different values: "
-            f"{listed(names)}; {remedy}"
+            f"{in_words(axis)} has size {size}, but the labels of '{by}' are {listed(names)} ({len(names)} in all); "
+            f"{remedy}"
         )
 
 
@@ -361,15 +382,15 @@ def _places(name: str, labels: TextLabels, names: tuple[str, ...], axes: ModelAx
     where = in_words(plates[0]) if plates else f"the categories of '{name}'"
     remedy = ""
     if plates and plates[0] not in axes.declared:
-        remedy = f" To have places for new ones, state all of them: Plate('{plates[0].name}', names=[...])"
+        remedy = f" To include groups without rows, list all names: Plate('{plates[0].name}', names=[...])"
     fitted = " in the fit" if is_new else ""
     raise DataError(
-        f"'{name}' has '{text}' in row {row}, which is none of the names of {where}{fitted}: {listed(names)}."
+        f"'{name}' has '{text}' in row {row}, which is not one of the names of {where}{fitted}: {listed(names)}."
         f"{hint}{remedy}"
     )
 
 
-def _common_index(data: Mapping[str, Any]) -> Any:
+def _common_index(indices: Mapping[str, Any]) -> Any:
     """Return the index that all pandas objects of some data have; None where they have none, or different ones.
 
     Raises
@@ -377,19 +398,26 @@ def _common_index(data: Mapping[str, Any]) -> Any:
     DataError
         If two have the same index in another order: their rows do not belong together.
     """
-    first, first_name, is_common = None, "", True
-    for name, value in data.items():
-        own = index_of(value)
-        if own is None:
+    distinct: dict[str, Any] = {}
+    for name, own in indices.items():
+        if any(own is other or own.equals(other) for other in distinct.values()):
             continue
-        if first is None:
-            first, first_name = own, name
-        elif own is not first and not own.equals(first):
-            if len(own) == len(first) and own.is_unique and first.is_unique and own.isin(first).all():
-                raise DataError(
-                    f"the rows of '{name}' have the index of '{first_name}' in another order, so that rows would be "
-                    f"taken for others: align them, as in frame['{name}'].loc[{first_name}.index], or drop the index "
-                    f"by .to_numpy()"
-                )
-            is_common = False
-    return first if is_common else None
+        for other_name, other in distinct.items():
+            if _is_other_order(own, other):
+                raise DataError(_in_other_order(name, other_name))
+        distinct[name] = own
+    return next(iter(distinct.values())) if len(distinct) == 1 else None
+
+
+def _is_other_order(own: Any, other: Any) -> bool:
+    """Whether two indices have the same names of rows in different orders."""
+    if own is other or len(own) != len(other) or own.equals(other):
+        return False
+    return bool(own.is_unique and other.is_unique and own.isin(other).all())
+
+
+def _in_other_order(name: str, other: str) -> str:
+    return (
+        f"the rows of {name} have the index of {other} in another order, so rows would be mixed up: align "
+        f"them by .loc or .reindex, or drop the index by .to_numpy()"
+    )

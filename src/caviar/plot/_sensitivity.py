@@ -53,9 +53,7 @@ def sensitivity(response: Any, *names: str, max_rows: int = 20, ax: Axes | None 
     table = _table_of(response, names)
     rows, columns = table.rows[:max_rows], table.names
     if not rows:
-        raise ParameterError(
-            "no prior of this model is stated by numbers of its own, so there is nothing to draw"
-        )
+        raise ParameterError("no prior of this model has known numbers, so there is nothing to draw")
     shifts = np.array([[row.shifts[name] for name in columns] for row in rows])
     ax = new_axes(ax, (2.6 + 0.95 * len(columns), 0.9 + 0.3 * len(rows)))
     largest = float(np.abs(shifts).max()) or 1.0

@@ -111,8 +111,8 @@ def _words_of(fitted: Any) -> Sequence[str]:
     names = getattr(fitted, "vocabulary_", getattr(fitted, "feature_names_in_", None))
     if names is None:
         raise ParameterError(
-            "vocabulary must be the word of each category, as these topics do not know their words; fit them with "
-            "vocabulary=, or to a table with names of columns"
+            "the words of these topics are not known: give vocabulary=, the word of each category, here or in the "
+            "fit, or fit with a table whose columns have names"
         )
     return list(map(str, names))
 

@@ -229,8 +229,8 @@ class LinearResponse:
         is_label = isinstance(leaf, Bernoulli | Categorical)
         if others or len(leaf.plates) != 1 or not (is_label or isinstance(leaf, Normal)):
             raise ModelError(
-                "log_predictive of linear response is that of one observed variable along the rows: a real number, a "
-                "number 0 or 1, or a label; posterior.log_predictive(data) may have a closed form"
+                "log_predictive of linear response needs a single observed variable along the rows, which is a real "
+                "number, a number 0 or 1, or a label; try posterior.log_predictive(data), which may have a closed form"
             )
         if leaf.name not in data:
             raise DataError(f"the data lack '{leaf.name}', whose log density is asked for")

@@ -29,6 +29,6 @@ def check_new_rows(model: Any, sizes: Any, data: Mapping[str, Any], known: Seque
             is_leaf = any(leaf.name == name for leaf in model.leaves)
             raise DataError(
                 f"data= of predictive takes known arrays (Data) alone; '{name}' is a variable, which is drawn "
-                f"anew: leave it out. What rows with known values say of the others, "
-                f"posterior.{'predict' if is_leaf else 'local'}(data) tells"
+                f"anew: leave it out. For rows with known values, use "
+                f"posterior.{'predict' if is_leaf else 'local'}(data)"
             )

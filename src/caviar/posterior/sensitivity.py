@@ -83,8 +83,8 @@ class Sensitivity:
 
 
 EXPLANATION = (
-    "By how many of its posterior standard deviations the mean of each variable moves, at the entry that moves most, "
-    "when a number of a prior changes; to first order."
+    "How many of its posterior standard deviations the mean of each variable moves when a number of a prior changes, "
+    "to first order. If a variable has several entries, the one that moves most is shown."
 )
 
 

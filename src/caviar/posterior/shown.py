@@ -16,7 +16,7 @@ from ..families._marginals import Marginals
 from .summary import Summary, summary_of
 from .uncertainty import KINDS, MeanField, Uncertainty, ends_of
 
-_OF_ROWS_BEFORE = "What the rows before the last ones tell, is that of mean field."
+_OF_ROWS_BEFORE = "What earlier rows contribute is that of mean field."
 
 
 class ShowsUncertainty(ABC):
@@ -160,15 +160,15 @@ class ShowsUncertainty(ABC):
     def _shown_as(self, kind: str) -> Uncertainty:
         """Return where standard deviations and intervals come from."""
         if kind not in KINDS:
-            raise ParameterError(f"uncertainty is one of {', '.join(map(repr, KINDS))}; got {kind!r}")
+            raise ParameterError(f"uncertainty must be one of {', '.join(map(repr, KINDS))}; got {kind!r}")
         if kind == "mean_field":
             return MeanField()
         self._uncertainty = self._uncertainty.settled(self)
         if kind not in ("auto", self._uncertainty.kind):
             raise ModelError(
                 f"this posterior does not have the standard deviations of linear response. "
-                f"{self._uncertainty.remark} posterior.linear_response(data).summary() has them, where data are "
-                f"those of the fit"
+                f"{self._uncertainty.remark} To have them, call posterior.linear_response(data).summary() "
+                f"with the data of the fit"
             )
         return self._uncertainty
 

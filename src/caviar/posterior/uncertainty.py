@@ -192,7 +192,7 @@ class Asked(Pending):
             executor=self.executor,
         )
         if found.kind != self.kind:
-            message = f"uncertainty='linear_response' is not there for this fit. {found.remark}"
+            message = f"uncertainty='linear_response' is not available for this fit. {found.remark}"
             warnings.warn(message, CaviarWarning, stacklevel=4)
         return found
 

@@ -81,7 +81,8 @@ def restored_result(document: Mapping[str, Any], problem: Problem) -> Result:
         If they hold none.
     """
     document = _restored(document)
-    problem = in_frame_of(document["centres"], problem)
+    # where globals share factors, starts begin without these, and end with them
+    problem = in_frame_of(document["centres"], problem.together)
     kept = {
         name: document[name] for name in ("elbo", "trace", "terms", "n_iter", "fell_at", "lost_in", "lost")
     }

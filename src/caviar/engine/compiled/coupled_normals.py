@@ -118,9 +118,9 @@ def coupled_variable(
     if layout.pattern.n_rest > _MOST:
         largest = max(layout.pattern.rest, key=lambda part: math.prod(layout.members[part].part))
         raise ModelError(
-            f"factors= couples {_said(members)}: all but the most repeated of them have {layout.pattern.n_rest:,} "
-            f"numbers together, whose dense matrix must have at most {_MOST:,} rows. Leave "
-            f"'{layout.members[largest].name}' out, so that it has a factor of its own"
+            f"factors= couples {_said(members)}: without the most repeated of them they have "
+            f"{layout.pattern.n_rest:,} numbers together, and the dense matrix of these may have at most {_MOST:,} "
+            f"rows. Leave '{layout.members[largest].name}' out, so that it keeps its own factor"
         )
     return CoupledVariable(members, layout)
 
@@ -163,14 +163,14 @@ def _refuse_unlike(variable: Variable, members: Sequence[Variable], bound: Bound
         )
     if bound.of(variable).clamped is not None:
         raise ModelError(
-            f"{start}has values in the data; what is known in part keeps a factor of its own. Leave it out"
+            f"{start}has values in the data; a variable that is partly known keeps its own factor. Leave it out"
         )
     for node in bound.nodes:
         for slot in node.slots.values() if isinstance(node, Variable) else ():
             if slot.node is variable and isinstance(slot.index, Variable) and not bound.is_known(slot.index):
                 raise ModelError(
-                    f"{start}is chosen by the hidden '{slot.index.name}'; such a one keeps a factor of its own. Leave "
-                    f"it out"
+                    f"{start}is chosen by the hidden '{slot.index.name}'; such a variable keeps its own factor. "
+                    f"Leave it out"
                 )
 
 
@@ -199,7 +199,7 @@ def _meetings(
             said = " and ".join(sorted({f"'{key.variable}'" for key in keys}))
             raise ModelError(
                 f"factors= couples {_said(members)}, but {said} are multiplied with each other, or meet at two labels "
-                f"of one plate, in the density of '{term.owner.name}': given the rest they are not Gaussian together. "
+                f"of one plate, in the density of '{term.owner.name}': given the rest they are not jointly Gaussian. "
                 f"Leave one out"
             )
         own = [numbers[key.variable] for key in keys]

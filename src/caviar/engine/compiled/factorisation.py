@@ -105,8 +105,8 @@ def _check_globals(
         strange = next((name for name in group if name not in known), None)
         if strange is not None:
             raise ModelError(
-                f"factors= couples {tuple(group)!r}, but '{strange}' is no hidden variable that all rows share; a "
-                f"factor is of such variables alone, or of those of the rows alone"
+                f"factors= couples {tuple(group)!r}, but '{strange}' is no hidden variable that all rows share; "
+                f"list only hidden variables of the model, either ones that all rows share or ones of the rows"
             )
         if len(set(group)) < 2:
             raise ModelError(

@@ -45,7 +45,8 @@ class LinearGaussianChainFactor(ChainFactor, FamilyFactor):
     ) -> families.LinearGaussianChain:
         """Return the distribution of the states of whole sequences, from natural parameters (D + D^2, B)."""
         size, of = self._size, self._of_steps(sums)
-        linear = np.ascontiguousarray(natural[:size].T)
+        # a copy also of one row, which is contiguous as it is: inputs are added to it
+        linear = natural[:size].T.copy()
         information = -2.0 * symmetric_part(natural[size:].T.reshape(-1, size, size))
         initial_precision = -2.0 * symmetric_part(of["first_xx"])
         if self._transition is not None:

@@ -144,9 +144,9 @@ def _of_shared(variable: Variable, factor: Any) -> tuple[Array, Array, Array]:
     n_statistics = sum(map(math.prod, variable.family.shapes))  # type: ignore[attr-defined]
     if n_statistics > _MOST_OF_SHARED:
         raise ModelError(
-            f"linear response takes shared factors of at most {_MOST_OF_SHARED:,} statistics; that of {variable.name} "
-            f"has {n_statistics:,}. It has the covariances of its variables itself; for linear response of all of "
-            f"them, fit without factors="
+            f"linear response needs a shared factor to have at most {_MOST_OF_SHARED:,} statistics; that of "
+            f"{variable.name} has {n_statistics:,}. The factor itself has the covariances of its variables; for linear "
+            f"response of all variables, fit without factors="
         )
     covariance, crossed, own = factor.covariance_of_statistics()
     return covariance[None], crossed[None], own[None]

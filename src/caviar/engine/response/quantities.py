@@ -55,7 +55,7 @@ class Response:
     def __init__(self, problem: Problem, factors: Mapping[str, Any], rows: RowMap) -> None:
         why = problem.rows.why_no_response() if problem.factors else ""
         if why:
-            raise ModelError(f"linear response is not there for this model: {why}")
+            raise ModelError(f"this model has no linear response: {why}")
         problem = problem.with_rows(problem.rows.thorough())
         check_sizes(problem, factors)
         self._session = rows.executor.session

@@ -108,7 +108,8 @@ class _Responses:
             if all(_is_settled(before.get(key), own) for key, own in self.moved.items()):
                 return
         raise ImproperError(
-            "chains and what depends on them do not settle: their factors are at no maximum of the objective"
+            "chains and the variables that depend on them do not settle: "
+            "their factors are not at a maximum of the objective"
         )
 
     def at(self, places: slice | AnyArray, keys: Sequence[FactorKey]) -> dict[FactorKey, Sequence[Array]]:

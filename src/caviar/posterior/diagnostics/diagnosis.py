@@ -144,9 +144,9 @@ def refuse_other_data(of_fit: float, of_data: float) -> NoReturn:
         The message has both.
     """
     raise DataError(
-        f"expected the data of the fit, for which q has an ELBO of {of_fit:.6g} nats; for these it is {of_data:.6g}. "
-        f"Of rows that the fit has not seen, or weighed otherwise, q is no approximation of the posterior: give the "
-        f"data (and sample_weight=) of the fit, or fit the model to these"
+        f"expected the data of the fit, for which q has an ELBO of {of_fit:.6g} nats; for these data it is "
+        f"{of_data:.6g}. With other rows or other weights, q does not approximate the posterior: give the data (and "
+        f"sample_weight=) of the fit, or fit the model to these data"
     )
 
 

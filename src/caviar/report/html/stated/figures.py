@@ -128,9 +128,9 @@ def figures_of(subject: Any) -> list[Figures]:
 
 def _event_name(model: Any, variable: Any) -> str:
     """Return what an entry of one value is called: by the plate on the diagonal of its precision, if there is one."""
-    diagonals = [stated.node for stated in variable.stated.values() if isinstance(stated, Diagonal)]
-    if diagonals and diagonals[0].plates:
-        return diagonals[0].plates[-1].name
+    diagonals = [stated.plate for stated in variable.stated.values() if isinstance(stated, Diagonal)]
+    if diagonals and diagonals[0] is not None:
+        return diagonals[0].name
     if not variable.sums_to_one:
         return "entry"
     chains = (own for own in model.variables.values() if isinstance(own, MarkovChain))
