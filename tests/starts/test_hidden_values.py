@@ -65,3 +65,15 @@ CASES = cases_of(
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_hidden_values_begin_at_what_is_measured_of_them(case):
     assert max(case.shortfalls(5)) < TOLERANCE
+
+
+def test_a_weight_of_two_is_the_row_twice_from_given_labels():
+    problem = CASES[2].problem()
+    rng = np.random.default_rng(0)
+    weights, labels = rng.integers(1, 4, size=problem.rows), rng.integers(3, size=problem.rows)
+    twice = {name: np.repeat(values, weights) for name, values in problem.data.items()}
+    once = problem.model.fit(
+        problem.data, sample_weight=weights, init={"z": labels}, max_iter=1, accelerate=False
+    )
+    again = problem.model.fit(twice, init={"z": np.repeat(labels, weights)}, max_iter=1, accelerate=False)
+    assert once.elbo == pytest.approx(again.elbo, rel=1e-10)

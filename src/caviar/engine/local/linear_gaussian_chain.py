@@ -206,10 +206,13 @@ class LinearGaussianChainFactor(ChainFactor, FamilyFactor):
         return super().infer(self._about_standard(natural))
 
     def _about_standard(self, natural: Array) -> Array:
-        """Return natural parameters (E, B), overwritten, with those of a standard Normal: a row may say nothing."""
-        self.view(natural, StatisticKey(self._variable.name, "xx"))[...] -= (
-            0.5 * np.eye(self._size)[:, :, None]
-        )
+        """Return natural parameters (E, B), overwritten, with those of a standard Normal: a row may say nothing.
+
+        Of what a row says very precisely of some directions alone, the others would be lost in rounding beside it.
+        """
+        quadratic = self.view(natural, StatisticKey(self._variable.name, "xx"))
+        least = np.maximum(1.0, -2.0 * _LEAST * np.trace(quadratic))
+        quadratic -= 0.5 * np.eye(self._size)[:, :, None] * least
         return natural
 
     def drawn(self, natural: Array, rng: np.random.Generator) -> Array:
@@ -217,6 +220,9 @@ class LinearGaussianChainFactor(ChainFactor, FamilyFactor):
         states = self.distributions(self._about_standard(natural.copy()))[self._variable].sample(seed=rng)
         return np.concatenate([states.T, outer(states).reshape(len(states), -1).T])
 
+
+_LEAST = 1e-8
+"""Share of the precision of a row that every direction gets where it is by itself."""
 
 _KNOWN = ("n_first", "n_steps", "inputs_xx")
 """Sums over the rows of known values only."""

@@ -70,6 +70,17 @@ def with_indicators(basis: Basis) -> Iterator[Basis]:
         yield replace(basis, points=found)
 
 
+def with_followers(basis: Basis, guess: Guess) -> Iterator[Basis]:
+    """Yield a basis in which the chains beside guessed labels, and other hidden values, follow from these labels first.
+
+    A draw of a Gaussian chain goes wherever the values go, and widths that follow from it let the chain make the jumps
+    of the labels. None where no labels are guessed, or nothing else is hidden in the rows.
+    """
+    guessed = [factor for factor in basis.problem.factors if factor.variables[0] in guess]
+    if basis.problem.chains and 0 < len(guessed) < len(basis.problem.factors):
+        yield replace(basis, follows=True)
+
+
 def _multiplied(problem: Problem) -> list[Variable]:
     """Return the global locations that another one multiplies in a predictor.
 

@@ -14,7 +14,7 @@ from ..binding.nested import outer_variables
 from ..rows.row_map import RowMap
 from ..rows.subsample import Sample
 from ..topics.kind_of_rows import kind_of
-from .candidates import basis_of, by_products, start_from, with_indicators, with_scores
+from .candidates import basis_of, by_products, start_from, with_followers, with_indicators, with_scores
 from .cells import with_cells_moved
 from .exchange import exchanged
 from .factors.pooling import is_pooled
@@ -34,7 +34,8 @@ _BEHIND = 0.25
 """Nats a value behind the best before the first iteration beyond which a start of an ordinary mixture is left out."""
 
 _SCORED = 3
-"""Guesses of labels beside which hidden locations that are multiplied are guessed, too."""
+"""Guesses of labels beside which there are starts with more: hidden locations that are multiplied are guessed, too, or
+what is drawn follows from the labels."""
 
 
 PRIOR: Guess = MappingProxyType({})
@@ -118,12 +119,14 @@ def _follows_from_labels(basis: Basis) -> bool:
 def _starts(basis: Basis, guesses: Sequence[Guess]) -> Iterator[Callable[[], Start]]:
     """Yield what returns a start, one for each guess.
 
-    Beside the first guesses of labels there are starts in which hidden locations that are multiplied are guessed, too.
+    Beside the first guesses of labels there are starts in which hidden locations that are multiplied are guessed, too,
+    and starts in which chains follow from these labels.
     """
     for number, guess in enumerate(guesses):
         yield partial(_start, basis, guess)
         if number < _SCORED and (guess is not PRIOR or len(guesses) == 1):
-            yield from (partial(start_from, other, dict(guess)) for other in with_scores(basis, guess))
+            others = (*with_scores(basis, guess), *with_followers(basis, guess))
+            yield from (partial(start_from, other, dict(guess)) for other in others)
         if not number:
             yield from (partial(start_from, other, dict(guess)) for other in with_indicators(basis))
 

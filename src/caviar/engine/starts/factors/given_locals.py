@@ -172,8 +172,12 @@ def _seen_below(problem: Problem, variable: Variable, rows: Rows) -> Array:
     if not shown:
         return np.ones(shape)
     values = _mean_of_seen(np.stack(shown), 0)
-    middle = np.nan_to_num(_mean_of_seen(values, 0))
-    return np.where(np.isnan(values), middle, values)
+    seen = ~np.isnan(values)
+    each = np.ones(rows.n_rows) if rows.weights is None else rows.weights
+    weights = each.reshape(-1, *(1,) * (values.ndim - 1)) * seen
+    total = np.sum(weights * np.nan_to_num(values), axis=0)
+    middle = np.divide(total, weights.sum(axis=0), out=np.zeros_like(total), where=weights.any(axis=0))
+    return np.where(seen, values, middle)
 
 
 def _located_by(problem: Problem, variable: Variable) -> list[Variable]:

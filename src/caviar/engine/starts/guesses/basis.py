@@ -47,6 +47,8 @@ class Basis:
         Values of hidden locations of the rows that are guessed, rows first; the others are drawn.
     held
         Globals that are guessed, and held while the others are updated first.
+    follows
+        Whether what is drawn beside guessed labels follows from them, before they are let go.
     """
 
     problem: Problem
@@ -57,6 +59,7 @@ class Basis:
     rng: np.random.Generator
     points: Mapping[Variable, Array] = field(default_factory=dict)
     held: Mapping[Variable, Any] = field(default_factory=dict)
+    follows: bool = False
 
     @cached_property
     def _clouds(self) -> dict[Gate, list[Cloud]]:

@@ -9,9 +9,12 @@ import numpy as np
 from ....language import Variable
 from ...binding.clamped.factor import PointMass
 from ...local.statistics import LocalState, Rows
-from ..factors.given_locals import expected_of, with_labels
+from ..factors.given_locals import GivenLocals, expected_of, with_labels
 from ..factors.swept import Swept, swept
 from .basis import Basis, Guess
+
+_ROUNDS = 3
+"""Rounds in which what is hidden beside guessed labels follows from them."""
 
 
 def from_labels(basis: Basis, guess: Guess) -> Swept:
@@ -51,7 +54,14 @@ def from_labels(basis: Basis, guess: Guess) -> Swept:
     }
     fixed = {**basis.held, **fixed}
     q: dict[Variable, Any] = {**basis.q, **fixed, **ones}
-    problem, q, arrays = swept(problem, q, give, sample, basis.row_map, frozenset((*fixed, *ones)))
+    kept = frozenset((*fixed, *ones))
+    problem, q, arrays = swept(problem, q, give, sample, basis.row_map, kept)
+    labels = {factor.variables[0]: own for factor, own in local.items()}
+    for _ in range(_ROUNDS if basis.follows else 0):
+        given = GivenLocals(problem, q, labels, basis.row_map)
+        if given.are_all:
+            break
+        problem, q, arrays = swept(problem, q, given, sample, basis.row_map, kept)
     for variable in ones:
         q[variable] = problem.update(variable, arrays)
         arrays.update(problem.statistics(variable, q[variable]))
