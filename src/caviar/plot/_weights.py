@@ -86,6 +86,6 @@ def weights(
     ax.set_ylim(bottom=0)
     ax.set_xlabel("component")
     ax.set_ylabel("weight (share of the rows)")
-    told = "" if ends is None or figures is None else f", with {figures.told_interval(level)}"
+    told = "" if ends is None or figures is None else f",\nwith {figures.told_interval(level)}"
     ax.set_title(f"Weights of the components{told}")
     return ax
