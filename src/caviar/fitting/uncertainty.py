@@ -13,7 +13,7 @@ from ..engine.response.cost import is_cheap
 from ..engine.rows.row_map import RowMap
 from ..lazy.graph_rows import is_graph
 from ..posterior.posterior import Posterior
-from ..posterior.uncertainty import KINDS, Asked, MeanField, Pending, Uncertainty
+from ..posterior.uncertainty import KINDS, Asked, MeanField, Pending, Source
 
 ASK = "fit with uncertainty='linear_response' to have it"
 
@@ -58,7 +58,7 @@ class Wanted:
 
     def after(
         self, best: Result, row_map: RowMap, n_iterations: int, settles: bool, prior: Posterior | None
-    ) -> Uncertainty:
+    ) -> Source:
         """Return where the posterior of a fit gets its standard deviations and intervals.
 
         By default, if linear response costs at most as much as the fit, it is computed when it is first asked for.

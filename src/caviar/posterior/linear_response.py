@@ -23,7 +23,7 @@ from .summary import Summary, summary_of
 from .uncertainty import Widths, ends_of, matched
 
 _NEARLY_FLAT = 1e-5
-"""Smallest eigenvalue below which a direction may be flat but for what a fit has not settled."""
+"""Smallest eigenvalue below which a direction may be flat: a fit that has not quite settled cannot tell."""
 
 
 class LinearResponse:

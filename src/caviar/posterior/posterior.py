@@ -45,7 +45,7 @@ from .prediction import OfRows, Predictions, predicted, predicted_along_chains, 
 from .shared_factors import SharedFactors
 from .shown import ShowsUncertainty
 from .simulation import check_count
-from .uncertainty import MeanField, Uncertainty
+from .uncertainty import MeanField, Source
 
 _SAME_ELBO = 1e-7
 """Difference of two objectives, relative to their size, that is rounding: of the same data it is 1e-12 or less."""
@@ -106,7 +106,7 @@ class Posterior(ShowsUncertainty):
         restart_traces: Sequence[Array] = (),
         data_summary: Mapping[str, Any] | None = None,
         row_marks: RowMarks | None = None,
-        uncertainty: Uncertainty | None = None,
+        uncertainty: Source | None = None,
     ) -> None:
         self.model = model
         self.elbo = result.elbo

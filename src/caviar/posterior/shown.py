@@ -14,7 +14,7 @@ from .._typing import Array
 from ..engine.starts.restarts import distinct_ends, told_ends
 from ..families._marginals import Marginals
 from .summary import Summary, summary_of
-from .uncertainty import KINDS, MeanField, Uncertainty, ends_of
+from .uncertainty import KINDS, MeanField, Source, Uncertainty, ends_of
 
 _OF_ROWS_BEFORE = "What earlier rows contribute is that of mean field."
 
@@ -24,7 +24,7 @@ class ShowsUncertainty(ABC):
 
     elbo: float
     restart_elbos: Array
-    _uncertainty: Uncertainty = MeanField()
+    _uncertainty: Source = MeanField()
     _evaluator: Any
     """It binds the model to data, and says whether the prior was an earlier posterior."""
 
@@ -144,7 +144,7 @@ class ShowsUncertainty(ABC):
         """
         return np.stack([self._of_part(name, level, end) for end in ("lower", "upper")])
 
-    def _show(self, uncertainty: Uncertainty) -> None:
+    def _show(self, uncertainty: Source) -> None:
         """Show other standard deviations and intervals."""
         self._uncertainty = uncertainty.begun(self)
 
@@ -164,14 +164,14 @@ class ShowsUncertainty(ABC):
             raise ParameterError(f"uncertainty must be one of {', '.join(map(repr, KINDS))}; got {kind!r}")
         if kind == "mean_field":
             return MeanField()
-        self._uncertainty = self._uncertainty.settled(self)
-        if kind not in ("auto", self._uncertainty.kind):
+        found = self._uncertainty = self._uncertainty.settled(self)
+        if kind not in ("auto", found.kind):
             raise ModelError(
                 f"this posterior does not have the standard deviations of linear response. "
-                f"{self._uncertainty.remark} To have them, call posterior.linear_response(data).summary() "
+                f"{found.remark} To have them, call posterior.linear_response(data).summary() "
                 f"with the data of the fit"
             )
-        return self._uncertainty
+        return found
 
     def _remark_on(self, shown: Uncertainty) -> str:
         if self.is_exact:

@@ -21,8 +21,20 @@ KINDS = ("auto", "linear_response", "mean_field")
 """The kinds that can be asked for."""
 
 
-class Uncertainty(ABC):
-    """Where standard deviations and intervals come from."""
+class Source(ABC):
+    """Where a posterior takes its standard deviations and intervals from: what is known, or what will be computed."""
+
+    def begun(self, posterior: Any) -> Source:
+        """Return what a new posterior keeps."""
+        return self
+
+    @abstractmethod
+    def settled(self, posterior: Any) -> Uncertainty:
+        """Return the standard deviations and intervals, computed if they are not known."""
+
+
+class Uncertainty(Source):
+    """Standard deviations and intervals that are known."""
 
     kind: ClassVar[str]
     """Its name."""
@@ -44,12 +56,7 @@ class Uncertainty(ABC):
     def remark(self) -> str:
         """A sentence on the intervals."""
 
-    def begun(self, posterior: Any) -> Uncertainty:
-        """Return what a new posterior keeps."""
-        return self
-
     def settled(self, posterior: Any) -> Uncertainty:
-        """Return this with everything computed."""
         return self
 
     def only(self, names: Collection[str]) -> Uncertainty:
@@ -58,7 +65,7 @@ class Uncertainty(ABC):
 
     @abstractmethod
     def as_plain(self) -> dict[str, Any]:
-        """Return what a file holds of it, once it is computed."""
+        """Return what a file holds of it."""
 
 
 @dataclass(frozen=True)
@@ -140,7 +147,7 @@ class Widths(Uncertainty):
 
 
 @dataclass(frozen=True, eq=False)
-class Pending(Uncertainty):
+class Pending(Source):
     """Those of linear response, computed when they are first asked for; those of the factors if that fails.
 
     Attributes
@@ -151,17 +158,6 @@ class Pending(Uncertainty):
 
     data: Mapping[str, Any] = field(repr=False)
     sample_weight: Any = field(repr=False)
-    kind: ClassVar[str] = "linear_response"
-
-    def marginals(self, name: str, factor: Any, ends: Ends) -> Sequence[Marginals]:
-        raise NotImplementedError("settled first")
-
-    @property
-    def remark(self) -> str:
-        return LINEAR_RESPONSE
-
-    def as_plain(self) -> dict[str, Any]:
-        raise NotImplementedError("settled first")
 
     def settled(self, posterior: Any) -> Uncertainty:
         found = _found(
@@ -191,7 +187,7 @@ class Asked(Pending):
             sample_weight=self.sample_weight,
             executor=self.executor,
         )
-        if found.kind != self.kind:
+        if found.kind != Widths.kind:
             message = f"uncertainty='linear_response' is not available for this fit. {found.remark}"
             warnings.warn(message, CaviarWarning, stacklevel=4)
         return found
