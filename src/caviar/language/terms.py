@@ -35,13 +35,15 @@ class Axis:
 
     def __new__(cls, of: Plate | Variable, letter: str = "") -> Axis:
         """Return the one object for this axis."""
+        # threads that come at the same time get the same object
         known: dict[str, Axis] | None = of.__dict__.get("_axes")
         if known is None:
-            known = of.__dict__["_axes"] = {}
+            known = of.__dict__.setdefault("_axes", {})
         axis = known.get(letter)
         if axis is None:
-            axis = known[letter] = super().__new__(cls)
+            axis = super().__new__(cls)
             axis.of, axis.letter = of, letter
+            axis = known.setdefault(letter, axis)
         return axis
 
     def __repr__(self) -> str:

@@ -348,7 +348,7 @@ class LinearResponse:
 
     def _spread_of_prior(self, variable: str) -> Array:
         """Return a typical standard deviation of the prior of a location; of the posterior if that is infinite."""
-        own = stated_prior(self._posterior.model.variables[variable])
+        own = stated_prior(self._posterior.model.variables[variable], self._posterior.model.value_of)
         sd = None if own is None else own.entry_marginals((0.05, 0.95))[0].sd
         finite = np.asarray([] if sd is None else sd)[np.isfinite(np.asarray([] if sd is None else sd))]
         name = next(name for name, part in self._parts.items() if part.variable == variable)

@@ -168,7 +168,7 @@ def _entry_value(owner: Variable, operand: Any, values: Mapping[str, Any]) -> An
     if slot.along is None:
         return np.asarray(slot_value(owner, slot, values))[..., None]
     # the plate of a diagonal is the last of its node, and the event axis of the owner
-    value = np.asarray(node.value if isinstance(node, Constant) else values[node.name])
+    value = np.asarray(known_value(node, values))
     if isinstance(slot.expression, Indexed):
         return _chosen_entries(owner, slot, slot.expression, value, values)
     return laid_out(np.moveaxis(value, len(node.plates) - 1, -1), node.plates[:-1], owner, {})
@@ -219,6 +219,11 @@ def _is_operand(owner: Variable, slot: Slot, operand: Node | Indexed) -> bool:
     return slot.expression is expression
 
 
+def known_value(node: Any, values: Mapping[str, Any]) -> Any:
+    """Return the value of a known node, of a constant that which it was stated with unless there is another one."""
+    return values[node.name] if node.name in values else node.value  # noqa: SIM401 (it may have none of its own)
+
+
 def slot_value(
     owner: Variable, slot: Slot, values: Mapping[str, Any], plates: tuple[Plate, ...] | None = None
 ) -> Any:
@@ -230,7 +235,7 @@ def slot_value(
         Of the value, where they are not those of the node in the slot.
     """
     node = slot.node
-    value = node.value if isinstance(node, Constant) else values[node.name]
+    value = known_value(node, values)
     labels: dict[Plate, AnyArray] = {}
     if slot.index is owner or slot.along is not None:
         # a chain's transitions, chosen by its own state of the step before: those from every state, or all rows of it

@@ -29,6 +29,7 @@ def bind(
     leaves: Sequence[Variable],
     data: Mapping[str, Any],
     *,
+    values: Mapping[str, AnyArray] | None = None,
     data_plate: Plate | str | None = None,
     sample_weight: Any = None,
     sizes: Mapping[str, int] | None = None,
@@ -37,6 +38,8 @@ def bind(
 
     Parameters
     ----------
+    values
+        Of the constants, by name; by default those that the nodes have.
     sizes
         Name of a plate -> its size, where names of its repetitions tell it.
 
@@ -50,7 +53,11 @@ def bind(
     flat = flattened(nodes, data)
     _check_names(nodes, leaves, flat.data)
     came = read(nodes, leaves, flat.data)
-    constants: dict[Node, AnyArray] = {node: node.value for node in nodes if isinstance(node, Constant)}
+    constants: dict[Node, AnyArray] = {
+        node: node.value if values is None else values[node.name]
+        for node in nodes
+        if isinstance(node, Constant)
+    }
     shapes = {node: own.shape for node, own in {**came, **constants}.items()}
     settled_sizes = _settle_sizes(nodes, shapes, flat, sizes or {})
     plate = _choose_data_plate(nodes, leaves, data_plate)

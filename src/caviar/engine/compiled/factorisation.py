@@ -45,7 +45,9 @@ def local_factors(
     taken: set[Variable] = set()
     for gate, others in gated.items():
         if others:
-            certain = {v: prior[None] for v, prior in certain_priors(others, data_axis).items()}
+            certain = {
+                v: prior[None] for v, prior in certain_priors(others, data_axis, bound.values_of).items()
+            }
             evidence = [bound.of(variable) for variable in (gate, *others)]
             factors.append(SwitchedFactor(gate, others, evidence, data_axis, bound.size, certain))
             taken |= {gate, *others}
@@ -162,7 +164,9 @@ def _alone(bound: BoundModel, variable: Variable, data_axis: Axis) -> LocalFacto
         return LinearGaussianChainFactor(variable, evidence, data_axis, bound)
     if isinstance(variable, Label):
         return CategoricalFactor(variable, evidence, data_axis, size)
-    return FamilyFactor(variable, evidence, data_axis, size, certain_priors([variable], data_axis))
+    return FamilyFactor(
+        variable, evidence, data_axis, size, certain_priors([variable], data_axis, bound.values_of)
+    )
 
 
 def _check_seen(bound: BoundModel, factor: LocalFactor) -> None:

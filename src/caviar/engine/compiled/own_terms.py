@@ -54,7 +54,9 @@ class OwnTerms:
         """The prior as a member of its family, measured from the frame; None if double precision has none."""
         reference = self.coordinates.of(self.variable)
         try:
-            member: Any = self.bound.of(self.variable).prior or stated_prior(self.variable)
+            member: Any = self.bound.of(self.variable).prior or stated_prior(
+                self.variable, self.bound.values_of
+            )
             if member is not None:
                 return member if reference is None else member.translate(-reference)
             natural = updates_of([self.variable], self.terms, self.bound)[self.variable].natural({})

@@ -29,7 +29,7 @@ from ...language.algebra import Addend, as_predictor
 from ...language.roles import SCALAR
 from ...numerics.cached import cached_property
 from ...numerics.linalg import inverse
-from ..simulation import laid_out, operand_slot, slot_value
+from ..simulation import known_value, laid_out, operand_slot, slot_value
 
 SAMPLES = "posterior.predictive(data=..., n_draws=...) draws from it."
 """The way out where there is no closed form."""
@@ -358,7 +358,7 @@ class Expectations:
                 entries = entries * self._inverse(slot)[0][..., None]
                 continue
             if self._is_known(node):
-                value = 1.0 / np.asarray(node.value if isinstance(node, Constant) else self.known[node.name])
+                value = 1.0 / np.asarray(known_value(node, self.known))
             else:
                 value = self._inverse_moments(node)[0]
             entries = entries * laid_out(value, node.plates[:-1], self.owner, {})

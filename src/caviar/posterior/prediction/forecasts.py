@@ -28,7 +28,6 @@ from ...engine.binding.bound_model import BoundModel
 from ...language import (
     Bernoulli,
     Categorical,
-    Constant,
     Gamma,
     Label,
     MultivariateNormal,
@@ -67,9 +66,7 @@ def with_forecasts(problem: Problem, factors: Mapping[str, Any]) -> dict[str, An
         if active is None:
             continue
         known = {
-            node.name: _known_value(node, bound)
-            for node in variable.drawn_given
-            if bound.is_known(node) and not isinstance(node, Constant)
+            node.name: _known_value(node, bound) for node in variable.drawn_given if bound.is_known(node)
         }
         gates: dict[Variable, Array] = {
             slot.index: weights_for(
