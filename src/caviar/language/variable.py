@@ -169,6 +169,10 @@ class Variable(Stated):
         node = self.slots[slot].node if slot in self.slots else None
         return node.value if isinstance(node, Constant) else None
 
+    def is_stated_with_constant(self, slot: str) -> bool:
+        """Whether what is in a slot is a constant; of a sum or product there is no such slot."""
+        return slot in self.slots and isinstance(self.slots[slot].node, Constant)
+
     def _holds(self, slot: str, value: float) -> bool:
         """Return whether a slot holds a known value that is this number everywhere."""
         known = self.known(slot)

@@ -12,7 +12,7 @@ from ... import families
 from ..._typing import AnyArray, Array
 from ...families._gaussian_chain_response import Blocks, response_of_gaussian_chain
 from ...families.linear_gaussian_chain import StateMoments, told_by_inputs
-from ...language import Axis, Constant, LinearGaussianChain
+from ...language import Axis, LinearGaussianChain
 from ...numerics.linalg import outer, symmetric_part
 from ..binding.bound_model import BoundModel
 from ..binding.evidence import Evidence
@@ -37,8 +37,8 @@ class LinearGaussianChainFactor(ChainFactor, FamilyFactor):
         self._is_along(bound)
         self._variable = variable
         self._size = variable.dimension or 1
-        slot = variable.slots.get("transition")
-        known = None if slot is None or not isinstance(slot.node, Constant) else bound.values_of(slot.node)
+        is_known = variable.is_stated_with_constant("transition")
+        known = bound.values_of(variable.slots["transition"].node) if is_known else None
         self._transition = None if "residual_xx" not in variable.summed else known
 
     def path(
