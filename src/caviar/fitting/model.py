@@ -34,7 +34,7 @@ from ..engine.starts.from_user import given_start
 from ..engine.starts.race import Begun
 from ..engine.starts.restarts import Ends
 from ..engine.topics.lowering import bind_rows
-from ..language import Data, Node, Plate, Term, Variable, nodes_above, prove_conjugate, terms_of, with_factors
+from ..language import Data, Node, Plate, Term, Variable, prove_conjugate, terms_of, with_factors
 from ..language.structure import STRUCTURES, Structure, constants_of
 from ..names import ModelAxes, NamedData, Names, by_names, check_names, meet
 from ..numerics.randomness import generator
@@ -89,8 +89,7 @@ class Model:
                 )
             if not isinstance(leaf, Variable):
                 raise ModelError(f"Model takes the observed variables of a model; got {leaf!r}")
-        self.leaves = with_factors(leaves)
-        self.nodes: tuple[Node, ...] = tuple(nodes_above(self.leaves))
+        self.leaves, self.nodes = with_factors(leaves)
         prove_conjugate(self.nodes)
         check_names(self.nodes)
 
