@@ -1,4 +1,4 @@
-"""The site opens from the disk without a network: no page asks for anything, formulas are drawn, and the search answers.
+"""The site opens from the disk: no page asks for a network, formulas are drawn, and the search answers.
 
 It takes the packages of the extra ``docs``, playwright and Chromium.
 """
