@@ -24,15 +24,16 @@ def rows_of(bound: BoundModel) -> ArrayRows:
         return ArrayRows({}, 0, None)
     if isinstance(bound, BoundDocuments):
         return ArrayRows({ColumnKey(bound.pattern.word.name): bound.counts}, bound.n_rows, bound.row_weights)
+    every = bound.columns()
     columns = {
         ColumnKey(node.name, kind): _rows_first(value, node.plates.index(bound.data_plate))
-        for node, kind, value in bound.columns()
+        for node, kind, value in every
     }
     rows = ArrayRows(columns, bound.n_rows, bound.row_weights)
     if any(variable.summed for variable in bound.latent_locals()):
         # successive rows stay so; those of a block are sorted where it is summed
         return rows
-    entries = [value for _, kind, value in bound.columns() if kind == "entries"]
+    entries = [value for _, kind, value in every if kind == "entries"]
     return rows.in_order(order_of_patterns(entries)) if entries else rows
 
 

@@ -124,6 +124,8 @@ def _counting(bound: BoundModel) -> BoundModel:
     rows = rows_that_count(rows, chains, steps)
     seen = seen_latents(bound.latent, bound.observed, masks, labels, plate, rows)
     seen |= {chain: own for chain, own in steps.items() if rows is None or np.any(rows > own)}
+    if rows is None and not seen:
+        return bound
     if rows is not None:
         weights = rows if weights is None else of_blocks(np.multiply, (rows, weights), (), np.float64)
         if not any_of(weights):

@@ -93,8 +93,11 @@ def own_terms_of(
 ) -> dict[Variable, OwnTerms]:
     """Return the own terms of the global variables whose priors are proper and depend on known values alone."""
     found = {}
+    of_owner: dict[Variable, list[int]] = {}
+    for number, term in enumerate(terms):
+        of_owner.setdefault(term.owner, []).append(number)
     for variable in variables:
-        numbers = [number for number, term in enumerate(terms) if term.owner is variable]
+        numbers = of_owner.get(variable)
         if not numbers:
             # a hidden variable whose prior is its base measure, as of Pólya and Gamma, has none
             continue

@@ -41,14 +41,19 @@ class TermPlan:
         Of its contraction.
     constants
         Places of its constants among the known statistics of the plan.
+    whole
+        The term itself, where it has no constants.
     """
 
     owner: Variable
     formula: Formula
     constants: tuple[int, ...]
+    whole: GlobalTerm | None
 
     def filled(self, values: Sequence[Array]) -> GlobalTerm:
         """Return the term with these values of the known statistics."""
+        if self.whole is not None:
+            return self.whole
         own = [values[place] for place in self.constants]
         return GlobalTerm(self.owner, Contraction.of(self.formula, own))
 
@@ -150,7 +155,7 @@ def plan_of(
         Of each known array along the data plate, where it is first.
     """
     every = [
-        TermPlan(term.owner, term.contraction.formula, tuple(own))
+        TermPlan(term.owner, term.contraction.formula, tuple(own), None if own else term)
         for term, own in zip((*compiled.terms, *compiled.zero_terms), uses, strict=True)
     ]
     n_terms = len(compiled.terms)
