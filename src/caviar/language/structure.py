@@ -152,9 +152,7 @@ class _Reader:
                 raise _IncomparableError
             return place
         if isinstance(value, Indexed):
-            others = (*value.indices, *value.known, *((value.through,) if value.through else ()))
-            chosen = self._over(value.candidates)
-            return self._expression(value.node), tuple([self._expression(own) for own in others]), chosen
+            return tuple([(name, self._attribute(own)) for name, own in vars(value).items()])
         if isinstance(value, Part):
             return self._expression(value.whole), value.which
         if isinstance(value, Predictor):
