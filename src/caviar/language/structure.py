@@ -149,7 +149,9 @@ class _Reader:
                 raise _IncomparableError
             return place
         if isinstance(value, Indexed):
-            return tuple([(name, self._attribute(own)) for name, own in vars(value).items()])
+            others = (*value.indices, *value.known, *((value.through,) if value.through else ()))
+            chosen = self._over(value.candidates)
+            return self._expression(value.node), tuple([self._expression(own) for own in others]), chosen
         if isinstance(value, Part):
             return self._expression(value.whole), value.which
         if isinstance(value, Predictor):

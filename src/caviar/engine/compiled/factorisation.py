@@ -195,7 +195,7 @@ def _gated_by(
 ) -> dict[Variable, list[Variable]]:
     """Return each local Categorical with the local variables that it can be joined with."""
     together: dict[Variable, set[Variable]] = {v: set() for v in latent}
-    for term in terms:
+    for term in terms if len(latent) > 1 else ():
         inside = [op.node for op in term.operands if op.node in together]
         for variable in inside:
             together[variable] |= set(inside) - {variable}  # type: ignore[arg-type]
