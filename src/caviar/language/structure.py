@@ -102,6 +102,9 @@ class _Reader:
 
     def statement(self, nodes: Sequence[Node], leaves: Sequence[Variable]) -> Hashable:
         """Return the key of all nodes."""
+        if any(isinstance(node, Variable) and (node.functions or node.floor is not None) for node in nodes):
+            # of these, values of constants are part of what a variable does
+            raise _IncomparableError
         own = tuple([self._node(node) for node in nodes])
         return own, tuple([self._places[id(leaf)] for leaf in leaves]), tuple(self._told)
 
@@ -122,8 +125,7 @@ class _Reader:
             return *own, node.value.shape
         if type(node) is Data:
             return *own, node.dimension, node.entry_names
-        if not isinstance(node, Variable) or node.functions or node.floor is not None:
-            # of these, values of constants are part of what a variable does
+        if not isinstance(node, Variable):
             raise _IncomparableError
         density = None if node.log_density is node.density else node.log_density
         slots = tuple([(key, self._slot(slot)) for key, slot in node.slots.items()])
