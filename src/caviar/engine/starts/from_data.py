@@ -24,7 +24,7 @@ from .guesses.by_chance import alike, at_random, without_labels
 from .guesses.clusterwise import by_regression
 from .guesses.in_time import in_time
 from .guesses.neighbours import by_neighbours
-from .guesses.partitioned import in_clusters, in_fewer_clusters, one_by_one
+from .guesses.partitioned import are_clear, in_clusters, in_fewer_clusters, one_by_one
 from .race import Begun, best_of
 from .regroup import regrouping_of
 from .trials import tried
@@ -71,7 +71,10 @@ def data_start(problem: Problem, sample: Sample, row_map: RowMap, rng: np.random
         # labels that follow from a word alone keep it to one topic, from which proportions cannot bring it back
         nested = [settled(*_start(basis, guess), row_map) for guess in (next(guesses), {})]
         return Begun(max(nested, key=lambda start: begin(*start, row_map).elbo))
-    raced = list(guesses)
+    first = next(guesses)
+    if are_clear(basis, first):
+        return best_of([partial(_start, basis, first)], basis.sample, basis.row_map)
+    raced = [first, *guesses]
     regrouping = regrouping_of(basis)
     if regrouping is not None:
         raced = regrouping.shortlist(raced)
