@@ -89,7 +89,7 @@ def data_start(problem: Problem, sample: Sample, row_map: RowMap, rng: np.random
 
 
 def _candidates(basis: Basis) -> Iterator[Guess]:
-    """Yield guesses, in which gates of one category have it; and the prior, where it tells components apart."""
+    """Yield guesses, in which gates of one category have it; the prior where there is nothing to guess."""
     problem = basis.problem
     pooled = any(is_pooled(problem, variable) for variable in problem.order)
     if not (problem.factors or basis.gates or pooled):
@@ -106,8 +106,6 @@ def _candidates(basis: Basis) -> Iterator[Guess]:
     for guesses in GUESSES:
         for guess in guesses(basis):
             yield {**certain, **guess}
-    if pooled or any(basis.differs(gate) for gate in basis.gates):
-        yield PRIOR
 
 
 def _follows_from_labels(basis: Basis) -> bool:
@@ -127,7 +125,7 @@ def _starts(basis: Basis, guesses: Sequence[Guess]) -> Iterator[Callable[[], Sta
     """
     for number, guess in enumerate(guesses):
         yield partial(_start, basis, guess)
-        if number < _SCORED and (guess is not PRIOR or len(guesses) == 1):
+        if number < _SCORED:
             others = (*with_scores(basis, guess), *with_followers(basis, guess))
             yield from (partial(start_from, other, dict(guess)) for other in others)
         if not number:
