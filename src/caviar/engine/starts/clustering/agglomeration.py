@@ -12,7 +12,7 @@ Source: Fraley, "Algorithms for model-based Gaussian hierarchical clustering" (S
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -128,8 +128,13 @@ def _neighbours(means: Array) -> tuple[AnyArray, AnyArray]:
     return a, b
 
 
-def gains_of(sums: Array, prior: Array, log_determinants: LogDeterminants = _of_matrices) -> Array:
+def gains_of(sums: Array, prior: Array) -> Array:
     """Return l of clusters from their sums of 1, x and xx', (..., 1 + d + d^2), up to a constant."""
+    return gains_by(sums, prior, (_of_matrices,))[0]
+
+
+def gains_by(sums: Array, prior: Array, kinds: Sequence[LogDeterminants] = LOG_DETERMINANTS) -> list[Array]:
+    """Return the same by several kinds of Gaussians."""
     size = len(prior)
     count, total = sums[..., 0], sums[..., 1 : size + 1]
     scatter = sums[..., size + 1 :].reshape(*sums.shape[:-1], size, size)
@@ -138,4 +143,4 @@ def gains_of(sums: Array, prior: Array, log_determinants: LogDeterminants = _of_
     covariance = scatter - products
     covariance += prior
     covariance /= (count + size + 2)[..., None, None]
-    return count * (np.log(count) - 0.5 * log_determinants(covariance))
+    return [count * (np.log(count) - 0.5 * kind(covariance)) for kind in kinds]

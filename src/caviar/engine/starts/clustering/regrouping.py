@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...._typing import AnyArray, Array
-from .agglomeration import LOG_DETERMINANTS, LogDeterminants, gains_of, prior_of, sums_of
+from .agglomeration import gains_by, gains_of, prior_of, sums_of
 
 _MOST = 4
 """Partitions that are returned where no other number is asked for."""
@@ -69,7 +69,7 @@ def regrouped(
     (array([0, 0, 0, 0, 0, 1, 1, 1, 1, 1]), [2, 3])
     """
     moves = _Moves.of(points, weights, labels)
-    losses, gains, both = moves.changes(prior_of(points.shape[1], n_clusters), LOG_DETERMINANTS[0])
+    losses, gains, both = moves.changes(gains_of(moves.sums, prior_of(points.shape[1], n_clusters)))
     empty = np.setdiff1d(np.arange(n_clusters), labels)
     several = (-losses, gains if len(empty) else gains[:0], both.ravel())
     ends = np.cumsum([len(own) for own in several])
@@ -108,11 +108,11 @@ def are_plain(points: Array, weights: Array, labels: AnyArray, n_clusters: int) 
     size = points.shape[1]
     if size > _MOST_COLUMNS or np.bincount(labels, minlength=n_clusters).min() < 2 * (size + 1):
         return False
-    moves, prior = _Moves.of(points, weights, labels), prior_of(size, n_clusters)
+    moves = _Moves.of(points, weights, labels)
     counts = moves.sums[:, 0]
     pairs = counts[moves.one] + counts[moves.other]
-    for log_determinants in LOG_DETERMINANTS:
-        losses, _, both = moves.changes(prior, log_determinants)
+    for gains_of_sets in gains_by(moves.sums, prior_of(size, n_clusters)):
+        losses, _, both = moves.changes(gains_of_sets)
         both = both / (pairs + counts[moves.cut, None])
         if max((-losses / pairs).max(), both.max(initial=-np.inf)) > -_PLAIN:
             return False
@@ -127,52 +127,57 @@ class _Moves:
     ----------
     names
         The clusters that have points, (k,).
-    sums
-        The weighted sums of 1, x and xx' over each, (k, 1 + d + d^2).
     one, other
         The clusters of each pair, (p,).
     cut
         The cluster of each cut, (s,).
     leaves
         The points that leave it, (s, n).
-    parts
-        The sums over these.
+    sums
+        The weighted sums of 1, x and xx' over the clusters, over what pairs of them would be, over what leaves in each
+        cut, and over what stays, (k + p + 2 s, 1 + d + d^2).
     """
 
     names: AnyArray
-    sums: Array
     one: AnyArray
     other: AnyArray
     cut: AnyArray
     leaves: AnyArray
-    parts: Array
+    sums: Array
 
     @classmethod
     def of(cls, points: Array, weights: Array, labels: AnyArray) -> _Moves:
         """Return the moves from a partition."""
-        names, own = np.unique(labels, return_inverse=True)
-        members = own == np.arange(len(names))[:, None]
+        names = np.flatnonzero(np.bincount(labels))
+        members = labels == names[:, None]
         weights = weights * (len(weights) / weights.sum())
-        sums = sums_of(points, weights, members)
-        cuts = [(place, half) for place, half in _halves(points, weights, members, sums)]
+        own = sums_of(points, weights, members)
+        cuts = list(_halves(points, weights, members, own))
         leaves = np.array([half for _, half in cuts], dtype=bool).reshape(-1, len(labels))
-        one, other = np.triu_indices(len(names), 1)
         cut = np.array([place for place, _ in cuts], dtype=np.intp)
-        return cls(names, sums, one, other, cut, leaves, sums_of(points, weights, leaves))
+        parts = sums_of(points, weights, leaves)
+        place = np.arange(len(names))
+        one, other = np.nonzero(place[:, None] < place)
+        sums = np.concatenate([own, own[one] + own[other], parts, own[cut] - parts])
+        return cls(names, one, other, cut, leaves, sums)
 
     def merged(self, labels: AnyArray, pair: int) -> AnyArray:
         """Return labels with the clusters of a pair in one."""
         return np.where(labels == self.names[self.other[pair]], self.names[self.one[pair]], labels)
 
-    def changes(self, prior: Array, log_determinants: LogDeterminants) -> tuple[Array, Array, Array]:
-        """Return what each pair loses, (p,), what each cut gains, (s,), and what both gain together, (s, p)."""
-        own = gains_of(self.sums, prior, log_determinants)
-        pairs, rests = self.sums[self.one] + self.sums[self.other], self.sums[self.cut] - self.parts
-        losses = own[self.one] + own[self.other] - gains_of(pairs, prior, log_determinants)
-        halves = gains_of(self.parts, prior, log_determinants) + gains_of(rests, prior, log_determinants)
-        gains = halves - own[self.cut]
+    def changes(self, gains: Array) -> tuple[Array, Array, Array]:
+        """Return what each pair loses, (p,), what each cut gains, (s,), and what both gain together, (s, p).
+
+        Parameters
+        ----------
+        gains
+            Of the sets whose sums there are.
+        """
+        ends = np.cumsum([len(self.names), len(self.one), len(self.cut)])
+        own, pairs, parts, rests = np.split(gains, ends)
+        losses, gained = own[self.one] + own[self.other] - pairs, parts + rests - own[self.cut]
         is_merged = (self.cut[:, None] == self.one) | (self.cut[:, None] == self.other)
-        return losses, gains, np.where(is_merged, -np.inf, gains[:, None] - losses)
+        return losses, gained, np.where(is_merged, -np.inf, gained[:, None] - losses)
 
 
 def _halves(points: Array, weights: Array, members: AnyArray, sums: Array) -> Iterator[tuple[int, AnyArray]]:
