@@ -24,7 +24,7 @@ from .guesses.by_chance import alike, at_random, without_labels
 from .guesses.clusterwise import by_regression
 from .guesses.in_time import in_time
 from .guesses.neighbours import by_neighbours
-from .guesses.partitioned import in_clusters, in_fewer_clusters, one_by_one
+from .guesses.partitioned import are_clear, in_clusters, in_fewer_clusters, one_by_one
 from .race import Begun, best_of
 from .regroup import regrouping_of
 from .trials import tried
@@ -71,7 +71,10 @@ def data_start(problem: Problem, sample: Sample, row_map: RowMap, rng: np.random
         # labels that follow from a word alone keep it to one topic, from which proportions cannot bring it back
         nested = [settled(*_start(basis, guess), row_map) for guess in (next(guesses), {})]
         return Begun(max(nested, key=lambda start: begin(*start, row_map).elbo))
-    raced = list(guesses)
+    first = next(guesses)
+    if are_clear(basis, first):
+        return best_of([partial(_start, basis, first)], basis.sample, basis.row_map)
+    raced = [first, *guesses]
     regrouping = regrouping_of(basis)
     if regrouping is not None:
         raced = regrouping.shortlist(raced)
@@ -86,7 +89,7 @@ def data_start(problem: Problem, sample: Sample, row_map: RowMap, rng: np.random
 
 
 def _candidates(basis: Basis) -> Iterator[Guess]:
-    """Yield guesses, in which gates of one category have it; and the prior, where it tells components apart."""
+    """Yield guesses, in which gates of one category have it; the prior where there is nothing to guess."""
     problem = basis.problem
     pooled = any(is_pooled(problem, variable) for variable in problem.order)
     if not (problem.factors or basis.gates or pooled):
@@ -103,8 +106,6 @@ def _candidates(basis: Basis) -> Iterator[Guess]:
     for guesses in GUESSES:
         for guess in guesses(basis):
             yield {**certain, **guess}
-    if pooled or any(basis.differs(gate) for gate in basis.gates):
-        yield PRIOR
 
 
 def _follows_from_labels(basis: Basis) -> bool:
@@ -124,7 +125,7 @@ def _starts(basis: Basis, guesses: Sequence[Guess]) -> Iterator[Callable[[], Sta
     """
     for number, guess in enumerate(guesses):
         yield partial(_start, basis, guess)
-        if number < _SCORED and (guess is not PRIOR or len(guesses) == 1):
+        if number < _SCORED:
             others = (*with_scores(basis, guess), *with_followers(basis, guess))
             yield from (partial(start_from, other, dict(guess)) for other in others)
         if not number:

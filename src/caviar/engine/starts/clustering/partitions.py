@@ -103,8 +103,8 @@ def partition(points: Array, weights: Array, n_clusters: int, rng: np.random.Gen
 
 def partitions(
     points: Array, weights: Array, n_clusters: int, rng: np.random.Generator, *, many: bool
-) -> list[AnyArray]:
-    """Return labels of weighted points that differ: of k-means, and of many small clusters merged into few.
+) -> Iterator[AnyArray]:
+    """Yield labels of weighted points that differ: of k-means, and of many small clusters merged into few.
 
     The small clusters are those of k-means on whitened columns.
 
@@ -115,8 +115,9 @@ def partitions(
         are few points), of the nearest of k points, and random ones.
     """
     found = [partition(points, weights, n_clusters, rng)]
+    yield found[0]
     if n_clusters == 1:
-        return found
+        return
     if points.shape[1] <= _MOST_COLUMNS:
         white = whitened(points, weights)
         both = many or points.size * n_clusters <= _FEW_NUMBERS
@@ -127,10 +128,11 @@ def partitions(
                 break
             if not any(alike(labels, other, weights) for other in found):
                 found.append(labels)
+                yield labels
     if many:
-        found += [kmeans(points, weights, n_clusters, rng, max_iter=0) for _ in range(2)]
-        found.append(rng.integers(0, n_clusters, len(points)))
-    return found
+        for _ in range(2):
+            yield kmeans(points, weights, n_clusters, rng, max_iter=0)
+        yield rng.integers(0, n_clusters, len(points))
 
 
 def merged(
