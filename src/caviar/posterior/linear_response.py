@@ -46,6 +46,32 @@ class LinearResponse:
         """
         return self._response.smallest_eigenvalue
 
+    @property
+    def log_determinant(self) -> float:
+        """The log of the determinant of I - V H: minus twice the second-order correction of the ELBO.
+
+        It is 0 where all factors are independent, and else negative. See :meth:`Posterior.evidence`.
+
+        Raises
+        ------
+        ModelError
+            If the fit has not settled or ended at a saddle point, and for models with too many coordinates.
+        """
+        return self._response.log_determinant()
+
+    def between_all(self, one: str, other: str) -> Array:
+        """Return the covariances of all entries of two variables, (n, m), the parts of a joint factor together.
+
+        Raises
+        ------
+        ModelError
+            If one is infinite.
+        """
+        found = self._response.covariance(one, other)
+        if not np.isfinite(found).all():
+            raise ModelError(f"'{one}' and '{other}' have infinite covariances: {FLAT_DIRECTION}")
+        return found
+
     def covariance(self, one: str, other: str | None = None) -> Array:
         """Return the covariances between all entries of two variables, or of one: shape of the first + of the second.
 

@@ -73,6 +73,21 @@ class Response:
         with self._session():
             return self._solution.smallest_eigenvalue
 
+    def log_determinant(self) -> float:
+        """Return the log of the determinant of I - V^(1/2) H V^(1/2).
+
+        Raises
+        ------
+        ModelError
+            Where there is no covariance, along a flat direction, and for too many coordinates.
+        """
+        self.check()
+        with self._session():
+            found = self._solution.log_determinant
+        if found == -np.inf:
+            raise ModelError(f"the determinant of linear response is 0: {FLAT_DIRECTION}")
+        return found
+
     def _shift(self, state: AscentState) -> float:
         """Return by how many standard deviations the factors are off where all updates agree, at most; about."""
         pieces = []

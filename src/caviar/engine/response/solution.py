@@ -45,6 +45,17 @@ class Solution(ABC):
     def smallest_eigenvalue(self) -> float:
         """The smallest eigenvalue of I - K; infinity where there is nothing."""
 
+    @property
+    @abstractmethod
+    def log_determinant(self) -> float:
+        """The log of the determinant of I - K, of the coordinates that count; minus infinity with flat directions.
+
+        Raises
+        ------
+        ModelError
+            If there are too many coordinates.
+        """
+
     @abstractmethod
     def excess(self, columns: Array) -> Array:
         """Return (S - I) times columns, (r, n), without what is along flat directions."""
@@ -97,6 +108,10 @@ class Formed(Solution):
     def smallest_eigenvalue(self) -> float:
         return float(self._values.min(initial=np.inf))
 
+    @property
+    def log_determinant(self) -> float:
+        return float(np.log(self._values).sum()) if (self._values >= FLAT).all() else -np.inf
+
     def excess(self, columns: Array) -> Array:
         return self._excess @ columns
 
@@ -139,12 +154,18 @@ class Asked(Solution):
     def smallest_eigenvalue(self) -> float:
         return self._solution.smallest_eigenvalue
 
+    @property
+    def log_determinant(self) -> float:
+        return self._formed_if(self._operator.size <= MOST_FORMED).log_determinant
+
     def excess(self, columns: Array) -> Array:
         self._n_asked += columns.shape[1]
-        size = self._operator.size
-        if not self._is_formed and _STEPS * self._n_asked > size <= MOST_FORMED:
+        return self._formed_if(_STEPS * self._n_asked > self._operator.size <= MOST_FORMED).excess(columns)
+
+    def _formed_if(self, is_worth_it: bool) -> Solution:
+        if is_worth_it and not self._is_formed:
             self._solution, self._is_formed = Formed(self._operator), True
-        return self._solution.excess(columns)
+        return self._solution
 
     def flat(self, columns: Array) -> AnyArray:
         return self._solution.flat(columns)
@@ -179,6 +200,13 @@ class Iterated(Solution):
                 break
             basis.append(image / beside[-1])
         return smallest
+
+    @property
+    def log_determinant(self) -> float:
+        raise ModelError(
+            f"the determinant of linear response needs at most {MOST_FORMED:,} coordinates; this model has "
+            f"{self._operator.size:,}"
+        )
 
     def excess(self, columns: Array) -> Array:
         """Return (S - I) w of each column w: x with (I - K) x = K w."""
