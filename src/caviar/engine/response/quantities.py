@@ -110,7 +110,7 @@ class Response:
         residual = np.zeros(self._operator.n_statistics)
         for factor, own in zip(self._operator.factors, pieces, strict=True):
             residual[factor.places] = own
-        told = np.asarray(self._operator.root.T @ residual)[:, None]
+        told = self._operator.transposed(residual[:, None])
         if self.smallest_eigenvalue < 0:
             return np.inf
         squared = float((told * (told + self._solution.excess(told))).sum())
@@ -226,14 +226,14 @@ class Response:
         flat = np.zeros(self._operator.n_statistics)
         stop = start + sum(own.size for own in tilt)
         flat[start:stop] = np.concatenate([own.ravel() for own in tilt])
-        return np.asarray(self._operator.root.T @ flat)
+        return self._operator.transposed(flat[:, None])[:, 0]
 
     def _columns(self, name: str) -> Array:
         """Return what each entry of a variable is in standardised coordinates, (r, n)."""
         factor, mine = self._entries[name]
         start = self._starts[factor.variable.name]
         found = np.zeros((self._operator.size, factor.n_entries))
-        for places, value in zip(factor.value_places, factor.values, strict=True):
+        for places, value in zip(factor.value_places, factor.roots.values, strict=True):
             found[start : start + len(value), places] = value
             start += len(value)
         return found[:, mine]
@@ -254,6 +254,6 @@ def _starts(operator: ResponseOperator) -> dict[str, int]:
         start = 0
         for factor in operator.factors:
             yield factor.variable.name, start
-            start += sum(root.shape[1] for root in factor.roots)
+            start += sum(factor.roots.ranks)
 
     return dict(places())

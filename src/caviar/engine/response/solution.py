@@ -1,10 +1,12 @@
 r"""Solutions of linear response: :math:`S = (I - K)^{-1}`, beside the identity that mean field has in its place.
 
-Where there are few coordinates, K is formed and its eigenvalues tell all. Of more, conjugate gradients make each
-answer, all columns of a question in the same passes, until many are asked, and Lanczos' method finds the smallest
-eigenvalue of I - K.
+Where there are few coordinates, K is formed and its eigenvalues tell all. Of more, K often has a range of few
+dimensions, as that of a regression, whose coefficients meet one precision: random columns find the range. Else
+conjugate gradients make each answer, all columns of a question in the same passes, until many are asked, and Lanczos'
+method finds the smallest eigenvalue of I - K.
 
-Source: Parlett, *The Symmetric Eigenvalue Problem* (1998), chapter 13, for the latter.
+Sources: Halko, Martinsson and Tropp, "Finding structure with randomness" (2011), for the range; Parlett, *The Symmetric
+Eigenvalue Problem* (1998), chapter 13, for the latter.
 """
 
 from __future__ import annotations
@@ -32,6 +34,15 @@ FLAT = 1e-7
 
 _RESIDUAL = 1e-10
 """Of conjugate gradients, relative to what is asked."""
+
+_FIRST_COLUMNS = 8
+"""Random columns by which the range of K is looked for, at first; doubled while they find more."""
+
+_MOST_OF_RANGE, _SHARE_OF_RANGE = 256, 8
+"""Dimensions up to which the range is looked for: so many, and an eighth of the coordinates."""
+
+_IN_RANGE = 1e-11
+"""Size below which a column is in the range that is known, relative to the largest singular value."""
 
 _MOST_STEPS = 500
 _LANCZOS_STEPS, _LANCZOS_GAIN = 60, 1e-4
@@ -70,7 +81,7 @@ def solution_of(operator: ResponseOperator) -> Solution:
     if operator.size <= ALWAYS_FORMED:
         return Formed(operator)
     if operator.counts.all():
-        return Asked(operator)
+        return low_rank_of(operator) or Asked(operator)
     if operator.size > _MOST_WITH_UNSEEN:
         raise ModelError(
             f"linear response of more than {_MOST_WITH_UNSEEN} coordinates (this model has {operator.size}) takes no "
@@ -116,9 +127,13 @@ class Formed(Solution):
         return self._excess @ columns
 
     def flat(self, columns: Array) -> AnyArray:
-        shares = np.abs(self._flat.T @ columns).max(axis=0, initial=0.0)
-        lengths = np.sqrt((columns * columns).sum(axis=0))
-        return shares > np.sqrt(FLAT) * lengths
+        return _shares_in(self._flat, columns)
+
+
+def _shares_in(flat: Array, columns: Array) -> AnyArray:
+    """Return which columns (r, n) have a share in flat directions (r, f), (n,)."""
+    shares = np.abs(flat.T @ columns).max(axis=0, initial=0.0)
+    return shares > np.sqrt(FLAT) * np.sqrt((columns * columns).sum(axis=0))
 
 
 def _drawn_below(matrix: Array, solved: Array, counts: AnyArray, forecasts: AnyArray) -> Array:
@@ -140,6 +155,59 @@ def _reached(matrix: Array, flat: Array, counts: AnyArray) -> Array:
     below = ~counts
     inside = np.eye(int(below.sum())) - matrix[np.ix_(below, below)]
     return np.asarray(np.linalg.solve(inside, matrix[np.ix_(below, counts)] @ flat[counts]), dtype=np.float64)
+
+
+class LowRank(Solution):
+    """The solution from the eigenvectors of K of which the eigenvalue is not 0.
+
+    Parameters
+    ----------
+    values, vectors
+        Eigenvalues of K, (k,), and their vectors, (r, k).
+    """
+
+    def __init__(self, values: Array, vectors: Array) -> None:
+        left = 1.0 - values
+        flat = np.abs(left) < FLAT
+        self._values, self._vectors, self._flat = left, vectors, vectors[:, flat]
+        # along flat directions nothing is added
+        self._gains = np.divide(values, left, out=np.zeros_like(values), where=~flat)
+
+    @property
+    def smallest_eigenvalue(self) -> float:
+        return float(self._values.min(initial=1.0))
+
+    @property
+    def log_determinant(self) -> float:
+        return float(np.log(self._values).sum()) if (self._values >= FLAT).all() else -np.inf
+
+    def excess(self, columns: Array) -> Array:
+        return self._vectors @ (self._gains[:, None] * (self._vectors.T @ columns))
+
+    def flat(self, columns: Array) -> AnyArray:
+        return _shares_in(self._flat, columns)
+
+
+def low_rank_of(operator: ResponseOperator) -> LowRank | None:
+    """Return the solution from the range of K, found by random columns; None if the range has many dimensions."""
+    most = min(_MOST_OF_RANGE, operator.size // _SHARE_OF_RANGE)
+    rng, width = np.random.default_rng(0), _FIRST_COLUMNS
+    basis, largest = np.zeros((operator.size, 0)), 0.0
+    while basis.shape[1] + width <= most:
+        tried = operator.apply(rng.normal(size=(operator.size, width)))
+        for _ in range(2):
+            # twice, so that rounding leaves nothing of what is known
+            tried = tried - basis @ (basis.T @ tried)
+        vectors, sizes, _ = np.linalg.svd(tried, full_matrices=False)
+        largest = max(largest, float(sizes[0]))
+        new = sizes > _IN_RANGE * largest
+        basis = np.concatenate([basis, vectors[:, new]], axis=1)
+        if not new.all():
+            inner = basis.T @ operator.apply(basis)
+            values, turned = np.linalg.eigh(0.5 * (inner + inner.T))
+            return LowRank(values, basis @ turned)
+        width *= 2
+    return None
 
 
 class Asked(Solution):
