@@ -73,8 +73,8 @@ if TYPE_CHECKING:
     from .language.positive import Gamma, Wishart
     from .language.simplex import Beta, Dirichlet, StickBreaking
     from .names.names import Names
-    from .posterior.comparison import Comparison, compare
     from .posterior.diagnostics import Diagnosis
+    from .posterior.evidence.comparison import Comparison, compare
     from .posterior.evidence.evidence import Evidence
     from .posterior.evidence.importance import ImportanceSample
     from .posterior.linear_response import LinearResponse
@@ -112,7 +112,7 @@ _NAMES = {
     ".language.plates": ("Plate",),
     ".language.positive": ("Gamma", "Wishart"),
     ".language.simplex": ("Beta", "Dirichlet", "StickBreaking"),
-    ".posterior.comparison": ("Comparison", "compare"),
+    ".posterior.evidence.comparison": ("Comparison", "compare"),
     ".posterior.diagnostics": ("Diagnosis",),
     ".posterior.evidence.evidence": ("Evidence",),
     ".posterior.evidence.importance": ("ImportanceSample",),

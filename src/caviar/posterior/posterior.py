@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._errors import DataError, ModelError, ParameterError
+from .._errors import CaviarError, DataError, ModelError, ParameterError
 from .._typing import AnyArray, Array
 from .._version import __version__
 from ..data import ArrayRows
@@ -586,7 +586,16 @@ class Posterior(ShowsUncertainty, TellsEvidence):
         refuse_what_has_no_weights(self._independent, problem, n_draws)
         elbo = self.elbo_at({}, data, sample_weight=sample_weight)
         self._refuse_other_data(elbo)
-        return diagnosis_of(self._independent, problem, row_map, elbo, n_draws, generator(seed))
+        end = self._smallest_eigenvalue(data, sample_weight)
+        return diagnosis_of(self._independent, problem, row_map, elbo, n_draws, generator(seed), end)
+
+    def _smallest_eigenvalue(self, data: Any, sample_weight: Any) -> tuple[float | None, str]:
+        """Return the smallest eigenvalue of linear response and its direction; none if there is no linear response."""
+        try:
+            response = self.linear_response(data, sample_weight=sample_weight)
+            return response.smallest_eigenvalue, response.weakest_direction
+        except (CaviarError, np.linalg.LinAlgError):
+            return None, ""
 
     def linear_response(
         self, data: Any, *, sample_weight: Any = None, executor: Any = None

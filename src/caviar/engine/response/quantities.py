@@ -28,6 +28,9 @@ _UNSETTLED = 1.0
 _SADDLE, _NEARLY_FLAT = -1e-7, 1e-4
 """Eigenvalue below which there is no covariance, and size below which it may be 0 if the fit went on."""
 
+_TELLING = 0.05
+"""Share of a direction from which on a variable is named with it."""
+
 FLAT_DIRECTION = "along some direction, such as a rotation of factors, the objective does not change"
 
 
@@ -72,6 +75,21 @@ class Response:
         """Of I - V^(1/2) H V^(1/2): positive at a maximum, negative at a saddle point, 0 along a flat direction."""
         with self._session():
             return self._solution.smallest_eigenvalue
+
+    @property
+    def weakest_direction(self) -> str:
+        """The variables along which the objective changes least, or rises, in words."""
+        with self._session():
+            _, vector = self._solution.smallest
+        shares = []
+        for factor in self._operator.factors:
+            start = self._starts[factor.variable.name]
+            own = vector[start : start + sum(factor.roots.ranks)]
+            shares.append((float(own @ own), factor.variable.name))
+        shares.sort(reverse=True)
+        total = sum(share for share, _ in shares)
+        named = [f"'{name}'" for share, name in shares if share > _TELLING * total] or ["some direction"]
+        return named[0] if len(named) == 1 else f"{', '.join(named[:-1])} and {named[-1]}"
 
     def log_determinant(self) -> float:
         """Return the log of the determinant of I - V^(1/2) H V^(1/2).
@@ -125,7 +143,7 @@ class Response:
             At a saddle point, and where the factors have not settled.
         """
         if self.smallest_eigenvalue < _SADDLE:
-            raise ModelError(why_saddle(self.smallest_eigenvalue))
+            raise ModelError(why_saddle(self.smallest_eigenvalue, self.weakest_direction))
         if self.shift > _UNSETTLED:
             raise ModelError(
                 f"the fit has not settled for these data: its factors would move by {self.shift:.2g} standard "
@@ -140,7 +158,7 @@ class Response:
             return (
                 FLAT_DIRECTION
                 if self.smallest_eigenvalue > -_NEARLY_FLAT
-                else "the fit ended at a saddle point"
+                else f"the fit ended at a saddle point, and the ELBO rises along {self.weakest_direction}"
             )
         return "the fit has not settled" if self.shift > _UNSETTLED else ""
 

@@ -15,6 +15,7 @@ from abc import ABC, abstractmethod
 from functools import cached_property
 
 import numpy as np
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from ..._errors import ModelError
 from ..._typing import AnyArray, Array
@@ -45,16 +46,21 @@ _IN_RANGE = 1e-11
 """Size below which a column is in the range that is known, relative to the largest singular value."""
 
 _MOST_STEPS = 500
-_LANCZOS_STEPS, _LANCZOS_GAIN = 60, 1e-4
+_LANCZOS_GAIN = 1e-4
 
 
 class Solution(ABC):
     """What linear response adds to the factors, in standardised coordinates."""
 
     @property
-    @abstractmethod
     def smallest_eigenvalue(self) -> float:
         """The smallest eigenvalue of I - K; infinity where there is nothing."""
+        return self.smallest[0]
+
+    @property
+    @abstractmethod
+    def smallest(self) -> tuple[float, Array]:
+        """The smallest eigenvalue of I - K and its vector, (r,)."""
 
     @property
     @abstractmethod
@@ -104,6 +110,9 @@ class Formed(Solution):
         own = matrix[np.ix_(counts, counts)]
         values, vectors = np.linalg.eigh(0.5 * (own + own.T))
         self._values, self._counts = 1.0 - values, counts
+        self._last = np.zeros(len(matrix))
+        if len(values):
+            self._last[counts] = vectors[:, -1]
         self._flat = np.zeros((len(matrix), int((np.abs(self._values) < FLAT).sum())))
         self._flat[counts] = vectors[:, np.abs(self._values) < FLAT]
         kept = np.abs(self._values) >= FLAT
@@ -116,8 +125,8 @@ class Formed(Solution):
         self._excess = solved - np.eye(len(matrix))
 
     @property
-    def smallest_eigenvalue(self) -> float:
-        return float(self._values.min(initial=np.inf))
+    def smallest(self) -> tuple[float, Array]:
+        return float(self._values.min(initial=np.inf)), self._last
 
     @property
     def log_determinant(self) -> float:
@@ -174,8 +183,11 @@ class LowRank(Solution):
         self._gains = np.divide(values, left, out=np.zeros_like(values), where=~flat)
 
     @property
-    def smallest_eigenvalue(self) -> float:
-        return float(self._values.min(initial=1.0))
+    def smallest(self) -> tuple[float, Array]:
+        if not len(self._values):
+            return 1.0, np.zeros(len(self._vectors))
+        place = int(self._values.argmin())
+        return min(float(self._values[place]), 1.0), self._vectors[:, place]
 
     @property
     def log_determinant(self) -> float:
@@ -219,8 +231,8 @@ class Asked(Solution):
         self._n_asked, self._is_formed = 0, False
 
     @property
-    def smallest_eigenvalue(self) -> float:
-        return self._solution.smallest_eigenvalue
+    def smallest(self) -> tuple[float, Array]:
+        return self._solution.smallest
 
     @property
     def log_determinant(self) -> float:
@@ -246,28 +258,23 @@ class Iterated(Solution):
         self._operator = operator
 
     @cached_property
-    def smallest_eigenvalue(self) -> float:  # pyright: ignore[reportIncompatibleMethodOverride]
-        vector = np.random.default_rng(0).normal(size=self._operator.size)
-        basis = [vector / np.linalg.norm(vector)]
-        diagonal: list[float] = []
-        beside: list[float] = []
-        smallest = np.inf
-        for _ in range(min(_LANCZOS_STEPS, self._operator.size)):
-            image = basis[-1] - self._operator.apply(basis[-1][:, None])[:, 0]
-            diagonal.append(float(basis[-1] @ image))
-            tridiagonal = np.diag(diagonal) + np.diag(beside, 1) + np.diag(beside, -1)
-            before, smallest = smallest, float(np.linalg.eigvalsh(tridiagonal)[0])
-            if before - smallest < _LANCZOS_GAIN * abs(smallest):
-                break
-            whole = np.array(basis)
-            for _ in range(2):
-                # twice, so that rounding leaves nothing of the others
-                image = image - whole.T @ (whole @ image)
-            beside.append(float(np.linalg.norm(image)))
-            if beside[-1] < _RESIDUAL:
-                break
-            basis.append(image / beside[-1])
-        return smallest
+    def smallest(self) -> tuple[float, Array]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        size = self._operator.size
+
+        def image(vector: Array) -> Array:
+            column = vector.reshape(size, 1)
+            return (column - self._operator.apply(column))[:, 0]
+
+        begin = np.random.default_rng(0).normal(size=size)
+        of_operator = LinearOperator((size, size), matvec=image, dtype=np.float64)
+        try:
+            values, vectors = eigsh(of_operator, k=1, which="SA", v0=begin, tol=_LANCZOS_GAIN)
+        except ArpackNoConvergence as unsettled:
+            raise ModelError(
+                "the smallest eigenvalue of linear response has not settled: many directions are nearly flat; give "
+                "priors that tell what the data do not"
+            ) from unsettled
+        return float(values[0]), vectors[:, 0]
 
     @property
     def log_determinant(self) -> float:
@@ -290,7 +297,7 @@ class Iterated(Solution):
             image = own - self._operator.apply(own)
             curvature = (own * image).sum(axis=0)
             if (curvature <= 0).any():
-                raise ModelError(why_saddle(float((curvature / (own**2).sum(axis=0)).min())))
+                raise ModelError(why_saddle(self.smallest_eigenvalue))
             step = squared[open_] / curvature
             found[:, open_] += step * own
             residual[:, open_] -= step * image
@@ -306,10 +313,10 @@ class Iterated(Solution):
         return np.zeros(columns.shape[1], dtype=bool)
 
 
-def why_saddle(eigenvalue: float) -> str:
-    """Say that a fit ended at a saddle point."""
+def why_saddle(eigenvalue: float, along: str = "some direction") -> str:
+    """Say that a fit ended at a saddle point, and along which direction the ELBO rises."""
     return (
-        f"the fit has ended at a saddle point: along some direction the ELBO rises (smallest eigenvalue "
+        f"the fit has ended at a saddle point: along {along} the ELBO rises (smallest eigenvalue "
         f"{eigenvalue:.2g}, which must be positive), so it has no covariance there. Fit again with another seed "
         f"or more restarts"
     )

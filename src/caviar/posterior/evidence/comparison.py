@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from .._errors import ModelError, ParameterError
-from .evidence.evidence import Evidence
-from .pandas_tables import data_frame
-from .tables import html_table, text_table
+from ..._errors import ModelError, ParameterError
+from ..pandas_tables import data_frame
+from ..tables import html_table, text_table
+from .evidence import Evidence
 
 
 @dataclass(frozen=True)
