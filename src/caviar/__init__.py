@@ -74,6 +74,9 @@ if TYPE_CHECKING:
     from .language.simplex import Beta, Dirichlet, StickBreaking
     from .names.names import Names
     from .posterior.diagnostics import Diagnosis
+    from .posterior.evidence.comparison import Comparison, compare
+    from .posterior.evidence.evidence import Evidence
+    from .posterior.evidence.importance import ImportanceSample
     from .posterior.linear_response import LinearResponse
     from .posterior.posterior import Posterior
     from .posterior.prediction import Prediction
@@ -109,7 +112,10 @@ _NAMES = {
     ".language.plates": ("Plate",),
     ".language.positive": ("Gamma", "Wishart"),
     ".language.simplex": ("Beta", "Dirichlet", "StickBreaking"),
+    ".posterior.evidence.comparison": ("Comparison", "compare"),
     ".posterior.diagnostics": ("Diagnosis",),
+    ".posterior.evidence.evidence": ("Evidence",),
+    ".posterior.evidence.importance": ("ImportanceSample",),
     ".names.names": ("Names",),
     ".posterior.linear_response": ("LinearResponse",),
     ".posterior.posterior": ("Posterior",),
@@ -131,6 +137,7 @@ __all__ = [
     "ClusterError",
     "ClusterWarning",
     "CollapseWarning",
+    "Comparison",
     "ConjugacyError",
     "Constant",
     "ConvergenceWarning",
@@ -140,10 +147,12 @@ __all__ = [
     "Device",
     "Diagnosis",
     "Dirichlet",
+    "Evidence",
     "FallingElboWarning",
     "FittedAttributeError",
     "Gamma",
     "GaussianMixture",
+    "ImportanceSample",
     "ImproperError",
     "Incremental",
     "KnownVarianceMixture",
@@ -182,6 +191,7 @@ __all__ = [
     "VerificationError",
     "Wishart",
     "__version__",
+    "compare",
     "compare_mixtures",
     "diagonal",
     "dot",

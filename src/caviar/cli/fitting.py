@@ -28,7 +28,7 @@ def fit_to_table(request: FitRequest) -> None:
     """Do what ``caviar fit`` does."""
     if request.is_mixed:
         _require_mixed(request)
-    arguments = {**request.arguments, **_own_arguments(request)}
+    arguments = {**request.arguments_of_estimator, **_own_arguments(request)}
     require_writable(request.output, ".caviar", inputs=(request.data,))
     require_writable(request.picture, ".png")
     with input_file(request.data) as file:
