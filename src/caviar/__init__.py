@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from .estimators import (
         BayesianGaussianMixture,
         GaussianMixture,
+        HiddenMarkovModel,
         KnownVarianceMixture,
         LatentDirichletAllocation,
         MixedMixture,
@@ -86,6 +87,7 @@ _NAMES = {
     ".estimators": (
         "BayesianGaussianMixture",
         "GaussianMixture",
+        "HiddenMarkovModel",
         "KnownVarianceMixture",
         "LatentDirichletAllocation",
         "MixedMixture",
@@ -144,6 +146,7 @@ __all__ = [
     "FittedAttributeError",
     "Gamma",
     "GaussianMixture",
+    "HiddenMarkovModel",
     "ImproperError",
     "Incremental",
     "KnownVarianceMixture",
