@@ -9,6 +9,7 @@ import numpy as np
 from .._errors import ParameterError
 from .._typing import AnyArray, Array
 from ..families.markov_chain import Pieces
+from ._arguments import as_array
 
 
 def checked_lengths(lengths: Any, n_rows: int, what: str = "X") -> AnyArray:
@@ -54,6 +55,27 @@ def starts_of(lengths: AnyArray) -> Array:
     found = np.zeros(int(lengths.sum()))
     found[np.cumsum(lengths) - lengths] = 1.0
     return found
+
+
+def weights_of_rows(sequence_weight: Any, lengths: AnyArray) -> Array | None:
+    """Return the weight of each row, from those of the sequences; None where none are given.
+
+    Raises
+    ------
+    ParameterError
+        If they are no numbers, one for each sequence, that are not negative and not all zero.
+
+    Examples
+    --------
+    >>> weights_of_rows([1, 2], np.array([1, 2]))
+    array([1., 2., 2.])
+    """
+    if sequence_weight is None:
+        return None
+    weights = as_array("sequence_weight", sequence_weight, (len(lengths),), "one weight for each sequence")
+    if np.any(weights < 0) or not np.any(weights):
+        raise ParameterError(f"sequence_weight must not be negative, nor all zero; got {sequence_weight!r}")
+    return np.repeat(weights, lengths)
 
 
 def log_densities_in_turn(log_densities: Array, starts: Array, initial: Array, transition: Array) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import field
 from typing import Any, ClassVar, Self
 
@@ -29,7 +29,7 @@ from ._fitted import Fitted, keep
 from ._labels import known_labels
 from ._mixture import UnsettledWarning
 from ._saveable import Saveable
-from ._sequences import checked_lengths, continued, log_densities_in_turn, starts_of
+from ._sequences import checked_lengths, continued, log_densities_in_turn, starts_of, weights_of_rows
 from .emissions import EMISSIONS, Emission
 
 _REMEDY = "Fit again"
@@ -192,6 +192,7 @@ class HiddenMarkovModel(Saveable):
         *,
         lengths: Any = None,
         states: Any = None,
+        sequence_weight: Any = None,
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: float = 60.0,
     ) -> Self:
@@ -208,6 +209,8 @@ class HiddenMarkovModel(Saveable):
             Number of rows of each sequence; by default all rows are one sequence.
         states
             States that are known, shape (N,): a whole number of 0 to K - 1 for each row, -1 where unknown.
+        sequence_weight
+            Weight of each sequence, not negative; 2 is the sequence twice. None weighs each sequence 1.
         {checkpoint}
 
         {end_of_fit}
@@ -217,32 +220,35 @@ class HiddenMarkovModel(Saveable):
         self._check_settings()
         _refuse_lengths_in_place_of_y(y, X, lengths)
         rows = self._emission.rows(self, X, reset=True)
-        data = self._data(rows, checked_lengths(lengths, len(rows)))
+        lengths = checked_lengths(lengths, len(rows))
+        data, weights = self._data(rows, lengths), weights_of_rows(sequence_weight, lengths)
         if states is not None:
             data["s"] = known_labels(states, len(rows), self.n_components)
         generator = as_generator(self.random_state)
-        model = self._stated(rows)(self.n_components)
+        model = self._stated(rows, weights)(self.n_components)
         with checkpointing.opened() as next_fit:
             posterior = model.fit(
                 data,
                 seed=generator,
                 n_restarts=self.n_init,
+                sample_weight=weights,
                 checkpoint=next_fit(),
                 **self._arguments_of_model(),
             )
         if self.uncertainty == "linear_response":
-            posterior._show(Asked(data, None, self._place))
+            posterior._show(Asked(data, weights, self._place))
         if posterior.status in (Status.MAX_ITER, Status.INTERRUPTED) and self.max_iter:
             message = f"{type(self).__name__}: {posterior.status.explanation}"
             warnings.warn(message, UnsettledWarning, stacklevel=2)
         self._keep(posterior)
-        keep(self, occupancy_=posterior.local(data)["s"].probabilities.mean(axis=0))
+        shares = posterior.local(data)["s"].probabilities
+        keep(self, occupancy_=np.average(shares, axis=0, weights=weights))
         self._generator = generator.spawn(1)[0]
         return self
 
-    def _stated(self, rows: Array) -> Any:
+    def _stated(self, rows: Array, weights: Array | None) -> Callable[[int], Model]:
         """Return number of states -> the model of these rows."""
-        observe_of = self._emission.stated(self, rows, None)
+        observe_of = self._emission.stated(self, rows, weights)
 
         def model_of(n_states: int) -> Model:
             state, time = Plate("state", n_states), Plate("time")

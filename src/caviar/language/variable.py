@@ -68,6 +68,9 @@ class Variable(Stated):
     summed: tuple[str, ...] = ()
     """Statistics of its own that a pass sums over its rows, besides those of its family."""
 
+    takes_weights: ClassVar[bool] = True
+    """Whether its rows may have weights; those of a sequence are the same for all its rows."""
+
     slots: dict[str, Slot]
     members: tuple[Variable, ...] = ()
     """The variables that it replaces, if several share one factor."""
