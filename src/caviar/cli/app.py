@@ -91,6 +91,7 @@ def demo(
     "caviar fit penguins.csv --components auto --covariance diag --picture penguins.png",
     "caviar fit penguins.csv --non-numeric categorical --components 3 -o penguins.caviar",
     "caviar fit a.csv --model known-variance --variance 4 --json",
+    "caviar fit days.csv --model hmm --components 3 --sequence subject -o m.caviar",
     "caviar fit 'trips/*.parquet' -k 40 --restarts 20 --checkpoint trips.ckpt -o m.caviar",
 )
 def fit(
@@ -105,6 +106,9 @@ def fit(
     variance: options.Variance = None,
     prior_mean: options.PriorMean = None,
     prior_variance: options.PriorVariance = None,
+    emission: options.EmissionKind = None,
+    stickiness: options.Stickiness = None,
+    sequence: options.SequenceColumn = None,
     restarts: options.Restarts = 1,
     max_iter: options.MaxIter = 500,
     tol: options.Tolerance = 1e-6,
@@ -116,7 +120,7 @@ def fit(
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Fit a mixture of Gaussians to the columns of a table."""
+    """Fit a mixture of Gaussians, or a hidden Markov model, to the columns of a table."""
     from .fit_request import FitRequest
     from .fitting import fit_to_table
 
@@ -136,6 +140,8 @@ def fit(
                 "--variance": variance,
                 "--prior-mean": prior_mean,
                 "--prior-variance": prior_variance,
+                "--emission": emission and emission.value,
+                "--stickiness": stickiness,
             },
             arguments={
                 "n_components": _number_or_auto(components),
@@ -149,6 +155,7 @@ def fit(
             picture=picture,
             checkpoint=checkpoint,
             non_numeric=non_numeric,
+            sequence=sequence,
             as_json=as_json,
             quiet=quiet,
         )
@@ -261,6 +268,7 @@ def report(
     "caviar predict m.caviar 'new/*.parquet' -o labels.parquet",
     "caviar predict m.caviar new.csv -o - | head",
     "caviar predict regression.caviar new.csv -o predictions.csv",
+    "caviar predict hmm.caviar days.csv --ahead 7 -o forecast.csv",
 )
 def predict(
     model: options.Model,
@@ -275,13 +283,15 @@ def predict(
     ],
     data: options.Data = None,
     sql: options.Query = None,
+    ahead: options.StepsAhead = None,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Write what a model says of each row of a table.
 
-    Of a mixture: the columns label, probability_0, probability_1, ..., log_density. Of topics: topic, topic_0, ..., the
-    proportions. Of the posterior of a stated model: mean and sd of the missing columns, and what is hidden in the rows.
+    Of a mixture: the columns label, probability_0, probability_1, ..., log_density; of a hidden Markov model state
+    instead of label, the most probable path. Of topics: topic, topic_0, ..., the proportions. Of the posterior of a
+    stated model: mean and sd of the missing columns, and what is hidden in the rows.
 
     The rows are those of DATA in their order. The columns that the model was fitted to are found by their names; a
     stated model also takes a NumPy file .npz with an array for each name.
@@ -289,7 +299,7 @@ def predict(
     from .opening import predict_table
 
     require_rows(data, sql)
-    predict_table(model, data, sql, output, as_json=as_json, quiet=quiet)
+    predict_table(model, data, sql, output, ahead=ahead, as_json=as_json, quiet=quiet)
 
 
 @taught(
@@ -328,7 +338,7 @@ def sample(
     ] = None,
     with_component: Annotated[
         bool,
-        option("--with-component", help="Of a mixture: add the column component, where each row comes from."),
+        option("--with-component", help="Add where each row comes from: its component, or its state."),
     ] = False,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,

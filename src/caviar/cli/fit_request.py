@@ -31,6 +31,8 @@ class FitRequest:
         File that keeps the state of the fit, if any.
     non_numeric
         What is done with columns without numbers.
+    sequence
+        The column that says which sequence a row belongs to, if any.
     as_json, quiet
         How to print.
     """
@@ -45,6 +47,7 @@ class FitRequest:
     picture: Path | None = None
     checkpoint: Path | None = None
     non_numeric: NonNumeric = NonNumeric.ERROR
+    sequence: str | None = None
     as_json: bool = False
     quiet: bool = False
 
@@ -91,6 +94,8 @@ def command_of(request: FitRequest) -> str:
         words += ["--non-numeric", request.non_numeric.value]
     if request.model is not ModelName.BAYESIAN:
         words += ["--model", request.model.value]
+    if request.sequence is not None:
+        words += ["--sequence", request.sequence]
     for name, value in request.options.items():
         words += [] if value is None else [name, str(value)]
     for argument, (name, default) in _ARGUMENTS.items():

@@ -16,6 +16,15 @@ class ModelName(StrEnum):
     BAYESIAN = "bayesian"
     EM = "em"
     KNOWN_VARIANCE = "known-variance"
+    HMM = "hmm"
+
+
+class EmissionName(StrEnum):
+    """The values of ``--emission``."""
+
+    GAUSSIAN = "gaussian"
+    CATEGORICAL = "categorical"
+    POISSON = "poisson"
 
 
 class Covariance(StrEnum):
@@ -84,6 +93,12 @@ KINDS = {
         "ELBO",
         {"--variance": "variance", "--prior-variance": "prior_variance", "--prior-mean": "prior_mean"},
         one_column=True,
+    ),
+    ModelName.HMM: Kind(
+        "HiddenMarkovModel",
+        "hidden Markov model",
+        "ELBO",
+        {"--covariance": "covariance_type", "--emission": "emission", "--stickiness": "stickiness"},
     ),
 }
 

@@ -20,6 +20,8 @@ class Saved(ABC):
     """Its file."""
     has_components = False
     """Whether each row comes from a component."""
+    has_states = False
+    """Whether rows are sequences, each with a state."""
 
     @abstractmethod
     def document(self) -> dict[str, Any]:
@@ -42,6 +44,18 @@ class Saved(ABC):
         self, data: str | None, n: int | None, seed: int | None, *, with_component: bool
     ) -> dict[str, Any]:
         """Return new rows: columns by name, with their components only where rows have such."""
+
+    def steps_ahead(self, file: str | None, sql: str | None, n_steps: int) -> dict[str, Any]:
+        """Return what is expected after each sequence, a row for each step: columns by name.
+
+        Raises
+        ------
+        DataError
+            If its rows are no sequences.
+        """
+        raise cv.DataError(
+            f"--ahead belongs to hidden Markov models, whose rows are in the order of time; {self.path} holds none"
+        )
 
     def refuse_data(self, data: str | None) -> None:
         """Refuse known columns for a model that draws whole rows."""

@@ -40,6 +40,10 @@ class Saveable(FitArguments):
     def _keep(self, posterior: Posterior) -> None:
         """Set the attributes of a fit."""
 
+    @abstractmethod
+    def _as_data(self, X: Any) -> dict[str, Any]:
+        """Return rows, as the methods of the estimator take them, as its posterior takes them: by name."""
+
     def _parameter_as_plain(self, name: str, value: Any) -> Any:
         """Return an argument of the estimator as plain values."""
         return _kept(name, value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from typing import Any, ClassVar, Self
 
@@ -276,6 +276,15 @@ class HiddenMarkovModel(Saveable):
     def _data(self, rows: Array, lengths: AnyArray) -> dict[str, Any]:
         """Return rows as the model takes them."""
         return {"x": self._emission.values(rows), "starts": starts_of(lengths)}
+
+    def _as_data(self, X: Any) -> dict[str, Any]:
+        """Return rows by name; of several sequences ``X`` is a mapping with ``"X"`` and ``"lengths"``."""
+        given = X if isinstance(X, Mapping) else {"X": X}
+        if set(given) - {"X", "lengths"} or "X" not in given:
+            raise ParameterError(
+                f"data of several sequences are {{'X': rows, 'lengths': lengths}}; got {', '.join(map(repr, given))}"
+            )
+        return self._data(*self._sequences(given["X"], given.get("lengths")))
 
     def _check_settings(self) -> None:
         """Refuse impossible arguments, and those of another emission, which would change nothing."""
