@@ -47,14 +47,16 @@ def message_of(result):
         (["predict", "{csv}", "{csv}", "-o", "out.csv"], "is no model that caviar saved"),
         (["predict", "nope.caviar", "{csv}", "-o", "out.csv"], "there is no file nope.caviar"),
         (["predict", "nope.caviar", "{csv}", "-o", "out.xlsx"], "must end with .csv or .parquet"),
-        (["predict", "nope.caviar", "{csv}"], "Missing option"),
+        (["predict", "nope.caviar", "{csv}"], "missing option"),
         (["predict", "nope.caviar", "-o", "out.csv"], "expected DATA"),
         (["show", "nope.caviar"], "there is no file nope.caviar"),
         (["show", "{csv}"], "is no model that caviar saved"),
-        (["show"], "Missing argument"),
+        (["show"], "missing argument"),
         (["demo", "--output-dir", "{csv}"], "it is a file"),
-        (["frobnicate"], "No such command 'frobnicate'"),
-        (["--frobnicate"], "No such option"),
+        (["frobnicate"], "no such command 'frobnicate'"),
+        (["--frobnicate"], "no such option"),
+        (["fit", "{csv}", "--covariance", "ful"], "'ful' is not one of 'full', 'tied'"),
+        (["fit", "{csv}", "--tol", "small"], "'--tol': expected a number; caviar fit --help"),
     ],
 )
 def test_what_cannot_be_done_is_refused_in_words(run, eruptions, tmp_path, monkeypatch, arguments, words):
@@ -62,6 +64,8 @@ def test_what_cannot_be_done_is_refused_in_words(run, eruptions, tmp_path, monke
     result = run(*(argument.format(csv=eruptions) for argument in arguments))
     assert result.exit_code == 2
     assert words in message_of(result)
+    assert result.stderr.startswith("error: ")
+    assert result.stderr.count("\n") == 1
     assert "Traceback" not in result.stderr
     assert list(tmp_path.iterdir()) == []
 

@@ -1,4 +1,4 @@
-"""A sequence of weight 2 is the sequence twice: in the bound, the updates and linear response; one of weight 0 is none."""
+"""A sequence of weight 2 is the sequence twice: in bound, updates and linear response; one of weight 0 is left out."""
 
 import numpy as np
 import pytest

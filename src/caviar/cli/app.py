@@ -11,15 +11,17 @@ import typer
 import caviar as cv
 
 from . import options
-from .files import require_writable
-from .kinds import Covariance, ModelName
+from .files import require_file, require_writable
+from .kinds import Covariance, model_named
 from .non_numeric import NonNumeric
 from .options import column_names_of, option, require_rows, taught
+from .usage import CommandsInWords
 
 _STANDARD_OUTPUT = Path("-")
 
 
 app = typer.Typer(
+    cls=CommandsInWords,
     add_completion=True,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -29,9 +31,9 @@ app = typer.Typer(
 )
 
 
-def _number_or_auto(components: str) -> int | str:
-    """Return what ``--components`` says: a whole number of at least 1, or auto."""
-    if components == "auto":
+def _number_or_auto(components: str | None) -> int | str | None:
+    """Return what ``--components`` says: a whole number of at least 1, or auto; None if it says nothing."""
+    if components is None or components == "auto":
         return components
     if not components.isdecimal() or int(components) < 1:
         raise typer.BadParameter(
@@ -91,6 +93,7 @@ def demo(
     "caviar fit penguins.csv --components auto --covariance diag --picture penguins.png",
     "caviar fit penguins.csv --non-numeric categorical --components 3 -o penguins.caviar",
     "caviar fit a.csv --model known-variance --variance 4 --json",
+    "caviar fit pupils.csv --model model.py:build -o m.caviar",
     "caviar fit days.csv --model hmm --components 3 --sequence subject -o m.caviar",
     "caviar fit 'trips/*.parquet' -k 40 --restarts 20 --checkpoint trips.ckpt -o m.caviar",
 )
@@ -99,8 +102,8 @@ def fit(
     columns: options.Columns = None,
     sql: options.Query = None,
     non_numeric: options.OtherColumns = NonNumeric.ERROR,
-    model: options.Mixture = ModelName.BAYESIAN,
-    components: options.Components = "2",
+    model: options.Mixture = "bayesian",
+    components: options.Components = None,
     covariance: options.CovarianceType = None,
     mean_precision: options.MeanPrecisionForm = None,
     variance: options.Variance = None,
@@ -120,7 +123,12 @@ def fit(
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Fit a mixture of Gaussians, or a hidden Markov model, to the columns of a table."""
+    """Fit a mixture of Gaussians, a hidden Markov model, or a model stated in Python, to the columns of a table.
+
+    --model FILE.py:FUNCTION runs the Python code of that file, so use only files that you trust. The function takes no
+    argument and returns a caviar.Model. The columns of DATA go to its variables by name; columns of texts are labels.
+    DATA may also be a NumPy file .npz with an array for each name.
+    """
     from .fit_request import FitRequest
     from .fitting import fit_to_table
 
@@ -133,7 +141,7 @@ def fit(
             data=data,
             sql=sql,
             columns=column_names_of(columns),
-            model=model,
+            model=model_named(model),
             options={
                 "--covariance": covariance and covariance.value,
                 "--mean-precision": mean_precision and mean_precision.value,
@@ -227,6 +235,7 @@ def compare(
 )
 def show(model: options.Model, as_json: options.AsJson = False) -> None:
     """Show a saved model: components with intervals, words of topics, or the variables of a stated model."""
+    require_file(model)
     from .opening import show_model
 
     show_model(model, as_json=as_json)
@@ -235,16 +244,21 @@ def show(model: options.Model, as_json: options.AsJson = False) -> None:
 @taught(
     app,
     "caviar report m.caviar eruptions.csv -o report.html",
-    "caviar report m.caviar -o report.html",
+    "caviar report m.caviar",
     "caviar report m.caviar new.csv -o new.html --json | jq .verdict",
     "caviar report m.caviar trips.parquet --sql 'SELECT * FROM data WHERE year = 2024' -o 2024.html",
     "caviar report regression.caviar arrays.npz -o regression.html",
 )
 def report(
     model: options.Model,
-    output: Annotated[Path, option("--output", "-o", metavar="FILE", help="Page to write: report.html.")],
     data: options.Data = None,
     sql: options.Query = None,
+    output: Annotated[
+        Path | None,
+        option(
+            "--output", "-o", metavar="FILE", help="Page to write.", default="beside the model, MODEL.html"
+        ),
+    ] = None,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -257,9 +271,17 @@ def report(
     table with columns like its arrays (y, X_0, X_1), or a NumPy file .npz with an array for each. The page needs no
     network, and nothing else, to be read.
     """
+    require_file(model)
     from .opening import write_report
 
-    write_report(model, data, sql, output, as_json=as_json, quiet=quiet)
+    write_report(
+        model,
+        data,
+        sql,
+        model.with_suffix(".html") if output is None else output,
+        as_json=as_json,
+        quiet=quiet,
+    )
 
 
 @taught(

@@ -20,7 +20,7 @@ class FitRequest:
     data, sql, columns
         Where the rows come from.
     model
-        Which mixture.
+        Which model; or ``FILE.py:FUNCTION``, where one is stated.
     options
         What was given of the options that only some mixtures have.
     arguments
@@ -40,7 +40,7 @@ class FitRequest:
     data: str | None
     sql: str | None
     columns: list[str] | None
-    model: ModelName
+    model: ModelName | str
     options: dict[str, Any]
     arguments: dict[str, Any] = field(default_factory=dict)
     output: Path | None = None
@@ -59,7 +59,7 @@ class FitRequest:
     @property
     def kind(self) -> Kind:
         """The mixture that is to be fitted."""
-        return MIXED if self.is_mixed else KINDS[self.model]
+        return MIXED if self.is_mixed else KINDS[ModelName(self.model)]
 
 
 _ARGUMENTS = {
@@ -93,7 +93,7 @@ def command_of(request: FitRequest) -> str:
     if request.non_numeric is not NonNumeric.ERROR:
         words += ["--non-numeric", request.non_numeric.value]
     if request.model is not ModelName.BAYESIAN:
-        words += ["--model", request.model.value]
+        words += ["--model", str(request.model)]
     if request.sequence is not None:
         words += ["--sequence", request.sequence]
     for name, value in request.options.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from .results import print_document
 from .rows import RowsOfTable, complain_of_columns, rows_of_table
 from .sequences import document_of_sequences, print_sequences, sequences_of
 from .speaking import FAILURE, complain, counted, gathered_warnings, say, standard_error, standard_output
+from .stated_fits import fit_stated
 from .tables import input_file, source_name
 
 _CHOICES = "categorical, which is right for a mixture (each value gets a probability), one-hot, or drop"
@@ -36,6 +38,11 @@ _CHOICES = "categorical, which is right for a mixture (each value gets a probabi
 
 def fit_to_table(request: FitRequest) -> None:
     """Do what ``caviar fit`` does."""
+    if not isinstance(request.model, ModelName):
+        fit_stated(request)
+        return
+    if request.arguments.get("n_components") is None:
+        request = replace(request, arguments={**request.arguments, "n_components": 2})
     if request.is_mixed:
         _require_mixed(request)
     if request.sequence is not None and request.model is not ModelName.HMM:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from math import lgamma
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,24 @@ class GaussianMixtureOfFile(Saved):
 
     def data(self, file: str | None, sql: str | None) -> Any:
         return read_for(self.fitted, self.path, file, sql).values
+
+    def facts(self) -> dict[str, Any]:
+        estimator = self.fitted
+        is_likelihood = isinstance(estimator, cv.GaussianMixture)
+        return {
+            "kind": kind_of(estimator).words,
+            "objective": kind_of(estimator).objective,
+            "n_components": len(estimator.weights_),
+            "covariance_type": getattr(estimator, "covariance_type", None),
+            "elbo": float(estimator.elbo_),
+            # a log-likelihood is the same for all numberings, and lacks nothing
+            "corrected": None
+            if is_likelihood
+            else float(estimator.elbo_) + lgamma(len(estimator.weights_) + 1),
+        }
+
+    def score(self, file: str | None, sql: str | None) -> float:
+        return float(self.fitted.score(self.data(file, sql)))
 
     def predictions(self, file: str | None, sql: str | None, *, quiet: bool) -> dict[str, Any]:
         absent = absent_columns(self.fitted, file, sql)

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .kinds import Covariance, EmissionName, MeanPrecision, ModelName
+from .kinds import Covariance, EmissionName, MeanPrecision
 from .non_numeric import NonNumeric
 from .speaking import errors_in_words
 
@@ -71,15 +71,16 @@ Columns = Annotated[
     option(metavar="A,B", help="Columns; a name with a comma in double quotes.", default="all"),
 ]
 Mixture = Annotated[
-    ModelName,
+    str,
     option(
         metavar="NAME",
-        help="bayesian, em (maximum likelihood), known-variance, or hmm (hidden Markov).",
+        help="bayesian, em (maximum likelihood), known-variance, hmm (hidden Markov), or FILE.py:FUNCTION, which "
+        "states a model in Python: its code is run.",
         default="bayesian",
     ),
 ]
 Components = Annotated[
-    str, option("--components", "-k", metavar="N", help="Number of components, or auto.", default="2")
+    str | None, option("--components", "-k", metavar="N", help="Number of components, or auto.", default="2")
 ]
 Numbers = Annotated[
     str, option("--components", "-k", metavar="LIST", help="Numbers: 1-8, or 2,4,auto.", default="1-6")

@@ -40,6 +40,20 @@ class Saved(ABC):
         """Return what it says of each row: columns by name."""
 
     @abstractmethod
+    def facts(self) -> dict[str, Any]:
+        """Return what a comparison tells of it: kind, objective, n_components, covariance_type, elbo, corrected."""
+
+    @abstractmethod
+    def score(self, file: str | None, sql: str | None) -> float:
+        """Return the mean log density of rows, in nats.
+
+        Raises
+        ------
+        CaviarError
+            If it has none in closed form.
+        """
+
+    @abstractmethod
     def draws(
         self, data: str | None, n: int | None, seed: int | None, *, with_component: bool
     ) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from math import lgamma
 from pathlib import Path
 from typing import Any
 
@@ -150,6 +151,17 @@ class SequencesOfFile(Saved):
     def data(self, file: str | None, sql: str | None) -> Any:
         found = self._read(file, sql)
         return {"X": found.rows, "lengths": found.lengths}
+
+    def facts(self) -> dict[str, Any]:
+        hmm = self.fitted
+        return {
+            "kind": f"hidden Markov model of {hmm.emission} rows",
+            "objective": "ELBO",
+            "n_components": hmm.n_components_,
+            "covariance_type": hmm.covariance_type if hmm.emission == "gaussian" else None,
+            "elbo": float(hmm.elbo_),
+            "corrected": float(hmm.elbo_) + lgamma(hmm.n_components_ + 1),
+        }
 
     def score(self, file: str | None, sql: str | None) -> float:
         found = self._read(file, sql)
