@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from .estimators import (
         BayesianGaussianMixture,
         GaussianMixture,
+        HiddenMarkovModel,
         KnownVarianceMixture,
         LatentDirichletAllocation,
         MixedMixture,
@@ -89,6 +90,7 @@ _NAMES = {
     ".estimators": (
         "BayesianGaussianMixture",
         "GaussianMixture",
+        "HiddenMarkovModel",
         "KnownVarianceMixture",
         "LatentDirichletAllocation",
         "MixedMixture",
@@ -152,6 +154,7 @@ __all__ = [
     "FittedAttributeError",
     "Gamma",
     "GaussianMixture",
+    "HiddenMarkovModel",
     "ImportanceSample",
     "ImproperError",
     "Incremental",

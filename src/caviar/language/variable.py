@@ -11,6 +11,7 @@ import numpy as np
 from .._errors import ConjugacyError, ModelError
 from .._typing import AnyArray, Array
 from ..families import ExponentialFamily
+from ..families._by_moments import ByMoments
 from ..families._scalar_functions import Function
 from ..families.tabulated import tabulated
 from .algebra import Diagonal, Predictor
@@ -57,11 +58,18 @@ class Variable(Stated):
     is_discrete: ClassVar[bool] = False
     """Whether its values are labels or counts."""
 
+    by_moments: ClassVar[ByMoments | None] = None
+    """The family that predictions of its values belong to, given their mean and variance; None for labels and others
+    of which no interval is told."""
+
     sums_to_one: ClassVar[bool] = False
     """Whether the entries of a value are probabilities of categories."""
 
     summed: tuple[str, ...] = ()
     """Statistics of its own that a pass sums over its rows, besides those of its family."""
+
+    takes_weights: ClassVar[bool] = True
+    """Whether its rows may have weights; those of a sequence are the same for all its rows."""
 
     slots: dict[str, Slot]
     members: tuple[Variable, ...] = ()

@@ -226,7 +226,7 @@ class LinearResponse:
         >>> x = cv.Normal("x", a + b, 4.0, plates=cv.Plate("obs"))
         >>> data = {"x": [1.0, 1.5, 2.0]}
         >>> posterior = cv.Model(x).fit(data, tol=1e-12)
-        >>> print(posterior.linear_response(data).predict({})["x"])
+        >>> posterior.linear_response(data).predict({})["x"]
         Prediction(mean=[1.44], standard_deviation=[0.5745])
         """
         posterior = self._posterior

@@ -118,7 +118,7 @@ def _counting(bound: BoundModel) -> BoundModel:
     masks, labels = bound.gathered(lambda own: own.observed), bound.gathered(lambda own: own.labels)
     rows = observed_rows(bound.observed, masks, labels, plate, bound.n_rows)
     chains = [variable for variable in bound.latent if variable.summed and plate in variable.plates]
-    refuse_weights(chains, weights)
+    refuse_weights(chains, weights, bound.known_values)
     steps = _steps_of(chains, bound, masks, labels)
     # a step that was not observed still lies between its neighbours
     rows = rows_that_count(rows, chains, steps)
