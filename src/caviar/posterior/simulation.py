@@ -120,9 +120,9 @@ def conditional(variable: Variable, values: Mapping[str, Any]) -> ExponentialFam
 
 
 def _stated_value(owner: Variable, name: str, stated: Any, values: Mapping[str, Any]) -> Any:
-    """Return the value of what was stated in a slot: of a sum or product that of the values, of a link the log-odds."""
+    """Return the value of what was stated in a slot: of a link, its natural parameter."""
     if isinstance(stated, Link):
-        return stated.log_odds(_stated_value(owner, name, stated.predictor, values))
+        return stated.natural(_stated_value(owner, name, stated.predictor, values))
     if stated is owner:
         return np.asarray(values[owner.name], dtype=np.float64)
     if isinstance(stated, Predictor):
