@@ -71,15 +71,15 @@ def test_a_beta_probability_is_exact() -> None:
 def test_n_trials_are_n_answers() -> None:
     """The bound, the coefficients and linear response are those of a Bernoulli for each trial."""
     model, data = MODELS["binomial"]
-    one = model.fit(data, tol=1e-15, max_iter=3000)
+    one = model.fit(data, tol=1e-15, max_iter=3000, seed=0)
     each = cv.Model(cv.Bernoulli("y", cv.logistic(cv.dot(cv.Data("X", plates=OBS), _weights())), plates=OBS))
     answers = np.concatenate([np.repeat([1.0, 0.0], [y, n - y]) for n, y in zip(N, Y, strict=True)])
     long = {"X": np.repeat(X, N, axis=0), "y": answers}
-    other = each.fit(long, tol=1e-15, max_iter=3000)
+    other = each.fit(long, tol=1e-15, max_iter=3000, seed=0)
     assert one.elbo == pytest.approx(other.elbo + _coefficients(N, Y), rel=1e-12)
-    np.testing.assert_allclose(one["w"].mean, other["w"].mean, rtol=1e-8)
+    np.testing.assert_allclose(one["w"].mean, other["w"].mean, rtol=1e-6)
     np.testing.assert_allclose(
-        one.linear_response(data).covariance("w"), other.linear_response(long).covariance("w"), rtol=1e-8
+        one.linear_response(data).covariance("w"), other.linear_response(long).covariance("w"), rtol=1e-6
     )
 
 
