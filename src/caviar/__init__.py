@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     from .language.normal_wisharts import NormalWishart, TiedNormalWishart
     from .language.normals import MultivariateNormal, Normal
     from .language.plates import Plate
+    from .language.potential import Potential
     from .language.positive import Gamma, Wishart
     from .language.simplex import Beta, Dirichlet, StickBreaking
     from .names.names import Names
@@ -105,6 +106,7 @@ _NAMES = {
     ".language.linear_gaussian_chains": ("LinearGaussianChain",),
     ".language.links": ("exp", "logistic", "probit"),
     ".language.binomial": ("Binomial",),
+    ".language.potential": ("Potential",),
     ".language.negative_binomial": ("NegativeBinomial",),
     ".language.nodes": ("Data",),
     ".language.normal_gammas": ("MultivariateNormalGamma", "NormalGamma", "TiedNormalGamma"),
@@ -177,6 +179,7 @@ __all__ = [
     "PlateError",
     "Poisson",
     "Posterior",
+    "Potential",
     "PrecisionWarning",
     "Prediction",
     "ProductStudentMixture",

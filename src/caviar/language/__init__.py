@@ -17,6 +17,7 @@ from .normal_gammas import NormalGamma
 from .normal_wisharts import NormalWishart
 from .normals import MultivariateNormal, Normal
 from .plates import Plate
+from .potential import Potential
 from .positive import Gamma, Wishart
 from .simplex import Beta, Dirichlet, StickBreaking
 from .slots import Slot
@@ -61,6 +62,7 @@ __all__ = [
     "Part",
     "Plate",
     "Poisson",
+    "Potential",
     "Predictor",
     "Slot",
     "StickBreaking",
