@@ -72,8 +72,8 @@ if TYPE_CHECKING:
     from .language.normal_wisharts import NormalWishart, TiedNormalWishart
     from .language.normals import MultivariateNormal, Normal
     from .language.plates import Plate
-    from .language.potential import Potential
     from .language.positive import Gamma, Wishart
+    from .language.potential import Potential
     from .language.simplex import Beta, Dirichlet, StickBreaking
     from .names.names import Names
     from .posterior.diagnostics import Diagnosis

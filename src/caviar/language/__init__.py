@@ -17,8 +17,8 @@ from .normal_gammas import NormalGamma
 from .normal_wisharts import NormalWishart
 from .normals import MultivariateNormal, Normal
 from .plates import Plate
-from .potential import Potential
 from .positive import Gamma, Wishart
+from .potential import Potential
 from .simplex import Beta, Dirichlet, StickBreaking
 from .slots import Slot
 from .terms import (
