@@ -21,7 +21,7 @@ from .expected_slots import ExpectedSlots
 from .links import HIDDEN, Answer
 from .nodes import Expression, Label
 from .plates import Plates
-from .roles import PROBABILITIES, PROBABILITY, RATE, one_hot
+from .roles import PROBABILITIES, PROBABILITY, one_hot
 from .tallies import Tallies
 from .templates import template
 from .variable import Variable
@@ -161,7 +161,7 @@ class Bernoulli(Answer):
         return "" if np.all((value == 0) | (value == 1)) else "must hold only 0 and 1"
 
 
-class Poisson(Variable):
+class Poisson(Answer):
     r"""A count 0, 1, 2, ...
 
     .. math:: \log \mathrm{Poi}(x \mid r) = x\log r - r - \log x!
@@ -175,7 +175,9 @@ class Poisson(Variable):
     rate
         :math:`r > 0`, the expected count: number, array, Gamma, or a product of these, as ``rate * exposure`` with
         known exposures (:class:`Data`) and ``ability[player] * weakness[opponent]``. Every Gamma in a product keeps
-        its own factor, and is in it once.
+        its own factor, and is in it once. A rate may also be a sum of such products, as ``rate * hours + background``,
+        and a :func:`dot` of Gammas along a plate that both have, ``dot(theta, beta)``. Then the model gets the hidden
+        variable ``"y.split"``: how many units of the count come from each source.
     plates
         Its repetitions.
 
@@ -203,7 +205,7 @@ class Poisson(Variable):
     density = template((1, "rate.log_x self.x"), (-1, "rate.x"))
 
     def __init__(self, name: str, rate: Expression, *, plates: Plates = ()) -> None:
-        self._state(name, plates, {"rate": (rate, RATE)}, dimension=1)
+        self._state_rate(name, plates, "rate", rate)
 
     def moments_given(self, slots: ExpectedSlots) -> tuple[Array, Array]:
         """Return mean and variance."""

@@ -21,7 +21,8 @@ from .._typing import AnyArray, Array
 from .algebra import Algebra, Link, LinkOfProbability, Predictor, as_predictor
 from .nodes import Expression, Node
 from .plates import Plates
-from .roles import AUGMENTING, LOCATION, Role
+from .rate_sums import SPLIT, Rates, is_rate_sum, n_sources, placed_sum, shares_given
+from .roles import AUGMENTING, LOCATION, RATE, SHARES, Role
 from .stated import Stated
 from .templates import LOG_2PI, Density, template
 from .variable import Variable
@@ -215,6 +216,17 @@ class Answer(Variable):
 
     hidden: Hidden | None = None
 
+    def _state_rate(self, name: str, plates: Plates, slot: str, rate: Expression) -> None:
+        """Take a rate, which may be a sum: then the parts of the count are a hidden variable."""
+        self._identify(name, plates)
+        arguments: dict[str, tuple[Any, Role]] = {slot: (rate, RATE)}
+        if is_rate_sum(rate):
+            placed = placed_sum(rate, self)
+            self.hidden = Split(self, placed)
+            arguments = {slot: (placed, RATE), SPLIT: (self.hidden, self.hidden.role)}
+        self._state(name, plates, arguments, dimension=1)
+        self.stated.pop(SPLIT, None)
+
     def _state_link(
         self,
         name: str,
@@ -240,7 +252,7 @@ class Answer(Variable):
 
     def refuse_as_parent(self, owner: Stated, slot: str) -> None:
         """Refuse to be a parent with a link."""
-        if self.hidden is not None:
+        if self.hidden is not None and any(isinstance(own, Link) for own in self.stated.values()):
             raise ConjugacyError(
                 f"'{slot}' of {type(owner).__name__} '{owner.name}' cannot be the {type(self).__name__} "
                 f"'{self.name}': its {self.linked} is a link, so it can only be observed. The hidden "
@@ -346,6 +358,30 @@ class PolyaGamma(Hidden):
         """Return the Polya-Gamma distribution given the predictor; the answer tells no more."""
         shape = np.broadcast_shapes(np.shape(slots["answer"]), np.shape(slots["predictor"]))
         return families.PolyaGamma(np.broadcast_to(np.abs(slots["predictor"]), shape))
+
+
+class Split(Hidden):
+    r"""The parts of a count: how many of its units come from each source of a sum of rates.
+
+    .. math:: s \mid y, r \sim \mathrm{Mult}(y, r / \textstyle\sum_k r_k)
+    """
+
+    family = families.Shares
+    letters: ClassVar = {"x": "k", "entropy": ""}
+    value_rank = 1
+    noun = "split"
+    role: ClassVar[Role] = SHARES
+    density = template()
+    term: ClassVar[Density] = ()
+
+    def __init__(self, answer: Answer, rate: Predictor) -> None:
+        self.answer = answer
+        self._state(f"{answer.name}.{self.noun}", answer.plates, {}, dimension=n_sources(rate, answer))
+        self.stated = {"answer": answer, "rates": Rates(rate)}
+
+    def distribution_given(self, slots: Mapping[str, Any]) -> families.Shares:
+        """Return the distribution of the parts given the count and the rates."""
+        return families.Shares(*shares_given(slots))
 
 
 HIDDEN: dict[type[Link], type[Hidden]] = {Probit: Utility, Logistic: PolyaGamma}

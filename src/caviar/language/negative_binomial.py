@@ -12,7 +12,7 @@ from scipy.special import betaln, log_expit
 from .. import families
 from .._errors import ModelError
 from .._typing import AnyArray, Array
-from .algebra import Link, Predictor, as_predictor
+from .algebra import Addend, Link, Predictor, as_predictor
 from .constants import Constant, as_known
 from .counts import no_counts
 from .expected_slots import ExpectedSlots
@@ -20,7 +20,7 @@ from .links import Answer, Exponential, Hidden
 from .nodes import Expression, Indexed, Node
 from .plates import Plates
 from .positive import Gamma
-from .roles import AUGMENTING_SUM, RATE, SIZE, Role
+from .roles import AUGMENTING_SUM, SIZE, Role
 from .templates import Density, template
 
 _LOG_2 = float(np.log(2.0))
@@ -146,7 +146,7 @@ class NegativeBinomial(Answer):
         own = as_known(mean, where) if isinstance(mean, float | int | np.ndarray | list) else mean
         rate: Any = self._named(own) if isinstance(own, np.ndarray) else own
         product = as_predictor(rate) * self.mixing
-        self._state(name, plates, {"mean": (product, RATE)}, dimension=1)
+        self._state_rate(name, plates, "mean", product)
 
     def _named(self, known: Array) -> Any:
         """Return a known mean as a node over its last plates."""
@@ -171,9 +171,11 @@ class NegativeBinomial(Answer):
         """What it was stated with: a mean without the variable that it brings, and the size."""
         if self.mixing is None:
             return dict(self.stated)
-        (addend,) = self.stated["mean"].addends
-        others = replace(addend, numbers=tuple(own for own in addend.numbers if own is not self.mixing))
-        return {"mean": Predictor((others,)), "size": self.mixing.stated["shape"]}
+        mean = Predictor(tuple(self._without_mixing(addend) for addend in self.stated["mean"].addends))
+        return {"mean": mean, "size": self.mixing.stated["shape"]}
+
+    def _without_mixing(self, addend: Addend) -> Addend:
+        return replace(addend, numbers=tuple(own for own in addend.numbers if own is not self.mixing))
 
     def distribution_given(self, slots: Mapping[str, Any]) -> Any:
         """Return the distribution of the count: given what multiplies its mean, a Poisson."""
