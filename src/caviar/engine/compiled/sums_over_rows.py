@@ -12,7 +12,7 @@ from ..._typing import AnyArray, Array
 from ...language import Axis, Categorical, Data, Node, Operand, Plate, Term, Variable
 from ..binding.bound_model import BoundModel, JoinedLabels
 from ..binding.coordinates import Coordinates
-from ..binding.known_statistics import role_of
+from ..binding.known_statistics import beside, role_of
 from ..binding.missing.values import OBSERVED
 from ..design.contraction import Contraction, Factor
 from ..design.features import CONSTANT, Feature, FeatureTable, Source
@@ -278,7 +278,8 @@ def source_of(bound: BoundModel, coordinates: Coordinates, owner: Variable, oper
         reference = None if moved is None else np.broadcast_to(_over(axes, *moved), shape)
     has_gaps, origin = own.entries is not None, coordinates.origin_of(node)
     has_missing = has_gaps or own.observed is not None
-    return Source(node, shape, reference, has_missing, issparse(values), has_gaps, origin)
+    others = beside(bound, node) if isinstance(node, Variable) else None
+    return Source(node, shape, reference, has_missing, issparse(values), has_gaps, origin, others)
 
 
 def key_of(operand: Operand) -> StatisticKey:

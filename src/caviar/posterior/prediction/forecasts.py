@@ -31,6 +31,7 @@ from ...language import (
     Gamma,
     Label,
     MultivariateNormal,
+    NegativeBinomial,
     Node,
     Normal,
     Poisson,
@@ -263,7 +264,7 @@ def _shape_of(product: Array, least: float) -> Array:
 
 
 def _is_rate_of_counts(variable: Variable, nodes: Iterable[Node]) -> bool:
-    children = (node for node in nodes if isinstance(node, Poisson))
+    children = (node for node in nodes if isinstance(node, Poisson | NegativeBinomial))
     return any(slot.node is variable for child in children for slot in child.slots.values())
 
 
