@@ -12,6 +12,7 @@ from caviar._errors import ParameterError
 from caviar._typing import AnyArray
 from caviar.families import Categorical
 from caviar.families.coupled_normals import CoupledNormals
+from caviar.families.joint_labels import JointLabels
 from caviar.posterior.simulation import log_joint
 
 if TYPE_CHECKING:
@@ -87,6 +88,12 @@ def _draw(
             log_q += float(q.log_density(drawn, q.layout.counted([counted.get(own) for own in q.names])))
     distributions |= {name: q for name, q in local.items() if not hasattr(q, "conditional")}
     for name, q in distributions.items():
+        if isinstance(q, JointLabels):
+            if name not in values:
+                drawn, density = q.draw(rng)
+                values |= drawn
+                log_q += float(np.sum(density[counted[name]] if name in counted else density))
+            continue
         values[name] = q.sample(None, rng)
         if hasattr(q, "log_density"):
             density = np.asarray(q.log_density(values[name]))

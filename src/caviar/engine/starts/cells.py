@@ -82,7 +82,7 @@ def _known_beside(basis: Basis, gate: Gate) -> Iterator[AnyArray]:
     for leaf in leaves_below(basis.problem.bound, gate.variable):
         for slot in leaf.slots.values():
             stated = slot.expression
-            for known in stated.known if isinstance(stated, Indexed) and slot.index is gate.variable else ():
+            for known in stated.others if isinstance(stated, Indexed) and slot.index is gate.variable else ():
                 column = basis.sample.columns.get(ColumnKey(known.by.name))
                 if isinstance(known.by, Data) and known.by.plates == (data_plate,) and column is not None:
                     yield np.asarray(column, dtype=np.int64)

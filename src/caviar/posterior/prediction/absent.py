@@ -15,11 +15,12 @@ from ...engine.binding.clamped.repetitions import is_joint
 from ...engine.binding.nested import flattened
 from ...engine.binding.values import as_values, check_known_slots, check_support
 from ...engine.local.gated import Switched
+from ...families.joint_labels import JointLabels
 from ...language import Constant, Data, Label, MultivariateNormal, Node, Normal, Plate, Slot, Variable
 from ..simulation import check_labels, conditional, known_arrays, settle_sizes
 from .expectations import Expectations, Joint, coupled_among, refuse
 from .forecasts import forecast_of
-from .moments import mixed, moments, weights_for
+from .moments import Gates, mixed, moments, weights_for
 from .prediction import Prediction
 
 
@@ -161,28 +162,26 @@ def _prediction(leaf: Variable, rows: _Rows) -> Prediction:
     return Prediction(full(mean), np.sqrt(full(variance)), of_parts, is_label=isinstance(leaf, Label))
 
 
-def _parents(variable: Variable, leaf: Variable, rows: _Rows) -> tuple[dict[Variable, Array], dict[str, Any]]:
+def _parents(variable: Variable, leaf: Variable, rows: _Rows) -> tuple[Gates, dict[str, Any]]:
     """Return the probabilities of the labels that choose the parents of a variable, and the distributions of these."""
-    gates: dict[Variable, Array] = {
-        slot.index: weights_for(_weights(slot.index, leaf, rows), slot, variable, rows.known)
-        for slot in variable.slots.values()
-        if isinstance(slot.index, Variable) and slot.index.name not in rows.known
-    }
+    labels = [gate for gate in variable.chosen_by if gate.name not in rows.known]
+    gates: dict[tuple[Variable, ...], Array] = {}
+    for together in _sharing_factors(labels, rows):
+        weights = _weights_together(together, leaf, rows)
+        gates[together] = weights_for(weights, variable.chosen_by[together[0]], variable, rows.known)
     factors = {
         parent.name: _factor(parent, leaf, rows)
         for parent in variable.drawn_given
-        if isinstance(parent, Variable) and parent not in gates and parent.name not in rows.known
+        if isinstance(parent, Variable) and parent not in labels and parent.name not in rows.known
     }
     shared = coupled_among(rows.factors)
     return gates, factors | {own.name: own for name, own in shared.items() if name in factors}
 
 
-def _check_apart(
-    leaf: Variable, factors: Mapping[str, Any], gates: Mapping[Variable, Array], rows: _Rows
-) -> None:
+def _check_apart(leaf: Variable, factors: Mapping[str, Any], gates: Gates, rows: _Rows) -> None:
     """Refuse a leaf that depends on a forecast and, by another way, on what that is made from: these are correlated."""
     above: dict[str, str] = {}
-    for gate in gates:
+    for gate in (gate for several in gates for gate in several):
         for name in {gate.name, *_hidden_above(gate, rows)}:
             if above.setdefault(name, gate.name) != gate.name:
                 refuse(leaf, f"'{gate.name}' and '{above[name]}', which choose for it, are not independent")
@@ -250,6 +249,23 @@ def _in_order_of_plates(factor: Any, variable: Variable, data_plate: Plate | Non
         return factor
     where = variable.plates.index(data_plate)
     return type(factor).from_natural(tuple(np.moveaxis(array, 0, where) for array in factor.natural))
+
+
+def _sharing_factors(labels: Sequence[Variable], rows: _Rows) -> list[tuple[Variable, ...]]:
+    """Return labels, those that share a local factor together."""
+    groups: dict[object, list[Variable]] = {}
+    for label in labels:
+        factor = rows.local.get(label.name)
+        groups.setdefault(factor.names if isinstance(factor, JointLabels) else label, []).append(label)
+    return [tuple(group) for group in groups.values()]
+
+
+def _weights_together(labels: tuple[Variable, ...], leaf: Variable, rows: _Rows) -> Array:
+    """Return the probabilities of labels that share a local factor, over their plates, (plates..., K, ...)."""
+    first = rows.local.get(labels[0].name)
+    if len(labels) > 1 and isinstance(first, JointLabels):
+        return first.of(*(label.name for label in labels))
+    return _weights(labels[0], leaf, rows)
 
 
 def _weights(gate: Variable, leaf: Variable, rows: _Rows) -> Array:

@@ -151,7 +151,7 @@ def _best_order(basis: Basis, gate: Gate, labels: AnyArray, fit: Array) -> AnyAr
 
 
 def _has_known_labels(gate: Gate) -> bool:
-    return gate.factor is not None and gate.factor.labelled is gate.variable
+    return gate.factor is not None and gate.variable in gate.factor.labelled
 
 
 def _known_labels(basis: Basis, gate: Gate) -> AnyArray | None:
