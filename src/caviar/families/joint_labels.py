@@ -1,5 +1,6 @@
 """The distribution of a label whose factor has further labels of the row."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -37,12 +38,14 @@ class JointLabels(Categorical):
         """Return the label by itself at ``index``, which may be anything that indexes an array."""
         return Categorical(self.probabilities)[index]
 
-    def draw(self, rng: np.random.Generator) -> tuple[dict[str, AnyArray], Array]:
-        """Return a draw of each of the labels of all rows by name, and the log-probability of each row's."""
-        all_of_them = Categorical(self.joint.reshape(len(self.joint), -1))
-        drawn = all_of_them.sample(seed=rng)
-        places = np.unravel_index(drawn, self.joint.shape[1:])
-        return dict(zip(self.names, places, strict=True)), np.asarray(all_of_them.log_density(drawn))
+    def draw_given(self, values: Mapping[str, AnyArray], rng: np.random.Generator) -> tuple[AnyArray, Array]:
+        """Return a draw of the label of each row given those of the others that have values, and its log-density."""
+        given = [name for name in self.names if name in values]
+        joint = self.of(*given, self.name)
+        chosen = joint[(np.arange(len(joint)), *(np.asarray(values[name]) for name in given))]
+        own = Categorical(chosen / chosen.sum(axis=-1, keepdims=True))
+        drawn = own.sample(seed=rng)
+        return drawn, np.asarray(own.log_density(drawn))
 
     def of(self, *names: str) -> Array:
         """Return the probabilities of the combinations of some of the labels, (N, K, ...), in this order.

@@ -10,7 +10,6 @@ import numpy as np
 
 from caviar._errors import ParameterError
 from caviar._typing import AnyArray
-from caviar.families import Categorical
 from caviar.families.coupled_normals import CoupledNormals
 from caviar.families.joint_labels import JointLabels
 from caviar.posterior.simulation import log_joint
@@ -87,12 +86,11 @@ def _draw(
             values |= drawn
             log_q += float(q.log_density(drawn, q.layout.counted([counted.get(own) for own in q.names])))
     distributions |= {name: q for name, q in local.items() if not hasattr(q, "conditional")}
-    for name, q in distributions.items():
+    for name, q in sorted(distributions.items(), key=lambda own: isinstance(own[1], JointLabels)):
         if isinstance(q, JointLabels):
-            if name not in values:
-                drawn, density = q.draw(rng)
-                values |= drawn
-                log_q += float(np.sum(density[counted[name]] if name in counted else density))
+            # given those that share its factor and are drawn already
+            values[name], density = q.draw_given(values, rng)
+            log_q += float(np.sum(density[counted[name]] if name in counted else density))
             continue
         values[name] = q.sample(None, rng)
         if hasattr(q, "log_density"):
@@ -100,7 +98,8 @@ def _draw(
             log_q += float(np.sum(density[counted[name]] if name in counted else density))
     for name, q in local.items():
         if hasattr(q, "conditional"):
-            labels = values[_gate_of(posterior, name, local)]
+            sizes = [posterior.model.variables[label].dimension or 1 for label in q.names]
+            labels = np.ravel_multi_index([values[label] for label in q.names], sizes)
             chosen = q.conditional[np.arange(len(labels)), labels]
             values[name] = chosen.sample(None, rng)
             log_q += float(np.sum(chosen.log_density(values[name])))
@@ -112,17 +111,6 @@ def _rows_to(value: Any, axis: int) -> Any:
     if isinstance(value, tuple):
         return type(value)(*(np.moveaxis(part, 0, axis) for part in value))
     return np.moveaxis(value, 0, axis)
-
-
-def _gate_of(posterior: Posterior, name: str, local: Mapping[str, Any]) -> str:
-    """Return the Categorical whose value a local factor is given for: the one it shares its probabilities with."""
-    chosen_by = [gate.name for gate in posterior.model.variables[name].indices if gate.name in local]
-    others = [other for other, q in local.items() if isinstance(q, Categorical)]
-    for gate in [*chosen_by, *others]:
-        one, other = local[gate].probabilities, local[name].probabilities
-        if one.shape == other.shape and np.allclose(one, other, rtol=1e-9, atol=1e-12):
-            return gate
-    raise ParameterError(f"no local Categorical has the probabilities that the factor of '{name}' has")
 
 
 def _row_axes(posterior: Posterior, local: Mapping[str, Any]) -> dict[str, int]:

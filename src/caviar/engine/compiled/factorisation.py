@@ -19,6 +19,7 @@ from ..local.linear_gaussian_chain import LinearGaussianChainFactor
 from ..local.local_factor import LocalFactor
 from ..local.markov_chain import MarkovChainFactor
 from ..local.missing_vector import VectorFactor
+from ..local.switched_chain import SwitchedChainFactor
 from .joint_locals import groups_of
 from .stated_priors import certain_priors
 
@@ -44,9 +45,11 @@ def local_factors(
     for group in groups_of(latent, terms, bound, joint):
         certain = {v: prior[None] for v, prior in certain_priors(group.others, data_axis).items()}
         evidence = [bound.of(variable) for variable in group.members]
-        factors.append(
-            SwitchedFactor(group.labels, group.others, evidence, data_axis, bound.size, certain, group.sets)
-        )
+        members = group.labels, group.others, evidence, data_axis
+        if group.labels[0].summed:
+            factors.append(SwitchedChainFactor(*members, bound, certain, group.sets))
+        else:
+            factors.append(SwitchedFactor(*members, bound.size, certain, group.sets))
         taken |= {*group.members}
     factors += [_alone(bound, variable, data_axis) for variable in latent if variable not in taken]
     for factor in factors:

@@ -43,6 +43,11 @@ class Group:
         return (*self.labels, *self.others)
 
     @property
+    def n_chains(self) -> int:
+        """Number of chains among the labels."""
+        return sum(bool(label.summed) for label in self.labels)
+
+    @property
     def size(self) -> int:
         """Number of combinations of the labels."""
         return int(np.prod([float(label.dimension or 1) for label in self.labels]))
@@ -89,12 +94,11 @@ class _Meetings:
 
     @property
     def labels(self) -> list[Variable]:
-        """The Categoricals that have one label for each row."""
-        return [
-            own
-            for own in self.latent
-            if isinstance(own, Label) and not own.summed and own.plates == (self.bound.data_plate,)
+        """The Categoricals that have one label for each row, chains of labels first."""
+        found = [
+            own for own in self.latent if isinstance(own, Label) and own.plates == (self.bound.data_plate,)
         ]
+        return sorted(found, key=lambda own: not own.summed)
 
     def sets(self, labels: Iterable[Variable]) -> tuple[frozenset[Variable], ...]:
         """Return the sets of some labels that terms have, of two labels or more."""
@@ -129,20 +133,22 @@ def _by_default(met: _Meetings) -> list[Group]:
         if other not in met.of[one] or not met.are_seen_alike(one, other):
             continue
         first, second = (next(own for own in groups if label in own.labels) for label in (one, other))
-        if first is second or first.size * second.size > _FEW:
-            continue
         both = Group(tuple(own for own in met.labels if own in (*first.labels, *second.labels)))
+        if first is second or both.size > _FEW or both.n_chains > 1:
+            continue
         groups = [both if own is first else own for own in groups if own is not second]
     found: list[Group] = []
     for own in groups:
         taken = [variable for group in found for variable in group.others]
-        found.append(replace(own, others=met.gated_by(own.labels, taken)))
+        # what is hidden beside a chain has a forecast by itself, unless a label of the row gates it
+        gates = [label for label in own.labels if not label.summed]
+        found.append(replace(own, others=met.gated_by(gates, taken)))
     return found
 
 
 def _wanted(met: _Meetings, names: Sequence[str]) -> Group:
     members = [own for own in met.latent if own.name in names]
-    labels = tuple(own for own in members if own in met.labels)
+    labels = tuple(own for own in met.labels if own in members)
     others = tuple(own for own in members if own not in labels)
     if not labels or not set(others) <= set(met.gated_by(labels)):
         raise ModelError(
@@ -151,6 +157,10 @@ def _wanted(met: _Meetings, names: Sequence[str]) -> Group:
             f"others factors of their own"
         )
     found = Group(labels, others)
+    if found.n_chains > 1:
+        raise ModelError(
+            f"factors={tuple(names)!r} names two chains; each chain is a factor of its own, so name one at the most"
+        )
     if found.size > _MOST:
         sizes = " x ".join(str(label.dimension) for label in labels)
         raise ModelError(

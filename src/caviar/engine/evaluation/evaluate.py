@@ -153,7 +153,11 @@ class GivenGlobals:
                     for variable, distribution in factor.distributions(block[factor.key]).items():
                         found.setdefault(variable, []).append(distribution)
         order = _inverse(source.places(0, source.n_rows))
-        by_name = {chain.name: path for chain, path in paths.items()}
+        by_name = {
+            variable.name: own
+            for chain, path in paths.items()
+            for variable, own in chain.distributions_of_path(path).items()
+        }
         return by_name | {
             variable.name: _translated(
                 problem, variable, _in_order(_joined(parts) if parts[1:] else parts[0], order)
@@ -238,7 +242,7 @@ def _joined(parts: list[Any]) -> Any:
     first = parts[0]
     if isinstance(first, Switched):
         probabilities = np.concatenate([part.probabilities for part in parts])
-        return Switched(probabilities, _joined([part.conditional for part in parts]))
+        return Switched(probabilities, _joined([part.conditional for part in parts]), first.names)
     if isinstance(first, JointLabels):
         return JointLabels(np.concatenate([part.joint for part in parts]), first.names, first.name)
     if isinstance(first, families.Categorical):
@@ -257,7 +261,8 @@ def _in_order(distribution: Any, order: AnyArray | None) -> Any:
     if order is None:
         return distribution
     if isinstance(distribution, Switched):
-        return Switched(distribution.probabilities[order], _in_order(distribution.conditional, order))
+        conditional = _in_order(distribution.conditional, order)
+        return Switched(distribution.probabilities[order], conditional, distribution.names)
     if isinstance(distribution, JointLabels):
         return JointLabels(distribution.joint[order], distribution.names, distribution.name)
     if isinstance(distribution, families.Categorical):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy.special import xlogy
@@ -32,10 +32,13 @@ class Switched:
         Of the K categories, shape (B, K); of several Categoricals those of their combinations, the last label fastest.
     conditional
         The family member given each category, batch (B, K, plates...).
+    names
+        The Categoricals.
     """
 
     probabilities: Array
     conditional: Any
+    names: tuple[str, ...]
 
     @property
     def mean(self) -> Array:
@@ -46,7 +49,11 @@ class Switched:
 
     def translate(self, delta: Array) -> Switched:
         """Return the distributions of the variable moved by ``delta``, given each category."""
-        return Switched(self.probabilities, self.conditional.translate(delta))
+        return replace(self, conditional=self.conditional.translate(delta))
+
+
+Inside: TypeAlias = list[tuple[StatisticKey, Array, Array]]
+"""What is gated changes given the labels: statistic, its mean, and by how much that changes."""
 
 
 class SwitchedFactor(LocalFactor):
@@ -219,29 +226,38 @@ class SwitchedFactor(LocalFactor):
     def response(self, natural: Array, expected: Array) -> Callable[[Array], Array]:
         """Return how expected statistics change: those of the labels with all that these say, and given each."""
         probabilities, conditionals = self.table(expected), self._conditionals(natural)
-        place = len(self.labels)
 
         def respond(change: Array) -> Array:
-            found = change.copy()
-            logits = self._gathered(found)
-            inside: list[tuple[StatisticKey, Array, Array]] = []
-            for variable, distribution in conditionals.items():
-                keys = [StatisticKey(variable.name, s) for s in variable.family.statistics]
-                changes = tuple(np.moveaxis(self.own(change, variable, k.statistic), -1, place) for k in keys)
-                means = distribution.expected_statistics
-                for own, mean in zip(changes, means, strict=True):
-                    logits += (own * mean).reshape(*logits.shape, -1).sum(axis=-1)
-                inside += zip(keys, means, distribution.response(changes), strict=True)
+            found, inside = self.said(change, conditionals)
             flat = self.choices(found)
             flat[...] = responding(self.choices(expected), flat)
-            self.write_marginals(found)
-            for key, mean, own in inside:
-                view = self.view(found, key)
-                mean, own = (np.moveaxis(values, place, -1) for values in (mean, own))
-                view[...] = self.over(logits, view) * mean + self.over(probabilities, view) * own
-            return found
+            return self.write_change(found, inside, probabilities)
 
         return respond
+
+    def said(self, change: Array, conditionals: Mapping[Variable, Any]) -> tuple[Array, Inside]:
+        """Return what a change says of each combination of labels, in the table, and of what these gate."""
+        found, place = change.copy(), len(self.labels)
+        logits = self._gathered(found)
+        inside: Inside = []
+        for variable, distribution in conditionals.items():
+            keys = [StatisticKey(variable.name, s) for s in variable.family.statistics]
+            changes = tuple(np.moveaxis(self.own(change, variable, k.statistic), -1, place) for k in keys)
+            means = distribution.expected_statistics
+            for own, mean in zip(changes, means, strict=True):
+                logits += (own * mean).reshape(*logits.shape, -1).sum(axis=-1)
+            inside += zip(keys, means, distribution.response(changes), strict=True)
+        return found, inside
+
+    def write_change(self, found: Array, inside: Inside, probabilities: Array) -> Array:
+        """Write the changes of all statistics, those of the combinations of labels in their table; return them."""
+        moved, place = self.table(found), len(self.labels)
+        self.write_marginals(found)
+        for key, mean, own in inside:
+            view = self.view(found, key)
+            mean, own = (np.moveaxis(values, place, -1) for values in (mean, own))
+            view[...] = self.over(moved, view) * mean + self.over(probabilities, view) * own
+        return found
 
     def distributions(self, natural: Array) -> dict[Variable, Any]:
         """Return the Categorical of each label of each row, and each gated variable given the labels."""
@@ -260,5 +276,5 @@ class SwitchedFactor(LocalFactor):
         for variable in self.switched:
             arrays = (row_major(self.own(natural, variable, s)) for s in variable.family.statistics)
             flat = tuple(a.reshape(*probabilities.shape, *a.shape[joint.ndim :]) for a in arrays)
-            found[variable] = Switched(probabilities, variable.family.from_natural(flat))
+            found[variable] = Switched(probabilities, variable.family.from_natural(flat), names)
         return found

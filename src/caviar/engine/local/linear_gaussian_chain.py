@@ -136,6 +136,7 @@ class LinearGaussianChainFactor(ChainFactor, FamilyFactor):
     def continued(
         self,
         path: families.LinearGaussianChain,
+        natural: Array,
         is_counted: AnyArray,
         steps: Steps,
         means: Mapping[str, Array],

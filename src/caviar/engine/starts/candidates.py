@@ -28,7 +28,7 @@ from .products.scores import scores_of
 def basis_of(problem: Problem, sample: Sample, row_map: RowMap, rng: np.random.Generator) -> Basis:
     """Return what the candidates of a start are made from: of a chain of labels, rows that follow each other."""
     gates = gates_of(problem)
-    if any(gate.factor in problem.chains for gate in gates):
+    if any(gate.chain is not None for gate in gates):
         sample = in_order(row_map.source, problem.chains)
     q = prior_start(problem)
     for variable in _multiplied(problem):

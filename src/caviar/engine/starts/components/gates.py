@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ...._typing import AnyArray
 from ....language import Axis, Indexed, Label, Node, Plate, Variable
 from ...ascent.problem import Problem
+from ...local.chain import ChainFactor
 from ...local.local_factor import LocalFactor
 
 
@@ -31,6 +32,11 @@ class Gate:
     factor: LocalFactor | None
     size: int
     chosen: tuple[Plate, ...]
+
+    @property
+    def chain(self) -> ChainFactor | None:
+        """The factor of its states, where these are a chain; None of a label that shares the factor of one."""
+        return self.factor if self.variable.summed and isinstance(self.factor, ChainFactor) else None
 
     @property
     def axes(self) -> tuple[Axis, ...]:
