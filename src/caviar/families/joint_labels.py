@@ -28,6 +28,10 @@ class JointLabels(Categorical):
         Of the label by itself, (N, K).
     """
 
+    joint: Array
+    names: tuple[str, ...]
+    name: str
+
     def __init__(self, joint: Array, names: tuple[str, ...], name: str) -> None:
         place = 1 + names.index(name)
         others = tuple(axis for axis in range(1, joint.ndim) if axis != place)

@@ -99,8 +99,8 @@ def _draw(
     for name, q in local.items():
         if hasattr(q, "conditional"):
             sizes = [posterior.model.variables[label].dimension or 1 for label in q.names]
-            labels = np.ravel_multi_index([values[label] for label in q.names], sizes)
-            chosen = q.conditional[np.arange(len(labels)), labels]
+            labels = np.ravel_multi_index(tuple(values[label] for label in q.names), tuple(sizes))
+            chosen = q.conditional[np.arange(len(q.probabilities)), labels]
             values[name] = chosen.sample(None, rng)
             log_q += float(np.sum(chosen.log_density(values[name])))
     return values, log_q

@@ -148,7 +148,7 @@ class RowsInCategory:
     def labels_of(self, choice: Choice) -> AnyArray:
         """Return the label of each row by which it chooses, (rows,); of one that is held one number, without axes."""
         if choice.by in self.held:
-            return np.asarray(self.held[choice.by])
+            return np.asarray(self.held[choice.by])  # type: ignore[index]
         return self.bound.values_of(choice.by).astype(np.intp)
 
     def share(self, term: Term) -> Array:

@@ -258,7 +258,8 @@ def _sharing_factors(labels: Sequence[Variable], rows: _Rows) -> list[tuple[Vari
     groups: dict[object, list[Variable]] = {}
     follows = {label: _chooser(label, rows) for label in labels}
     for label in sorted(labels, key=lambda own: follows[own] in labels):
-        first = follows[label] if follows[label] in labels else label
+        chooser = follows[label]
+        first = label if chooser is None or chooser not in labels else chooser
         names = next((own for own in shared if first.name in own), first.name)
         groups.setdefault(names, []).append(label)
     return [tuple(group) for group in groups.values()]

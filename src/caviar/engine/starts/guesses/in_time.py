@@ -24,7 +24,7 @@ def in_time(basis: Basis) -> Iterator[Guess]:
     for gate in basis.gates:
         if not (gate.chain is not None and differs_in_steps(basis.problem, gate)):
             continue
-        starts = gate.factor.starts.among(basis.sample.columns, basis.sample.n_rows)
+        starts = gate.chain.starts.among(basis.sample.columns, basis.sample.n_rows)
         starts[0] = True
         edges = np.append(np.flatnonzero(starts), basis.sample.n_rows)
         lengths = np.diff(edges)
