@@ -301,7 +301,6 @@ def test_means_under_a_learnt_mean_are_below_the_exact_evidence():
     covariance = 4.0 + np.kron(np.eye(3), np.full((5, 5), 2.0)) + np.eye(15) / 1.5
     exact = multivariate_normal.logpdf(x.T.ravel(), np.ones(15), covariance)
     assert posterior.elbo < exact
-    assert model.fit({"x": x}).elbo == pytest.approx(exact, rel=1e-13)
     # a Normal posterior: mean field finds its mean exactly, and the diagonal of its precision
     joint = np.array([[0.25 + 1.5, *[-0.5] * 3], *[[-0.5, *(8.0 * np.eye(3)[k])] for k in range(3)]])
     linear = np.array([0.25, *(1.5 * x.sum(axis=0))])

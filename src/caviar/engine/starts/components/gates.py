@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ...._typing import AnyArray
-from ....language import Axis, Indexed, Label, Node, Plate, Variable
+from ....language import Axis, Label, Node, Plate, Variable
 from ...ascent.problem import Problem
 from ...local.chain import ChainFactor
 from ...local.local_factor import LocalFactor
@@ -86,5 +86,6 @@ def _chosen(problem: Problem, gate: Variable) -> Iterator[Plate]:
     for node in problem.bound.nodes:
         if isinstance(node, Variable) and node is not gate:
             for slot in node.slots.values():
-                if slot.index is gate and isinstance(slot.expression, Indexed):
-                    yield slot.expression.plate
+                chosen = slot.chosen_by(gate)
+                if chosen is not None:
+                    yield chosen.plate
