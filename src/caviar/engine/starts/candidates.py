@@ -12,12 +12,12 @@ from ..ascent.problem import Problem, statistics_of
 from ..binding.clamped.factor import PointMass
 from ..rows.row_map import RowMap
 from ..rows.subsample import Sample
+from .clustering.sequences import in_order
 from .components.gates import gates_of
 from .factors.prior import Start, prior_draw, prior_start
 from .guesses.assignment import assigned
 from .guesses.basis import Basis, Guess
 from .guesses.from_labels import from_labels
-from .guesses.sequences import in_order
 from .products.columns import Setting
 from .products.indicators import indicators_of
 from .products.labels import labels_of_products

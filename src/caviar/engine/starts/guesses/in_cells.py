@@ -62,8 +62,8 @@ def _tables(basis: Basis) -> list[tuple[Gate, ...]]:
         for slot in node.slots.values() if isinstance(node, Variable) else ():
             labels = [own.by for own in slot.gates if own.by in by_variable]
             if len(labels) > 1 and all(label.plates == labels[0].plates for label in labels):
-                gates = sorted((by_variable[own] for own in labels), key=lambda gate: gate.chain is None)  # type: ignore[index]
-                found.setdefault(frozenset(labels), tuple(gates))  # type: ignore[arg-type]
+                gates = sorted((by_variable[own] for own in labels), key=lambda gate: gate.chain is None)
+                found.setdefault(frozenset(labels), tuple(gates))
     return list(found.values())
 
 
