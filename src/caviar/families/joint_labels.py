@@ -42,14 +42,17 @@ class JointLabels(Categorical):
         """Return the label by itself at ``index``, which may be anything that indexes an array."""
         return Categorical(self.probabilities)[index]
 
-    def draw_given(self, values: Mapping[str, AnyArray], rng: np.random.Generator) -> tuple[AnyArray, Array]:
-        """Return a draw of the label of each row given those of the others that have values, and its log-density."""
-        given = [name for name in self.names if name in values]
-        joint = self.of(*given, self.name)
-        chosen = joint[(np.arange(len(joint)), *(np.asarray(values[name]) for name in given))]
-        own = Categorical(chosen / chosen.sum(axis=-1, keepdims=True))
-        drawn = own.sample(seed=rng)
-        return drawn, np.asarray(own.log_density(drawn))
+    @property
+    def place(self) -> int:
+        """Position of the label among those that share its factor."""
+        return self.names.index(self.name)
+
+    def given(self, values: Mapping[str, AnyArray]) -> Categorical:
+        """Return the distribution of the label of each row given those before it in the factor, by name."""
+        before = self.names[: self.place]
+        joint = self.of(*before, self.name)
+        chosen = joint[(np.arange(len(joint)), *(np.asarray(values[name]) for name in before))]
+        return Categorical(chosen / chosen.sum(axis=-1, keepdims=True))
 
     def of(self, *names: str) -> Array:
         """Return the probabilities of the combinations of some of the labels, (N, K, ...), in this order.

@@ -86,21 +86,15 @@ def _draw(
             values |= drawn
             log_q += float(q.log_density(drawn, q.layout.counted([counted.get(own) for own in q.names])))
     distributions |= {name: q for name, q in local.items() if not hasattr(q, "conditional")}
-    for name, q in sorted(distributions.items(), key=lambda own: isinstance(own[1], JointLabels)):
-        if isinstance(q, JointLabels):
-            # given those that share its factor and are drawn already
-            values[name], density = q.draw_given(values, rng)
-            log_q += float(np.sum(density[counted[name]] if name in counted else density))
-            continue
+    for name, stated in sorted(distributions.items(), key=_turn):
+        q = stated.given(values) if isinstance(stated, JointLabels) else stated
         values[name] = q.sample(None, rng)
         if hasattr(q, "log_density"):
             density = np.asarray(q.log_density(values[name]))
             log_q += float(np.sum(density[counted[name]] if name in counted else density))
     for name, q in local.items():
         if hasattr(q, "conditional"):
-            sizes = [posterior.model.variables[label].dimension or 1 for label in q.names]
-            labels = np.ravel_multi_index(tuple(values[label] for label in q.names), tuple(sizes))
-            chosen = q.conditional[np.arange(len(q.probabilities)), labels]
+            chosen = _conditional(posterior, q, values)
             values[name] = chosen.sample(None, rng)
             log_q += float(np.sum(chosen.log_density(values[name])))
     return values, log_q
@@ -111,6 +105,18 @@ def _rows_to(value: Any, axis: int) -> Any:
     if isinstance(value, tuple):
         return type(value)(*(np.moveaxis(part, 0, axis) for part in value))
     return np.moveaxis(value, 0, axis)
+
+
+def _turn(own: tuple[str, Any]) -> int:
+    """Return when a variable is drawn: labels that share a factor after the chain in it, in their order."""
+    return own[1].place if isinstance(own[1], JointLabels) else 0
+
+
+def _conditional(posterior: Posterior, q: Any, values: Mapping[str, Any]) -> Any:
+    """Return the distribution of each row's value given the values of the labels that switch it."""
+    sizes = tuple(posterior.model.variables[label].dimension or 1 for label in q.names)
+    labels = np.ravel_multi_index(tuple(values[label] for label in q.names), sizes)
+    return q.conditional[np.arange(len(q.probabilities)), labels]
 
 
 def _row_axes(posterior: Posterior, local: Mapping[str, Any]) -> dict[str, int]:

@@ -49,7 +49,7 @@ def in_cells(basis: Basis) -> Iterator[Guess]:
             points, weights = clouds[number % len(clouds)].points, clouds[number % len(clouds)].weights
             clusters = partition(points, weights, prod(sizes), basis.rng)
             if is_dear:
-                yield _placed(gates, clusters, np.arange(prod(sizes)))
+                yield _placed(basis, gates, clusters, np.arange(prod(sizes)))
             else:
                 yield _arranged(basis, gates, clusters)
 
@@ -67,9 +67,10 @@ def _tables(basis: Basis) -> list[tuple[Gate, ...]]:
     return list(found.values())
 
 
-def _placed(gates: Sequence[Gate], clusters: AnyArray, cells: AnyArray) -> Guess:
+def _placed(basis: Basis, gates: Sequence[Gate], clusters: AnyArray, cells: AnyArray) -> Guess:
     """Return the labels of rows whose clusters are in these cells."""
-    places = np.unravel_index(cells[clusters], tuple(gate.size for gate in gates))
+    shape = gates[0].shape(basis.problem, basis.sample.n_rows)
+    places = np.unravel_index(cells[clusters].reshape(shape), tuple(gate.size for gate in gates))
     return {gate.variable: own for gate, own in zip(gates, places, strict=True)}
 
 
@@ -79,15 +80,15 @@ def _arranged(basis: Basis, gates: Sequence[Gate], clusters: AnyArray) -> Guess:
 
     def score(cells: AnyArray) -> float:
         try:
-            return objective(from_labels(basis, _placed(gates, clusters, cells)))
+            return objective(from_labels(basis, _placed(basis, gates, clusters, cells)))
         except ImproperError:
             return -np.inf
 
     if factorial(prod(sizes)) <= _EVERY * prod(map(factorial, sizes)):
         best = max(_distinct(sizes), key=score)
-        return _placed(gates, clusters, best)
+        return _placed(basis, gates, clusters, best)
     ends = [_exchanged(basis.rng.permutation(prod(sizes)), score, basis.rng) for _ in range(_BEGINNINGS)]
-    return _placed(gates, clusters, max(ends, key=lambda end: end[0])[1])
+    return _placed(basis, gates, clusters, max(ends, key=lambda end: end[0])[1])
 
 
 def _distinct(sizes: tuple[int, ...]) -> Iterator[AnyArray]:
