@@ -132,7 +132,7 @@ class Variable(Stated):
             yield slot.node
             if slot.index is not None:
                 yield slot.index
-            for chosen in slot.choices:
+            for chosen in (*slot.gates, *slot.choices):
                 if chosen.by is not slot.index:
                     yield chosen.by
 
@@ -172,8 +172,16 @@ class Variable(Stated):
     @property
     def indices(self) -> tuple[Variable, ...]:
         """The Categoricals that choose among its parents, each once."""
-        chosen = (slot.index for slot in self.slots.values())
-        return tuple({id(by): by for by in chosen if isinstance(by, Variable)}.values())
+        return tuple(self.chosen_by)
+
+    @property
+    def chosen_by(self) -> dict[Variable, Indexed]:
+        """The Categoricals that choose among its parents, each with what it chooses first."""
+        found: dict[Variable, Indexed] = {}
+        for own in (own for slot in self.slots.values() for own in slot.gates):
+            if isinstance(own.by, Variable):
+                found.setdefault(own.by, own)
+        return found
 
     def known(self, slot: str) -> Array | None:
         """Return the value of a slot if it is a constant; of a sum or product there is no such slot."""

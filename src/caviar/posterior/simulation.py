@@ -230,9 +230,8 @@ def value_along(owner: Variable, slot: Slot, value: Any, values: Mapping[str, An
     plates = slot.node.plates
     place = next(i for i, plate in enumerate(plates) if plate is slot.along)
     labels: dict[Plate, AnyArray] = {}
-    if isinstance(slot.expression, Indexed):
-        for chosen in (slot.expression, *slot.expression.known):
-            labels[chosen.plate] = _labels_in(owner, chosen, values)
+    for chosen in slot.chosen:
+        labels[chosen.plate] = _labels_in(owner, chosen, values)
     others = (*plates[:place], *plates[place + 1 :])
     return laid_out(np.moveaxis(np.asarray(value), place, -1), others, owner, labels)
 
@@ -247,9 +246,8 @@ def _is_operand(owner: Variable, slot: Slot, operand: Node | Indexed) -> bool:
     if isinstance(expression, Indexed):
         return (
             slot.node is expression.node
-            and slot.index is expression.by
             and isinstance(slot.expression, Indexed)
-            and slot.expression.labels == expression.labels
+            and slot.expression.choosers == expression.choosers
         )
     return slot.expression is expression
 
@@ -275,9 +273,8 @@ def slot_value(
     if slot.index is owner or slot.along is not None:
         # a chain's transitions, chosen by its own state of the step before: those from every state, or all rows of it
         return np.asarray(value)
-    if isinstance(slot.expression, Indexed):
-        for chosen in (slot.expression, *slot.expression.known):
-            labels[chosen.plate] = _labels_in(owner, chosen, values)
+    for chosen in slot.chosen:
+        labels[chosen.plate] = _labels_in(owner, chosen, values)
     if isinstance(value, tuple):
         both = zip(value, ("precision_x", "precision"), strict=True)
         return type(value)(*(laid_out(part, node.plates_of(name), owner, labels) for part, name in both))

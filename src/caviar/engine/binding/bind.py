@@ -10,7 +10,7 @@ import numpy as np
 
 from ..._errors import DataError, PlateError
 from ..._typing import AnyArray
-from ...language import Constant, Data, Indexed, Node, Plate, Variable
+from ...language import Constant, Data, Node, Plate, Variable
 from ...lazy.block_map import any_of
 from ...lazy.rows import in_memory
 from .bound_model import BoundModel
@@ -305,10 +305,9 @@ def _chosen_plates(nodes: Sequence[Node]) -> dict[Plate, tuple[Variable, str]]:
         if not isinstance(variable, Variable):
             continue
         for slot in variable.slots.values():
-            if isinstance(slot.expression, Indexed):
-                through = [] if slot.through is None else [slot.through]
-                for chosen in (slot.expression, *slot.expression.known, *through):
-                    found.setdefault(chosen.plate, (variable, f"'{slot.expression!r}'"))
+            through = [own.through for own in slot.chosen if own.through is not None]
+            for chosen in (*slot.chosen, *through):
+                found.setdefault(chosen.plate, (variable, f"'{slot.expression!r}'"))
     return found
 
 
