@@ -43,7 +43,9 @@ def local_factors(
     factors: list[LocalFactor] = []
     taken: set[Variable] = set()
     for group in groups_of(latent, terms, bound, joint):
-        certain = {v: prior[None] for v, prior in certain_priors(group.others, data_axis, bound.values_of).items()}
+        certain = {
+            v: prior[None] for v, prior in certain_priors(group.others, data_axis, bound.values_of).items()
+        }
         evidence = [bound.of(variable) for variable in group.members]
         members = group.labels, group.others, evidence, data_axis
         if group.labels[0].summed:
