@@ -5,6 +5,7 @@ import pickle
 import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ import caviar as cv
 from caviar.fitting import model as fitting
 from caviar.language.structure import Structure, Structures
 
-Fit = tuple[cv.Model, dict[str, np.ndarray], dict[str, object]]
+Fit = tuple[cv.Model, dict[str, Any], dict[str, Any]]
 
 
 class Unshared(Structures):
@@ -131,7 +132,7 @@ def assert_equal(one: object, other: object) -> None:
 
 
 def statement(
-    coefficient: float = 1.0, rate: object = 1.0, size: int | None = None, event: int = 2, name: str = "b"
+    coefficient: float = 1.0, rate: Any = 1.0, size: int | None = None, event: int = 2, name: str = "b"
 ) -> cv.Model:
     obs = cv.Plate("obs", size)
     b = cv.MultivariateNormal(name, np.zeros(event), np.eye(event))

@@ -6,14 +6,10 @@ statement serves all others of the same structure: fits of many small tables, wh
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Hashable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
-from threading import Lock
 from typing import Any
-
-import numpy as np
 
 from . import roles
 from .algebra import Diagonal, Link, Predictor
@@ -61,8 +57,9 @@ class Structures:
     """
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[Hashable, Structure | None] = OrderedDict()
-        self._lock = Lock()
+        # without a lock, which a process that is copied meanwhile would wait for: each step here is one of the
+        # dictionary, and what two threads make at the same time is the same
+        self._kept: dict[Hashable, Structure | None] = {}
 
     def of(self, nodes: Sequence[Node], leaves: Sequence[Variable]) -> Structure:
         """Return the structure of a statement."""
@@ -70,15 +67,14 @@ class Structures:
             key = _key(nodes, leaves)
         except _IncomparableError:
             return Structure(tuple(nodes), tuple(leaves))
-        with self._lock:
-            is_known, found = key in self._kept, self._kept.get(key)
-            if found is None:
-                found = _without_values(nodes, leaves) if is_known else None
-                self._kept[key] = found
-            self._kept.move_to_end(key)
-            if len(self._kept) > _MOST_STRUCTURES:
-                self._kept.popitem(last=False)
-        return Structure(tuple(nodes), tuple(leaves)) if found is None else found
+        own = Structure(tuple(nodes), tuple(leaves))
+        found = self._kept.pop(key, own)
+        if found is None:
+            found = _without_values(nodes, leaves)
+        self._kept[key] = None if found is own else found
+        if len(self._kept) > _MOST_STRUCTURES:
+            self._kept.pop(next(iter(list(self._kept))), None)
+        return found
 
 
 STRUCTURES = Structures()
@@ -126,7 +122,8 @@ class _Reader:
             return *own, node.value.shape
         if type(node) is Data:
             return *own, node.dimension, node.entry_names
-        if not isinstance(node, Variable) or node.functions:
+        if not isinstance(node, Variable) or node.functions or node.floor is not None:
+            # of these, values of constants are part of what a variable does
             raise _IncomparableError
         density = None if node.log_density is node.density else node.log_density
         slots = tuple([(key, self._slot(slot)) for key, slot in node.slots.items()])
@@ -180,8 +177,6 @@ class _Reader:
             return tuple([(name, self._attribute(own)) for name, own in value.items()])
         if isinstance(value, Plate):
             return Plate, self._plate(value)
-        if isinstance(value, np.ndarray):
-            return value.shape, value.tobytes()
         return self._expression(value)
 
 

@@ -125,7 +125,7 @@ def plan_key(
         tuple(evidence),
         sizes,
         tuple([(group.variables, group.axes) for group in coordinates.groups]),
-        tuple([(type(own), own.variables, own.labelled, own.has_unseen) for own in factors]),
+        tuple([(type(own), own.variables, own.labelled, tuple(own.axes.items())) for own in factors]),
         tuple(zeros),
     )
 
