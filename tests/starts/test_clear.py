@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn import mixture
 
 import caviar as cv
 from caviar.engine.starts import from_data
@@ -83,3 +84,11 @@ def test_of_clear_clusters_one_start_is_made_and_ends_at_the_best(monkeypatch, m
     assert (len(made) == 1) == (not fewer)
     best = cv.BayesianGaussianMixture(3 + fewer, covariance_type=model, n_init=10, random_state=1).fit(x)
     assert found.elbo_ > best.elbo_ - 1e-3
+
+
+def test_the_likelihood_of_clear_clusters_is_the_best_known():
+    """Old Faithful: the best of 20 starts of scikit-learn's."""
+    X = cv.datasets.load_faithful().values
+    found = cv.GaussianMixture(2, random_state=0).fit(X)
+    known = mixture.GaussianMixture(2, n_init=20, random_state=0, tol=1e-10, max_iter=1000).fit(X)
+    assert found.score(X) > known.score(X) - 1e-8

@@ -25,7 +25,7 @@ from .guesses.clusterwise import by_regression
 from .guesses.in_cells import in_cells
 from .guesses.in_time import in_time
 from .guesses.neighbours import by_neighbours
-from .guesses.partitioned import are_clear, in_clusters, in_fewer_clusters, one_by_one
+from .guesses.partitioned import are_clear, in_clusters, in_fewer_clusters
 from .race import Begun, best_of
 from .regroup import regrouping_of
 from .trials import tried
@@ -51,7 +51,6 @@ GUESSES: tuple[Callable[[Basis], Iterator[Guess]], ...] = (
     by_neighbours,
     without_labels,
     in_fewer_clusters,
-    one_by_one,
     alike,
     at_random,
 )
@@ -83,9 +82,7 @@ def data_start(problem: Problem, sample: Sample, row_map: RowMap, rng: np.random
     # vectors missing in part are as all rows in a start, and that costs starts with narrow clusters most
     behind = _BEHIND if basis.is_plain and not problem.bound.gathered(lambda own: own.entries) else np.inf
     starts = tried(basis, list(_starts(basis, raced)))
-    are_labels = len(starts) == len(raced) and _follows_from_labels(basis)
-    best = best_of(starts, basis.sample, basis.row_map, behind, follows_from_labels=are_labels)
-    begun = exchanged(basis, best)
+    begun = exchanged(basis, best_of(starts, basis.sample, basis.row_map, behind))
     begun = with_cells_moved(basis, begun)
     return begun if regrouping is None else regrouping.regrouped(begun)
 
@@ -108,15 +105,6 @@ def _candidates(basis: Basis) -> Iterator[Guess]:
     for guesses in GUESSES:
         for guess in guesses(basis):
             yield {**certain, **guess}
-
-
-def _follows_from_labels(basis: Basis) -> bool:
-    """Whether everything follows from the labels of the rows, one each, as in an ordinary mixture."""
-    labels = [
-        gate.variable for gate in basis.gates if gate.factor is not None and len(gate.factor.shapes) == 1
-    ]
-    hidden = [variable for factor in basis.problem.factors for variable in factor.variables]
-    return basis.is_plain and not basis.problem.chains and len(hidden) == 1 and labels == hidden
 
 
 def _starts(basis: Basis, guesses: Sequence[Guess]) -> Iterator[Callable[[], Start]]:

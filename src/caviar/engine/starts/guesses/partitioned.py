@@ -48,21 +48,6 @@ def in_fewer_clusters(basis: Basis) -> Iterator[Guess]:
     yield from _together(basis, _fewer)
 
 
-def one_by_one(basis: Basis) -> Iterator[Guess]:
-    """Yield labels of each gate that shares its values with others, which have one category: few labels may do."""
-    gates = [gate for gate in basis.gates if gate in basis.shared and gate.size > 1]
-    n_rows = basis.sample.n_rows
-    alone = {gate.variable: np.zeros(gate.shape(basis.problem, n_rows), dtype=np.int64) for gate in gates}
-    for gate in gates:
-        for cloud in basis.clouds(gate)[:1]:
-
-            def cluster(points: Array, weights: Array, size: int = gate.size) -> Iterator[AnyArray]:
-                yield partition(points, weights, size, basis.rng)
-
-            (labels,) = by_value(gate, cloud, cluster)
-            yield {**alone, gate.variable: labels.reshape(gate.shape(basis.problem, n_rows))}
-
-
 def are_clear(basis: Basis, guess: Guess) -> bool:
     """Whether the clusters of an ordinary mixture are so plain that all starts would end where theirs does.
 
