@@ -227,6 +227,28 @@ def test_what_has_no_evidence_says_why():
     assert "label" in found.remark
 
 
+def test_many_rows_are_read_only_when_asked():
+    posterior, data, _ = _normal_gamma(60, 4)
+    found = posterior.evidence(data, n_draws=500_000)
+    assert found.method == "second_order"
+    assert "method='importance_sampling'" in found.remark
+
+
+def test_a_shared_factor_is_drawn_with_its_precisions():
+    """Of learnt precisions, the evidence of a fit with one Gaussian factor is that of a fit without."""
+    rng = np.random.default_rng(6)
+    g = np.repeat(np.arange(4), 5)
+    y = rng.normal(size=4)[g] + rng.normal(size=20)
+    a = cv.Normal("a", 0, cv.Gamma("of_a", 3, 3), plates=cv.Plate("group", 4))
+    at = cv.Normal("mu", 0, 0.5) + a[cv.Data("g", plates=OBS)]
+    model = cv.Model(cv.Normal("y", at, cv.Gamma("tau", 3, 3), plates=OBS))
+    data = {"g": g, "y": y}
+    apart = model.fit(data, tol=1e-11, max_iter=5000).evidence(data)
+    shared = model.fit(data, tol=1e-11, max_iter=5000, factors=[("mu", "a")]).evidence(data)
+    assert {apart.method, shared.method} == {"importance_sampling"}
+    assert abs(apart.value - shared.value) < 3 * np.hypot(apart.error, shared.error) < 0.3
+
+
 def test_models_side_by_side():
     """Of two regressions the evidences are exact; a covariate that is not there costs what it costs."""
     rng = np.random.default_rng(0)

@@ -24,8 +24,9 @@ METHODS = ("auto", "importance_sampling", "second_order", "elbo")
 _OF_Q = 4_000
 """Draws of q by whose mean the first proposal is centred."""
 
-_MOST_NUMBERS = 300
-"""Most numbers of all globals that ``"auto"`` draws: of more, weights are as good as never usable."""
+_MOST_NUMBERS, _MOST_ROWS = 300, 5e7
+"""Most numbers of all globals that ``"auto"`` draws, since of more the weights are hardly ever usable; and most rows
+that all draws together read, some tens of seconds for a mixture."""
 
 
 class TellsEvidence(ABC):
@@ -70,7 +71,8 @@ class TellsEvidence(ABC):
             ``"second_order"`` adds the fluctuations of the factors that depend on each other to the ELBO,
             :math:`-\frac12 \log |I - V H|`, at the cost of :meth:`linear_response`. ``"importance_sampling"`` is that
             of :meth:`importance_sample`. ``"elbo"`` is the bound. ``"auto"`` is the best that there is: the ELBO where
-            it is exact, else importance sampling if its weights are usable (Pareto k below 0.7), else second order.
+            it is exact, else importance sampling if its weights are usable (Pareto k below 0.7) and it reads at most
+            50 million rows in all, else second order.
         n_draws, seed
             Of importance sampling.
         sample_weight
@@ -130,7 +132,7 @@ class TellsEvidence(ABC):
         except (CaviarError, np.linalg.LinAlgError) as error:
             return Evidence(self.elbo, np.inf, "elbo", self.elbo, None, _told(error))
         try:
-            found = self._importance_sample(data, response, n_draws, seed, sample_weight, _MOST_NUMBERS)
+            found = self._importance_sample(data, response, n_draws, seed, sample_weight, is_asked=False)
         except (CaviarError, ImportError, np.linalg.LinAlgError) as error:
             return second_order(self.elbo, log_determinant, _told(error))
         if found.is_usable:
@@ -189,7 +191,7 @@ class TellsEvidence(ABC):
         (True, True)
         """
         response = self.linear_response(data, sample_weight=sample_weight)
-        return self._importance_sample(data, response, n_draws, seed, sample_weight, None)
+        return self._importance_sample(data, response, n_draws, seed, sample_weight, is_asked=True)
 
     def _importance_sample(
         self,
@@ -198,16 +200,23 @@ class TellsEvidence(ABC):
         n_draws: int,
         seed: Any,
         sample_weight: Any,
-        most_numbers: int | None,
+        *,
+        is_asked: bool,
     ) -> ImportanceSample:
         check_count("n_draws", n_draws)
         rng = generator(seed)
         weighed = self._evaluator.at_points(data, sample_weight)
         refuse_what_has_no_weights(self._factors, weighed[0], n_draws)
         coordinates = Coordinates.of(self._factors, self._counted(data, sample_weight), rng)
-        if most_numbers is not None and coordinates.size > most_numbers:
+        n_rows = weighed[1].source.n_rows
+        if not is_asked and coordinates.size > _MOST_NUMBERS:
             raise ModelError(
                 f"importance sampling of {coordinates.size} numbers has no usable weights, as a rule"
+            )
+        if not is_asked and 2 * n_draws * n_rows > _MOST_ROWS:
+            raise ModelError(
+                f"importance sampling would read {n_rows:,} rows {2 * n_draws:,} times; "
+                f"method='importance_sampling' does it"
             )
         of_q = self._shared.drawn(self._factors, _OF_Q, rng)
         covariance = coordinates.covariance(response.between_all)
