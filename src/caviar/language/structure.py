@@ -151,7 +151,7 @@ class _Reader:
                 raise _IncomparableError
             return place
         if isinstance(value, Indexed):
-            others = (*value.indices, *value.known, *((value.through,) if value.through else ()))
+            others = (*value.indices, *value.others, *((value.through,) if value.through else ()))
             chosen = self._over(value.candidates)
             return self._expression(value.node), tuple([self._expression(own) for own in others]), chosen
         if isinstance(value, Part):

@@ -207,7 +207,7 @@ class _Writer:
             slots = [operand.slot for operand in operands if operand.slot is not None]
             gates = self.gates
             if len(gates) > 1 or self.within:
-                gates = [gate for gate in gates if any(slot.index is gate.node for slot in slots)]
+                gates = [gate for gate in gates if any(slot.chosen_by(gate.node) for slot in slots)]
             own += tuple([gate.axes[-1] for gate in gates])
             operands += (*gates, *_known_choices(self.variable, slots, [gate.node for gate in gates]))
         axes = dict.fromkeys(own)
@@ -267,8 +267,9 @@ def _is_function(operand: Operand) -> bool:
 def _known_choices(owner: Variable, slots: Sequence[Slot], gates: Sequence[Node]) -> list[Operand]:
     """Return the one-hot labels by which a term chooses from plates, each once; also the groups of its gates."""
     choices: dict[Axis, Operand] = {}
-    of_gates = (slot for slot in owner.slots.values() if slot.through is not None and slot.index in gates)
-    for chosen in (own for slot in (*slots, *of_gates) for own in slot.choices):
+    used = [own for slot in slots for own in slot.choices]
+    of_gates = (own for slot in owner.slots.values() for own in slot.gates if own.by in gates)
+    for chosen in (*used, *(own.through for own in of_gates if own.through is not None)):
         category = _category(chosen)
         choices[category] = Operand(chosen.by, "one_hot", (*plate_axes(chosen.by), category))
     return list(choices.values())
@@ -284,7 +285,7 @@ def _labels_of_groups(owner: Variable, gates: Sequence[Variable]) -> dict[Variab
     """
     found: dict[Variable, Indexed] = {}
     for gate in gates:
-        used = [slot.through for slot in owner.slots.values() if slot.index is gate]
+        used = [own.through for slot in owner.slots.values() for own in slot.gates if own.by is gate]
         labels = {None if own is None else own.by for own in used}
         if len(labels) > 1:
             raise ConjugacyError(
@@ -334,7 +335,7 @@ def _axes_in(slot: Slot, statistic: str, events: tuple[Axis, ...]) -> tuple[Axis
     plates = node.plates_of(statistic)
     if not isinstance(expression, Indexed):
         return (plate_axes(node) if plates is node.plates else _axes(plates)) + events
-    chosen = {own.plate: _category(own) for own in (expression, *expression.known)}
+    chosen = {own.plate: _category(own) for own in slot.chosen}
     return (*(chosen.get(plate) or Axis(plate) for plate in plates), *events)
 
 

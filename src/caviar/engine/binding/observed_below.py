@@ -75,8 +75,8 @@ class _Search:
         for child in (node for node in bound.nodes if isinstance(node, Variable)):
             for slot in child.slots.values():
                 self._uses.setdefault(slot.node, []).append(_Use(child, slot.expression))
-                if isinstance(slot.index, Variable):
-                    self._uses.setdefault(slot.index, []).append(_Use(child, slot.through or slot.index))
+                for own in slot.gates:
+                    self._uses.setdefault(own.by, []).append(_Use(child, own.through or own.by))
 
     def reached(self, variable: Variable) -> AnyArray:
         """Return which repetitions of a variable off the rows lead to an observation, or are known: (plates...)."""

@@ -141,7 +141,7 @@ def _stated_location(bound: BoundModel, leaf: Variable) -> KnownLocation | None:
     node, others = slot.node, [plate for plate in leaf.plates if plate is not rows]
     if isinstance(slot.expression, Indexed):
         label, plate = slot.expression.by, slot.expression.plate
-        if not bound.is_known(label) or label.plates != (rows,) or slot.expression.known:
+        if not bound.is_known(label) or label.plates != (rows,) or slot.expression.others:
             return None
         kept = [own for own in node.plates if own is not plate]
         is_known = isinstance(node, Constant) and kept == [own for own in others if own in kept]

@@ -77,6 +77,8 @@ class _Compiler:
         evidence = self.bound.of(owner)
         if evidence.entries is None and any(slot.index is not None for slot in owner.slots.values()):
             terms = [self._without_idle_choices(term) for term in terms]
+        elif evidence.entries is not None and len(owner.indices) > 1:
+            terms = _with_all_labels(owner, terms)
         # what takes missing entries, or latents that count nothing, out of a term that they are not in
         observed = None
         if evidence.observed is not None or (evidence.active is not None and self.bound.is_local(owner)):
@@ -269,6 +271,20 @@ def _terms_of_zeros(bound: BoundModel) -> list[tuple[Variable, list[tuple[int, T
 def _base_terms(node: Variable, bound: BoundModel) -> Sequence[Term]:
     """An observed variable's density counts with its base measure; a latent one's cancels against its factor's."""
     return base_terms_of(node) if bound.is_known(node) else ()
+
+
+def _with_all_labels(owner: Variable, terms: Sequence[Term]) -> list[Term]:
+    """Return the terms of a vector missing in part, each with all labels that choose for it.
+
+    What is integrated out depends on all of them.
+    """
+    labels = {op.node: op for term in terms for op in term.operands if op.node in owner.indices}
+    completed = []
+    for term in terms:
+        more = [op for node, op in labels.items() if all(own.node is not node for own in term.operands)]
+        axes = dict.fromkeys((*term.axes, *(axis for op in more for axis in op.axes)))
+        completed.append(term._replace(operands=(*term.operands, *more), axes=tuple(axes)))
+    return completed
 
 
 def _has_zeros(term: Term, bound: BoundModel) -> bool:

@@ -10,7 +10,7 @@ from ..._typing import Array
 from ...language import Axis, Variable
 from ..binding.bound_model import BoundModel
 from ..design.keys import StatisticKey
-from ..local.local_factor import excluded_labels
+from ..local.local_factor import meets_more
 from .terms import GlobalTerm
 
 
@@ -201,5 +201,5 @@ def possible(
     if not zeros.terms:
         return natural
     (logits,), (met,) = natural, zeros.natural(arrays)
-    excluded = excluded_labels((*met.shape, 1), None, met[..., None])
+    excluded = meets_more(met[..., None])
     return (np.where(excluded[..., 0], -np.inf, logits),)

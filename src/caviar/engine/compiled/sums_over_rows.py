@@ -12,11 +12,11 @@ from ..._typing import AnyArray, Array
 from ...language import Axis, Categorical, Data, Node, Operand, Plate, Term, Variable
 from ..binding.bound_model import BoundModel, JoinedLabels
 from ..binding.coordinates import Coordinates
-from ..binding.known_statistics import role_of
+from ..binding.known_statistics import beside, role_of
 from ..binding.missing.values import OBSERVED
 from ..design.contraction import Contraction, Factor
 from ..design.features import CONSTANT, Feature, FeatureTable, Source
-from ..design.keys import FeatureKey, StatisticKey, SumKey
+from ..design.keys import FeatureKey, StatisticKey, SumKey, together
 from ..local.local_factor import LocalFactor, LocalTerm, Part
 from ..local.missing_vector import WHOLE
 
@@ -174,16 +174,19 @@ class SumsOverRows:
             by_factor.setdefault(self._factor_of[operand.node], []).append(operand)
         found = []
         for factor, operands in by_factor.items():
-            if factor.category is None:
+            if not factor.categories:
                 (operand,) = operands
                 found.append((factor, key_of(operand), self.off_rows(operand.axes)))
                 continue
-            gated = [op for op in operands if op.node is not factor.label]
-            operand = gated[0] if gated else operands[0]
-            own = self.off_rows(operand.axes)
-            # a gated variable's statistic comes times the one-hot of the gate; summed over, where the term has no gate
-            axes = (factor.category, *own) if gated else own
-            found.append((factor, key_of(operand), axes))
+            gated = [op for op in operands if op.node not in factor.labels]
+            if gated:
+                # its statistic comes times the one-hot of all labels; summed over, where the term lacks some
+                axes = (*factor.categories, *self.off_rows(gated[0].axes))
+                found.append((factor, key_of(gated[0]), axes))
+                continue
+            present = [label for label in factor.labels if any(op.node is label for op in operands)]
+            key = together(label.name for label in present)
+            found.append((factor, key, tuple(Axis(label, "k") for label in present)))
         return found
 
     def _summed(
@@ -278,7 +281,8 @@ def source_of(bound: BoundModel, coordinates: Coordinates, owner: Variable, oper
         reference = None if moved is None else np.broadcast_to(_over(axes, *moved), shape)
     has_gaps, origin = own.entries is not None, coordinates.origin_of(node)
     has_missing = has_gaps or own.observed is not None
-    return Source(node, shape, reference, has_missing, issparse(values), has_gaps, origin)
+    others = beside(bound, node) if isinstance(node, Variable) else None
+    return Source(node, shape, reference, has_missing, issparse(values), has_gaps, origin, others)
 
 
 def key_of(operand: Operand) -> StatisticKey:

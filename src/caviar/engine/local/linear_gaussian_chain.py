@@ -137,6 +137,7 @@ class LinearGaussianChainFactor(ChainFactor, FamilyFactor):
     def continued(
         self,
         path: families.LinearGaussianChain,
+        natural: Array,
         is_counted: AnyArray,
         steps: Steps,
         means: Mapping[str, Array],
