@@ -22,6 +22,7 @@ from .factors.prior import Start
 from .guesses.basis import Basis, Guess
 from .guesses.by_chance import alike, at_random, without_labels
 from .guesses.clusterwise import by_regression
+from .guesses.in_cells import in_cells
 from .guesses.in_time import in_time
 from .guesses.neighbours import by_neighbours
 from .guesses.partitioned import are_clear, in_clusters, in_fewer_clusters
@@ -45,6 +46,7 @@ GUESSES: tuple[Callable[[Basis], Iterator[Guess]], ...] = (
     in_clusters,
     by_regression,
     by_products,
+    in_cells,
     in_time,
     by_neighbours,
     without_labels,

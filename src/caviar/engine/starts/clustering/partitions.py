@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from ...._typing import AnyArray, Array
-from ....language import Indexed, Label
+from ....language import Label
 from ...ascent.problem import Problem
 from ...local.local_factor import LocalFactor
 from ...rows.subsample import Sample
@@ -69,10 +69,10 @@ def in_original_units(problem: Problem, factor: LocalFactor, sample: Sample, poi
 
 def _locations(problem: Problem, factor: LocalFactor, sample: Sample) -> Iterator[AnyArray]:
     """Yield the observed values (n, d) of each leaf whose location the factor's Categorical chooses."""
-    gate = factor.variables[0]
+    gates = factor.labels or factor.variables[:1]
     for group in problem.coordinates.groups:
         slots = [slot for v in group.variables for slot in v.slots.values() if slot.role.moves]
-        if not any(isinstance(slot.expression, Indexed) and slot.index is gate for slot in slots):
+        if not any(slot.chosen_by(gate) for slot in slots for gate in gates):
             continue
         for leaf in group.variables:
             if leaf in problem.compiled.sources:

@@ -130,8 +130,11 @@ def _softened(factors: Sequence[LocalFactor], state: LocalState) -> LocalState:
         if isinstance(factor, CategoricalFactor | SwitchedFactor):
             for key, shape in factor.shapes.items():
                 view = factor.view(state[factor.key], key)
-                # the categories are the last axis of a Categorical's own factor, the first of a joint one
-                axis = 0 if isinstance(factor, SwitchedFactor) else len(shape) - 1
-                everyone = view.sum(axis=axis, keepdims=True) / view.shape[axis]
+                # the categories are the last axis of a Categorical's own factor, the first ones of a joint one
+                of_labels = [
+                    place for place, axis in enumerate(factor.axes[key]) if axis in factor.categories
+                ]
+                axes = tuple(of_labels or [len(shape) - 1])
+                everyone = view.mean(axis=axes, keepdims=True)
                 view[...] = (1 - _SHARE) * view + _SHARE * everyone
     return state
