@@ -70,12 +70,14 @@ def _together(
 ) -> Iterator[Guess]:
     """Yield labels of all gates that have some: as many guesses as the gate with most, the others repeat theirs.
 
-    No more is clustered for the first guess than it needs: it may be enough.
+    No more is clustered for the first guess of an ordinary mixture than it needs: it may be enough.
     """
     shapes = {gate.variable: gate.shape(basis.problem, basis.sample.n_rows) for gate in basis.gates}
     several = {
         gate.variable: cluster(basis, gate, basis.clouds(gate)) for gate in basis.gates if gate.size > 1
     }
+    if not basis.is_plain:
+        several = {variable: iter(list(labels)) for variable, labels in several.items()}
     first = {variable: own for variable, labels in several.items() if (own := next(labels, None)) is not None}
     if first:
         yield {variable: own.reshape(shapes[variable]) for variable, own in first.items()}
