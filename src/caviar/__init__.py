@@ -75,6 +75,7 @@ if TYPE_CHECKING:
     from .language.positive import Gamma, Wishart
     from .language.potential import Potential
     from .language.simplex import Beta, Dirichlet, StickBreaking
+    from .language.softmax import softmax, stick_breaking
     from .names.names import Names
     from .posterior.diagnostics import Diagnosis
     from .posterior.linear_response import LinearResponse
@@ -107,6 +108,7 @@ _NAMES = {
     ".language.links": ("exp", "logistic", "probit"),
     ".language.binomial": ("Binomial",),
     ".language.potential": ("Potential",),
+    ".language.softmax": ("softmax", "stick_breaking"),
     ".language.negative_binomial": ("NegativeBinomial",),
     ".language.nodes": ("Data",),
     ".language.normal_gammas": ("MultivariateNormalGamma", "NormalGamma", "TiedNormalGamma"),
@@ -199,6 +201,8 @@ __all__ = [
     "logistic",
     "probit",
     "scan",
+    "softmax",
+    "stick_breaking",
 ]
 
 
