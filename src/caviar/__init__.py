@@ -214,7 +214,8 @@ def __getattr__(name: str) -> object:
         value = getattr(import_module(_HOME.get(name, "._errors"), __name__), name)
         globals()[name] = value
         return value
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    advice = import_module("._words_of_others", __name__).advice(name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}{advice}")
 
 
 def __dir__() -> list[str]:
