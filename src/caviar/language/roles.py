@@ -124,7 +124,7 @@ def _not_definite_or_flat(value: Array) -> str:
     if not np.all(np.isfinite(value)):
         return "must be finite"
     if not is_symmetric(value):
-        return "must be symmetric"
+        return "must be symmetric (pass (matrix + matrix.T) / 2 if only rounding makes the difference)"
     try:
         np.linalg.cholesky(symmetric_part(value))
     except np.linalg.LinAlgError:
