@@ -10,6 +10,7 @@ import numpy as np
 from .. import families
 from .._errors import ModelError
 from .._typing import Array
+from ..families._by_moments import REALS
 from ..numerics.linalg import inverse, symmetric_part
 from .algebra import Algebra, Diagonal
 from .constants import as_known
@@ -32,6 +33,8 @@ from .variable import Variable
 
 class _Location(Variable):
     """What numbers and vectors with a Normal distribution share."""
+
+    by_moments: ClassVar = REALS
 
     joint_density: ClassVar[Density]
     """Its density where a joint factor gives mean and precision."""

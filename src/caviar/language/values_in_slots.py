@@ -11,7 +11,6 @@ import numpy as np
 
 from .._typing import AnyArray
 from .algebra import Addend, Diagonal, Link, Predictor, PredictorAlong, as_predictor
-from .constants import Constant
 from .nodes import Indexed, Node, Part, placed
 from .plates import Plate
 from .rate_sums import Rates
@@ -75,9 +74,7 @@ def _operand_at(owner: Variable, operand: Any, place: int, values: Mapping[str, 
         return _operand_value(owner, operand, values)
     slot = operand_slot(owner, operand)
     node = slot.node
-    return value_at(
-        owner, slot, place, node.value if isinstance(node, Constant) else values[node.name], values
-    )
+    return value_at(owner, slot, place, known_value(node, values), values)
 
 
 def value_at(owner: Variable, slot: Slot, place: int, value: Any, values: Mapping[str, Any]) -> AnyArray:
@@ -91,10 +88,7 @@ def value_at(owner: Variable, slot: Slot, place: int, value: Any, values: Mappin
 
 def _labels_of(owner: Variable, slot: Slot, values: Mapping[str, Any]) -> dict[Plate, AnyArray]:
     """Return the labels that choose in a slot, over the plates of the owner, by the plate that they choose from."""
-    if not isinstance(slot.expression, Indexed):
-        return {}
-    every = (slot.expression, *slot.expression.known)
-    return {chosen.plate: _labels_in(owner, chosen, values) for chosen in every}
+    return {chosen.plate: _labels_in(owner, chosen, values) for chosen in slot.chosen}
 
 
 def _rates_value(owner: Variable, predictor: Predictor, values: Mapping[str, Any]) -> AnyArray:
@@ -126,7 +120,7 @@ def _entry_value(owner: Variable, operand: Any, values: Mapping[str, Any]) -> An
     if slot.along is None:
         return np.asarray(slot_value(owner, slot, values))[..., None]
     # the plate of a diagonal is the last of its node, and the event axis of the owner
-    value = np.asarray(node.value if isinstance(node, Constant) else values[node.name])
+    value = np.asarray(known_value(node, values))
     if isinstance(slot.expression, Indexed):
         return _chosen_entries(owner, slot, slot.expression, value, values)
     return laid_out(np.moveaxis(value, len(node.plates) - 1, -1), node.plates[:-1], owner, {})
@@ -160,9 +154,7 @@ def _operand_value(owner: Variable, operand: Any, values: Mapping[str, Any]) -> 
     slot = operand_slot(owner, operand)
     if slot.along is not None:
         node = slot.node
-        return value_along(
-            owner, slot, node.value if isinstance(node, Constant) else values[node.name], values
-        )
+        return value_along(owner, slot, known_value(node, values), values)
     return slot_value(owner, slot, values)
 
 
@@ -184,11 +176,15 @@ def _is_operand(owner: Variable, slot: Slot, operand: Node | Indexed) -> bool:
     if isinstance(expression, Indexed):
         return (
             slot.node is expression.node
-            and slot.index is expression.by
             and isinstance(slot.expression, Indexed)
-            and slot.expression.labels == expression.labels
+            and slot.expression.choosers == expression.choosers
         )
     return slot.expression is expression
+
+
+def known_value(node: Any, values: Mapping[str, Any]) -> Any:
+    """Return the value of a known node, of a constant that which it was stated with unless there is another one."""
+    return values[node.name] if node.name in values else node.value  # noqa: SIM401 (it may have none of its own)
 
 
 def slot_value(
@@ -202,14 +198,13 @@ def slot_value(
         Of the value, where they are not those of the node in the slot.
     """
     node = slot.node
-    value = node.value if isinstance(node, Constant) else values[node.name]
+    value = known_value(node, values)
     labels: dict[Plate, AnyArray] = {}
     if slot.index is owner or slot.along is not None:
         # a chain's transitions, chosen by its own state of the step before: those from every state, or all rows of it
         return np.asarray(value)
-    if isinstance(slot.expression, Indexed):
-        for chosen in (slot.expression, *slot.expression.known):
-            labels[chosen.plate] = _labels_in(owner, chosen, values)
+    for chosen in slot.chosen:
+        labels[chosen.plate] = _labels_in(owner, chosen, values)
     if isinstance(value, tuple):
         both = zip(value, ("precision_x", "precision"), strict=True)
         return type(value)(*(laid_out(part, node.plates_of(name), owner, labels) for part, name in both))
