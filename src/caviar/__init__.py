@@ -76,6 +76,7 @@ if TYPE_CHECKING:
     from .language.positive import Gamma, Wishart
     from .language.potential import Potential
     from .language.simplex import Beta, Dirichlet, StickBreaking
+    from .language.softmax import softmax, stick_breaking
     from .names.names import Names
     from .posterior.diagnostics import Diagnosis
     from .posterior.evidence.comparison import Comparison, compare
@@ -112,6 +113,7 @@ _NAMES = {
     ".language.links": ("exp", "logistic", "probit"),
     ".language.binomial": ("Binomial",),
     ".language.potential": ("Potential",),
+    ".language.softmax": ("softmax", "stick_breaking"),
     ".language.negative_binomial": ("NegativeBinomial",),
     ".language.nodes": ("Data",),
     ".language.normal_gammas": ("MultivariateNormalGamma", "NormalGamma", "TiedNormalGamma"),
@@ -212,6 +214,8 @@ __all__ = [
     "logistic",
     "probit",
     "scan",
+    "softmax",
+    "stick_breaking",
 ]
 
 
@@ -223,7 +227,8 @@ def __getattr__(name: str) -> object:
         value = getattr(import_module(_HOME.get(name, "._errors"), __name__), name)
         globals()[name] = value
         return value
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    advice = import_module("._words_of_others", __name__).advice(name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}{advice}")
 
 
 def __dir__() -> list[str]:

@@ -11,7 +11,7 @@ from scipy import stats
 from scipy.special import digamma, gammaln
 
 import caviar as cv
-from caviar._typing import Array
+from caviar._typing import AnyArray, Array
 from caviar.families import Shares
 from caviar.testing import check_model
 
@@ -45,7 +45,7 @@ def test_two_addends_are_below_the_evidence() -> None:
     np.testing.assert_allclose(parts.mean.sum(axis=1), DATA["y"], rtol=1e-12)
 
 
-def _by_hand(y: Array, n_sources: int, seed: int) -> float:
+def _by_hand(y: AnyArray, n_sources: int, seed: int) -> float:
     """Return where Cemgil's updates (2009) end for Gamma(0.5, 1) times Gamma(0.5, 0.5)."""
     rng = np.random.default_rng(seed)
     n, m = y.shape

@@ -15,7 +15,17 @@ from .writer import Writer
 
 __all__ = ["Stated", "state"]
 
-_LEAVES = ("Normal", "MultivariateNormal", "Gamma", "Categorical", "Bernoulli", "Poisson", "Multinomial")
+_LEAVES = (
+    "Normal",
+    "MultivariateNormal",
+    "Gamma",
+    "Categorical",
+    "Bernoulli",
+    "Poisson",
+    "Multinomial",
+    "Binomial",
+    "Sum of rates",
+)
 _GATES = ("none", "Categorical", "labels", "two", "nested", "chain", "global")
 
 
@@ -211,6 +221,14 @@ def _leaf(writer: Writer, name: str, needed: tuple[str, ...]) -> Any:
         )
     if kind == "Bernoulli":
         return cv.Bernoulli(label, _probability(writer, path, plates), plates=plates)
+    if kind == "Binomial":
+        return cv.Binomial(
+            label, pick(f"{name}/of", (3, 1)), _probability(writer, path, plates), plates=plates
+        )
+    if kind == "Sum of rates":
+        both = [writer.scale(f"{name}.{which}", plates) for which in ("one", "other")]
+        is_known = all(isinstance(own, float) for own in both)
+        return cv.Poisson(label, both[0] + 0.5 if is_known else both[0] + both[1], plates=plates)
     if kind == "Poisson":
         return cv.Poisson(label, writer.scale(f"{name}.rate", plates), plates=plates)
     probabilities = writer.probabilities(path, plates, pick(f"{name}/length", (3, 2)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -76,9 +77,14 @@ def test_names_and_order_of_a_statement_do_not_matter(drawn: Drawn):
     def rename(name: str) -> str:
         return f"its {name[::-1]}"
 
+    def renamed(name: str) -> str:
+        variable: Any = drawn.stated.model.variables[name]
+        # what another variable brings is named after it
+        return f"{rename(variable.answer.name)}.{variable.noun}" if variable.is_brought else rename(name)
+
     other = state(drawn.choices, rename=rename).model
     named = {rename(name): value for name, value in data.items()}
-    assert_same_trace(one, other.fit(named, order=[rename(name) for name in one], **start))
+    assert_same_trace(one, other.fit(named, order=[renamed(name) for name in one], **start))
     if not has_coupled_rows(stated, one):
         backwards = state(drawn.choices, backwards=True).model
         assert_same_trace(one, backwards.fit(data, order=list(one), **start))

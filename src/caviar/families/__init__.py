@@ -18,6 +18,7 @@ from caviar.families.poisson import Poisson
 from caviar.families.polya_gamma import PolyaGamma
 from caviar.families.polya_gamma_sum import PolyaGammaSum
 from caviar.families.shares import Shares
+from caviar.families.softmax_tangent import SoftmaxTangent
 from caviar.families.stick_breaking import StickBreaking
 from caviar.families.tabulated import Tabulated
 from caviar.families.truncated_normal import TruncatedNormal
@@ -44,6 +45,7 @@ __all__ = [
     "PolyaGamma",
     "PolyaGammaSum",
     "Shares",
+    "SoftmaxTangent",
     "StickBreaking",
     "Tabulated",
     "TiedNormalGamma",

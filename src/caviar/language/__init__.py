@@ -21,6 +21,7 @@ from .positive import Gamma, Wishart
 from .potential import Potential
 from .simplex import Beta, Dirichlet, StickBreaking
 from .slots import Slot
+from .softmax import softmax, stick_breaking
 from .terms import (
     Axis,
     Operand,
@@ -78,6 +79,8 @@ __all__ = [
     "plate_axes",
     "probit",
     "prove_conjugate",
+    "softmax",
+    "stick_breaking",
     "terms_of",
     "with_factors",
     "zero_terms_of",

@@ -125,6 +125,20 @@ class Predictor(Algebra):
         return " + ".join(repr(addend) for addend in self.addends)
 
 
+class PredictorAlong(Predictor):
+    """A predictor for each repetition along a plate, which its owner does not have.
+
+    Attributes
+    ----------
+    along
+        The plate.
+    """
+
+    def __init__(self, addends: tuple[Addend, ...], along: Any) -> None:
+        super().__init__(addends)
+        self.along = along
+
+
 def _entry_plates(operand: Any) -> tuple[Any, ...]:
     return operand.entry_plates if isinstance(operand, Algebra) else ()
 

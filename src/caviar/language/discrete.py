@@ -22,25 +22,27 @@ from .expected_slots import ExpectedSlots
 from .links import HIDDEN, Answer
 from .nodes import Expression, Label
 from .plates import Plates
-from .roles import PROBABILITIES, PROBABILITY, one_hot
+from .roles import LOCATION, PROBABILITIES, PROBABILITY, one_hot
+from .softmax import LinkOfClasses
 from .tallies import Tallies
 from .templates import template
 from .variable import Variable
 
 
-class Categorical(Variable, Label):
+class Categorical(Answer, Label):
     r"""One of K categories, 0 to K - 1.
 
     .. math:: \log \mathrm{Cat}(z \mid p) = \sum_k [z = k] \log p_k
 
-    A Categorical can index a plate: ``mean[z]``.
+    A Categorical can index a plate: ``mean[z]``. With a link, :func:`softmax` or :func:`stick_breaking` of predictors,
+    it can only be observed, and adds hidden variables to the model.
 
     Parameters
     ----------
     name
         Unique within the model.
     probabilities
-        K probabilities: array, Dirichlet or StickBreaking.
+        K probabilities: array, Dirichlet or StickBreaking; or a link.
     plates
         Its repetitions.
 
@@ -57,19 +59,58 @@ class Categorical(Variable, Label):
     zeros = template((1, "probabilities.zero_x[k] self.x[k]"))
 
     def __init__(self, name: str, probabilities: Expression, *, plates: Plates = ()) -> None:
-        self._state(name, plates, {"probabilities": (probabilities, PROBABILITIES)})
+        if isinstance(probabilities, LinkOfClasses):
+            self._state_classes(name, plates, probabilities)
+        else:
+            self._state(name, plates, {"probabilities": (probabilities, PROBABILITIES)})
+
+    def _state_classes(self, name: str, plates: Plates, link: LinkOfClasses) -> None:
+        """Take a link with a predictor for each category."""
+        self._identify(name, plates)
+        link = link.within(self)
+        self.hidden = link.hidden_of(self)
+        arguments: dict[str, Any] = {
+            "probabilities": (link.predictor, LOCATION),
+            "hidden": (self.hidden, self.hidden.role),
+        }
+        plate: Any = link.along
+        # a hidden number for each predictor, or a vector of them
+        along = {"hidden": plate} if plate in self.hidden.plates else None
+        dimension = plate.size + link.more
+        self._state(name, plates, arguments, density=self.hidden.term, dimension=dimension, along=along)
+        self.stated = {"probabilities": link}
+        self.is_bound = link.is_bound
+
+    linked = "probabilities"
+    without_link = "Dirichlet"
+
+    def distribution_given(self, slots: Mapping[str, Any]) -> families.Categorical:
+        """Return the Categorical with these probabilities; of a link they are given by their logarithms."""
+        if self.hidden is None:
+            return families.Categorical(slots["probabilities"])
+        return families.Categorical.from_natural((np.asarray(slots["probabilities"]),))
 
     def statistics_of(self, value: AnyArray) -> tuple[Array, ...]:
         """Return the labels one-hot."""
         return (one_hot(self.dimension or 0, value),)
 
     def statistic(self, name: str, value: AnyArray) -> Array:
-        """Return the labels one-hot."""
-        return one_hot(self.dimension or 0, value)
+        """Return the labels one-hot; or, for each predictor, whether its category was chosen, or asked for."""
+        if name == "x":
+            return one_hot(self.dimension or 0, value)
+        size = self.letter_sizes["k"]
+        if name == "asked":
+            return (np.asarray(value)[..., None] >= np.arange(size)).astype(np.float64)
+        return one_hot(self.dimension or 0, value)[..., :size]
 
     def moments_given(self, slots: ExpectedSlots) -> tuple[Array, Array]:
         """Return mean and variance of the label one-hot."""
-        mean = slots.entries("probabilities")[0]
+        stated = self.stated["probabilities"]
+        if isinstance(stated, LinkOfClasses):
+            predictors: Any = stated.predictor
+            mean = stated.expected(*slots.normals(predictors))
+        else:
+            mean = slots.entries("probabilities")[0]
         return mean, mean * (1.0 - mean)
 
     def evened(self, value: Array) -> Array:

@@ -15,7 +15,7 @@ import numpy as np
 
 from .._errors import ConjugacyError, ModelError, PlateError
 from ..families._scalar_functions import Function
-from .algebra import Addend, Diagonal, Predictor, as_predictor
+from .algebra import Addend, Diagonal, Predictor, PredictorAlong, as_predictor
 from .constants import Constant
 from .functions_of_scalars import FunctionOfScalar
 from .joining import joined
@@ -98,7 +98,9 @@ def expand(
             expansion.functions |= of_scalar.functions
             continue
         writer: _LocationSum | _PositiveProduct | RateSum
-        if SPLIT in roles and roles[name] is RATE:
+        if isinstance(expression, PredictorAlong):
+            writer = _SumAlong(owner, name, expression, letters)
+        elif SPLIT in roles and roles[name] is RATE:
             writer = RateSum(owner, name, expression, letters)
         elif _is_location(density, name):
             writer = _LocationSum(owner, name, expression, letters)
@@ -226,6 +228,27 @@ class _LocationSum:
                 factors.append(Factor(key, "x", first))
         factors += [Factor(key, "x", second) for key, (_, second) in other.items() if key not in one]
         return tuple(factors)
+
+
+class _SumAlong(_LocationSum):
+    """A sum for each repetition along a plate, which becomes the axis k of the owner."""
+
+    def __init__(self, owner: Stated, name: str, predictor: PredictorAlong, letters: Iterator[str]) -> None:
+        super().__init__(owner, name, predictor, letters)
+        plate = predictor.along
+        self.letter_sizes["k"] = plate.size
+        for key, slot in self.slots.items():
+            if plate in slot.node.plates:
+                self.slots[key] = replace(slot, along=plate)
+
+    def pieces(self, target: Factor) -> list[_Piece]:
+        """Return what a statistic of the sum is for each k, in statistics of its operands."""
+        found = super().pieces(target._replace(letters=""))
+        return [(c, tuple(self._along(factor) for factor in factors)) for c, factors in found]
+
+    def _along(self, factor: Factor) -> Factor:
+        slot = self.slots[factor.slot]
+        return factor if slot.along is None else factor._replace(letters=f"k{factor.letters}")
 
 
 _OF_OWNER = ("owner", "owner")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NoReturn, Protocol
 
 from .._typing import Array
-from .algebra import Predictor
+from .algebra import Predictor, PredictorAlong
 
 
 class ExpectedSlots(Protocol):
@@ -33,6 +33,10 @@ class ExpectedSlots(Protocol):
 
     def normal(self, predictor: Predictor) -> tuple[Array, Array]:
         """Return mean and variance of a predictor, and refuse one that is not Normal."""
+        ...
+
+    def normals(self, predictor: PredictorAlong) -> tuple[Array, Array]:
+        """Return means and variances of a predictor along its plate, last, independent of each other."""
         ...
 
     def refuse(self, why: str) -> NoReturn:

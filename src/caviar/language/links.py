@@ -138,7 +138,7 @@ def probit(predictor: Any) -> Probit:
     >>> Bernoulli("y", probit(dot(Data("X", plates=obs), w)), plates=obs)
     Bernoulli('y', plates=(obs))
     """
-    return Probit(_linked("probit", predictor))
+    return Probit(linked("probit", predictor))
 
 
 def logistic(predictor: Any) -> Logistic:
@@ -169,7 +169,7 @@ def logistic(predictor: Any) -> Logistic:
     >>> Bernoulli("y", logistic(Normal("a", 0, 1)), plates=Plate("obs"))
     Bernoulli('y', plates=(obs))
     """
-    return Logistic(_linked("logistic", predictor))
+    return Logistic(linked("logistic", predictor))
 
 
 def exp(predictor: Any) -> Exponential:
@@ -191,12 +191,13 @@ def exp(predictor: Any) -> Exponential:
     >>> NegativeBinomial("y", exp(Normal("a", 0, 1)), 2.5, plates=Plate("obs"))
     NegativeBinomial('y', plates=(obs))
     """
-    return Exponential(_linked("exp", predictor, "the mean is known, give it to the NegativeBinomial"))
+    return Exponential(linked("exp", predictor, "the mean is known, give it to the NegativeBinomial"))
 
 
-def _linked(
+def linked(
     name: str, predictor: Any, known: str = "the probability is known, give it to the Bernoulli"
 ) -> Predictor:
+    """Return what a link is taken of as a predictor, and refuse what is known."""
     if isinstance(predictor, Algebra):
         return as_predictor(predictor)
     raise ModelError(
@@ -247,8 +248,8 @@ class Answer(Variable):
 
     @property
     def drawn_given(self) -> Iterator[Node]:
-        """Its parents but the hidden variable, which is drawn after it."""
-        return (parent for parent in self.parents if parent is not self.hidden)
+        """Its parents but its hidden variables, which are drawn after it."""
+        return (p for p in self.parents if not (isinstance(p, Hidden) and p.answer is self))
 
     def refuse_as_parent(self, owner: Stated, slot: str) -> None:
         """Refuse to be a parent with a link."""

@@ -8,8 +8,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .. import families
+from .._errors import ModelError
 from .._typing import Array
 from ..families._by_moments import REALS
+from ..numerics.linalg import inverse, symmetric_part
+from .algebra import Algebra, Diagonal
+from .constants import as_known
 from .expected_slots import ExpectedSlots
 from .joining import whole_if_together
 from .nodes import Expression
@@ -67,6 +71,52 @@ class _Location(Variable):
         return self._holds("precision", 0)
 
 
+_INSTEAD = {
+    "sigma": "An unknown scale is stated as a precision, the inverse variance: precision=Gamma('tau', 1, 1)",
+    "covariance": "An unknown covariance is stated by its inverse: precision=Wishart('Lambda', df, inverse_scale)",
+}
+
+
+def _one_of(name: str, word: str, value: Any, precision: Any) -> Array | None:
+    """Return a known scale that was given instead of a precision; None if there is none.
+
+    Raises
+    ------
+    ModelError
+        If it is unknown, or there is a precision too.
+    """
+    if value is None:
+        return None
+    where = f"'{word}' of '{name}'"
+    if precision is not None:
+        raise ModelError(f"{where} is given beside a precision; give one of them")
+    if isinstance(value, Algebra | Diagonal):
+        raise ModelError(f"{where} must be a known number or array; got {value!r}. {_INSTEAD[word]}")
+    return as_known(value, where)
+
+
+def _inverse_square(sigma: Array, name: str) -> Array:
+    if not np.all((sigma > 0) & np.isfinite(sigma)):
+        raise ModelError(f"'sigma' of '{name}' must be positive and finite; got {sigma}")
+    return 1.0 / np.square(sigma)
+
+
+def _inverse(covariance: Array, name: str) -> Array:
+    if covariance.ndim < 2 or covariance.shape[-1] != covariance.shape[-2]:
+        raise ModelError(f"'covariance' of '{name}' must be a square matrix; got shape {covariance.shape}")
+    # half of a matrix is lost if it is read from one triangle only
+    away = np.abs(covariance - np.swapaxes(covariance, -1, -2)).max()
+    if not away <= 1e-6 * np.abs(covariance).max():
+        raise ModelError(
+            f"'covariance' of '{name}' must be symmetric; two mirrored entries differ by {away:g}"
+        )
+    try:
+        np.linalg.cholesky(symmetric_part(covariance))
+    except np.linalg.LinAlgError:
+        raise ModelError(f"'covariance' of '{name}' must be positive definite") from None
+    return inverse(symmetric_part(covariance))
+
+
 class Normal(_Location):
     r"""A number with a Normal distribution.
 
@@ -84,6 +134,8 @@ class Normal(_Location):
     precision
         Inverse variance: number, array, Gamma, or a product of these. ``mean=0, precision=0`` states the flat improper
         prior.
+    sigma
+        Known standard deviation, a number or an array, instead of the precision.
     plates
         Its repetitions.
 
@@ -113,6 +165,18 @@ class Normal(_Location):
         (-1 / 2 * LOG_2PI, ""),
     )
 
+    def __init__(
+        self,
+        name: str,
+        mean: Expression,
+        precision: Expression = None,
+        *,
+        sigma: Any = None,
+        plates: Plates = (),
+    ) -> None:
+        own = _one_of(name, "sigma", sigma, precision)
+        super().__init__(name, mean, precision if own is None else _inverse_square(own, name), plates=plates)
+
     def unit_value(self, plates: tuple[int, ...], spread: float) -> Any:
         """Return the reference point."""
         return np.zeros(plates)
@@ -138,6 +202,8 @@ class MultivariateNormal(_Location):
         or a whole NormalWishart (then without ``precision``).
     precision
         Inverse covariance, D x D: array or Wishart. ``precision=0`` states the flat improper prior.
+    covariance
+        Known covariance, D x D, instead of the precision.
     plates
         Its repetitions.
     names
@@ -176,10 +242,12 @@ class MultivariateNormal(_Location):
         mean: Expression,
         precision: Expression = None,
         *,
+        covariance: Any = None,
         plates: Plates = (),
         names: Iterable[str] | None = None,
     ) -> None:
-        super().__init__(name, mean, precision, plates=plates)
+        own = _one_of(name, "covariance", covariance, precision)
+        super().__init__(name, mean, precision if own is None else _inverse(own, name), plates=plates)
         self.name_entries(names)
 
     def unit_value(self, plates: tuple[int, ...], spread: float) -> Any:

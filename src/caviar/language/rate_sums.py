@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -31,7 +31,7 @@ SPLIT = "split"
 """The slot of the hidden parts of a count."""
 
 
-def is_rate_sum(expression: Any) -> bool:
+def is_rate_sum(expression: Any) -> TypeGuard[Predictor]:
     """Whether an expression is a sum of several rates, or a dot product of rates."""
     return isinstance(expression, Predictor) and (
         len(expression.addends) > 1 or any(addend.dots for addend in expression.addends)
@@ -61,8 +61,9 @@ def _placed_addend(owner: Node, addend: Addend) -> Addend:
         return addend
     beside = Node()
     beside.name, beside.plates = owner.name, (*owner.plates, plate)
-    (pair,) = addend.dots
-    return replace(addend, dots=((placed(pair[0], beside), placed(pair[1], beside)),))
+    return replace(
+        addend, dots=tuple((placed(one, beside), placed(other, beside)) for one, other in addend.dots)
+    )
 
 
 def _plate_along(owner: Node, addend: Addend) -> Plate | None:
@@ -72,10 +73,11 @@ def _plate_along(owner: Node, addend: Addend) -> Plate | None:
     where = f"dot in the rate of '{owner.name}'"
     if len(addend.dots) > 1:
         raise ModelError(f"{where}: a product may hold one dot product; {addend!r} has {len(addend.dots)}")
-    both = [_plates_of(operand, where) for operand in addend.dots[0]]
+    pairs = list(addend.dots)
+    both = [_plates_of(operand, where) for operand in pairs[0]]
     shared = [plate for plate in both[0] if plate in both[1] and plate not in owner.plates]
     if len(shared) != 1:
-        names = " and ".join(f"{own!r}" for own in addend.dots[0])
+        names = " and ".join(f"{own!r}" for own in pairs[0])
         raise PlateError(
             f"{where} runs along the one plate that both operands have and '{owner.name}' lacks; {names} share "
             f"{', '.join(plate.name for plate in shared) or 'none'}"

@@ -124,7 +124,7 @@ def _not_definite_or_flat(value: Array) -> str:
     if not np.all(np.isfinite(value)):
         return "must be finite"
     if not is_symmetric(value):
-        return "must be symmetric"
+        return "must be symmetric (pass (matrix + matrix.T) / 2 if only rounding makes the difference)"
     try:
         np.linalg.cholesky(symmetric_part(value))
     except np.linalg.LinAlgError:
@@ -247,6 +247,7 @@ LOCATION_AND_PRECISION_MATRIX = Role(
 MATRIX = Role("matrix", 2, {"x": _identity}, (), _not_finite)
 AUGMENTING = Role("augmenting", 0, {"x": _identity})
 AUGMENTING_SUM = Role("augmenting_sum", 0, {"x": _identity, "relative_entropy": _identity})
+TANGENT = Role("tangent", 1, {"x": _identity, "constant": _identity}, is_apart=True)
 SHARES = Role("shares", 1, {"x": _identity, "entropy": _identity}, is_apart=True)
 LABEL = Role("label", 0, {"x": _identity}, ("Categorical",))
 TRIALS = Role("trials", 0, {"x": _identity}, (), _no_trials)

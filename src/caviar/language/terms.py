@@ -327,10 +327,7 @@ def _axes_in(slot: Slot, statistic: str, events: tuple[Axis, ...]) -> tuple[Axis
         return events
     if slot.along is not None:
         # the plate of a diagonal, or of the rows of a matrix, is the event axis
-        own = {slot.along: events[0]}
-        if isinstance(expression, Indexed):
-            own[expression.plate] = _category(expression)
-            return tuple([own.get(plate) or Axis(plate) for plate in node.plates])
+        own = {slot.along: events[0], **{chosen.plate: _category(chosen) for chosen in slot.chosen}}
         return (*(own.get(plate) or Axis(plate) for plate in node.plates), *events[1:])
     plates = node.plates_of(statistic)
     if not isinstance(expression, Indexed):

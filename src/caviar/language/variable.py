@@ -52,6 +52,9 @@ class Variable(Stated):
     floor: Array | None = None
     """Smallest variance that a precision may express; only point masses can have one."""
 
+    is_bound: bool = False
+    """Whether its density enters the ELBO through a bound that no hidden variable makes exact."""
+
     is_brought: ClassVar[bool] = False
     """Whether it belongs to another variable that brings it, and is stated by nobody."""
 
@@ -323,6 +326,9 @@ class Variable(Stated):
 def _refuse_latent_carrier(owner: Variable, slot: str, value: Expression) -> None:
     """Refuse a parent whose base measure is no function of its statistics: it can only be observed."""
     node = value.node if isinstance(value, Indexed) else value
+    for chooser in value.choosers if isinstance(value, Indexed) else ():
+        if isinstance(chooser, Variable):
+            chooser.refuse_as_parent(owner, slot)
     if not isinstance(node, Variable):
         return
     node.refuse_as_parent(owner, slot)

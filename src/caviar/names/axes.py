@@ -144,7 +144,7 @@ class ModelAxes:
                 first, *others = _apart(variable) or [own]
                 yield from ((first, other) for other in others)
             for slot in variable.slots.values():
-                if slot.along is not None:
+                if slot.along is not None and slot.along.size in (None, variable.dimension):
                     yield own, NamedAxis("plate", slot.along.name)
             for stated in variable.stated.values():
                 yield from _of_dots(stated)

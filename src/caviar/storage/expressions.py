@@ -10,8 +10,10 @@ import numpy as np
 from ..language import Constant, Diagonal, Indexed, Link, Node, Part, Predictor, diagonal, dot
 from ..language.algebra import Addend
 from ..language.links import Exponential, Logistic, Probit
+from ..language.softmax import LinkOfClasses, Softmax, StickBreakingLogits
 
 _LINKS: dict[str, type[Link]] = {"probit": Probit, "logistic": Logistic, "exp": Exponential}
+_LINKS |= {"softmax": Softmax, "stick_breaking": StickBreakingLogits}
 _PARTS = ("mean", "precision")
 
 
@@ -27,7 +29,12 @@ def document_of_expression(expression: Any) -> dict[str, Any]:
     """
     if isinstance(expression, Link):
         name = next(name for name, kind in _LINKS.items() if kind is type(expression))
-        return {"link": name, **document_of_expression(expression.predictor)}
+        along = (
+            {"along": expression.along.name}
+            if isinstance(expression, LinkOfClasses) and expression.along
+            else {}
+        )
+        return {"link": name, **along, **document_of_expression(expression.predictor)}
     if isinstance(expression, Predictor):
         return {"sum": [_document_of_addend(addend) for addend in expression.addends]}
     if isinstance(expression, Diagonal):
@@ -94,7 +101,11 @@ def expression_of(document: Mapping[str, Any], nodes: Mapping[str, Node]) -> Any
         If they state nothing that can be there.
     """
     if "link" in document:
-        return _LINKS[document["link"]](_predictor_of(document, nodes))
+        kind, predictor = _LINKS[document["link"]], _predictor_of(document, nodes)
+        if issubclass(kind, LinkOfClasses):
+            plates = [plate for node in _names_of(predictor) for plate in node.plates]
+            return kind(predictor, next(plate for plate in plates if plate.name == document["along"]))
+        return kind(predictor)
     if "sum" in document:
         return _predictor_of(document, nodes)
     if "diagonal" in document:

@@ -1,11 +1,7 @@
 r"""Expectations under q of the arguments of one variable: locations, inverse precisions, probabilities.
 
 The operands of a predictor :math:`\eta = \sum_i c_i` are independent under q, and each is at most once in a
-product. With operands of mean m and covariance C, two products that share the operands k have the covariance
-
-.. math:: \prod_k (m_k m_k' + C_k) - \prod_k m_k m_k' = \sum_k \prod_{l<k} (m_l m_l' + C_l)\, C_k \prod_{l>k} m_l m_l'
-
-times the means of what they do not share: sums of what is small, without the difference of large numbers.
+product; :mod:`.products` has the moments of these.
 """
 
 from __future__ import annotations
@@ -13,9 +9,8 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from string import ascii_lowercase
-from typing import Any, NoReturn, Protocol, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 
@@ -25,11 +20,12 @@ from ..._typing import AnyArray, Array
 from ...engine.binding.clamped.factor import PointMass
 from ...families.coupled_normals import CoupledNormals
 from ...language import Constant, Diagonal, Indexed, Node, Part, Plate, Predictor, Slot, Variable
-from ...language.algebra import Addend, as_predictor
+from ...language.algebra import Addend, PredictorAlong, as_predictor
 from ...language.roles import RATE, SCALAR
+from ...language.values_in_slots import known_value, laid_out, operand_slot, slot_value, value_along, value_at
 from ...numerics.cached import cached_property
 from ...numerics.linalg import inverse
-from ..simulation import known_value, laid_out, operand_slot, slot_value, value_along
+from .products import Operand, Product, contracted, covariance, moments_of_sum, of_entries, with_letters
 
 SAMPLES = "posterior.predictive(data=..., n_draws=...) draws from it."
 """The way out where there is no closed form."""
@@ -92,12 +88,15 @@ class Expectations:
         Name -> distribution of each latent variable, batched over its plates.
     joint
         Covariances of different variables, and of different repetitions of one; None for those of shared factors.
+    place
+        A place along the plate of a predictor that runs along one, where that is what is asked of.
     """
 
     owner: Variable
     known: Mapping[str, Any]
     factors: Mapping[str, Any]
     joint: Joint | None = None
+    place: int | None = None
 
     def location(self, name: str = "mean") -> tuple[Array, Array]:
         """Return mean and variance of a location, a node or a predictor; of a vector those of each entry."""
@@ -122,11 +121,11 @@ class Expectations:
         mean, variance = np.zeros(()), np.zeros(())
         for i, addend in enumerate(stated.addends):
             product = list(self._operands(addend))
-            mean = mean + addend.coefficient * _contracted([(m, letters) for _, m, _, letters in product])
+            mean = mean + addend.coefficient * contracted([(m, letters) for _, m, _, letters in product])
             for j, other in enumerate(stated.addends[: i + 1]):
                 shared = list(self._operands(other))
                 scale = addend.coefficient * other.coefficient * (1.0 if i == j else 2.0)
-                variance = variance + scale * _covariance(product, shared)
+                variance = variance + scale * covariance(product, shared)
                 variance = variance + scale * self._covariance_between(product, shared)
         # rounding may leave a variance of zero just below
         return mean, np.maximum(variance, 0.0)
@@ -137,7 +136,7 @@ class Expectations:
         shared = coupled_among(self.factors) if self.joint is None else {}
         return SharedGaussians(shared) if shared else self.joint
 
-    def _covariance_between(self, one: Sequence[_Operand], other: Sequence[_Operand]) -> Array:
+    def _covariance_between(self, one: Sequence[Operand], other: Sequence[Operand]) -> Array:
         """Return what covariances between variables add to the covariance of two products, to first order."""
         total, slots, joint = np.zeros(()), {id(own): own for own in self.owner.slots.values()}, self._joint
         if joint is None:
@@ -157,7 +156,7 @@ class Expectations:
                 continue
             rest = [(m, letter) for key, m, _, letter in one if key != mine[0]]
             rest += [(m, letter.upper()) for key, m, _, letter in other if key != theirs[0]]
-            total = total + _contracted([*rest, (covariance, mine[3] + theirs[3].upper())])
+            total = total + contracted([*rest, (covariance, mine[3] + theirs[3].upper())])
         return total
 
     def _numbers(self, slot: Slot) -> AnyArray:
@@ -187,6 +186,23 @@ class Expectations:
                 names = " and ".join(f"'{name}'" for name in latent)
                 self.refuse(f"the product of {names} in its predictor is not Normal under q")
         return self.predictor(predictor)
+
+    def normals(self, predictor: PredictorAlong) -> tuple[Array, Array]:
+        """Return means and variances of a predictor along its plate, and refuse those that are not independent."""
+        for addend in predictor.addends:
+            whole = (own.whole if isinstance(own, Part) else own for own in addend.operands)
+            for slot in (operand_slot(self.owner, own) for own in whole if isinstance(own, Node | Indexed)):
+                is_known = self._is_known(slot.node) or self._factor(slot.node).learnt is None
+                if slot.along is None and not is_known:
+                    self.refuse(f"the predictors of all categories share '{slot.node.name}'")
+        if self.joint is not None:
+            self.refuse("linear response has the predictors of different categories correlated")
+        each = [replace(self, place=k).normal(predictor) for k in range(predictor.along.size)]
+        means, variances = zip(*each, strict=True)
+        shape = np.broadcast_shapes(*map(np.shape, (*means, *variances)))
+        return tuple(
+            np.stack([np.broadcast_to(own, shape) for own in side], axis=-1) for side in (means, variances)
+        )  # type: ignore[return-value]
 
     def refuse(self, why: str) -> NoReturn:
         """Say why mean and variance of the variable have no closed form."""
@@ -262,19 +278,11 @@ class Expectations:
         stated = self.owner.stated[name]
         if not isinstance(stated, Predictor):
             return self._entries(self.owner.slots[name])
-        products = [product for addend in stated.addends for product in self._products(addend)]
-        mean = np.asarray(sum(_mean_of(product) for product in products))
-        variance = np.zeros(())
-        for i, one in enumerate(products):
-            variance = variance + _covariance_of(one, one)
-            for other in products[:i]:
-                if not one.keys().isdisjoint(other):
-                    variance = variance + 2.0 * _covariance_of(one, other)
-        return mean, variance
+        return moments_of_sum([product for addend in stated.addends for product in self._products(addend)])
 
-    def _products(self, addend: Addend) -> Iterator[_Product]:
+    def _products(self, addend: Addend) -> Iterator[Product]:
         """Yield the products of numbers that an addend is the sum of: several if it has a dot product."""
-        common: _Product = {"": (np.asarray(addend.coefficient), np.zeros(()))}
+        common: Product = {"": (np.asarray(addend.coefficient), np.zeros(()))}
         for operand in addend.numbers:
             slot = operand_slot(self.owner, operand)
             common[id(slot)] = self._entries(slot)
@@ -376,7 +384,7 @@ class Expectations:
 
     def _operands(self, addend: Addend) -> Iterator[tuple[int, Array, Array | None, str]]:
         """Yield for each operand of a product: what tells it apart, mean, covariance (None if known), event letter."""
-        for operand, letter in _with_letters(addend):
+        for operand, letter in with_letters(addend):
             whole = operand.whole if isinstance(operand, Part) else operand
             if not isinstance(whole, Node | Indexed):
                 plain = np.asarray(whole, dtype=np.float64)
@@ -385,11 +393,14 @@ class Expectations:
             slot = operand_slot(self.owner, whole)
             own, covariance = self._moments(slot)
             if self.owner.value_rank and not letter:
-                own, covariance = _of_entries(own, covariance, is_vector=slot.role.rank == 1)
+                own, covariance = of_entries(own, covariance, is_vector=slot.role.rank == 1)
             yield id(slot), own, covariance, letter
 
     def _moments(self, slot: Slot) -> tuple[Array, Array | None]:
         if self._is_known(slot.node):
+            node = slot.node
+            if slot.along is not None:
+                return self._laid_out(slot, known_value(node, self.known)), None
             return np.asarray(slot_value(self.owner, slot, self.known), dtype=np.float64), None
         factor = self._factor(slot.node)
         if factor.learnt is None:
@@ -403,6 +414,8 @@ class Expectations:
         return self._laid_out(slot, mean), self._laid_out(slot, covariance)
 
     def _laid_out(self, slot: Slot, array: Array, plates: tuple[Plate, ...] | None = None) -> Array:
+        if slot.along is not None and self.place is not None:
+            return value_at(self.owner, slot, self.place, array, self.known)
         if slot.along is not None and slot.role is RATE:
             return value_along(self.owner, slot, array, self.known)
         return np.asarray(slot_value(self.owner, slot, {**self.known, slot.node.name: array}, plates))
@@ -416,77 +429,6 @@ class Expectations:
                 f"'{node.name}' has a value for each row, and depends on variables that are not known"
             )
         return self.factors[node.name]
-
-
-_Operand = tuple[int, Array, "Array | None", str]
-
-
-def _with_letters(addend: Addend) -> Iterator[tuple[Any, str]]:
-    """Yield the operands of a product with their event letter: one for each dot product, none for numbers."""
-    for number in addend.numbers:
-        yield number, ""
-    for letter, pair in zip(ascii_lowercase, addend.dots, strict=False):
-        for vector in pair:
-            yield vector, letter
-
-
-def _covariance(one: Sequence[_Operand], other: Sequence[_Operand]) -> Array:
-    """Return the covariance of two products of operands; see the head of this file."""
-    theirs = {key: (mean, letter.upper()) for key, mean, _, letter in other}
-    shared = [(key, m, c, letter) for key, m, c, letter in one if c is not None and key in theirs]
-    keys = {key for key, *_ in shared}
-    rest = [(m, letter) for key, m, _, letter in one if key not in keys]
-    rest += [(m, letter.upper()) for key, m, _, letter in other if key not in keys]
-    total = np.zeros(())
-    for k, (key, _, covariance, letter) in enumerate(shared):
-        parts = [*rest, (covariance, letter + theirs[key][1])]
-        for before_key, mean, before, mine in shared[:k]:
-            parts.append((_outer(mean, bool(mine)) + before, mine + theirs[before_key][1]))
-        for after_key, mean, _, mine in shared[k + 1 :]:
-            parts += [(mean, mine), theirs[after_key]]
-        total = total + _contracted(parts)
-    return total
-
-
-_Product: TypeAlias = dict[Any, tuple[Array, Array]]
-"""Mean and variance of each number of a product, by what tells it apart; its coefficient is under ""."""
-
-
-def _mean_of(product: _Product) -> Array:
-    return math.prod((mean for mean, _ in product.values()), start=np.ones(()))
-
-
-def _covariance_of(one: _Product, other: _Product) -> Array:
-    """Return the covariance of two products of independent numbers, some of which they share."""
-    means, covariance = one[""][0] * other[""][0], np.zeros(())
-    for key, (mean, variance) in {**one, **other}.items():
-        if key == "":
-            continue
-        if key in one and key in other:
-            square = np.square(mean)
-            means, covariance = means * square, covariance * (square + variance) + means * variance
-        else:
-            means, covariance = means * mean, covariance * mean
-    return covariance
-
-
-def _outer(mean: Array, is_vector: bool) -> Array:
-    return mean[..., :, None] * mean[..., None, :] if is_vector else np.square(mean)
-
-
-def _contracted(parts: Sequence[tuple[Any, str]]) -> Array:
-    """Return the product of arrays, summed over their event letters; plates are the leading axes."""
-    if not parts:
-        return np.ones(())
-    subscripts = ",".join(f"...{letters}" for _, letters in parts)
-    return np.einsum(f"{subscripts}->...", *(array for array, _ in parts), optimize="greedy")
-
-
-def _of_entries(mean: Array, covariance: Array | None, *, is_vector: bool) -> tuple[Array, Array | None]:
-    """Return mean and variance of each entry of a vector; of a number the same for all entries."""
-    if is_vector:
-        return mean, None if covariance is None else np.diagonal(covariance, axis1=-2, axis2=-1)
-    return mean[..., None], None if covariance is None else covariance[..., None]
 
 
 def _inverse_matrix_of_learnt(factor: Any) -> Array:

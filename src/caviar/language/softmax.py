@@ -1,0 +1,293 @@
+r"""Several categories behind a predictor for each: softmax by a bound, and stick-breaking, which is another model.
+
+The normaliser of a softmax is bounded by a quadratic function with Böhning's curvature (1992), which touches it at a
+point of each row. In the stick-breaking form category k is chosen with probability :math:`1 / (1 + e^{-\eta_k})` if
+none before it was; that is exact given its Polya-Gamma numbers (Linderman, Johnson and Adams, 2015), but the order of
+the categories matters.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.special import log_softmax, ndtri
+from scipy.stats import qmc
+
+from .. import families
+from .._errors import PlateError
+from .._typing import AnyArray, Array
+from .algebra import Addend, Link, PredictorAlong
+from .links import Answer, Hidden, Logistic, linked
+from .nodes import Indexed, Node, Part, placed
+from .plates import Plate
+from .roles import AUGMENTING_SUM, TANGENT, Role
+from .templates import Density, template
+
+_LOG_2 = float(np.log(2.0))
+
+_N_POINTS = 2048
+"""Points of the sums that expected probabilities of a softmax are."""
+
+
+@dataclass(frozen=True, repr=False)
+class LinkOfClasses(Link):
+    """Probabilities of categories as a function of a predictor for each.
+
+    Attributes
+    ----------
+    along
+        The plate of the predictors; None until the owner tells it.
+    """
+
+    along: Plate | None = None
+
+    belongs = "is the probabilities of an observed Categorical, as in Categorical('y', {})"
+
+    more: ClassVar[int] = 0
+    """Categories beyond the number of predictors."""
+
+    @abstractmethod
+    def expected(self, mean: Array, variance: Array) -> Array:
+        """Return the probabilities expected of independent Normal predictors, (..., K)."""
+
+    is_bound: ClassVar[bool] = False
+    """Whether the density of an answer is bounded from below, and not exact given what is hidden."""
+
+    @abstractmethod
+    def hidden_of(self, answer: Answer) -> Hidden:
+        """Return the hidden variable that it gives to a Categorical."""
+
+    def within(self, owner: Node) -> LinkOfClasses:
+        """Return the link with its plate and all indices settled, as it is in a slot of ``owner``.
+
+        Raises
+        ------
+        ModelError, PlateError
+            If it is not clear along which plate the predictors run, or how many there are.
+        """
+        along = self.along or _plate_of(self, owner)
+        if along.size is None:
+            raise PlateError(
+                f"{self!r} runs along plate '{along.name}', which needs a size: Plate('{along.name}', K)"
+            )
+        beside = Node()
+        beside.name, beside.plates = owner.name, (*owner.plates, along)
+        addends = tuple(_placed(addend, beside) for addend in self.predictor.addends)
+        return type(self)(PredictorAlong(addends, along), along)
+
+
+def _placed(addend: Addend, owner: Node) -> Addend:
+    def own(operand: Any) -> Any:
+        return placed(operand, owner) if isinstance(operand, Node | Indexed) else operand
+
+    return Addend(
+        addend.coefficient,
+        tuple(own(number) for number in addend.numbers),
+        tuple((own(one), own(other)) for one, other in addend.dots),
+    )
+
+
+def _plate_of(link: LinkOfClasses, owner: Node) -> Plate:
+    """Return the plate that the predictors of a link run along: the one that the owner lacks."""
+    found: dict[Plate, None] = {}
+    for operand in (operand for addend in link.predictor.addends for operand in addend.operands):
+        whole = operand.whole if isinstance(operand, Part) else operand
+        if isinstance(whole, Node):
+            found |= dict.fromkeys(plate for plate in whole.plates if plate not in owner.plates)
+    if len(found) != 1:
+        kind = repr(link).partition("(")[0]
+        names = ", ".join(f"'{plate.name}'" for plate in found) or "none"
+        raise PlateError(
+            f"{kind} needs a predictor for each category: a plate that its predictor has and '{owner.name}' lacks, as "
+            f"in {kind}(dot(X, w)) with w on Plate('category', K); it has {names}. Say which with "
+            f"{kind}(..., along=plate)"
+        )
+    (plate,) = found
+    return plate
+
+
+@dataclass(frozen=True, repr=False)
+class Softmax(LinkOfClasses):
+    r"""The probabilities :math:`e^{\eta_k} / \sum_j e^{\eta_j}`; see :func:`softmax`."""
+
+    is_bound = True
+
+    def hidden_of(self, answer: Answer) -> Hidden:
+        return Tangent(answer, self)
+
+    def natural(self, predictor: AnyArray) -> AnyArray:
+        return log_softmax(predictor, axis=-1)
+
+    def expected(self, mean: Array, variance: Array) -> Array:
+        size = mean.shape[-1]
+        # the first point of the sequence, 0, has no Normal quantile
+        points = ndtri(qmc.Sobol(size, scramble=True, rng=0).random(_N_POINTS))
+        total = np.zeros(np.broadcast_shapes(mean.shape, variance.shape))
+        for point in points:
+            total += np.exp(log_softmax(mean + np.sqrt(variance) * point, axis=-1))
+        return total / _N_POINTS
+
+
+@dataclass(frozen=True, repr=False)
+class StickBreakingLogits(LinkOfClasses):
+    r"""The probabilities of sticks that are broken at logistic functions of predictors; see :func:`stick_breaking`."""
+
+    more = 1
+
+    def hidden_of(self, answer: Answer) -> Hidden:
+        return PolyaGammaOfQuestions(answer, self)
+
+    def natural(self, predictor: AnyArray) -> AnyArray:
+        ones = np.zeros((*predictor.shape[:-1], 1))
+        taken = np.concatenate([-np.logaddexp(0.0, -predictor), ones], axis=-1)
+        left = np.cumsum(-np.logaddexp(0.0, predictor), axis=-1)
+        return taken + np.concatenate([ones, left], axis=-1)
+
+    def expected(self, mean: Array, variance: Array) -> Array:
+        yes, no = Logistic(self.predictor).expected(mean, variance)
+        ones = np.ones((*yes.shape[:-1], 1))
+        return np.concatenate([yes, ones], axis=-1) * np.concatenate([ones, np.cumprod(no, axis=-1)], axis=-1)
+
+    def __repr__(self) -> str:
+        return f"stick_breaking({self.predictor!r})"
+
+
+def softmax(predictor: Any, *, along: Plate | None = None) -> Softmax:
+    r"""Return the probabilities :math:`e^{\eta_k} / \sum_j e^{\eta_j}` of an observed Categorical.
+
+    The normaliser has no expectation in closed form: the ELBO is that of a quadratic bound, so it lies further below
+    the evidence than that of :func:`stick_breaking`. The means are those of the maximum of the posterior density, and
+    the standard deviations of linear response those of Laplace's approximation; those of the factors are too small.
+
+    Parameters
+    ----------
+    predictor
+        :math:`\eta`, a Normal or sums and products, with a plate for the categories: ``dot(X, w)`` with w on
+        ``Plate("category", K)``.
+    along
+        This plate, where the predictor does not tell it.
+
+    Raises
+    ------
+    ModelError
+        If it is a number or an array: then the probabilities are known.
+
+    Notes
+    -----
+    Böhning (1992), "Multinomial logistic regression algorithm", with the curvature 1/2 of each predictor, so that
+    categories stay independent under q. With nine answers of three categories and Normal(0, 1) predictors the ELBO is
+    1.3 below the evidence; with the bound of Bouchard (2007), by a logistic function for each category, 7.4 below.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import caviar as cv
+    >>> obs, category = cv.Plate("obs"), cv.Plate("category", 3)
+    >>> w = cv.MultivariateNormal("w", np.zeros(2), np.eye(2), plates=category)
+    >>> cv.Categorical("y", cv.softmax(cv.dot(cv.Data("X", plates=obs), w)), plates=obs)
+    Categorical('y', plates=(obs))
+    """
+    return Softmax(linked("softmax", predictor, _KNOWN), along)
+
+
+def stick_breaking(predictor: Any, *, along: Plate | None = None) -> StickBreakingLogits:
+    r"""Return the probabilities of sticks that are broken at logistic functions, for an observed Categorical.
+
+    .. math:: p_k = \sigma(\eta_k) \prod_{j<k} (1 - \sigma(\eta_j)), \quad k < K; \qquad
+              p_K = \prod_{j<K} (1 - \sigma(\eta_j))
+
+    This is not the softmax: the order of the categories matters, as in a sequence of yes-or-no questions. The model
+    gets a Polya-Gamma number for each question that was asked.
+
+    Parameters
+    ----------
+    predictor
+        :math:`\eta`, a Normal or sums and products, with a plate of size K - 1.
+    along
+        This plate, where the predictor does not tell it.
+
+    Raises
+    ------
+    ModelError
+        If it is a number or an array.
+
+    Notes
+    -----
+    Linderman, Johnson and Adams (2015), "Dependent multinomial models made easy: stick-breaking with the Polya-Gamma
+    augmentation".
+
+    Examples
+    --------
+    >>> import caviar as cv
+    >>> question = cv.Plate("question", 2)
+    >>> cv.Categorical(
+    ...     "y", cv.stick_breaking(cv.Normal("a", 0, 1, plates=question)), plates=cv.Plate("obs")
+    ... ).categories
+    3
+    """
+    return StickBreakingLogits(linked("stick_breaking", predictor, _KNOWN), along)
+
+
+_KNOWN = "the probabilities are known, give them to the Categorical"
+
+
+class Tangent(Hidden):
+    """The point of each row at which the bound of a softmax touches it."""
+
+    family = families.SoftmaxTangent
+    letters: ClassVar = {"x": "k", "constant": ""}
+    value_rank = 1
+    noun = "tangent"
+    role: ClassVar[Role] = TANGENT
+    density = template()
+    term: ClassVar[Density] = template(
+        (1, "self.chosen[k] probabilities.x[k]"),
+        (-1, "hidden.x[k] probabilities.x[k]"),
+        (-1 / 4, "probabilities.xx[k]"),
+        (-1, "hidden.constant"),
+    )
+
+    def __init__(self, answer: Answer, link: Softmax) -> None:
+        self.answer = answer
+        assert link.along is not None
+        self._state(f"{answer.name}.{self.noun}", answer.plates, {}, dimension=link.along.size)
+        self.stated = {"answer": answer, "predictors": link.predictor}
+
+    def distribution_given(self, slots: Mapping[str, Any]) -> families.SoftmaxTangent:
+        """Return the predictors: there the bound is exact."""
+        shape = np.broadcast_shapes(slots["predictors"].shape, (*np.shape(slots["answer"]), 1))
+        return families.SoftmaxTangent(np.broadcast_to(slots["predictors"], shape))
+
+
+class PolyaGammaOfQuestions(Hidden):
+    """The Polya-Gamma numbers of a label behind broken sticks, one for each question that was asked."""
+
+    family = families.PolyaGammaSum
+    letters: ClassVar = {"x": "", "relative_entropy": ""}
+    noun = "polya_gamma"
+    role: ClassVar[Role] = AUGMENTING_SUM
+    density = template()
+    term: ClassVar[Density] = template(
+        (1, "self.chosen[k] probabilities.x[k]"),
+        (-1 / 2, "self.asked[k] probabilities.x[k]"),
+        (-1 / 2, "self.asked[k] hidden.x[k] probabilities.xx[k]"),
+        (1, "self.asked[k] hidden.relative_entropy[k]"),
+        (-_LOG_2, "self.asked[k]"),
+    )
+
+    def __init__(self, answer: Answer, link: StickBreakingLogits) -> None:
+        self.answer = answer
+        assert link.along is not None
+        self._state(f"{answer.name}.{self.noun}", (*answer.plates, link.along), {}, dimension=1)
+        self.stated = {"answer": answer, "predictors": link.predictor}
+
+    def distribution_given(self, slots: Mapping[str, Any]) -> families.PolyaGammaSum:
+        """Return the distributions given the predictors and the label: nothing of a question that was not asked."""
+        away = np.abs(slots["predictors"])
+        asked = np.asarray(slots["answer"])[..., None] >= np.arange(away.shape[-1])
+        shape, tilt = np.broadcast_arrays(asked.astype(np.float64), away)
+        return families.PolyaGammaSum(shape, tilt)
