@@ -253,14 +253,17 @@ class HiddenMarkovModel(Saveable):
                 )
         if self.uncertainty == "linear_response":
             posterior._show(Asked(data, weights, self._place))
-        if posterior.status in (Status.MAX_ITER, Status.INTERRUPTED) and self.max_iter:
-            message = f"{type(self).__name__}: {posterior.status.explanation}"
-            warnings.warn(message, UnsettledWarning, stacklevel=2)
+        self._tell_end(posterior)
         self._keep(posterior)
         shares = posterior.local(data)["s"].probabilities
         keep(self, occupancy_=np.average(shares, axis=0, weights=weights))
         self._generator = generator.spawn(1)[0]
         return self
+
+    def _tell_end(self, posterior: Posterior) -> None:
+        if posterior.status in (Status.MAX_ITER, Status.INTERRUPTED) and self.max_iter:
+            message = f"{type(self).__name__}: {posterior.status.explanation}"
+            warnings.warn(message, UnsettledWarning, stacklevel=3)
 
     def _searched(
         self,
