@@ -84,7 +84,7 @@ HOOKS = {
 }
 
 KINDS_ASKED_FOR = {
-    "fitting/model.py": (1, "rows of documents are columns of their own"),
+    "fitting/rows.py": (1, "rows of documents are columns of their own"),
 }
 
 

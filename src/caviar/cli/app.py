@@ -12,7 +12,7 @@ import caviar as cv
 
 from . import options
 from .files import require_file, require_writable
-from .kinds import Covariance, model_named
+from .kinds import Covariance, Uncertainty, model_named
 from .non_numeric import NonNumeric
 from .options import column_names_of, option, require_rows, taught
 from .usage import CommandsInWords
@@ -40,6 +40,13 @@ def _number_or_auto(components: str | None) -> int | str | None:
             f"--components must be a whole number of at least 1, or auto; got {components}"
         )
     return int(components)
+
+
+def _seed_of(seed: int | None, checkpoint: Path | None) -> int:
+    """Return the seed that was given, or another; with a checkpoint the same command must begin the same again."""
+    if seed is not None:
+        return seed
+    return secrets.randbelow(2**31) if checkpoint is None else 0
 
 
 def _print_version(asked: bool) -> None:
@@ -117,6 +124,7 @@ def fit(
     tol: options.Tolerance = 1e-6,
     seed: options.FitSeed = None,
     threads: options.Threads = None,
+    uncertainty: options.UncertaintyKind = Uncertainty.AUTO,
     output: options.SaveModel = None,
     picture: options.Picture = None,
     checkpoint: options.Checkpoint = None,
@@ -133,9 +141,6 @@ def fit(
     from .fitting import fit_to_table
 
     require_rows(data, sql)
-    if seed is None:
-        # with a checkpoint the same command must begin the same again
-        seed = secrets.randbelow(2**31) if checkpoint is None else 0
     fit_to_table(
         FitRequest(
             data=data,
@@ -156,8 +161,9 @@ def fit(
                 "n_init": restarts,
                 "max_iter": max_iter,
                 "tol": tol,
-                "random_state": seed,
+                "random_state": _seed_of(seed, checkpoint),
                 "n_jobs": threads,
+                "uncertainty": uncertainty,
             },
             output=output,
             picture=picture,

@@ -57,6 +57,11 @@ class FitRequest:
         return self.non_numeric is NonNumeric.CATEGORICAL
 
     @property
+    def arguments_of_estimator(self) -> dict[str, Any]:
+        """The arguments that every mixture takes, as its estimator writes them."""
+        return {**self.arguments, "uncertainty": self.arguments.get("uncertainty", "auto").replace("-", "_")}
+
+    @property
     def kind(self) -> Kind:
         """The mixture that is to be fitted."""
         return MIXED if self.is_mixed else KINDS[ModelName(self.model)]
@@ -69,6 +74,7 @@ _ARGUMENTS = {
     "tol": ("--tol", 1e-6),
     "n_jobs": ("--threads", None),
     "random_state": ("--seed", None),
+    "uncertainty": ("--uncertainty", "auto"),
 }
 """Argument of every mixture -> its option, and the default, which need not be said."""
 

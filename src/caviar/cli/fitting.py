@@ -49,7 +49,7 @@ def fit_to_table(request: FitRequest) -> None:
         raise typer.BadParameter(
             f"--sequence belongs to --model hmm, not to --model {request.model}, which takes rows for independent"
         )
-    arguments = {**request.arguments, **_own_arguments(request)}
+    arguments = {**request.arguments_of_estimator, **_own_arguments(request)}
     require_writable(request.output, ".caviar", inputs=(request.data,))
     require_writable(request.picture, ".png")
     with input_file(request.data) as file:

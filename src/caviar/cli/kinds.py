@@ -46,6 +46,14 @@ class MeanPrecision(StrEnum):
     INDEPENDENT = "independent"
 
 
+class Uncertainty(StrEnum):
+    """The values of ``--uncertainty``."""
+
+    AUTO = "auto"
+    LINEAR_RESPONSE = "linear-response"
+    MEAN_FIELD = "mean-field"
+
+
 @dataclass(frozen=True)
 class Kind:
     """A mixture as the command line knows it.

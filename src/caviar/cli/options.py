@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .kinds import Covariance, EmissionName, MeanPrecision
+from .kinds import Covariance, EmissionName, MeanPrecision, Uncertainty
 from .non_numeric import NonNumeric
 from .speaking import errors_in_words
 
@@ -168,6 +168,16 @@ HeldOut = Annotated[
 Models = Annotated[
     list[Path] | None,
     option(metavar="FILE", help="A saved model, instead of new fits; several times for several."),
+]
+UncertaintyKind = Annotated[
+    Uncertainty,
+    option(
+        "--uncertainty",
+        metavar="KIND",
+        help="Of standard deviations and intervals: auto, linear-response or mean-field; auto is linear-response where "
+        "it costs at most as much as the fit.",
+        default="auto",
+    ),
 ]
 SaveModel = Annotated[Path | None, option("--output", "-o", metavar="FILE", help="Save the model: m.caviar.")]
 SaveBest = Annotated[

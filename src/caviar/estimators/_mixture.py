@@ -538,6 +538,8 @@ def refuse_equal_names(X: Any) -> None:
     DataError
         If it is such a one.
     """
+    if type(X) is np.ndarray:
+        return
     refuse_unmade(X)
     names = list(map(str, getattr(X, "columns", ())))
     twice = next((name for name in names if names.count(name) > 1), None)

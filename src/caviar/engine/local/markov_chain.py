@@ -37,7 +37,12 @@ class MarkovChainFactor(ChainFactor, CategoricalFactor):
         return families.MarkovChain(natural.T, steps.starts, *self._logs(sums))
 
     def continued(
-        self, path: families.MarkovChain, is_counted: AnyArray, steps: Steps, means: Mapping[str, Array]
+        self,
+        path: families.MarkovChain,
+        natural: Array,
+        is_counted: AnyArray,
+        steps: Steps,
+        means: Mapping[str, Array],
     ) -> families.ForecastMarkovChain:
         """Return the chain with a forecast: its states move by the expected transition."""
         return families.ForecastMarkovChain(
