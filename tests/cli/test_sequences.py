@@ -96,9 +96,14 @@ def test_a_column_of_words(run, days, tmp_path):
     )
 
 
-def test_a_report(run, model, days, tmp_path):
-    result = run("report", model, days, "-o", tmp_path / "r.html", "--json")
+def test_a_report(run, model, tmp_path):
+    result = run("report", model, "-o", tmp_path / "r.html", "--json")
     assert result.exit_code == 0
+
+
+@pytest.mark.slow
+def test_a_report_on_rows(run, model, days, tmp_path):
+    assert run("report", model, days, "-o", tmp_path / "r.html").exit_code == 0
     assert "Hidden Markov model" in (tmp_path / "r.html").read_text()
 
 
@@ -107,7 +112,6 @@ def test_a_report(run, model, days, tmp_path):
     [
         (("--sequence", "subjet"), "--sequence names 'subjet'"),
         (("--picture", "p.png"), "--picture draws mixtures"),
-        (("-k", "auto"), "it takes a number of states"),
         (("--emission", "categorical"), "takes one column"),
         (("--variance", "1"), "--variance belongs to --model known-variance"),
     ],

@@ -317,7 +317,7 @@ def test_names_of_columns():
     ("arguments", "message"),
     [
         ({"emission": "gamma"}, "emission must be 'gaussian' or"),
-        ({"n_components": 0}, "n_components must be"),
+        ({"n_components": 0}, "n_components, if it is not 'auto', must be a whole number"),
         ({"covariance_type": "ful"}, "covariance_type must be"),
         (
             {"emission": "poisson", "covariance_type": "diag"},
@@ -372,6 +372,36 @@ def test_a_clone_fits_alike_and_threads_give_the_same_bits():
     other = clone(one).set_params(n_jobs=2).fit(X, lengths=LENGTHS)
     assert np.array_equal(one.transition_, other.transition_)
     assert one.elbo_ == other.elbo_
+
+
+def test_the_number_of_states_is_found(tmp_path):
+    X = rows_of("gaussian")
+    model = cv.HiddenMarkovModel("auto", random_state=0).fit(X, lengths=LENGTHS)
+    assert model.n_components_ == 2
+    assert model.elbo_ == pytest.approx(fitted("gaussian").elbo_, abs=1e-3)
+    assert model.moves_[0].kind == "split"
+    assert max(move.elbo_after for move in model.moves_) <= model.elbo_ + 1e-6
+    model.save(tmp_path / "m.caviar")
+    assert cv.load(tmp_path / "m.caviar").moves_ == model.moves_
+
+
+def test_states_that_only_time_tells_apart_are_found():
+    """Rows by themselves are one Gaussian, so that no split of a mixture shows the two states."""
+    path = np.arange(160) // 40 % 2
+    X = np.random.default_rng(1).normal(np.where(path, 0.9, -0.9), 1.3)[:, None]
+    assert cv.BayesianGaussianMixture("auto", random_state=0).fit(X).n_components_ == 1
+    model = cv.HiddenMarkovModel("auto", random_state=0).fit(X)
+    assert model.n_components_ == 2
+    agree = (model.predict(X) == path).mean()
+    assert max(agree, 1 - agree) > 0.9
+
+
+def test_what_a_search_refuses():
+    X = rows_of("gaussian")
+    with pytest.raises(cv.ParameterError, match="known states need their number"):
+        cv.HiddenMarkovModel("auto").fit(X, states=np.full(80, -1))
+    with pytest.raises(cv.ParameterError, match="transition_prior must be the same for all components"):
+        cv.HiddenMarkovModel("auto", transition_prior=np.ones((2, 2))).fit(X)
 
 
 class EachRowASequence(cv.HiddenMarkovModel):

@@ -111,3 +111,27 @@ def test_what_is_refused():
         found.quantile(1.0)
     with pytest.raises(cv.ParameterError, match="whole number of at least 1"):
         found.sample(0)
+
+
+def test_residuals_are_values_minus_what_the_known_columns_say():
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(30, 2))
+    frame = pandas.DataFrame({"a": x[:, 0], "b": x[:, 1], "y": x @ [1.0, -2.0] + rng.normal(size=30)})
+    frame.loc[4, "y"] = np.nan
+    w = cv.MultivariateNormal("w", np.zeros(2), np.eye(2), names=["a", "b"])
+    mean = cv.dot(cv.Data("X", plates=OBS), w)
+    posterior = cv.Model(cv.Normal("y", mean, 1.0, plates=OBS)).fit(frame.set_index(frame.index + 100))
+    found = posterior.residuals(frame.set_index(frame.index + 100))
+    seen = frame.dropna()
+    design = seen[["a", "b"]].to_numpy()
+    covariance = np.linalg.inv(np.eye(2) + design.T @ design)
+    coefficients = covariance @ design.T @ seen["y"].to_numpy()
+    expected = frame["y"] - x @ coefficients
+    np.testing.assert_allclose(found.values, expected, atol=1e-9)
+    sd = np.sqrt(1 + np.einsum("ni,ij,nj->n", x, covariance, x))
+    np.testing.assert_allclose(found.standardised, expected / sd, atol=1e-9)
+    assert found.to_frame().index[0] == 100
+    assert np.isnan(found.values[4])
+    with pytest.raises(cv.ModelError, match="residuals are of one observed variable, 'y'; got 'w'"):
+        posterior.residuals(frame, "w")

@@ -130,8 +130,6 @@ def _require_sequences(request: FitRequest) -> None:
         )
     elif request.non_numeric is not NonNumeric.ERROR:
         what = f"leave --non-numeric {request.non_numeric.value} out; --emission categorical takes a column of texts"
-    elif request.arguments.get("n_components") == "auto":
-        what = "it takes a number of states; fit several, --components 2, 3, ..., and compare their ELBOs"
     else:
         return
     raise typer.BadParameter(f"--model hmm fits a hidden Markov model: {what}")

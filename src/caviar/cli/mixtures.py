@@ -254,7 +254,7 @@ def _say_moves(console: Console, moves: Any) -> None:
         taken = [move for move in moves if move.accepted]
         kinds = ", ".join(
             counted(count, kind)
-            for kind in ("split", "merge", "delete")
+            for kind in ("split", "merge", "delete", "anew")
             if (count := sum(move.kind == kind for move in taken))
         )
         say(console, f"{len(moves)} moves tried, {len(taken)} accepted{': ' + kinds if kinds else ''}")

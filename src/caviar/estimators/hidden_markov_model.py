@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from contextlib import nullcontext
+from dataclasses import field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -16,20 +17,25 @@ from .._errors import ParameterError
 from .._typing import AnyArray, Array
 from ..engine.ascent.status import Status
 from ..fitting.model import Model
-from ..language import Data, Dirichlet, MarkovChain, Plate
+from ..fitting.progress import lines
+from ..language import Categorical, Data, Dirichlet, MarkovChain, Plate
 from ..names import with_columns
 from ..posterior.posterior import Posterior
 from ..posterior.prediction import Prediction
 from ..posterior.uncertainty import Asked
 from ._arguments import as_broadcast, as_generator, require_choice, require_number, require_whole
-from ._checkpointing import Checkpointing
+from ._checkpointing import Checkpointing, NextFit
 from ._components import Component, Estimate
 from ._declared import estimator
 from ._fitted import Fitted, keep
 from ._labels import known_labels
-from ._mixture import UnsettledWarning
+from ._mixture import UnsettledWarning, among
 from ._saveable import Saveable
 from ._sequences import checked_lengths, continued, log_densities_in_turn, starts_of, weights_of_rows
+from .automatic import Move
+from .automatic.arguments import AUTO_CONCENTRATION, is_auto, refuse_one_per_component
+from .automatic.search import Found, search
+from .automatic.sequences import SequenceProblem
 from .emissions import EMISSIONS, Emission
 
 _REMEDY = "Fit again"
@@ -51,7 +57,9 @@ class HiddenMarkovModel(Saveable):
     Parameters
     ----------
     n_components
-        Number of states K.
+        Number of states K; or ``"auto"``, the number that splits, merges and deletions of states find, as in
+        :class:`BayesianGaussianMixture`, and fits from new starts with one state more where no move is left. A move is
+        kept if it raises the ELBO of all sequences.
     emission
         What a state emits: ``"gaussian"``, rows of D numbers; ``"categorical"``, one column of categories (texts or
         numbers); ``"poisson"``, D counts, independent given the state.
@@ -108,6 +116,8 @@ class HiddenMarkovModel(Saveable):
         The :class:`caviar.Posterior`, with variables ``initial``, ``transition``, ``s``, ``x`` and those of the states.
     n_components_
         K.
+    moves_
+        With ``n_components="auto"``, the moves that were tried, each a :class:`caviar.Move`.
     {columns}
 
     Notes
@@ -223,28 +233,94 @@ class HiddenMarkovModel(Saveable):
         lengths = checked_lengths(lengths, len(rows))
         data, weights = self._data(rows, lengths), weights_of_rows(sequence_weight, lengths)
         if states is not None:
+            if is_auto(self.n_components):
+                raise ParameterError(
+                    "known states need their number; got n_components='auto', which moves them"
+                )
             data["s"] = known_labels(states, len(rows), self.n_components)
         generator = as_generator(self.random_state)
-        model = self._stated(rows, weights)(self.n_components)
         with checkpointing.opened() as next_fit:
-            posterior = model.fit(
-                data,
-                seed=generator,
-                n_restarts=self.n_init,
-                sample_weight=weights,
-                checkpoint=next_fit(),
-                **self._arguments_of_model(),
-            )
+            if is_auto(self.n_components):
+                posterior = self._searched(rows, lengths, weights, generator, next_fit)
+            else:
+                posterior = self._stated(rows, weights)(self.n_components).fit(
+                    data,
+                    seed=generator,
+                    n_restarts=self.n_init,
+                    sample_weight=weights,
+                    checkpoint=next_fit(),
+                    **self._arguments_of_model(),
+                )
         if self.uncertainty == "linear_response":
             posterior._show(Asked(data, weights, self._place))
-        if posterior.status in (Status.MAX_ITER, Status.INTERRUPTED) and self.max_iter:
-            message = f"{type(self).__name__}: {posterior.status.explanation}"
-            warnings.warn(message, UnsettledWarning, stacklevel=2)
+        self._tell_end(posterior)
         self._keep(posterior)
         shares = posterior.local(data)["s"].probabilities
         keep(self, occupancy_=np.average(shares, axis=0, weights=weights))
         self._generator = generator.spawn(1)[0]
         return self
+
+    def _tell_end(self, posterior: Posterior) -> None:
+        if posterior.status in (Status.MAX_ITER, Status.INTERRUPTED) and self.max_iter:
+            message = f"{type(self).__name__}: {posterior.status.explanation}"
+            warnings.warn(message, UnsettledWarning, stacklevel=3)
+
+    def _searched(
+        self,
+        rows: Array,
+        lengths: AnyArray,
+        weights: Array | None,
+        generator: np.random.Generator,
+        next_fit: NextFit,
+    ) -> Posterior:
+        """Return the fit with the number of states that splits, merges and deletions find."""
+        refuse_one_per_component(
+            {
+                "initial_prior": (self.initial_prior, 0),
+                "transition_prior": (self.transition_prior, 0),
+                "mean_prior": (self.mean_prior, 1),
+                "mean_precision_prior": (self.mean_precision_prior, 0),
+                "degrees_of_freedom_prior": (self.degrees_of_freedom_prior, 0),
+                "category_prior": (self.category_prior, 1),
+            }
+        )
+        counts = np.ones(len(rows)) if weights is None else weights
+        kept = counts > 0
+        problem = SequenceProblem(
+            self._stated(rows, weights),
+            rows[kept],
+            counts[kept],
+            self.max_iter,
+            self.tol,
+            self._place,
+            self.verbose if callable(self.verbose) else False,
+            next_fit,
+            self._emission.values,
+            starts_of(lengths)[kept],
+            self._mixture(rows, weights),
+        )
+        with lines() if self.verbose is True else nullcontext(lambda move: None) as tell:
+            ends: list[Found] = []
+            for own in generator.spawn(self.n_init):
+                ends.append(search(problem, None, own, tell))
+                if ends[-1].is_interrupted:
+                    break
+        found = max(ends, key=lambda end: end.posterior.elbo)
+        if ends[-1].is_interrupted:
+            found.posterior.status = Status.INTERRUPTED
+        self.moves_ = list(found.moves)
+        return among(found.posterior, [end.posterior for end in ends])
+
+    def _mixture(self, rows: Array, weights: Array | None) -> Callable[[int], Model]:
+        """Return number of components -> the mixture of rows by themselves, with the same emissions."""
+        observe_of = self._emission.stated(self, rows, weights)
+
+        def mixture_of(n_components: int) -> Model:
+            state = Plate("state", n_components)
+            shares = Dirichlet("weights", np.full(n_components, AUTO_CONCENTRATION))
+            return Model(observe_of(n_components)(Categorical("z", shares, plates=Plate("time")), state))
+
+        return mixture_of
 
     def _stated(self, rows: Array, weights: Array | None) -> Callable[[int], Model]:
         """Return number of states -> the model of these rows."""
@@ -288,7 +364,8 @@ class HiddenMarkovModel(Saveable):
 
     def _check_settings(self) -> None:
         """Refuse impossible arguments, and those of another emission, which would change nothing."""
-        require_whole("n_components", self.n_components, 1)
+        if not is_auto(self.n_components):
+            require_whole("n_components, if it is not 'auto',", self.n_components, 1)
         self._check_fit_arguments()
         require_choice("emission", self.emission, tuple(EMISSIONS))
         require_number("stickiness", self.stickiness)
@@ -329,9 +406,13 @@ class HiddenMarkovModel(Saveable):
             raise ValueError(f"it has {width} columns, and says {self.n_features_in_!r:.40}")
 
     def _attribute_as_plain(self, name: str, value: Any) -> Any:
+        if name == "moves_":
+            return [move.as_plain() for move in value]
         return list(value) if name == "categories_" else value
 
     def _attribute_of_plain(self, name: str, value: Any) -> Any:
+        if name == "moves_":
+            return [Move.of_plain(entry) for entry in value]
         return tuple(value) if name == "categories_" else value
 
     def _sequences(self, X: Any, lengths: Any) -> tuple[Array, AnyArray]:
@@ -453,7 +534,9 @@ class HiddenMarkovModel(Saveable):
             Rows are the steps after the first sequence, then those after the second, and so on: ``mean`` has shape
             (sequences * n_steps, D). Of categories it has the probability of each.
         """
-        return self._emitted.prediction(self.forecast_proba(X, n_steps, lengths))
+        found = self._emitted.prediction(self.forecast_proba(X, n_steps, lengths))
+        names = getattr(self, "feature_names_in_", None)
+        return found if found.is_label or names is None else replace(found, names=tuple(map(str, names)))
 
     def forecast_proba(self, X: Any, n_steps: int, lengths: Any = None) -> Array:
         """Return the probability of each state at the steps after the last row of each sequence.

@@ -26,6 +26,16 @@ class Mark:
     follows_itself: bool
 
 
+class ShownAsGraph:
+    """What notebooks show as a graph of its nodes."""
+
+    nodes: tuple[Node, ...]
+
+    def _repr_html_(self) -> str:
+        """Return the graph, for a notebook."""
+        return f"<div>{model_svg(self.nodes)}</div>"
+
+
 def model_svg(nodes: Sequence[Node]) -> str:
     """Return the graph of the nodes of a model as SVG.
 

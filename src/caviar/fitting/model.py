@@ -45,7 +45,7 @@ from .arguments import check_settings, known_names, ordered, seeds
 from .checkpointing import Keeper, fingerprints, flushing, keeper_of
 from .data_summary import summary_of_data
 from .ends import refuse_unusable
-from .graph import model_svg
+from .graph import ShownAsGraph
 from .progress import reporter
 from .rows import as_executor, rows_of
 from .termination import terminating
@@ -53,7 +53,7 @@ from .uncertainty import Wanted
 from .warnings import warn_about
 
 
-class Model:
+class Model(ShownAsGraph):
     """A conditionally conjugate model: observed variables and everything above them.
 
     Parameters
@@ -116,10 +116,6 @@ class Model:
         leaves = ", ".join(leaf.name for leaf in self.leaves)
         above = ", ".join(name for name in self.variables if name not in {leaf.name for leaf in self.leaves})
         return f"Model({leaves}; above: {above})" if above else f"Model({leaves})"
-
-    def _repr_html_(self) -> str:
-        """Return the graph of the model, for a notebook."""
-        return f"<div>{model_svg(self.nodes)}</div>"
 
     @property
     def variables(self) -> dict[str, Variable]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,7 @@ from .evidence.asked import TellsEvidence
 from .linear_response import LinearResponse
 from .new_rows import check_new_rows
 from .pandas_tables import along_rows
-from .prediction import OfRows, Predictions, predicted, predicted_along_chains, with_forecasts
+from .prediction import OfRows, Predictions, Residuals, predicted, predicted_along_chains, with_forecasts
 from .shared_factors import SharedFactors
 from .shown import ShowsUncertainty
 from .simulation import check_count
@@ -368,6 +369,53 @@ class Posterior(ShowsUncertainty, TellsEvidence):
         Prediction(mean=[4.1379, 0.    ], standard_deviation=[1.0545, 0.5   ])
         """
         return self._predicted(data, self._shared.beside(self._factors, ()))
+
+    def residuals(self, data: Any, variable: str | None = None) -> Residuals:
+        """Return observed values minus what the rest of the data says of them.
+
+        Parameters
+        ----------
+        data
+            As for the fit, with the observed variable.
+        variable
+            Name of the observed variable; it may be left out where there is only one.
+
+        Returns
+        -------
+        Residuals
+            ``.values``, ``.standardised`` by the standard deviation of the prediction, and ``.to_frame()``.
+
+        Raises
+        ------
+        ModelError
+            If there is no such observed variable, it is a label, or its prediction has no closed form.
+
+        Examples
+        --------
+        >>> import caviar as cv
+        >>> obs, w = cv.Plate("obs"), cv.Normal("w", 0, 1)
+        >>> data = {"x": [1.0, 2.0, 3.0], "y": [1.1, 1.9, 9.0]}
+        >>> posterior = cv.Model(cv.Normal("y", cv.Data("x", plates=obs) * w, 4.0, plates=obs)).fit(data)
+        >>> posterior.residuals(data).standardised.round(1)
+        array([-2.2, -4.6,  3.6])
+        """
+        leaves = [leaf.name for leaf in self.model.leaves]
+        name = leaves[0] if variable is None and len(leaves) == 1 else str(variable)
+        if name not in leaves:
+            raise ModelError(
+                f"residuals are of one observed variable, {' or '.join(map(repr, leaves))}; got {name!r}"
+            )
+        met = self._evaluator.named(data)
+        if name not in met.values:
+            raise DataError(f"the data lack '{name}', whose residuals are asked for")
+        known = Placed({own: value for own, value in met.values.items() if own != name})
+        told = self.predict(known)[name]
+        if told.is_label:
+            raise ModelError(
+                f"'{name}' is a label, which has no residuals; posterior.log_predictive tells of it"
+            )
+        observed = np.ma.filled(np.ma.asarray(met.values[name], dtype=np.float64), np.nan)
+        return Residuals(observed, replace(told, index=met.index))
 
     def _predicted(self, data: Any, factors: Mapping[str, Any], joint: Any = None) -> Predictions:
         """Return predictions with these global factors, and covariances between them; see :meth:`predict`."""

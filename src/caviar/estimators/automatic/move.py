@@ -16,7 +16,8 @@ class Move:
     Attributes
     ----------
     kind
-        ``"split"``, ``"merge"`` or ``"delete"``.
+        ``"split"``, ``"merge"`` or ``"delete"``; of sequences also ``"anew"``, a fit from new starts with one state
+        more.
     components
         Which components it took, numbered as before it: each group in it is one that is split in two,
         two that are merged into one, or one that is deleted. Several groups were changed at once.

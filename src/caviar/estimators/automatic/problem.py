@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -21,6 +21,10 @@ from .._checkpointing import NextFit
 _ROUNDING = 1e-10
 
 Starts = str | Mapping[str, Any]
+
+
+def _same(X: AnyArray) -> AnyArray:
+    return X
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,8 @@ class Problem:
         Where blocks of rows are mapped; it does not change the result.
     progress
         Called after each iteration over these rows.
+    values
+        Returns rows as values of ``x``; by default themselves.
     next_fit
         Gives each fit to these rows what it goes on from after an interruption; None for parts and samples of the rows,
         whose fits are made again.
@@ -55,6 +61,11 @@ class Problem:
     executor: Any = None
     progress: bool | Callable[[Progress], None] = False
     next_fit: NextFit | None = None
+    values: Callable[[AnyArray], AnyArray] = _same
+
+    tries_anew: ClassVar[bool] = False
+    """Whether a fit from new starts with one component more is tried where no move is left: where proposals, which take
+    rows for independent, miss what tells components apart."""
 
     @property
     def total_weight(self) -> float:
@@ -81,11 +92,11 @@ class Problem:
             If a fit to a part or a sample is interrupted: what follows from it would be another search.
         """
         end = self.model_of(n_components).fit(
-            {"x": self.X},
+            self._data(),
             seed=seed,
             max_iter=self.max_iter if max_iter is None else min(max_iter, self.max_iter),
             tol=self.tol,
-            init=init,
+            init=self._start(init),
             sample_weight=None if np.all(self.weights == 1) else self.weights,
             executor=self.executor,
             progress=self.progress,
@@ -97,7 +108,19 @@ class Problem:
 
     def responsibilities(self, posterior: Posterior) -> Array:
         """Return q(z) of these rows, shape (N, K)."""
-        return posterior.local({"x": self.X})["z"].probabilities
+        return posterior.local(self._data())["z"].probabilities
+
+    def responsibilities_under_part(self, posterior: Posterior) -> Array:
+        """Return q(z) of these rows, shape (N, K), under a fit of a part of them, see :meth:`part`."""
+        return self.responsibilities(posterior)
+
+    def _data(self) -> dict[str, Any]:
+        """Return the rows as the model takes them."""
+        return {"x": self.values(self.X)}
+
+    def _start(self, init: Starts) -> Starts:
+        """Return where a fit begins, as the model takes it."""
+        return init
 
     def part(self, share: Array, smallest: float, **changes: Any) -> Problem:
         """Return the rows of which more than ``smallest`` belongs to a part, weighted by their share (N,) in it."""

@@ -60,7 +60,7 @@ def split_of(
     two = max(ends, key=_elbo)
     if not two.converged:
         two = part.fit(2, {name: two[name] for name in two}, max_iter=_LAST)
-    return Proposal("split", (k,), two.elbo - one.elbo, problem.responsibilities(two)[:, 0])
+    return Proposal("split", (k,), two.elbo - one.elbo, problem.responsibilities_under_part(two)[:, 0])
 
 
 def _differ(X: AnyArray) -> bool:

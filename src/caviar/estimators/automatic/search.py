@@ -11,7 +11,7 @@ from ..._typing import Array
 from ...engine.ascent.status import Status
 from ...posterior.posterior import Posterior
 from .memory import Memory
-from .move import Move
+from .move import Groups, Move
 from .problem import Problem, Starts, factors_of
 from .proposals import Proposal, applied, deletions, merges, split_of
 
@@ -82,7 +82,15 @@ class _Search:
         # of two components a merge is all that a deletion could be
         if self.n_components > 2:
             accepted |= self.try_all(deletions(self.responsibilities, self.sample.weights, _MOST))
+        if not accepted and self.problem.tries_anew:
+            accepted = self.try_anew()
         return accepted
+
+    def try_anew(self) -> bool:
+        """Fit one component more from new starts; keep it if its ELBO is higher."""
+        before = self.posterior.elbo
+        after = self.problem.fit(self.n_components + 1, "auto", seed=self.generator)
+        return self._judged("anew", (), before, after, self.n_components + 1)
 
     def split_proposals(self) -> list[Proposal]:
         """Return a split of each component, the best first; of those that did not change, the one made before."""
@@ -126,16 +134,22 @@ class _Search:
                 self.memory.refuse(proposals[0], self.responsibilities)
             return False
         after = self._fitted(n_components, init, before)
-        accepted = bool(after.elbo - before > self.problem.slack(before))
         groups = tuple(proposal.components for proposal in proposals)
-        move = Move(proposals[0].kind, groups, before, after.elbo, n_components, accepted)
+        responsibilities = self.responsibilities
+        accepted = self._judged(proposals[0].kind, groups, before, after, n_components)
+        if not accepted and len(proposals) == 1:
+            self.memory.refuse(proposals[0], responsibilities)
+        return accepted
+
+    def _judged(self, kind: str, groups: Groups, before: float, after: Posterior, n_components: int) -> bool:
+        """Keep a fit after a move if the ELBO has risen; return whether it has."""
+        accepted = bool(after.elbo - before > self.problem.slack(before))
+        move = Move(kind, groups, before, after.elbo, n_components, accepted)
         self.moves.append(move)
         self.tell(move)
         if accepted:
             self.posterior, self.n_components = after, n_components
             self._look()
-        elif len(proposals) == 1:
-            self.memory.refuse(proposals[0], self.responsibilities)
         if after.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
         return accepted

@@ -4,11 +4,13 @@ from .absent import predicted
 from .along_chains import predicted_along_chains
 from .forecasts import with_forecasts
 from .prediction import OfRows, Prediction, Predictions
+from .residuals import Residuals
 
 __all__ = [
     "OfRows",
     "Prediction",
     "Predictions",
+    "Residuals",
     "predicted",
     "predicted_along_chains",
     "with_forecasts",
