@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from .estimators import (
         BayesianGaussianMixture,
         GaussianMixture,
+        HiddenMarkovModel,
         KnownVarianceMixture,
         LatentDirichletAllocation,
         MixedMixture,
@@ -60,17 +61,20 @@ if TYPE_CHECKING:
     from .execution import DaskExecutor, Device
     from .fitting.model import Model
     from .language.algebra import diagonal, dot
+    from .language.binomial import Binomial
     from .language.chains import MarkovChain
     from .language.constants import Constant
     from .language.discrete import Bernoulli, Categorical, Multinomial, Poisson
     from .language.linear_gaussian_chains import LinearGaussianChain
-    from .language.links import logistic, probit
+    from .language.links import exp, logistic, probit
+    from .language.negative_binomial import NegativeBinomial
     from .language.nodes import Data
     from .language.normal_gammas import MultivariateNormalGamma, NormalGamma, TiedNormalGamma
     from .language.normal_wisharts import NormalWishart, TiedNormalWishart
     from .language.normals import MultivariateNormal, Normal
     from .language.plates import Plate
     from .language.positive import Gamma, Wishart
+    from .language.potential import Potential
     from .language.simplex import Beta, Dirichlet, StickBreaking
     from .names.names import Names
     from .posterior.diagnostics import Diagnosis
@@ -89,6 +93,7 @@ _NAMES = {
     ".estimators": (
         "BayesianGaussianMixture",
         "GaussianMixture",
+        "HiddenMarkovModel",
         "KnownVarianceMixture",
         "LatentDirichletAllocation",
         "MixedMixture",
@@ -104,7 +109,10 @@ _NAMES = {
     ".language.constants": ("Constant",),
     ".language.discrete": ("Bernoulli", "Categorical", "Multinomial", "Poisson"),
     ".language.linear_gaussian_chains": ("LinearGaussianChain",),
-    ".language.links": ("logistic", "probit"),
+    ".language.links": ("exp", "logistic", "probit"),
+    ".language.binomial": ("Binomial",),
+    ".language.potential": ("Potential",),
+    ".language.negative_binomial": ("NegativeBinomial",),
     ".language.nodes": ("Data",),
     ".language.normal_gammas": ("MultivariateNormalGamma", "NormalGamma", "TiedNormalGamma"),
     ".language.normal_wisharts": ("NormalWishart", "TiedNormalWishart"),
@@ -129,6 +137,7 @@ __all__ = [
     "BayesianGaussianMixture",
     "Bernoulli",
     "Beta",
+    "Binomial",
     "Categorical",
     "CaviarError",
     "CaviarWarning",
@@ -152,6 +161,7 @@ __all__ = [
     "FittedAttributeError",
     "Gamma",
     "GaussianMixture",
+    "HiddenMarkovModel",
     "ImportanceSample",
     "ImproperError",
     "Incremental",
@@ -171,6 +181,7 @@ __all__ = [
     "MultivariateNormal",
     "MultivariateNormalGamma",
     "Names",
+    "NegativeBinomial",
     "Normal",
     "NormalGamma",
     "NormalMixture",
@@ -180,6 +191,7 @@ __all__ = [
     "PlateError",
     "Poisson",
     "Posterior",
+    "Potential",
     "PrecisionWarning",
     "Prediction",
     "ProductStudentMixture",
@@ -195,6 +207,7 @@ __all__ = [
     "compare_mixtures",
     "diagonal",
     "dot",
+    "exp",
     "load",
     "logistic",
     "probit",

@@ -20,7 +20,7 @@ class FitRequest:
     data, sql, columns
         Where the rows come from.
     model
-        Which mixture.
+        Which model; or ``FILE.py:FUNCTION``, where one is stated.
     options
         What was given of the options that only some mixtures have.
     arguments
@@ -31,6 +31,8 @@ class FitRequest:
         File that keeps the state of the fit, if any.
     non_numeric
         What is done with columns without numbers.
+    sequence
+        The column that says which sequence a row belongs to, if any.
     as_json, quiet
         How to print.
     """
@@ -38,13 +40,14 @@ class FitRequest:
     data: str | None
     sql: str | None
     columns: list[str] | None
-    model: ModelName
+    model: ModelName | str
     options: dict[str, Any]
     arguments: dict[str, Any] = field(default_factory=dict)
     output: Path | None = None
     picture: Path | None = None
     checkpoint: Path | None = None
     non_numeric: NonNumeric = NonNumeric.ERROR
+    sequence: str | None = None
     as_json: bool = False
     quiet: bool = False
 
@@ -61,7 +64,7 @@ class FitRequest:
     @property
     def kind(self) -> Kind:
         """The mixture that is to be fitted."""
-        return MIXED if self.is_mixed else KINDS[self.model]
+        return MIXED if self.is_mixed else KINDS[ModelName(self.model)]
 
 
 _ARGUMENTS = {
@@ -96,7 +99,9 @@ def command_of(request: FitRequest) -> str:
     if request.non_numeric is not NonNumeric.ERROR:
         words += ["--non-numeric", request.non_numeric.value]
     if request.model is not ModelName.BAYESIAN:
-        words += ["--model", request.model.value]
+        words += ["--model", str(request.model)]
+    if request.sequence is not None:
+        words += ["--sequence", request.sequence]
     for name, value in request.options.items():
         words += [] if value is None else [name, str(value)]
     for argument, (name, default) in _ARGUMENTS.items():

@@ -226,7 +226,7 @@ class LinearResponse:
         >>> x = cv.Normal("x", a + b, 4.0, plates=cv.Plate("obs"))
         >>> data = {"x": [1.0, 1.5, 2.0]}
         >>> posterior = cv.Model(x).fit(data, tol=1e-12)
-        >>> print(posterior.linear_response(data).predict({})["x"])
+        >>> posterior.linear_response(data).predict({})["x"]
         Prediction(mean=[1.44], standard_deviation=[0.5745])
         """
         posterior = self._posterior
@@ -383,7 +383,7 @@ class LinearResponse:
 
     def _spread_of_prior(self, variable: str) -> Array:
         """Return a typical standard deviation of the prior of a location; of the posterior if that is infinite."""
-        own = stated_prior(self._posterior.model.variables[variable])
+        own = stated_prior(self._posterior.model.variables[variable], self._posterior.model.value_of)
         sd = None if own is None else own.entry_marginals((0.05, 0.95))[0].sd
         finite = np.asarray([] if sd is None else sd)[np.isfinite(np.asarray([] if sd is None else sd))]
         name = next(name for name, part in self._parts.items() if part.variable == variable)

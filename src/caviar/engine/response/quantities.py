@@ -216,7 +216,7 @@ class Response:
             told = np.stack(tilts, axis=1) if tilts else np.zeros((self._operator.size, 0))
             with self._session():
                 slopes = columns.T @ (told + self._solution.excess(told))
-            shape = (*parameter.node.value.shape, columns.shape[1])
+            shape = (*parameter.value.shape, columns.shape[1])
             found[f"{parameter.variable.name}.{parameter.name}"] = slopes.T.reshape(shape)
         return found
 
@@ -234,7 +234,7 @@ class Response:
     def prior_values(self) -> dict[str, tuple[str, str, Array]]:
         """Return the parameters of the priors: name -> variable, name of the parameter, and its stated value."""
         return {
-            f"{own.variable.name}.{own.name}": (own.variable.name, own.name, own.node.value)
+            f"{own.variable.name}.{own.name}": (own.variable.name, own.name, own.value)
             for own in parameters_of(self._operator.problem)
         }
 
