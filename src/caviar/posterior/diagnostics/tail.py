@@ -16,6 +16,9 @@ from .arviz import smoothed
 GOOD = 0.5
 """Shape from which on weights have no variance."""
 
+_HEAVIEST = 20.0
+"""Largest shape of a tail whose moments are taken: beyond, its quantiles leave the range of numbers."""
+
 _BATCHES = 20
 _FINER = 50
 """Quantiles for each weight of the tail, by which its moments are taken: so many times the draws that were made."""
@@ -59,7 +62,7 @@ def log_mean_of(log_weights: Array, tail: Tail) -> tuple[float, float]:
     The error is that of weights whose tail is as heavy as it may well be: of the shape k + its error, or 0.5 if that is
     more, for a smaller k is found where the largest weights happen to be missing.
     """
-    return log_mean_and_error(log_weights, max(GOOD, tail.k + tail.error))
+    return log_mean_and_error(log_weights, min(max(GOOD, tail.k + tail.error), _HEAVIEST))
 
 
 def log_mean_and_error(log_weights: Array, k: float) -> tuple[float, float]:

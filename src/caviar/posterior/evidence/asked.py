@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,10 @@ _OF_Q = 4_000
 _MOST_NUMBERS, _MOST_ROWS = 300, 5e7
 """Most numbers of all globals that ``"auto"`` draws, since of more the weights are hardly ever usable; and most rows
 that all draws together read, some tens of seconds for a mixture."""
+
+
+_PREFERRED = 2.0
+"""Errors of importance sampling over those of second order up to which the former is taken: it leaves nothing out."""
 
 
 class TellsEvidence(ABC):
@@ -72,7 +77,7 @@ class TellsEvidence(ABC):
             :math:`-\frac12 \log |I - V H|`, at the cost of :meth:`linear_response`. ``"importance_sampling"`` is that
             of :meth:`importance_sample`. ``"elbo"`` is the bound. ``"auto"`` is the best that there is: the ELBO where
             it is exact, else importance sampling if its weights are usable (Pareto k below 0.7) and it reads at most
-            50 million rows in all, else second order.
+            50 million rows in all, and where its error is at most twice that of second order; else second order.
         n_draws, seed
             Of importance sampling.
         sample_weight
@@ -135,10 +140,14 @@ class TellsEvidence(ABC):
             found = self._importance_sample(data, response, n_draws, seed, sample_weight, is_asked=False)
         except (CaviarError, ImportError, np.linalg.LinAlgError) as error:
             return second_order(self.elbo, log_determinant, _told(error))
-        if found.is_usable:
+        corrected = second_order(self.elbo, log_determinant)
+        if not found.is_usable:
+            why = f"the weights of importance sampling have a Pareto k of {found.pareto_k:.2f}"
+        elif found.log_evidence_error > _PREFERRED * corrected.error:
+            why = f"importance sampling has a larger error, {found.log_evidence_error:.2g}"
+        else:
             return self._sampled(found)
-        why = f"the weights of importance sampling have a Pareto k of {found.pareto_k:.2f}"
-        return second_order(self.elbo, log_determinant, why)
+        return replace(corrected, because=why)
 
     def importance_sample(
         self,
