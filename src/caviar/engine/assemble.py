@@ -92,7 +92,7 @@ def assemble(
     bound: BoundModel,
     order: Sequence[Variable],
     point: frozenset[Variable],
-    joint: Sequence[Sequence[str]] | None = None,
+    joint: Sequence[Sequence[str]] | str | None = None,
 ) -> Problem:
     """Return the compiled problem of a model bound to data.
 
@@ -104,7 +104,8 @@ def assemble(
         Those whose factors are point masses.
     joint
         Groups of names of variables that share a factor, either local variables or globals. If no group has local
-        variables, these are joined wherever that is tractable.
+        variables, these are joined wherever that is tractable. Without groups, globals that are added up share a factor
+        if it is small, unless this is ``"apart"``.
     """
     coordinates = coordinates_of(bound)
     if isinstance(bound, BoundDocuments):
@@ -112,7 +113,10 @@ def assemble(
     terms = [term for node in bound.nodes if isinstance(node, Variable) for term in terms_of(node)]
     bound = with_joined_labels(bound, terms)
     of_rows, groups = apart(joint, bound, point)
-    return Problem(bound, coordinates, local_factors(bound, terms, of_rows), order, point, _derived, groups)
+    problem = Problem(
+        bound, coordinates, local_factors(bound, terms, of_rows), order, point, _derived, groups
+    )
+    return problem.with_default_groups() if joint is None else problem
 
 
 def _derived(

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 
 from .._errors import ParameterError
+from ..engine.ascent.problem import Problem
+from ..engine.rows.executor import Executor
+from ..execution import DaskExecutor, Threads, is_client
 from ..language import Variable
 
 _MOST_RESTARTS = 1_000_000
@@ -39,6 +43,15 @@ def known_names(argument: str, names: Sequence[str], known: Mapping[str, Variabl
     return names
 
 
+def groups_of(
+    problem: Problem, factors: Sequence[Sequence[str]] | str | None
+) -> Sequence[Sequence[str]] | None:
+    """Return the groups of variables that share a factor, those of the default too; None without groups of globals."""
+    if factors is None:
+        return [[own.name for own in group] for group in problem.groups] or None
+    return None if isinstance(factors, str) else factors
+
+
 def ordered(known: Mapping[str, Variable], order: Sequence[str] | None) -> list[Variable]:
     """Return the globals in the order that a user wants, those that are not named at the end."""
     first = [known[name] for name in known_names("order", () if order is None else order, known)]
@@ -61,3 +74,25 @@ def check_settings(max_iter: int | None, tol: float, n_restarts: int) -> None:
         raise ParameterError(f"n_restarts must be at least 1; got {n_restarts}")
     if n_restarts > _MOST_RESTARTS:
         raise ParameterError(f"n_restarts must be at most {_MOST_RESTARTS}; got {n_restarts}")
+
+
+def as_executor(executor: Any) -> Executor:
+    """Return an executor: threads of this process unless one is given.
+
+    Raises
+    ------
+    ParameterError
+        If it is none, nor a number of threads, a client of Dask, or the address of a scheduler.
+    """
+    if is_client(executor) or (isinstance(executor, str) and ":" in executor):
+        return DaskExecutor(executor)
+    if executor is None:
+        return Threads()
+    if isinstance(executor, Integral) and int(executor) >= 1:
+        return Threads(int(executor))
+    if not isinstance(executor, Executor):
+        raise ParameterError(
+            f"executor is a number of threads >= 1, an executor, a distributed.Client, or the address of a Dask "
+            f"scheduler; got {executor!r}"
+        )
+    return executor

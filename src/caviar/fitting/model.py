@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -25,6 +24,7 @@ from ..engine.binding.bound_model import BoundModel
 from ..engine.binding.missing.entries import order_of_patterns
 from ..engine.checkpoint.row_marks import RowMarks, marks_of
 from ..engine.checkpoint.states import States
+from ..engine.compiled.factorisation import APART
 from ..engine.design.keys import ColumnKey
 from ..engine.rows.executor import Executor
 from ..engine.rows.row_map import RowMap
@@ -37,14 +37,13 @@ from ..engine.starts.from_user import given_start
 from ..engine.starts.race import Begun
 from ..engine.starts.restarts import Ends
 from ..engine.topics.lowering import BoundDocuments, bind_rows
-from ..execution import DaskExecutor, Threads, is_client
 from ..language import Data, Node, Plate, Term, Variable, nodes_above, prove_conjugate, terms_of, with_factors
 from ..names import ModelAxes, NamedData, Names, by_names, check_names, meet
 from ..numerics.randomness import generator
 from ..posterior.posterior import Posterior
 from ..posterior.simulation import log_joint, simulate
 from ..storage import document_of_statement, write_saved
-from .arguments import check_settings, known_names, ordered, seeds
+from .arguments import as_executor, check_settings, groups_of, known_names, ordered, seeds
 from .checkpointing import Keeper, fingerprints, flushing, keeper_of
 from .data_summary import summary_of_data
 from .ends import refuse_unusable
@@ -125,7 +124,7 @@ class Model:
         tol: float = 1e-8,
         n_restarts: int = 1,
         point: Sequence[str] = (),
-        factors: Sequence[Sequence[str]] | None = None,
+        factors: Sequence[Sequence[str]] | str | None = None,
         order: Sequence[str] | None = None,
         init: str | Mapping[str, Any] = "auto",
         sample_weight: Any = None,
@@ -173,11 +172,13 @@ class Model:
         point
             Names of global variables whose factors are point masses: EM and MAP-EM.
         factors
-            Groups of variables that share one factor, as ``[("mu", "a", "b")]``. Of local variables, by default every
-            Categorical with what it gates. Global Normal and MultivariateNormal variables that are added up, such as a
-            common level, effects of groups and coefficients, can share one Gaussian factor, which has all their
-            covariances; with known precisions the ELBO is then the exact evidence. ``posterior["a"]`` is the marginal
-            of ``a``. By default each global has a factor of its own.
+            Groups of variables that share one factor, as ``[("mu", "a", "b")]``; ``[]`` gives each a factor of its own.
+            Of local variables, by default every Categorical shares one with what it gates. Global Normal and
+            MultivariateNormal variables that are added up, such as a common level, effects of groups and coefficients,
+            can share one Gaussian factor, which has all their covariances; with known precisions the ELBO is then the
+            exact evidence. ``posterior["a"]`` is the marginal of ``a``. By default they do where without the most
+            repeated variable they have at most 200 numbers, and ``posterior.summary()`` says where they do not;
+            ``"apart"`` gives each global a factor of its own.
         order
             Names of global variables in the order of their updates; by default that of the statement.
         init
@@ -270,7 +271,7 @@ class Model:
             "accelerate": bool(accelerate),
             "schedule": repr(stated),
             "point": list(point),
-            "factors": None if factors is None else [list(group) for group in factors],
+            "factors": factors if isinstance(factors, str | None) else [list(group) for group in factors],
             "order": None if order is None else list(order),
         }
         with terminating(checkpoint):
@@ -283,7 +284,7 @@ class Model:
         return Posterior(
             self,
             best,
-            _Evaluator(self, tuple(point), factors, bound.data_plate, beliefs, met.names),
+            _Evaluator.of(problem, self, point, factors, beliefs, met.names),
             ends.elbos,
             ends.traces,
             summary_of_data(bound, met.values),
@@ -403,7 +404,7 @@ class Model:
         self,
         bound: BoundModel,
         point: Sequence[str],
-        factors: Sequence[Sequence[str]] | None,
+        factors: Sequence[Sequence[str]] | str | None,
         order: Sequence[str] | None = None,
     ) -> Problem:
         """Return the compiled problem of this model for bound data."""
@@ -497,6 +498,15 @@ class _Evaluator:
     data_plate: Plate | None = None
     prior: Beliefs | None = None
     names: Names = field(default_factory=Names)
+    on_factors: str = ""
+
+    @classmethod
+    def of(
+        cls, problem: Problem, model: Model, point: Any, factors: Any, prior: Beliefs | None, names: Names
+    ) -> _Evaluator:
+        """Return that of a fit, from its problem and arguments."""
+        groups, plate = groups_of(problem, factors), problem.bound.data_plate
+        return cls(model, tuple(point), groups, plate, prior, names, problem.on_groups)
 
     def named(self, data: Any) -> NamedData:
         """Return data as arrays, their labels and columns in the order of the names of the fit."""
@@ -508,7 +518,7 @@ class _Evaluator:
         """Return the problem for other data, and the map over its rows."""
         met = self.named(data)
         bound = _bound(self.model, met, sample_weight, self.data_plate, self.factors, (self.point,))
-        problem = self.model._problem(bound, self.point, self.factors)
+        problem = self.model._problem(bound, self.point, APART if self.factors is None else self.factors)
         if self.prior is not None:
             problem = problem.believing(self.prior.about(problem))
         problem = problem.together
@@ -543,7 +553,7 @@ def _bound(
     met: NamedData,
     sample_weight: Any,
     data_plate: Plate | str | None,
-    factors: Sequence[Sequence[str]] | None,
+    factors: Sequence[Sequence[str]] | str | None,
     naming: Sequence[Any],
 ) -> BoundModel:
     """Return the binding of a model to data, tables on disk and what else is read in blocks among them.
@@ -562,7 +572,7 @@ def _bound(
         data,
         data_plate=data_plate,
         sample_weight=weight,
-        factors=factors,
+        factors=None if factors == APART else factors,
         named=named,
         sizes=met.sizes,
     )
@@ -593,25 +603,3 @@ def rows_of(bound: BoundModel) -> ArrayRows:
 def _rows_first(value: Any, axis: int) -> Any:
     """Return an array with this axis as its first; a sparse matrix has it there."""
     return value if axis == 0 or issparse(value) else np.moveaxis(value, axis, 0)
-
-
-def as_executor(executor: Any) -> Executor:
-    """Return an executor: threads of this process unless one is given.
-
-    Raises
-    ------
-    ParameterError
-        If it is none, nor a number of threads, a client of Dask, or the address of a scheduler.
-    """
-    if is_client(executor) or (isinstance(executor, str) and ":" in executor):
-        return DaskExecutor(executor)
-    if executor is None:
-        return Threads()
-    if isinstance(executor, Integral) and int(executor) >= 1:
-        return Threads(int(executor))
-    if not isinstance(executor, Executor):
-        raise ParameterError(
-            f"executor is a number of threads >= 1, an executor, a distributed.Client, or the address of a Dask "
-            f"scheduler; got {executor!r}"
-        )
-    return executor

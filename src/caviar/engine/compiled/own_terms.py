@@ -93,8 +93,9 @@ def own_terms_of(
     found = {}
     for variable in variables:
         numbers = [number for number, term in enumerate(terms) if term.owner is variable]
-        if not numbers:
-            # a hidden variable whose prior is its base measure, as of Pólya and Gamma, has none
+        if not numbers or variable.members:
+            # a hidden variable whose prior is its base measure, as of Pólya and Gamma, has none; that of variables with
+            # a shared factor is no member of the family of this factor
             continue
         own = [terms[number] for number in numbers]
         keys = [key for term in own for key in term.contraction.keys]

@@ -191,7 +191,12 @@ class Contraction:
         arrays = [constant for constant in constants if constant[1]]
         of_factors: set[Axis] = set().union(*[factor.axes for factor in factors if factor.axes])
         if axes or arrays or of_factors:
-            present = of_factors.union(*[own for _, own in arrays])
+            # in an order that is the same in every fit: einsum sums in that of its letters
+            present = dict.fromkeys(
+                axis
+                for own in (*[factor.axes for factor in factors], *[own for _, own in arrays])
+                for axis in own
+            )
             for axis in axes:
                 if axis not in present:
                     coefficient *= size(axis)
