@@ -9,6 +9,7 @@ from .gaussian_mixture import GaussianMixture
 from .known_variance_mixture import KnownVarianceMixture
 from .latent_dirichlet_allocation import LatentDirichletAllocation
 from .mixed_mixture import MixedMixture
+from .mixed_models import MixedModel
 
 __all__ = [
     "BayesianGaussianMixture",
@@ -16,6 +17,7 @@ __all__ = [
     "KnownVarianceMixture",
     "LatentDirichletAllocation",
     "MixedMixture",
+    "MixedModel",
     "MixtureComparison",
     "Move",
     "compare_mixtures",
