@@ -31,16 +31,10 @@ FUNCTIONS: Mapping[str, Any] = {
 _OF_FORMULAIC = ("C", "I")
 _COLOURS = re.compile("\x1b\\[[0-9;]*m")
 _ALLOWED = (
-    ast.Expression,
-    ast.Name,
-    ast.Load,
-    ast.Constant,
-    ast.BinOp,
-    ast.UnaryOp,
-    ast.operator,
-    ast.unaryop,
-    ast.Call,
+    *(ast.Expression, ast.Name, ast.Load, ast.Constant, ast.BinOp, ast.UnaryOp, ast.Call),
+    *(ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow, ast.UAdd, ast.USub),
 )
+_LARGEST_POWER = 10
 _EXAMPLE = "'y ~ x * z + (1 | school) + (x | school/class)'"
 
 
@@ -214,7 +208,7 @@ def terms_of(effects: str) -> Any:
         ) from error
     try:
         found = formulaic.Formula(effects)
-    except FormulaicError as error:
+    except (FormulaicError, SyntaxError) as error:
         told = " ".join(_COLOURS.sub("", str(error)).split())
         raise ParameterError(f"{effects!r} is no formula of effects: {told}") from error
     if not isinstance(found, formulaic.SimpleFormula):
@@ -239,21 +233,39 @@ def _check(expression: str) -> None:
     except SyntaxError as error:
         raise ParameterError(f"{expression!r} in the formula cannot be read: {error.msg}") from error
     for node in nodes:
-        is_known = isinstance(node, _ALLOWED) and (
-            not isinstance(node, ast.Call)
-            or (
-                isinstance(node.func, ast.Name)
-                and node.func.id in (*_OF_FORMULAIC, *FUNCTIONS)
-                and len(node.args) == 1
-                and not node.keywords
-                and (node.func.id != "C" or isinstance(node.args[0], ast.Name))
-            )
-        )
+        is_known = isinstance(node, _ALLOWED)
+        if isinstance(node, ast.Call):
+            is_known = _is_known_call(node)
+        elif isinstance(node, ast.Constant):
+            is_known = type(node.value) in (int, float)
+        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
+            is_known = _is_small_power(node)
         if not is_known:
             raise ParameterError(
                 f"{expression!r} in the formula is not supported: a formula may have columns, numbers, operators, and "
                 f"the functions {names} of one argument. Compute anything else as a column of the table"
             )
+
+
+def _is_known_call(node: ast.Call) -> bool:
+    return (
+        isinstance(node.func, ast.Name)
+        and node.func.id in (*_OF_FORMULAIC, *FUNCTIONS)
+        and len(node.args) == 1
+        and not node.keywords
+        and (node.func.id != "C" or isinstance(node.args[0], ast.Name))
+    )
+
+
+def _is_small_power(node: ast.BinOp) -> bool:
+    """Whether something is a small power of a column: one of numbers alone could take forever."""
+    exponent = node.right
+    is_small = isinstance(exponent, ast.Constant) and type(exponent.value) in (int, float)
+    return (
+        is_small
+        and abs(exponent.value) <= _LARGEST_POWER  # type: ignore[operator]
+        and any(isinstance(own, ast.Name) for own in ast.walk(node.left))
+    )
 
 
 def columns_of(effects: str) -> tuple[set[str], set[str]]:
