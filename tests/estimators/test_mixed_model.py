@@ -189,6 +189,21 @@ def test_sleepstudy_is_that_of_lme4(sleep):
         assert told["lower"][name] < estimate < told["upper"][name]
 
 
+def test_sleepstudy_is_that_of_a_gibbs_sampler(sleep):
+    """Means and standard deviations of 30,000 draws of the stated model."""
+    told = sleep.summary().to_frame().set_index("name")
+    for name, mean, sd in [
+        ("Intercept", 251.379, 7.488),
+        ("days", 10.4575, 1.7212),
+        ("subject, Intercept", 27.295, 6.854),
+        ("subject, days", 6.5629, 1.5164),
+        ("subject, Intercept and days", 0.0623, 0.2741),
+        ("residual standard deviation", 25.879, 1.546),
+    ]:
+        assert abs(told["mean"][name] - mean) < 0.2 * sd, name
+        assert 0.9 < told["sd"][name] / sd < 1.2, name
+
+
 def test_predictions_of_known_and_new_groups(sleep):
     """Known subjects have their effects; new ones the population's covariance, averaged over its factor."""
     new = pd.DataFrame({"days": [3.0, 3.0], "subject": [308, 999]}, index=["known", "unknown"])

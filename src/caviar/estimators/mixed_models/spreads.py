@@ -43,18 +43,28 @@ class Spread:
     def of(cls, posterior: Any, name: str) -> Spread:
         """Return that of a precision in a posterior: its factor, as wide as the posterior shows it.
 
-        Where that is wider than the factor, the degrees of freedom are fewer, and the mean of the precision is the
-        same.
+        If that is wider than the factor, the degrees of freedom are fewer. The standard deviations keep the means that
+        they have under the factor; in sleepstudy these are nearer to those of a Gibbs sampler (27.8 and 6.6; 27.3 and
+        6.6) than with the mean of the precision kept (30.2 and 7.2).
         """
         factor, sd = posterior[name], np.asarray(posterior.sd(name))
         if sd.ndim == 0:
-            df = 2.0 * (float(factor.mean) / float(sd)) ** 2
-            return cls(df, np.array([[df / float(factor.mean)]]))
-        own = np.sqrt(2.0 / factor.df) * np.diagonal(factor.mean)
-        df = factor.df * float(np.mean((own / np.diagonal(sd)) ** 2))
-        # the mean of the covariance of fewer degrees of freedom would be infinite
-        df = max(df, len(sd) + 2.0) if factor.df > len(sd) + 2.0 else float(factor.df)
-        return cls(df, factor.inverse_scale * (df / factor.df))
+            own, shown = cls(2.0 * float(factor.shape), np.array([[2.0 * float(factor.rate)]])), sd[None]
+            of_factor = np.sqrt([factor.variance])
+        else:
+            own, shown = cls(float(factor.df), np.asarray(factor.inverse_scale)), np.diagonal(sd)
+            of_factor = np.sqrt(2.0 / factor.df) * np.diagonal(factor.mean)
+        # with one degree of freedom less the mean of a standard deviation would be infinite
+        least = len(own.inverse_scale) + 1.0
+        df = max(own.df * float(np.mean((of_factor / shown) ** 2)), least)
+        return own if own.df <= least else own._with_df(df)
+
+    def _with_df(self, df: float) -> Spread:
+        """Return that with other degrees of freedom and the same means of the standard deviations."""
+        size = len(self.inverse_scale)
+        one, other = 0.5 * (self.df - size + 1.0), 0.5 * (df - size + 1.0)
+        log_ratio = gammaln(one - 0.5) - gammaln(one) - gammaln(other - 0.5) + gammaln(other)
+        return Spread(df, self.inverse_scale * float(np.exp(2.0 * log_ratio)))
 
     def sds(self, level: float) -> Iterator[Figures]:
         r"""Yield mean, standard deviation and interval of each standard deviation.
