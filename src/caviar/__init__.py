@@ -61,17 +61,20 @@ if TYPE_CHECKING:
     from .execution import DaskExecutor, Device
     from .fitting.model import Model
     from .language.algebra import diagonal, dot
+    from .language.binomial import Binomial
     from .language.chains import MarkovChain
     from .language.constants import Constant
     from .language.discrete import Bernoulli, Categorical, Multinomial, Poisson
     from .language.linear_gaussian_chains import LinearGaussianChain
-    from .language.links import logistic, probit
+    from .language.links import exp, logistic, probit
+    from .language.negative_binomial import NegativeBinomial
     from .language.nodes import Data
     from .language.normal_gammas import MultivariateNormalGamma, NormalGamma, TiedNormalGamma
     from .language.normal_wisharts import NormalWishart, TiedNormalWishart
     from .language.normals import MultivariateNormal, Normal
     from .language.plates import Plate
     from .language.positive import Gamma, Wishart
+    from .language.potential import Potential
     from .language.simplex import Beta, Dirichlet, StickBreaking
     from .names.names import Names
     from .posterior.diagnostics import Diagnosis
@@ -103,7 +106,10 @@ _NAMES = {
     ".language.constants": ("Constant",),
     ".language.discrete": ("Bernoulli", "Categorical", "Multinomial", "Poisson"),
     ".language.linear_gaussian_chains": ("LinearGaussianChain",),
-    ".language.links": ("logistic", "probit"),
+    ".language.links": ("exp", "logistic", "probit"),
+    ".language.binomial": ("Binomial",),
+    ".language.potential": ("Potential",),
+    ".language.negative_binomial": ("NegativeBinomial",),
     ".language.nodes": ("Data",),
     ".language.normal_gammas": ("MultivariateNormalGamma", "NormalGamma", "TiedNormalGamma"),
     ".language.normal_wisharts": ("NormalWishart", "TiedNormalWishart"),
@@ -125,6 +131,7 @@ __all__ = [
     "BayesianGaussianMixture",
     "Bernoulli",
     "Beta",
+    "Binomial",
     "Categorical",
     "CaviarError",
     "CaviarWarning",
@@ -165,6 +172,7 @@ __all__ = [
     "MultivariateNormal",
     "MultivariateNormalGamma",
     "Names",
+    "NegativeBinomial",
     "Normal",
     "NormalGamma",
     "NormalMixture",
@@ -174,6 +182,7 @@ __all__ = [
     "PlateError",
     "Poisson",
     "Posterior",
+    "Potential",
     "PrecisionWarning",
     "Prediction",
     "ProductStudentMixture",
@@ -188,6 +197,7 @@ __all__ = [
     "compare_mixtures",
     "diagonal",
     "dot",
+    "exp",
     "load",
     "logistic",
     "probit",

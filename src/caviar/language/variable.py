@@ -51,6 +51,9 @@ class Variable(Stated):
     floor: Array | None = None
     """Smallest variance that a precision may express; only point masses can have one."""
 
+    is_brought: ClassVar[bool] = False
+    """Whether it belongs to another variable that brings it, and is stated by nobody."""
+
     takes_data: ClassVar[bool] = True
     """Whether it can be observed."""
 
@@ -177,6 +180,17 @@ class Variable(Stated):
     def statistics_of(self, value: AnyArray) -> tuple[Array, ...]:
         """Return the sufficient statistics of values of this variable."""
         return self.family.statistics_of(value)
+
+    beside: tuple[str, ...] = ()
+    """Slots with known values that go into its own statistics, beside the values of the variable."""
+
+    def statistic_beside(self, name: str, value: AnyArray, known: Mapping[str, AnyArray]) -> Array:
+        """Return one statistic of values by name, given what is :attr:`beside` them, with as many axes."""
+        return self.statistic(name, value)
+
+    def problem_beside(self, value: AnyArray, known: Mapping[str, AnyArray]) -> str:
+        """Return what is wrong with values given what is :attr:`beside` them, or an empty string."""
+        return ""
 
     def statistic(self, name: str, value: AnyArray) -> Array:
         """Return one statistic of values of this variable, by name: sufficient, or the carrier of the base measure."""

@@ -21,7 +21,7 @@ from .missing.values import observed_rows, of_blocks, partial_labels, seen_laten
 from .nested import Flattened, flattened, nested_plates
 from .observed_below import seen_globals
 from .reading import check_along_rows, completed, read, settled
-from .values import as_weights, check_known_slots, check_support, refuse_flat
+from .values import as_weights, check_beside, check_known_slots, check_support, refuse_flat
 
 
 def bind(
@@ -89,6 +89,8 @@ def _check_values(
             if node in values:
                 check_support(node, values[node])
             check_known_slots(node, values, sizes)
+            if node in values:
+                check_beside(node, values)
 
 
 def _weights_of(nodes: Sequence[Node], flat: Flattened, sample_weight: Any, n_rows: int) -> Any:

@@ -12,7 +12,7 @@ from ..._typing import AnyArray, Array
 from ...language import Axis, Categorical, Data, Node, Operand, Plate, Term, Variable
 from ..binding.bound_model import BoundModel, JoinedLabels
 from ..binding.coordinates import Coordinates
-from ..binding.known_statistics import role_of
+from ..binding.known_statistics import beside, role_of
 from ..binding.missing.values import OBSERVED
 from ..design.contraction import Contraction, Factor
 from ..design.features import CONSTANT, Feature, FeatureTable, Source
@@ -132,7 +132,8 @@ class SumsOverRows:
                 reference = None if moved is None else np.broadcast_to(_over(own, *moved), shape)
             has_gaps, origin = self.bound.of(node).entries is not None, self.coordinates.origin_of(node)
             has_missing, is_sparse = has_gaps or self.bound.of(node).observed is not None, issparse(values)
-            self.sources[node] = Source(node, shape, reference, has_missing, is_sparse, has_gaps, origin)
+            own = beside(self.bound, node) if isinstance(node, Variable) else None
+            self.sources[node] = Source(node, shape, reference, has_missing, is_sparse, has_gaps, origin, own)
         return self.sources[node]
 
     def _row_axis(self, node: Node) -> int:

@@ -36,6 +36,18 @@ class Origin(Protocol):
         ...
 
 
+class Beside(Protocol):
+    """What is known beside the values of a variable, where their statistics depend on it."""
+
+    def of(self, known: Callable[[Node], AnyArray]) -> dict[str, AnyArray]:
+        """Return the arrays of a block of rows, (B, ...), by slot, from the known arrays of the rows."""
+        ...
+
+    def of_one(self) -> dict[str, AnyArray]:
+        """Return arrays as they are of one row, of zeros."""
+        ...
+
+
 @dataclass(frozen=True)
 class Source:
     """A known array along the data plate.
@@ -56,6 +68,8 @@ class Source:
         Whether a block holds its rows as a sparse matrix.
     has_gaps
         Whether vectors are missing in part; the block says which entries were observed.
+    beside
+        What is known beside the values, where their statistics depend on it; or None.
     """
 
     node: Node
@@ -65,6 +79,7 @@ class Source:
     is_sparse: bool = False
     has_gaps: bool = False
     origin: Origin | None = None
+    beside: Beside | None = None
 
     @cached_property
     def key(self) -> ColumnKey:
@@ -145,7 +160,8 @@ class Feature:
         if _rank(self.role) == 2:
             # a matrix has a log-determinant if it is definite
             probe += np.eye(self.source.shape[-1], dtype=np.int64)
-        return self.of_rows(probe).shape[:-1]
+        own = self.source.beside
+        return self.of_rows(probe, None if own is None else own.of_one()).shape[:-1]
 
     @property
     def _is_power(self) -> bool:
@@ -213,7 +229,12 @@ class Feature:
             return np.ones(n_rows)
         if self.statistic == OBSERVED:
             return self.source.observed(block, len(self.shape) + 1).astype(np.float64)
-        computed = self._powers(block) if self._is_power else self.of_rows(block[self.source.key])
+        if self._is_power:
+            computed = self._powers(block)
+        else:
+            own = self.source.beside
+            known = None if own is None else own.of(lambda node: block[ColumnKey(node.name)])
+            computed = self.of_rows(block[self.source.key], known)
         if self.source.has_missing:
             return computed * self.source.observed(block, computed.ndim)
         return computed
@@ -226,13 +247,21 @@ class Feature:
             return values
         return values[..., :, None, :] * values[..., None, :, :] if self.is_outer else values * values
 
-    def of_rows(self, rows: AnyArray) -> AnyArray:
-        """Return the statistic of a block of rows (B, ...) that is no power, unsummed and feature-major: (..., B)."""
+    def of_rows(self, rows: AnyArray, known: Mapping[str, AnyArray] | None = None) -> AnyArray:
+        """Return the statistic of a block of rows (B, ...) that is no power, unsummed and feature-major: (..., B).
+
+        Where it depends on what is known beside the values, that is given by slot.
+        """
         if self.source is None:
             return np.ones(len(rows))
         if self.role is None:
             assert isinstance(self.source.node, Variable)
-            computed = self.source.node.statistic(self.statistic, rows)
+            node = self.source.node
+            computed = (
+                node.statistic(self.statistic, rows)
+                if known is None
+                else node.statistic_beside(self.statistic, rows, known)
+            )
         else:
             computed = self.role.of_known(self.statistic, np.asarray(rows, dtype=np.float64))
         return feature_major(computed)

@@ -221,8 +221,8 @@ class RowsInCategory:
             if self.bound.is_known(node):
                 array, axes = known_statistic(self.bound, self.measured[0], owner, operand)
             elif node is self.gate:
-                if owner is self.gate:
-                    yield np.eye(node.dimension)[self.category], (Axis(node, "k"),)
+                if owner is self.gate or operand.slot is not None:
+                    yield np.eye(node.dimension)[self.category], operand.axes[-1:]
                 continue
             elif isinstance(self.q.get(node), PointMass):
                 array, axes = _at_point(self.q[node], operand), operand.axes

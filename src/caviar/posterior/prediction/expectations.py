@@ -15,7 +15,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from string import ascii_lowercase
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn, Protocol, TypeAlias
 
 import numpy as np
 
@@ -26,10 +26,10 @@ from ...engine.binding.clamped.factor import PointMass
 from ...families.coupled_normals import CoupledNormals
 from ...language import Constant, Diagonal, Indexed, Node, Part, Plate, Predictor, Slot, Variable
 from ...language.algebra import Addend, as_predictor
-from ...language.roles import SCALAR
+from ...language.roles import RATE, SCALAR
 from ...numerics.cached import cached_property
 from ...numerics.linalg import inverse
-from ..simulation import laid_out, operand_slot, slot_value
+from ..simulation import laid_out, operand_slot, slot_value, value_along
 
 SAMPLES = "posterior.predictive(data=..., n_draws=...) draws from it."
 """The way out where there is no closed form."""
@@ -284,19 +284,40 @@ class Expectations:
         return found
 
     def positive(self, name: str) -> tuple[Array, Array]:
-        r"""Return mean and variance of a positive number, or of a product of several that are independent under q.
+        r"""Return mean and variance of a positive number, or of a sum of products of independent ones.
 
         .. math:: \mathrm{Var} \prod_i r_i = \prod_i (m_i^2 + v_i) - \prod_i m_i^2
         """
         stated = self.owner.stated[name]
         if not isinstance(stated, Predictor):
             return self._entries(self.owner.slots[name])
-        (addend,) = stated.addends
-        mean, variance = np.asarray(addend.coefficient), np.zeros(())
-        for operand in addend.numbers:
-            own, spread = self._entries(operand_slot(self.owner, operand))
-            mean, variance = mean * own, variance * (np.square(own) + spread) + np.square(mean) * spread
+        products = [product for addend in stated.addends for product in self._products(addend)]
+        mean = np.asarray(sum(_mean_of(product) for product in products))
+        variance = np.zeros(())
+        for i, one in enumerate(products):
+            variance = variance + _covariance_of(one, one)
+            for other in products[:i]:
+                if not one.keys().isdisjoint(other):
+                    variance = variance + 2.0 * _covariance_of(one, other)
         return mean, variance
+
+    def _products(self, addend: Addend) -> Iterator[_Product]:
+        """Yield the products of numbers that an addend is the sum of: several if it has a dot product."""
+        common: _Product = {"": (np.asarray(addend.coefficient), np.zeros(()))}
+        for operand in addend.numbers:
+            slot = operand_slot(self.owner, operand)
+            common[id(slot)] = self._entries(slot)
+        if not addend.dots:
+            yield common
+            return
+        slots = [operand_slot(self.owner, operand) for operand in addend.dots[0]]
+        moments = [self._entries(slot) for slot in slots]
+        for k in range(moments[0][0].shape[-1]):
+            own = zip(slots, moments, strict=True)
+            yield {
+                **common,
+                **{(id(slot), k): (mean[..., k], spread[..., k]) for slot, (mean, spread) in own},
+            }
 
     def inverse(self, name: str) -> tuple[Array, Array]:
         """Return the expected inverse of a precision or rate, and of its square; of a matrix the diagonal of the first.
@@ -411,6 +432,8 @@ class Expectations:
         return self._laid_out(slot, mean), self._laid_out(slot, covariance)
 
     def _laid_out(self, slot: Slot, array: Array, plates: tuple[Plate, ...] | None = None) -> Array:
+        if slot.along is not None and slot.role is RATE:
+            return value_along(self.owner, slot, array, self.known)
         return np.asarray(slot_value(self.owner, slot, {**self.known, slot.node.name: array}, plates))
 
     def _is_known(self, node: Node) -> bool:
@@ -452,6 +475,28 @@ def _covariance(one: Sequence[_Operand], other: Sequence[_Operand]) -> Array:
             parts += [(mean, mine), theirs[after_key]]
         total = total + _contracted(parts)
     return total
+
+
+_Product: TypeAlias = dict[Any, tuple[Array, Array]]
+"""Mean and variance of each number of a product, by what tells it apart; its coefficient is under ""."""
+
+
+def _mean_of(product: _Product) -> Array:
+    return math.prod((mean for mean, _ in product.values()), start=np.ones(()))
+
+
+def _covariance_of(one: _Product, other: _Product) -> Array:
+    """Return the covariance of two products of independent numbers, some of which they share."""
+    means, covariance = one[""][0] * other[""][0], np.zeros(())
+    for key, (mean, variance) in {**one, **other}.items():
+        if key == "":
+            continue
+        if key in one and key in other:
+            square = np.square(mean)
+            means, covariance = means * square, covariance * (square + variance) + means * variance
+        else:
+            means, covariance = means * mean, covariance * mean
+    return covariance
 
 
 def _outer(mean: Array, is_vector: bool) -> Array:

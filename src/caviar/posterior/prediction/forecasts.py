@@ -32,6 +32,7 @@ from ...language import (
     Gamma,
     Label,
     MultivariateNormal,
+    NegativeBinomial,
     Node,
     Normal,
     Poisson,
@@ -266,7 +267,7 @@ def _shape_of(product: Array, least: float) -> Array:
 
 
 def _is_rate_of_counts(variable: Variable, nodes: Iterable[Node]) -> bool:
-    children = (node for node in nodes if isinstance(node, Poisson))
+    children = (node for node in nodes if isinstance(node, Poisson | NegativeBinomial))
     return any(slot.node is variable for child in children for slot in child.slots.values())
 
 
