@@ -6,10 +6,13 @@ import polars
 import pyarrow
 import pytest
 from scipy import stats
+from scipy.special import comb
 from sklearn.base import clone
 
 import caviar as cv
+from caviar.estimators.mixed_models.columns import Rows
 from caviar.estimators.mixed_models.formula import GroupTerm, read
+from caviar.estimators.mixed_models.statement import design_of
 
 pytest.importorskip("formulaic")
 
@@ -166,7 +169,8 @@ def test_with_known_precisions_the_bound_is_the_evidence(case):
 
 def _with_known(fitted, table, formula, known):
     """Return the ELBO of the stated model at known precisions, without the density of these."""
-    data = cv.MixedModel(formula, random_state=0).fit(table)._design(table).data
+    model = cv.MixedModel(formula, random_state=0).fit(table)
+    data = design_of(model._encoding, Rows.of(table)).data
     hyper = {f"scale of {name}": np.ones(np.shape(value)[:1]) for name, value in known.items()}
     given = {**data, "y": table["y"].to_numpy(), **known, **hyper}
     posterior = fitted.model.fit(given, seed=0, tol=1e-12)
@@ -287,6 +291,46 @@ def test_a_weight_of_two_is_the_row_twice():
     one = cv.MixedModel("seen ~ 1 + (1 | school)", family="bernoulli", random_state=0)
     weighted = clone(one).fit(table, sample_weight=weight)
     assert weighted.elbo_ == pytest.approx(clone(one).fit(twice).elbo_, abs=1e-6)
+
+
+def test_successes_of_trials_are_as_many_rows_of_0_and_1():
+    """The bound of a row of n trials is that of n rows, and the binomial coefficient more."""
+    rng = np.random.default_rng(0)
+    n, school = rng.integers(1, 6, 60), rng.choice(["a", "b", "c", "d"], 60)
+    k, x = rng.binomial(n, 0.4), rng.normal(size=60)
+    table = pd.DataFrame({"k": k, "n": n, "x": x, "school": school})
+    model = cv.MixedModel("k | trials(n) ~ 1 + (1 | school)", family="binomial", tol=1e-12).fit(table)
+    rows = table.loc[table.index.repeat(n)].reset_index(drop=True)
+    place = np.concatenate([np.arange(own) for own in n])
+    rows["seen"] = (place < rows["k"]).astype(int)
+    long = cv.MixedModel("seen ~ 1 + (1 | school)", family="binomial", tol=1e-12).fit(rows)
+    coefficient = float(np.sum(np.log(comb(n, k))))
+    assert model.elbo_ == pytest.approx(long.elbo_ + coefficient, abs=1e-6)
+    assert model.fixef()["Intercept"] == pytest.approx(long.fixef()["Intercept"], abs=1e-5)
+    one = long.predict({"school": ["a"]}).mean[0]
+    assert model.predict({"school": ["a"], "n": [10]}).mean[0] == pytest.approx(10 * one, rel=1e-4)
+    with pytest.raises(cv.ParameterError, match="need family='binomial'"):
+        cv.MixedModel("k | trials(n) ~ x").fit(table)
+    with pytest.raises(cv.DataError, match="no column 'n'"):
+        model.predict({"school": ["a"]})
+
+
+def test_counts_that_vary_more_than_a_poisson():
+    """Their size and coefficients are those of the data's making, and the size has the highest ELBO."""
+    rng = np.random.default_rng(1)
+    school, x = rng.integers(0, 20, 800), rng.normal(size=800)
+    mean = np.exp(1.0 + 0.5 * x + rng.normal(0, 0.4, 20)[school])
+    table = pd.DataFrame({"y": rng.poisson(mean * rng.gamma(2.0, 0.5, 800)), "x": x, "school": school})
+    model = cv.MixedModel("y ~ x + (1 | school)", family="negative_binomial", random_state=0).fit(table)
+    assert model.fixef()["x"] == pytest.approx(0.5, abs=0.1)
+    assert 1.4 < model.size_ < 2.8
+    for size in (0.8 * model.size_, 1.25 * model.size_):
+        assert clone(model).set_params(size=size).fit(table).elbo_ < model.elbo_
+    assert model.predict(table).mean.mean() == pytest.approx(table["y"].mean(), rel=0.05)
+    with pytest.raises(cv.ParameterError, match="size must be a finite number above 0"):
+        clone(model).set_params(size=0).fit(table)
+    with pytest.raises(cv.DataError, match="a whole number of at least 0"):
+        cv.MixedModel("x ~ 1", family="negative_binomial").fit(table)
 
 
 @pytest.mark.parametrize("family", ["bernoulli", "probit", "student"])

@@ -3,29 +3,34 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import field
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from scipy.optimize import minimize_scalar
 from sklearn.utils.validation import check_is_fitted
 
+from ..._errors import ParameterError
 from ...engine.ascent.status import Status
 from ...posterior.pandas_tables import data_frame
 from ...posterior.posterior import Posterior
 from ...posterior.prediction import Prediction
-from .._arguments import as_generator, require_choice
+from .._arguments import as_generator, require_choice, require_number
 from .._declared import estimator
 from .._fitted import Fitted, keep
 from .._mixture import UnsettledWarning
 from .._saveable import Saveable
 from .columns import Rows
 from .design import Encoding
-from .families import family_of
+from .families import family_of, trials_of
 from .formula import Formula, read
-from .statement import COMMON, Block, Design, check_design, design_of, stated
+from .statement import COMMON, MATRIX, Block, Design, check_design, design_of, stated
 from .summary import MixedSummary, rows_of, title_of
 
 _GROUPS = ("known", "new")
+_SIZES = (0.02, 1000.0)
+"""Between these the size of a negative binomial is looked for."""
 
 
 @estimator
@@ -49,7 +54,11 @@ class MixedModel(Saveable):
         ``log10``, ``exp``, ``sqrt``, ``abs`` and ``I`` may be used.
     family
         ``"gaussian"``; ``"student"``, with noise that has outliers; ``"bernoulli"``, 0 or 1 by a logistic function;
-        ``"probit"``, 0 or 1.
+        ``"probit"``, 0 or 1; ``"binomial"``, successes of known trials: ``successes | trials(n) ~ x``, with n a column
+        or a whole number; ``"negative_binomial"``, counts that vary more than a Poisson.
+    size
+        Of the negative binomial: a mean m has the variance m + m^2 / size. By default the size with the highest ELBO,
+        which takes about a dozen fits.
     {tol}
     {max_iter}
     {n_init}
@@ -76,6 +85,8 @@ class MixedModel(Saveable):
         What the groups of a term are called -> their names.
     n_rows_
         Rows of the fit.
+    size_
+        Of the negative binomial, given or found; None for other families.
 
     Notes
     -----
@@ -105,6 +116,7 @@ class MixedModel(Saveable):
 
     formula: str = field(default="y ~ 1", kw_only=False)
     family: str = "gaussian"
+    size: float | None = None
     tol: float = 1e-8
 
     _kind_in_words = "Mixed model"
@@ -113,6 +125,7 @@ class MixedModel(Saveable):
     levels_: ClassVar[Any] = Fitted()
     groups_: ClassVar[Any] = Fitted()
     n_rows_: ClassVar[Any] = Fitted()
+    size_: ClassVar[Any] = Fitted()
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the model to a table.
@@ -140,21 +153,32 @@ class MixedModel(Saveable):
             If ``max_iter`` was reached before the bound settled.
         """
         self._check_fit_arguments()
-        formula, family, rows = read(self.formula), family_of(self.family), Rows.of(X)
-        response = family.values(rows, formula.response)
+        if self.size is not None:
+            require_number("size", self.size, above=0)
+        formula, rows = read(self.formula), Rows.of(X)
+        response = family_of(self.family, formula).values(rows, formula.response)
         encoding = Encoding.of(formula, rows)
         design = design_of(encoding, rows)
-        check_design(design, encoding, family.has_noise)
-        model = stated(design, encoding, family, formula.response, response, None)
+        check_design(design, encoding, family_of(self.family, formula).has_noise)
+        data = {**design.data, **trials_of(formula, rows, len(response)), formula.response: response}
         generator = as_generator(self.random_state)
-        posterior = model.fit(
-            {**design.data, formula.response: response},
-            seed=generator,
-            sample_weight=sample_weight,
-            n_restarts=self.n_init,
-            factors=_together(design),
-            **{**self._arguments_of_model(), "uncertainty": self.uncertainty},
-        )
+        seed = int(generator.integers(2**63))
+
+        def fitted(size: float, uncertainty: str) -> Posterior:
+            family = family_of(self.family, formula, size)
+            return stated(design, encoding, family, formula.response, response).fit(
+                data,
+                seed=seed,
+                sample_weight=sample_weight,
+                n_restarts=self.n_init,
+                factors=_together(design),
+                **{**self._arguments_of_model(), "uncertainty": uncertainty},
+            )
+
+        size = self.size
+        if self.family == "negative_binomial" and size is None:
+            size = _best_size(lambda size: fitted(size, "mean_field").elbo)
+        posterior = fitted(1.0 if size is None else float(size), self.uncertainty)
         if posterior.status in (Status.MAX_ITER, Status.INTERRUPTED) and self.max_iter > 0:
             warnings.warn(f"MixedModel: {posterior.status.explanation}", UnsettledWarning, stacklevel=2)
         keep(
@@ -163,6 +187,7 @@ class MixedModel(Saveable):
             levels_={name: list(own) for name, own in encoding.levels.items()},
             groups_={name: list(own) for name, own in encoding.groups.items()},
             n_rows_=len(response),
+            size_=size if self.family == "negative_binomial" else None,
         )
         self._generator = generator.spawn(1)[0]
         self._keep(posterior)
@@ -215,11 +240,10 @@ class MixedModel(Saveable):
         """
         check_is_fitted(self)
         require_choice("groups", groups, _GROUPS)
-        design = self._design(X, known=groups == "known")
-        return self.posterior_.predict(design.data)[self._formula.response]
-
-    def _design(self, X: Any, *, known: bool = True) -> Design:
-        return design_of(self._encoding, Rows.of(X), known=known)
+        formula, rows = self._formula, Rows.of(X)
+        design = design_of(self._encoding, rows, known=groups == "known")
+        trials = trials_of(formula, rows, len(design.data[MATRIX]))
+        return self.posterior_.predict({**design.data, **trials})[formula.response]
 
     def fixef(self) -> Any:
         """Return the means of the common effects, a Series of pandas."""
@@ -284,13 +308,28 @@ class MixedModel(Saveable):
             Ignored: the formula names the response.
         """
         check_is_fitted(self)
-        family, rows = family_of(self.family), Rows.of(X)
-        values = family.values(rows, self._formula.response)
+        family = family_of(self.family, self._formula)
+        if family.is_count:
+            raise ParameterError(
+                f"score is not available for counts (family={self.family!r}); compare elbo_ of models of the same rows"
+            )
+        values = family.values(Rows.of(X), self._formula.response)
         told = self.predict(X)
         if told.parts:
             return float(np.mean(told.log_density(values)))
         with np.errstate(divide="ignore"):
             return float(np.mean(np.log(np.where(values == 1, told.mean, 1.0 - told.mean))))
+
+
+def _best_size(elbo: Callable[[float], float]) -> float:
+    """Return the size of a negative binomial with the highest ELBO, to about a hundredth of itself."""
+    found = minimize_scalar(
+        lambda log_size: -elbo(float(np.exp(log_size))),
+        bounds=np.log(_SIZES),
+        method="bounded",
+        options={"xatol": 0.01},
+    )
+    return float(np.exp(found.x))
 
 
 def _together(design: Design) -> list[tuple[str, ...]] | str:

@@ -28,7 +28,8 @@ from .formula import GroupTerm
 COMMON = "common effects"
 """The variable of the coefficients that all rows share."""
 
-_MATRIX = "matrix of common effects"
+MATRIX = "matrix of common effects"
+"""The known values that these are multiplied with."""
 _WIDE = 2.5
 """Standard deviation of the priors of coefficients, in units of the predictor for a standard deviation of a column."""
 
@@ -106,7 +107,7 @@ def design_of(encoding: Encoding, rows: Rows, *, known: bool = True) -> Design:
         Whether groups of the fit are known; else all are new.
     """
     matrix, names = encoding.matrix(encoding.formula.common, rows)
-    data: dict[str, Any] = {_MATRIX: matrix}
+    data: dict[str, Any] = {MATRIX: matrix}
     blocks: list[Block] = []
     is_new = {}
     for term in encoding.formula.groups:
@@ -146,7 +147,7 @@ def check_design(design: Design, encoding: Encoding, is_noisy: bool) -> None:
     """
     if not design.names:
         raise DataError("the formula has no common effects; add an intercept (1) or a column")
-    refuse_collinear(design.data[_MATRIX], design.names)
+    refuse_collinear(design.data[MATRIX], design.names)
     for block in design.blocks:
         texts = design.data[block.labels]
         n_levels = len(encoding.groups[block.term.group])
@@ -155,22 +156,22 @@ def check_design(design: Design, encoding: Encoding, is_noisy: bool) -> None:
             refuse_collinear(design.data[block.matrix], block.names)
 
 
-def stated(design: Design, encoding: Encoding, family: Family, response: str, y: Array, trials: Any) -> Model:
+def stated(design: Design, encoding: Encoding, family: Family, response: str, y: Array) -> Model:
     """Return the model of the rows of a fit."""
     plate, unit = Plate("row"), family.scale(y)
     common = _common(design, unit, family.centre(y))
-    predictor: Any = dot(Data(_MATRIX, plates=plate), common)
+    predictor: Any = dot(Data(MATRIX, plates=plate), common)
     plates = {name: Plate(name, names=own) for name, own in encoding.group_names.items()}
     labels: dict[str, Data] = {}
     for block in design.blocks:
         known = labels.setdefault(block.labels, Data(block.labels, plates=plate))
         predictor = predictor + _of_groups(block, design, plates[block.term.group], known, plate, unit)
-    return Model(family.leaf(response, predictor, plate, y, trials))
+    return Model(family.leaf(response, predictor, plate, y))
 
 
 def _common(design: Design, unit: float, centre: float) -> MultivariateNormal:
     """Return the common effects: slopes about 0, and the intercept at the mean of the columns about its centre."""
-    matrix, names = design.data[_MATRIX], design.names
+    matrix, names = design.data[MATRIX], design.names
     sds, means = matrix.std(axis=0), matrix.mean(axis=0)
     wide = _WIDE * unit
     precision = np.diag([(sd / wide) ** 2 if sd > 0 else wide**-2.0 for sd in sds])
