@@ -48,6 +48,9 @@ class Encoding:
                 if name in categories or rows.are_texts(name):
                     levels[name] = levels_of(*rows.labels(name))
         groups = {own.group: levels_of(*_labels(own, rows)) for own in formula.groups}
+        taken = next((name for name, own in groups.items() if NEW in own), None)
+        if taken is not None:
+            raise DataError(f"'{taken}' has a group called {NEW!r}, which stands for new groups; give it another name")
         return cls(formula, levels, groups)
 
     @property
