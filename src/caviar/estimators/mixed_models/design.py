@@ -50,7 +50,9 @@ class Encoding:
         groups = {own.group: levels_of(*_labels(own, rows)) for own in formula.groups}
         taken = next((name for name, own in groups.items() if NEW in own), None)
         if taken is not None:
-            raise DataError(f"'{taken}' has a group called {NEW!r}, which stands for new groups; give it another name")
+            raise DataError(
+                f"'{taken}' has a group called {NEW!r}, which stands for new groups; give it another name"
+            )
         return cls(formula, levels, groups)
 
     @property
