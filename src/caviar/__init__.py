@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from .estimators import (
         BayesianGaussianMixture,
         GaussianMixture,
+        HiddenMarkovModel,
         KnownVarianceMixture,
         LatentDirichletAllocation,
         MixedMixture,
@@ -78,6 +79,9 @@ if TYPE_CHECKING:
     from .language.simplex import Beta, Dirichlet, StickBreaking
     from .names.names import Names
     from .posterior.diagnostics import Diagnosis
+    from .posterior.evidence.comparison import Comparison, compare
+    from .posterior.evidence.evidence import Evidence
+    from .posterior.evidence.importance import ImportanceSample
     from .posterior.linear_response import LinearResponse
     from .posterior.posterior import Posterior
     from .posterior.prediction import Prediction
@@ -90,6 +94,7 @@ _NAMES = {
     ".estimators": (
         "BayesianGaussianMixture",
         "GaussianMixture",
+        "HiddenMarkovModel",
         "KnownVarianceMixture",
         "LatentDirichletAllocation",
         "MixedMixture",
@@ -117,7 +122,10 @@ _NAMES = {
     ".language.plates": ("Plate",),
     ".language.positive": ("Gamma", "Wishart"),
     ".language.simplex": ("Beta", "Dirichlet", "StickBreaking"),
+    ".posterior.evidence.comparison": ("Comparison", "compare"),
     ".posterior.diagnostics": ("Diagnosis",),
+    ".posterior.evidence.evidence": ("Evidence",),
+    ".posterior.evidence.importance": ("ImportanceSample",),
     ".names.names": ("Names",),
     ".posterior.linear_response": ("LinearResponse",),
     ".posterior.posterior": ("Posterior",),
@@ -140,6 +148,7 @@ __all__ = [
     "ClusterError",
     "ClusterWarning",
     "CollapseWarning",
+    "Comparison",
     "ConjugacyError",
     "Constant",
     "ConvergenceWarning",
@@ -149,10 +158,13 @@ __all__ = [
     "Device",
     "Diagnosis",
     "Dirichlet",
+    "Evidence",
     "FallingElboWarning",
     "FittedAttributeError",
     "Gamma",
     "GaussianMixture",
+    "HiddenMarkovModel",
+    "ImportanceSample",
     "ImproperError",
     "Incremental",
     "KnownVarianceMixture",
@@ -194,6 +206,7 @@ __all__ = [
     "VerificationError",
     "Wishart",
     "__version__",
+    "compare",
     "compare_mixtures",
     "diagonal",
     "dot",

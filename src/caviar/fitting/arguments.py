@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral, Real
-from typing import Any
 
 import numpy as np
 
 from .._errors import ParameterError
 from ..engine.ascent.problem import Problem
-from ..engine.rows.executor import Executor
-from ..execution import DaskExecutor, Threads, is_client
 from ..language import Variable
 
 _MOST_RESTARTS = 1_000_000
@@ -74,25 +71,3 @@ def check_settings(max_iter: int | None, tol: float, n_restarts: int) -> None:
         raise ParameterError(f"n_restarts must be at least 1; got {n_restarts}")
     if n_restarts > _MOST_RESTARTS:
         raise ParameterError(f"n_restarts must be at most {_MOST_RESTARTS}; got {n_restarts}")
-
-
-def as_executor(executor: Any) -> Executor:
-    """Return an executor: threads of this process unless one is given.
-
-    Raises
-    ------
-    ParameterError
-        If it is none, nor a number of threads, a client of Dask, or the address of a scheduler.
-    """
-    if is_client(executor) or (isinstance(executor, str) and ":" in executor):
-        return DaskExecutor(executor)
-    if executor is None:
-        return Threads()
-    if isinstance(executor, Integral) and int(executor) >= 1:
-        return Threads(int(executor))
-    if not isinstance(executor, Executor):
-        raise ParameterError(
-            f"executor is a number of threads >= 1, an executor, a distributed.Client, or the address of a Dask "
-            f"scheduler; got {executor!r}"
-        )
-    return executor

@@ -85,6 +85,13 @@ class Constant(Node):
         constant._take(value)
         return constant
 
+    def without_value(self, plates: tuple[Plate, ...]) -> Constant:
+        """Return a constant over these plates that has everything of this one but its value."""
+        constant = type(self).__new__(type(self))
+        vars(constant).update({**self.__getstate__(), "plates": plates})
+        del constant.value
+        return constant
+
     def _take(self, value: Array) -> None:
         self.value = value
         if self.value.ndim < len(self.plates):

@@ -13,6 +13,7 @@ from scipy.special import gammaln
 from .. import families
 from .._errors import ModelError
 from .._typing import AnyArray, Array
+from ..families._by_moments import BINARY, COUNTS
 from ..numerics.gamma_function import stirling_remainder
 from .algebra import LinkOfProbability
 from .constants import as_known
@@ -116,6 +117,7 @@ class Bernoulli(Answer):
 
     family = families.Bernoulli
     is_discrete = True
+    by_moments: ClassVar = BINARY
     letters: ClassVar = {"x": ""}
     density = template(
         (1, "probability.log_x self.x"),
@@ -200,6 +202,7 @@ class Poisson(Answer):
 
     family = families.Poisson
     is_discrete = True
+    by_moments: ClassVar = COUNTS
     letters: ClassVar = {"x": ""}
     base = template((1, "self.log_carrier"))
     density = template((1, "rate.log_x self.x"), (-1, "rate.x"))
@@ -260,6 +263,7 @@ class Multinomial(Variable):
     is_discrete = True
     """Of one draw: statistic and natural parameter of the sum are the same."""
     value_rank = 1
+    by_moments: ClassVar = COUNTS
     letters: ClassVar = {"x": "k"}
     base = template((1, "self.log_carrier"))
     density = template((1, "probabilities.log_x[k] self.x[k]"))

@@ -323,10 +323,10 @@ class _PositiveProduct:
         return _Product(addend.coefficient, numbers, entries, matrices, along is not None)
 
     def _refuse_known_labels(self, chosen: Indexed) -> None:
-        if chosen.labels or chosen.through is not None:
+        if chosen.others or chosen.labels:
             raise ModelError(
-                f"{self._where} is a diagonal whose entries are chosen by known labels, {chosen!r}; only a Categorical "
-                f"may choose them. Give a variable or a Constant with an entry for each"
+                f"{self._where} is a diagonal whose entries are chosen by known labels or by several, {chosen!r}; only "
+                f"one Categorical may choose them. Give a variable or a Constant with an entry for each"
             )
 
     def pieces(self, target: Factor) -> list[_Piece]:

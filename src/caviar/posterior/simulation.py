@@ -185,7 +185,7 @@ def _entry_value(owner: Variable, operand: Any, values: Mapping[str, Any]) -> An
     if slot.along is None:
         return np.asarray(slot_value(owner, slot, values))[..., None]
     # the plate of a diagonal is the last of its node, and the event axis of the owner
-    value = np.asarray(node.value if isinstance(node, Constant) else values[node.name])
+    value = np.asarray(known_value(node, values))
     if isinstance(slot.expression, Indexed):
         return _chosen_entries(owner, slot, slot.expression, value, values)
     return laid_out(np.moveaxis(value, len(node.plates) - 1, -1), node.plates[:-1], owner, {})
@@ -230,9 +230,8 @@ def value_along(owner: Variable, slot: Slot, value: Any, values: Mapping[str, An
     plates = slot.node.plates
     place = next(i for i, plate in enumerate(plates) if plate is slot.along)
     labels: dict[Plate, AnyArray] = {}
-    if isinstance(slot.expression, Indexed):
-        for chosen in (slot.expression, *slot.expression.known):
-            labels[chosen.plate] = _labels_in(owner, chosen, values)
+    for chosen in slot.chosen:
+        labels[chosen.plate] = _labels_in(owner, chosen, values)
     others = (*plates[:place], *plates[place + 1 :])
     return laid_out(np.moveaxis(np.asarray(value), place, -1), others, owner, labels)
 
@@ -247,11 +246,15 @@ def _is_operand(owner: Variable, slot: Slot, operand: Node | Indexed) -> bool:
     if isinstance(expression, Indexed):
         return (
             slot.node is expression.node
-            and slot.index is expression.by
             and isinstance(slot.expression, Indexed)
-            and slot.expression.labels == expression.labels
+            and slot.expression.choosers == expression.choosers
         )
     return slot.expression is expression
+
+
+def known_value(node: Any, values: Mapping[str, Any]) -> Any:
+    """Return the value of a known node, of a constant that which it was stated with unless there is another one."""
+    return values[node.name] if node.name in values else node.value  # noqa: SIM401 (it may have none of its own)
 
 
 def slot_value(
@@ -265,14 +268,13 @@ def slot_value(
         Of the value, where they are not those of the node in the slot.
     """
     node = slot.node
-    value = node.value if isinstance(node, Constant) else values[node.name]
+    value = known_value(node, values)
     labels: dict[Plate, AnyArray] = {}
     if slot.index is owner or slot.along is not None:
         # a chain's transitions, chosen by its own state of the step before: those from every state, or all rows of it
         return np.asarray(value)
-    if isinstance(slot.expression, Indexed):
-        for chosen in (slot.expression, *slot.expression.known):
-            labels[chosen.plate] = _labels_in(owner, chosen, values)
+    for chosen in slot.chosen:
+        labels[chosen.plate] = _labels_in(owner, chosen, values)
     if isinstance(value, tuple):
         both = zip(value, ("precision_x", "precision"), strict=True)
         return type(value)(*(laid_out(part, node.plates_of(name), owner, labels) for part, name in both))

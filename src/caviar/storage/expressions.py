@@ -174,7 +174,7 @@ def _names_of(expression: Any) -> list[Node]:
     if isinstance(expression, Part):
         return _names_of(expression.whole)
     if isinstance(expression, Indexed):
-        return [expression.node, *dict.fromkeys((expression.by, *expression.labels))]
+        return [expression.node, *dict.fromkeys(expression.choosers)]
     return [expression] if isinstance(expression, Node) else []
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Protocol
@@ -20,6 +21,7 @@ from ..._typing import AnyArray, Array
 from ...language import Node, Variable
 from ...language.roles import Role
 from ...numerics.cached import cached_property
+from ...numerics.records import replaced
 from ..binding.missing.values import OBSERVED
 from ..design.keys import ColumnKey, FeatureKey
 from .scratch import Scratch
@@ -91,6 +93,11 @@ class Source:
         """Of the block's column that tells which entries were observed."""
         return self.key.observed
 
+    @property
+    def without_reference(self) -> Source:
+        """The same without the numbers of its reference point."""
+        return self if self.reference is None else replaced(self, reference=np.zeros(()))
+
     def observed(self, block: Mapping[ColumnKey, AnyArray], ndim: int) -> AnyArray:
         """Return which of a block's entries were observed, to be multiplied with a statistic of ``ndim`` axes."""
         if self.has_gaps and ndim > 1:
@@ -141,6 +148,12 @@ class Feature:
         """What tells it from other features."""
         column = "" if self.source is None else self.source.key.name
         return FeatureKey(column, self.statistic, "" if self.role is None else self.role.name, self.summed)
+
+    def of_source(self, source: Source) -> Feature:
+        """Return the same statistic of a source that differs in its reference point alone."""
+        other = object.__new__(Feature)
+        vars(other).update(vars(self), source=source)
+        return other
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
@@ -384,6 +397,14 @@ class FeatureTable:
             if feature.is_tallied
         )
         self.n_dense = self.tallied[0][1].start if self.tallied else self.n_rows
+
+    def with_features(self, features: Sequence[Feature]) -> FeatureTable:
+        """Return the same table with other features in the same rows."""
+        other = copy(self)
+        other.features = tuple(features)
+        tallied = zip(other.features, self.slices, strict=True) if self.tallied else ()
+        other.tallied = tuple((own, rows) for own, rows in tallied if own.is_tallied)
+        return other
 
     def fill(self, block: Mapping[ColumnKey, AnyArray], table: Array, scratch: Scratch) -> None:
         """Write the dense rows of T for a block of rows: shape (``n_dense``, B)."""
