@@ -306,9 +306,7 @@ class Model:
         return Posterior(
             self,
             best,
-            _Evaluator.of(
-                problem, self, point, factors, self._plate_like(bound.data_plate), beliefs, met.names
-            ),
+            _Evaluator.of(problem, self, point, factors, beliefs, met.names),
             ends.elbos,
             ends.traces,
             summary_of_data(bound, met.values),
@@ -531,10 +529,11 @@ class _Evaluator:
 
     @classmethod
     def of(
-        cls, problem: Problem, model: Model, point: Any, factors: Any, plate: Any, prior: Any, names: Names
+        cls, problem: Problem, model: Model, point: Any, factors: Any, prior: Beliefs | None, names: Names
     ) -> _Evaluator:
         """Return that of a fit, from its problem and arguments."""
-        return cls(model, tuple(point), groups_of(problem, factors), plate, prior, names, problem.on_groups)
+        groups, plate = groups_of(problem, factors), model._plate_like(problem.bound.data_plate)
+        return cls(model, tuple(point), groups, plate, prior, names, problem.on_groups)
 
     def named(self, data: Any) -> NamedData:
         """Return data as arrays, their labels and columns in the order of the names of the fit."""

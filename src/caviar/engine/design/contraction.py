@@ -193,8 +193,7 @@ class Formula:
         of_factors: set[Axis] = set().union(*[factor.axes for factor in factors if factor.axes])
         if axes or arrays or of_factors:
             # in an order that is the same in every fit: einsum sums in that of its letters
-            of_operands = [factor.axes for factor in factors]
-            present = dict.fromkeys(axis for own in (*of_operands, *arrays) for axis in own)
+            present = dict.fromkeys(axis for own in (*(f.axes for f in factors), *arrays) for axis in own)
             for axis in axes:
                 if axis not in present:
                     coefficient *= size(axis)
