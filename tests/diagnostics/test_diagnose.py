@@ -49,7 +49,7 @@ def test_an_exact_posterior_has_equal_weights_and_the_exact_evidence():
 
 def test_dependent_globals_have_a_heavy_tail():
     poor, better = (
-        model.fit(data, max_iter=2000).diagnose(data, seed=0)
+        model.fit(data, max_iter=2000, factors="apart").diagnose(data, seed=0)
         for model, data in (correlated(0.98), correlated(0.2))
     )
     assert better.verdict == "good"
@@ -73,7 +73,7 @@ def test_the_verdict_respects_the_error_of_k(k, error, verdict):
 
 def test_the_evidence_of_an_inexact_posterior_is_that_of_quadrature():
     model, data = correlated(0.5)
-    found = model.fit(data).diagnose(data, n_draws=4000, seed=0)
+    found = model.fit(data, factors="apart").diagnose(data, n_draws=4000, seed=0)
     design = np.stack([data["u"], data["v"]], axis=1)
     exact = stats.multivariate_normal(np.zeros(200), design @ design.T * 1e3 + np.eye(200)).logpdf(data["y"])
     assert abs(found.log_evidence - exact) < 4 * found.log_evidence_error

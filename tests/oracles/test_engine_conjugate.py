@@ -296,7 +296,7 @@ def test_means_under_a_learnt_mean_are_below_the_exact_evidence():
     top = cv.Normal("top", 1.0, 0.25)
     mean = cv.Normal("mean", top, 0.5, plates=group)
     posterior = cv.Model(cv.Normal("x", mean, 1.5, plates=(OBS, group))).fit(
-        {"x": x}, tol=1e-15, max_iter=5000
+        {"x": x}, tol=1e-15, max_iter=5000, factors="apart"
     )
     covariance = 4.0 + np.kron(np.eye(3), np.full((5, 5), 2.0)) + np.eye(15) / 1.5
     exact = multivariate_normal.logpdf(x.T.ravel(), np.ones(15), covariance)

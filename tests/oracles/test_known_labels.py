@@ -43,7 +43,7 @@ def test_means_and_bound_of_crossed_effects_follow_from_the_exact_posterior(name
     slope = cv.Normal("slope", 0.0, 1.0)
     effects = effects_of(names, precision)
     model = cv.Model(cv.Normal("y", predictor(names, effects, slope), 3.0, plates=OBS))
-    posterior = model.fit(data, tol=1e-15, max_iter=5000)
+    posterior = model.fit(data, tol=1e-15, max_iter=5000, factors="apart")
 
     design = design_of(data, names)
     prior_mean = np.concatenate([[0.0], *(np.full(SIZES[name], 0.5) for name in names)])
@@ -69,7 +69,7 @@ def test_the_bound_of_a_logistic_regression_is_that_of_jaakkola_and_jordan():
     effects = effects_of(names, dict.fromkeys(names, 2.0))
     slope = cv.Normal("slope", 0.0, 1.0)
     model = cv.Model(cv.Bernoulli("y", cv.logistic(predictor(names, effects, slope)), plates=OBS))
-    posterior = model.fit(data, tol=1e-14, max_iter=3000)
+    posterior = model.fit(data, tol=1e-14, max_iter=3000, factors="apart")
 
     q = {name: posterior[f"of_{name}"] for name in names}
     mean = posterior["slope"].mean * data["x"] + sum(q[n].mean[data[n]] for n in names)

@@ -169,7 +169,7 @@ def test_covariances_are_the_slopes_of_tilted_fits(name: str, variable: str) -> 
 @pytest.mark.parametrize("name", _STATED)
 def test_covariances_are_those_slopes_whatever_a_row_is(name: str) -> None:
     state, data, variable = _STATED[name]
-    posterior = state().fit(data, seed=0, tol=1e-10, max_iter=2000)
+    posterior = state().fit(data, seed=0, tol=1e-10, max_iter=2000, factors="apart")
     assert Settled(posterior, data).worst(variable) < 1e-7
 
 
@@ -188,7 +188,9 @@ def test_a_gaussian_posterior_has_its_own_covariance() -> None:
     mean, slope = cv.Normal("mean", 0, 0.1), cv.Normal("slope", 0, 1.0)
     at = mean + a[cv.Data("g", plates=OBS)] + b[cv.Data("h", plates=OBS)] + slope * cv.Data("u", plates=OBS)
     data = {"g": g, "h": h, "u": u, "y": rng.normal(size=n_rows)}
-    posterior = cv.Model(cv.Normal("y", at, 3.0, plates=OBS)).fit(data, tol=1e-12, max_iter=5000)
+    posterior = cv.Model(cv.Normal("y", at, 3.0, plates=OBS)).fit(
+        data, tol=1e-12, max_iter=5000, factors="apart"
+    )
     response = posterior.linear_response(data)
     design = np.column_stack([np.ones(n_rows), u, np.eye(n_a)[g], np.eye(n_b)[h]])
     prior = np.concatenate([[0.1, 1.0], np.full(n_a, 2.0), np.full(n_b, 0.5)])
@@ -303,7 +305,9 @@ def test_many_coordinates_are_exact_whether_few_or_all_are_asked_for() -> None:
     b = cv.Normal("b", 0, 0.5, plates=cv.Plate("column", n_b))
     at = cv.Normal("mean", 0, 0.1) + a[cv.Data("g", plates=OBS)] + b[cv.Data("h", plates=OBS)]
     data = {"g": g, "h": h, "y": rng.normal(size=n_rows)}
-    posterior = cv.Model(cv.Normal("y", at, 2.0, plates=OBS)).fit(data, tol=1e-12, max_iter=2000)
+    posterior = cv.Model(cv.Normal("y", at, 2.0, plates=OBS)).fit(
+        data, tol=1e-12, max_iter=2000, factors="apart"
+    )
     response = posterior.linear_response(data)
     design = np.column_stack([np.ones(n_rows), np.eye(n_a)[g], np.eye(n_b)[h]])
     precision = 2.0 * design.T @ design + np.diag(np.r_[0.1, np.ones(n_a), np.full(n_b, 0.5)])

@@ -105,9 +105,8 @@ def test_elbo_of_a_predictor_is_that_of_its_formula(name: str) -> None:
     used = {node.name for node in model.nodes}
     data = {key: value for key, value in VALUES.items() if key in used}
     init = {"v": [0.3, -0.8], "w": [0.9, 0.2]}
-    posterior = model.fit(
-        data, max_iter=3, tol=0, accelerate=False, init={k: v for k, v in init.items() if k in used}
-    )
+    init = {name: value for name, value in init.items() if name in used}
+    posterior = model.fit(data, max_iter=3, tol=0, accelerate=False, init=init, factors="apart")
     assert np.diff(posterior.elbo_trace[1:]).min() > -1e-9
     factors = _factors(posterior)
 
@@ -157,7 +156,7 @@ def test_reference_points_leave_predictors_alone(name: str) -> None:
     model = cv.Model(*stated(Parts()))
     used = {node.name for node in model.nodes}
     data = {key: value for key, value in VALUES.items() if key in used}
-    posterior = model.fit(data, max_iter=3, tol=0, accelerate=False)
+    posterior = model.fit(data, max_iter=3, tol=0, accelerate=False, factors="apart")
     factors = _factors(posterior)
 
     def log_joint(*values: Array) -> float:
@@ -253,7 +252,7 @@ def test_a_location_with_a_sum_as_mean_is_as_any_other(chosen):
         mean = cv.Normal("mean", m if factor is None else factor * m, 0.2, plates=component if chosen else ())
         z = cv.Categorical("z", cv.Dirichlet("weights", [1.0, 1.0]), plates=obs)
         model = cv.Model(cv.Normal("x", mean[z] if chosen else mean, 1.0, plates=obs))
-        posteriors.append(model.fit({"x": x}, seed=0, tol=1e-12))
+        posteriors.append(model.fit({"x": x}, seed=0, tol=1e-12, factors="apart"))
     plain, summed = posteriors
     factors = {name: summed[name] for name in summed}
     assert plain.elbo_at(factors, {"x": x}) == pytest.approx(summed.elbo, rel=1e-9)

@@ -510,7 +510,8 @@ def test_a_shared_factor_beside_a_hidden_label_and_products():
     given = {"y": data["y"], "i": data["i"]}
     shared = model.fit(given, seed=0, factors=[("mu", "a")], tol=1e-10)
     assert np.diff(shared.elbo_trace).min() > -1e-9
-    assert shared.elbo > model.fit(given, seed=0, tol=1e-10).elbo
+    assert shared.elbo > model.fit(given, seed=0, tol=1e-10, factors="apart").elbo
+    assert model.fit(given, seed=0, tol=1e-10).elbo == shared.elbo
     with pytest.raises(cv.ModelError, match="'c' is chosen by the hidden 'z'"):
         model.fit(given, factors=[("mu", "c")])
 
@@ -518,8 +519,66 @@ def test_a_shared_factor_beside_a_hidden_label_and_products():
 def test_a_variable_of_a_shared_factor_has_no_other_one():
     posterior, data, _ = _fitted("crossed")
     with pytest.raises(cv.ModelError, match="'a' has no factor of its own here: mu, a, b share one"):
-        posterior.elbo_at({"a": posterior["a"]}, data)
+        posterior.elbo_at({"a": cv.families.Normal(posterior["a"].mean, 1.0)}, data)
+    # its marginal is what it has
+    assert posterior.elbo_at({name: posterior[name] for name in posterior}, data) == pytest.approx(
+        posterior.elbo, rel=1e-12
+    )
     assert list(posterior) == ["mu", "a", "b"]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_by_default_what_is_added_up_shares_a_factor(case, tmp_path):
+    """So the ELBO is the exact evidence; `update` and files keep that, and fits with independent factors as well."""
+    shared, data, oracle = _fitted(case)
+    posterior = shared.model.fit(data, seed=0)
+    assert posterior.elbo == pytest.approx(_evidence(data, *oracle)[0], abs=1e-9)
+    posterior.save(tmp_path / "shared.caviar")
+    assert cv.load(tmp_path / "shared.caviar").update(data).elbo == pytest.approx(
+        shared.update(data).elbo, rel=1e-12
+    )
+    apart = shared.model.fit(data, seed=0, factors="apart")
+    assert apart.elbo < posterior.elbo - 1e-3
+    assert apart.update(data).elbo == pytest.approx(apart.update(data, factors="apart").elbo, rel=1e-12)
+
+
+def test_what_is_multiplied_with_each_other_keeps_its_own_factor_and_the_rest_shares_one():
+    """A table with effects of rows and columns, and a product of factors of both."""
+    rng = np.random.default_rng(0)
+    data = {"y": rng.normal(size=60), "i": rng.integers(7, size=60), "j": rng.integers(5, size=60)}
+    i, j = _rows("i"), _rows("j")
+    u = cv.MultivariateNormal("u", np.zeros(2), np.eye(2), plates=FIRST)
+    v = cv.MultivariateNormal("v", np.zeros(2), np.eye(2), plates=SECOND)
+    mu = cv.Normal("mu", 0.0, 1.0)
+    a, b = cv.Normal("a", 0.0, 1.0, plates=FIRST), cv.Normal("b", 0.0, 1.0, plates=SECOND)
+    model = cv.Model(cv.Normal("y", mu + a[i] + b[j] + cv.dot(u[i], v[j]), 1.0, plates=OBS))
+    posterior = model.fit(data, seed=0)
+    assert list(posterior._shared.by_name) == ["mu, a, b"]
+    assert posterior.elbo > model.fit(data, seed=0, factors="apart").elbo
+
+
+def test_loadings_of_hidden_values_keep_their_own_factors():
+    x = np.random.default_rng(0).normal(size=(20, 3))
+    assert not cv.models.factor_analysis(3, 1).fit({"x": x}, seed=0)._shared.by_name
+
+
+def test_a_summary_says_what_is_too_large_to_be_shared_by_default(tmp_path):
+    rng = np.random.default_rng(0)
+    sizes = {"i": 260, "j": 240}
+    data = {name: rng.integers(size, size=600) for name, size in sizes.items()} | {"y": rng.normal(size=600)}
+    mu = cv.Normal("mu", 0.0, 1.0)
+    a = cv.Normal("a", 0.0, 1.0, plates=cv.Plate("many", 260))
+    b = cv.Normal("b", 0.0, 1.0, plates=cv.Plate("other", 240))
+    model = cv.Model(cv.Normal("y", mu + a[_rows("i")] + b[_rows("j")], 2.0, plates=OBS))
+    posterior = model.fit(data, seed=0)
+    told = (
+        "'mu', 'a', 'b' have independent factors. One factor would hold a dense matrix of 241 rows; to share it all "
+        "the same: factors=[('mu', 'a', 'b')]."
+    )
+    assert str(posterior.summary()).endswith(told)
+    posterior.save(tmp_path / "large.caviar")
+    assert cv.load(tmp_path / "large.caviar").summary().on_factors == told
+    assert not model.fit(data, seed=0, factors=[("mu", "a", "b")]).summary().on_factors
 
 
 def test_the_density_of_a_shared_factor_is_a_normal_of_all_or_of_what_counts():

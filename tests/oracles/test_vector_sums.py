@@ -28,7 +28,7 @@ def regression():
 
 
 def test_means_are_exact_and_the_bound_misses_what_two_factors_miss():
-    posterior = regression().fit({"y": Y, "x": x}, tol=1e-14)
+    posterior = regression().fit({"y": Y, "x": x}, tol=1e-14, factors="apart")
     design = np.kron(np.stack([np.ones(N), x], 1), np.eye(D))
     noise, prior, start = np.kron(np.eye(N), NOISE), np.diag([0.1, 0.1, 0.5, 0.5]), np.array([0, 0, 1.0, 1.0])
     precision = prior + design.T @ noise @ design
@@ -42,7 +42,7 @@ def test_means_are_exact_and_the_bound_misses_what_two_factors_miss():
 
 
 def test_predictions_are_those_of_draws():
-    posterior = regression().fit({"y": Y, "x": x})
+    posterior = regression().fit({"y": Y, "x": x}, factors="apart")
     predicted = posterior.predict({"x": x[:2]})["y"]
     own = posterior["level"].mean + x[:2, None] * posterior["slope"].mean
     np.testing.assert_allclose(predicted.mean, own, rtol=1e-12)

@@ -148,7 +148,7 @@ def test_groups_of_a_region_without_rows() -> None:
     m = cv.Normal("m", centre, cv.Gamma("inner", 3.0, 1.0), plates=group)
     model = cv.Model(cv.Normal("x", m[cv.Data("g", plates=OBS)], 1.0, plates=OBS))
     known = {"of": [0, 0, 1, 1, 2, 3, 1], "height": [0.0, 1.0, -1.0, 2.0, 0.5, 3.0, -2.0]}
-    posterior = model.fit({"x": X, "g": LABELS, **known}, data_plate="obs", **TIGHT)
+    posterior = model.fit({"x": X, "g": LABELS, **known}, data_plate="obs", factors="apart", **TIGHT)
     mu, outer, slopes, inner = drawn(posterior, "mu", "outer", "slope", "inner")
     rng = np.random.default_rng(8)
     new_region = rng.normal(mu, outer**-0.5)

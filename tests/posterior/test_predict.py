@@ -225,7 +225,7 @@ def test_mean_and_deviation_are_those_of_draws(build):
 
 def test_conjugate_regression_is_student_t():
     leaf, data, new = joint_parts()
-    posterior = cv.Model(leaf).fit(data)
+    posterior = cv.Model(leaf).fit(data, factors="apart")
     q, rows, found = posterior["theta"], np.array(new["X"]), posterior.predict(new)["y"]
     leverage = np.einsum("nd,de,ne->n", rows, np.linalg.inv(q.mean_precision), rows)
     exact = stats.t(2 * q.shape, rows @ q.mean + 1.0, np.sqrt(q.rate / q.shape * (0.5 + leverage)))
@@ -236,7 +236,7 @@ def test_conjugate_regression_is_student_t():
 def test_regression_formula_far_from_the_origin():
     # the variance of the mean is 1e-12 of its square: it must not be the difference of two squares
     leaf, data, _ = regression()
-    posterior = cv.Model(leaf).fit(data)
+    posterior = cv.Model(leaf).fit(data, factors="apart")
     w, noise, rows = posterior["w"], posterior["tau"], np.array([[1e6, 1.0], [1.0, -1e8]])
     found = posterior.predict({"X": rows})["y"]
     variance = np.einsum("nd,de,ne->n", rows, w.covariance, rows) + noise.rate / (noise.shape - 1)
@@ -250,7 +250,7 @@ def test_regression_formula_far_from_the_origin():
 @pytest.mark.parametrize("scale", [0.1, 3.0, 40.0])
 def test_probability_is_an_integral_over_the_predictor(link, function, scale):
     leaf, data, _ = answer(link)()
-    posterior = cv.Model(leaf).fit(data)
+    posterior = cv.Model(leaf).fit(data, factors="apart")
     row = scale * np.array([1.0, -0.7])
     w, a = posterior["w"], posterior["a"]
     mean, deviation = row @ w.mean + a.mean, np.sqrt(row @ w.covariance @ row + a.variance)
@@ -346,7 +346,7 @@ def test_rows_with_every_variable_give_local_factors_as_before():
 
 def test_a_row_predicted_alone_is_predicted_as_among_others():
     leaf, data, new = group_intercepts()
-    posterior = cv.Model(leaf).fit(data)
+    posterior = cv.Model(leaf).fit(data, factors="apart")
     together = posterior.predict(new)["y"]
     for i in range(3):
         alone = posterior.predict({name: np.asarray(value)[[i]] for name, value in new.items()})["y"]
@@ -356,7 +356,7 @@ def test_a_row_predicted_alone_is_predicted_as_among_others():
 
 def test_new_groups_are_refused():
     leaf, data, new = group_intercepts()
-    posterior = cv.Model(leaf).fit(data)
+    posterior = cv.Model(leaf).fit(data, factors="apart")
     with pytest.raises(cv.DataError, match=r"'g', which choose from a plate"):
         posterior.predict({**new, "g": [0, 1, 3]})
 
@@ -411,7 +411,7 @@ def test_a_prediction_prints_short():
 
 def test_predictive_says_where_arrays_go():
     leaf, data, new = regression()
-    posterior = cv.Model(leaf).fit(data)
+    posterior = cv.Model(leaf).fit(data, factors="apart")
     with pytest.raises(cv.ParameterError, match=r"known arrays of the new rows go to data=.*data=\{'X'"):
         posterior.predictive(new)
     with pytest.raises(cv.DataError, match=r"'y' is a variable, which is drawn anew: leave it out"):

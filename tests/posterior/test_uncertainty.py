@@ -27,7 +27,7 @@ LINEAR, MEAN_FIELD = "those of linear response", "those of mean field"
 
 
 def fitted(**arguments):
-    return sum_of_two().fit({"x": X}, tol=1e-13, **arguments)
+    return sum_of_two().fit({"x": X}, tol=1e-13, factors="apart", **arguments)
 
 
 def test_what_is_shown_is_exact_for_a_gaussian_posterior():
@@ -63,7 +63,7 @@ def test_data_are_kept_until_they_were_used_and_no_longer():
 
 def test_data_that_have_changed_since_are_noticed():
     x = X.copy()
-    posterior = sum_of_two().fit({"x": x}, tol=1e-13)
+    posterior = sum_of_two().fit({"x": x}, tol=1e-13, factors="apart")
     x += 1.0
     assert posterior.sd("a") == pytest.approx(NARROW)
     assert "have changed" in posterior.interval_remark

@@ -7,6 +7,8 @@ Facts taken from the literature, and tables that their authors let everybody pas
 - ``load_galaxies``: K. Roeder, "Density estimation with confidence sets exemplified by superclusters and
   voids in galaxies", *Journal of the American Statistical Association* 85 (1990), 617-624.
 - ``load_penguins``: A. M. Horst, A. P. Hill and K. B. Gorman, *palmerpenguins* (2020), CC0.
+- ``load_sleepstudy``: G. Belenky et al., "Patterns of performance degradation and restoration during sleep restriction
+  and subsequent recovery: a sleep dose-response study", *Journal of Sleep Research* 12 (2003), 1-12.
 - ``load_motion_capture``: CMU Graphics Lab Motion Capture Database, as selected and labelled for *bnpy*, BSD-3.
 - ``load_political_blogs``: J. Eisenstein and E. Xing, *The CMU 2008 Political Blog Corpus* (2010), as prepared for the
   R package *stm*, MIT.
@@ -33,6 +35,7 @@ __all__ = [
     "load_motion_capture",
     "load_penguins",
     "load_political_blogs",
+    "load_sleepstudy",
 ]
 
 
@@ -112,6 +115,29 @@ def load_galaxies() -> Dataset:
     34.279
     """
     return _read("galaxies.csv")
+
+
+def load_sleepstudy() -> Dataset:
+    """Return the reaction times of 18 subjects on ten days of little sleep.
+
+    Returns
+    -------
+    Dataset
+        Columns ``reaction`` (average reaction time of the day, in ms), ``days`` (of sleep deprivation, from 0) and
+        ``subject`` (a number); ``values`` has shape (180, 3).
+
+    Notes
+    -----
+    Belenky et al. (2003), the subjects with 3 hours in bed, in the version of the R package lme4.
+
+    Examples
+    --------
+    >>> sleepstudy = load_sleepstudy()
+    >>> print(sleepstudy.values[:2])
+    [[249.56     0.     308.    ]
+     [258.7047   1.     308.    ]]
+    """
+    return _read("sleepstudy.csv")
 
 
 def load_penguins() -> Dataset:

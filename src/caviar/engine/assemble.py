@@ -93,7 +93,7 @@ def assemble(
     bound: BoundModel,
     order: Sequence[Variable],
     point: frozenset[Variable],
-    joint: Sequence[Sequence[str]] | None = None,
+    joint: Sequence[Sequence[str]] | str | None = None,
     plans: dict[Hashable, Any] | None = None,
 ) -> Problem:
     """Return the compiled problem of a model bound to data.
@@ -106,7 +106,8 @@ def assemble(
         Those whose factors are point masses.
     joint
         Groups of names of variables that share a factor, either local variables or globals. If no group has local
-        variables, these are joined wherever that is tractable.
+        variables, these are joined wherever that is tractable. Without groups, globals that are added up share a factor
+        if it is small, unless this is ``"apart"``.
     plans
         What was compiled before of the same nodes with other values.
     """
@@ -116,8 +117,9 @@ def assemble(
     terms = [term for node in bound.nodes if isinstance(node, Variable) for term in terms_of(node)]
     bound = with_joined_labels(bound, terms)
     of_rows, groups = apart(joint, bound, point)
-    derived = partial(_derived, plans)
-    return Problem(bound, coordinates, local_factors(bound, terms, of_rows), order, point, derived, groups)
+    factors, derived = local_factors(bound, terms, of_rows), partial(_derived, plans)
+    problem = Problem(bound, coordinates, factors, order, point, derived, groups)
+    return problem.with_default_groups() if joint is None else problem
 
 
 def _derived(

@@ -10,6 +10,7 @@ from .hidden_markov_model import HiddenMarkovModel
 from .known_variance_mixture import KnownVarianceMixture
 from .latent_dirichlet_allocation import LatentDirichletAllocation
 from .mixed_mixture import MixedMixture
+from .mixed_models import MixedModel
 
 __all__ = [
     "BayesianGaussianMixture",
@@ -18,6 +19,7 @@ __all__ = [
     "KnownVarianceMixture",
     "LatentDirichletAllocation",
     "MixedMixture",
+    "MixedModel",
     "MixtureComparison",
     "Move",
     "compare_mixtures",

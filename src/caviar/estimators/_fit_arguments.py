@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field
 from numbers import Integral
 from typing import Any
 
@@ -22,8 +21,6 @@ class FitArguments(BaseEstimator):
 
     Attributes
     ----------
-    n_components
-        Number of components, or of topics.
     {tol}
     {max_iter}
     {n_init}
@@ -34,7 +31,6 @@ class FitArguments(BaseEstimator):
     {uncertainty}
     """
 
-    n_components: Any = field(default=1, kw_only=False)
     tol: float = 1e-6
     max_iter: int = 500
     n_init: int = 1

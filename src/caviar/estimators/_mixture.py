@@ -7,7 +7,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -111,7 +111,14 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
 
     Subclasses state their model, read attributes off the posterior, and give the density of a new row. As a
     transformer it turns rows into responsibilities.
+
+    Attributes
+    ----------
+    n_components
+        Number of components.
     """
+
+    n_components: Any = field(default=1, kw_only=False)
 
     weights_: ClassVar[Any] = Fitted(REMEDY)
     elbo_: ClassVar[Any] = Fitted()

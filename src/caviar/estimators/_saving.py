@@ -20,6 +20,7 @@ from .hidden_markov_model import HiddenMarkovModel
 from .known_variance_mixture import KnownVarianceMixture
 from .latent_dirichlet_allocation import LatentDirichletAllocation
 from .mixed_mixture import MixedMixture
+from .mixed_models import MixedModel
 
 _CLASSES: dict[str, type[Saveable]] = {
     kind.__name__: kind
@@ -30,6 +31,7 @@ _CLASSES: dict[str, type[Saveable]] = {
         KnownVarianceMixture,
         LatentDirichletAllocation,
         MixedMixture,
+        MixedModel,
     )
 }
 """All that a file can name; a name that is not here is refused."""

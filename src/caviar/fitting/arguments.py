@@ -8,6 +8,7 @@ from numbers import Integral, Real
 import numpy as np
 
 from .._errors import ParameterError
+from ..engine.ascent.problem import Problem
 from ..language import Variable
 
 _MOST_RESTARTS = 1_000_000
@@ -37,6 +38,15 @@ def known_names(argument: str, names: Sequence[str], known: Mapping[str, Variabl
                 f"{argument} names {name!r}, which is no global latent variable; those are {', '.join(known)}"
             )
     return names
+
+
+def groups_of(
+    problem: Problem, factors: Sequence[Sequence[str]] | str | None
+) -> Sequence[Sequence[str]] | None:
+    """Return the groups of variables that share a factor, those of the default too; None without groups of globals."""
+    if factors is None:
+        return [[own.name for own in group] for group in problem.groups] or None
+    return None if isinstance(factors, str) else factors
 
 
 def ordered(known: Mapping[str, Variable], order: Sequence[str] | None) -> list[Variable]:

@@ -115,7 +115,8 @@ def _evaluator_of(
     if groups is not None:
         groups = [list(_names_among(group, variables)) for group in groups]
     point = tuple(_names_among(document["point"], variables))
-    return _Evaluator(model, point, groups, _plate_of(document["data_plate"], model), prior, names)
+    plate, remark = _plate_of(document["data_plate"], model), _text(document.get("on_factors", ""))
+    return _Evaluator(model, point, groups, plate, prior, names, remark)
 
 
 def _plate_of(name: str | None, model: Model) -> Plate | None:

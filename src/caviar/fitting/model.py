@@ -22,6 +22,7 @@ from ..engine.assemble import as_schedule, assemble, schedule_for
 from ..engine.binding.bound_model import BoundModel
 from ..engine.checkpoint.row_marks import RowMarks, marks_of
 from ..engine.checkpoint.states import States
+from ..engine.compiled.factorisation import APART
 from ..engine.rows.executor import Executor
 from ..engine.rows.row_map import RowMap
 from ..engine.rows.sequences import ImpossibleSequenceError
@@ -41,7 +42,7 @@ from ..numerics.randomness import generator
 from ..posterior.posterior import Posterior
 from ..posterior.simulation import log_joint, simulate
 from ..storage import document_of_statement, write_saved
-from .arguments import check_settings, known_names, ordered, seeds
+from .arguments import check_settings, groups_of, known_names, ordered, seeds
 from .checkpointing import Keeper, fingerprints, flushing, keeper_of
 from .data_summary import summary_of_data
 from .ends import refuse_unusable
@@ -141,7 +142,7 @@ class Model(ShownAsGraph):
         tol: float = 1e-8,
         n_restarts: int = 1,
         point: Sequence[str] = (),
-        factors: Sequence[Sequence[str]] | None = None,
+        factors: Sequence[Sequence[str]] | str | None = None,
         order: Sequence[str] | None = None,
         init: str | Mapping[str, Any] = "auto",
         sample_weight: Any = None,
@@ -189,11 +190,13 @@ class Model(ShownAsGraph):
         point
             Names of global variables whose factors are point masses: EM and MAP-EM.
         factors
-            Groups of variables that share one factor, as ``[("mu", "a", "b")]``. Of local variables, by default every
-            Categorical with what it gates. Global Normal and MultivariateNormal variables that are added up, such as a
-            common level, effects of groups and coefficients, can share one Gaussian factor, which has all their
-            covariances; with known precisions the ELBO is then the exact evidence. ``posterior["a"]`` is the marginal
-            of ``a``. By default each global has a factor of its own.
+            Groups of variables that share one factor, as ``[("mu", "a", "b")]``; ``[]`` gives each a factor of its own.
+            Of local variables, by default every Categorical shares one with what it gates. Global Normal and
+            MultivariateNormal variables that are added up, such as a common level, effects of groups and coefficients,
+            can share one Gaussian factor, which has all their covariances; with known precisions the ELBO is then the
+            exact evidence. ``posterior["a"]`` is the marginal of ``a``. By default they do where without the most
+            repeated variable they have at most 200 numbers, and ``posterior.summary()`` says where they do not;
+            ``"apart"`` gives each global a factor of its own.
         order
             Names of global variables in the order of their updates; by default that of the statement.
         init
@@ -286,7 +289,7 @@ class Model(ShownAsGraph):
             "accelerate": bool(accelerate),
             "schedule": repr(stated),
             "point": list(point),
-            "factors": None if factors is None else [list(group) for group in factors],
+            "factors": factors if isinstance(factors, str | None) else [list(group) for group in factors],
             "order": None if order is None else list(order),
         }
         with terminating(checkpoint):
@@ -299,7 +302,7 @@ class Model(ShownAsGraph):
         return Posterior(
             self,
             best,
-            _Evaluator(self, tuple(point), factors, self._plate_like(bound.data_plate), beliefs, met.names),
+            _Evaluator.of(problem, self, point, factors, beliefs, met.names),
             ends.elbos,
             ends.traces,
             summary_of_data(bound, met.values),
@@ -424,7 +427,7 @@ class Model(ShownAsGraph):
         self,
         bound: BoundModel,
         point: Sequence[str],
-        factors: Sequence[Sequence[str]] | None,
+        factors: Sequence[Sequence[str]] | str | None,
         order: Sequence[str] | None = None,
     ) -> Problem:
         """Return the compiled problem of this model for bound data."""
@@ -518,6 +521,15 @@ class _Evaluator:
     data_plate: Plate | None = None
     prior: Beliefs | None = None
     names: Names = field(default_factory=Names)
+    on_factors: str = ""
+
+    @classmethod
+    def of(
+        cls, problem: Problem, model: Model, point: Any, factors: Any, prior: Beliefs | None, names: Names
+    ) -> _Evaluator:
+        """Return that of a fit, from its problem and arguments."""
+        groups, plate = groups_of(problem, factors), model._plate_like(problem.bound.data_plate)
+        return cls(model, tuple(point), groups, plate, prior, names, problem.on_groups)
 
     def named(self, data: Any) -> NamedData:
         """Return data as arrays, their labels and columns in the order of the names of the fit."""
@@ -529,7 +541,7 @@ class _Evaluator:
         """Return the problem for other data, and the map over its rows."""
         met = self.named(data)
         bound = _bound(self.model, met, sample_weight, self.data_plate, self.factors, (self.point,))
-        problem = self.model._problem(bound, self.point, self.factors)
+        problem = self.model._problem(bound, self.point, APART if self.factors is None else self.factors)
         if self.prior is not None:
             problem = problem.believing(self.prior.about(problem))
         problem = problem.together
@@ -564,7 +576,7 @@ def _bound(
     met: NamedData,
     sample_weight: Any,
     data_plate: Plate | str | None,
-    factors: Sequence[Sequence[str]] | None,
+    factors: Sequence[Sequence[str]] | str | None,
     naming: Sequence[Any],
 ) -> BoundModel:
     """Return the binding of a model to data, tables on disk and what else is read in blocks among them.
@@ -584,7 +596,7 @@ def _bound(
         values=model.constants,
         data_plate=data_plate,
         sample_weight=weight,
-        factors=factors,
+        factors=None if factors == APART else factors,
         named=named,
         sizes=met.sizes,
     )

@@ -27,7 +27,12 @@ class Binds(Protocol):
 
     @property
     def factors(self) -> Sequence[Sequence[str]] | None:
-        """Groups of local variables that share one factor."""
+        """Groups of variables that share one factor."""
+        ...
+
+    @property
+    def on_factors(self) -> str:
+        """Which variables were left with independent factors, and why; empty if none."""
         ...
 
     @property

@@ -19,6 +19,7 @@ from ..engine.ascent.problem import Problem
 from ..engine.ascent.status import Status
 from ..engine.binding.clamped.given import belongs_to_rows
 from ..engine.checkpoint.row_marks import RowMarks, share_seen
+from ..engine.compiled.factorisation import APART
 from ..engine.design.keys import ColumnKey
 from ..engine.evaluation.evaluate import (
     GivenGlobals,
@@ -213,7 +214,8 @@ class Posterior(ShowsUncertainty, TellsEvidence):
         >>> print(round(first.elbo + both.elbo - model.fit({"x": [1, 1, 0, 1, 0, 0, 0]}).elbo, 9))
         0.0
         """
-        same = {"point": self._evaluator.point, "factors": self._evaluator.factors}
+        groups = self._evaluator.factors
+        same = {"point": self._evaluator.point, "factors": APART if groups is None else groups}
         return self.model.fit(data, **{"prior": self, **same, **arguments})
 
     @property
@@ -704,7 +706,7 @@ class Posterior(ShowsUncertainty, TellsEvidence):
         -0.48
         """
         problem, row_map = self._evaluator.bind(data, sample_weight, executor)
-        response = Response(problem, self._independent, row_map)
+        response = Response(problem, {**self._factors, **self._independent}, row_map)
         self._refuse_other_data(response.elbo)
         return LinearResponse(self, response)
 

@@ -46,18 +46,19 @@ class SharedFactors:
         return {name: found[name] for name in factors}
 
     def changed(self, factors: Mapping[str, Any], others: Mapping[str, Any]) -> dict[str, Any]:
-        """Return factors that are independent of each other, with some of them replaced.
+        """Return factors that are independent of each other, with some of them replaced; a marginal replaces nothing.
 
         Raises
         ------
         ModelError
             If one replaces the factor of a variable that shares its factor.
         """
+        others = {name: own for name, own in others.items() if own is not factors.get(name)}
         for own in self.by_name.values():
             given = next((name for name in others if name in own.names), None)
             if given is not None:
                 raise ModelError(
-                    f"'{given}' has no factor of its own here: {', '.join(own.names)} share one. Fit without factors= "
-                    f"to give it another"
+                    f"'{given}' has no factor of its own here: {', '.join(own.names)} share one. Fit with "
+                    f"factors='apart' to give it another"
                 )
         return {**self.independent(factors), **others}

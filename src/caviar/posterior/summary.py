@@ -57,6 +57,8 @@ class Summary:
         Where several starts ended; empty after one.
     remark
         What is to be known of the intervals; empty where there are none, or they are exact.
+    on_factors
+        Which variables that are added up have independent factors because a shared one is large; empty if none.
     """
 
     title: str
@@ -65,6 +67,7 @@ class Summary:
     level: float
     restarts: str = ""
     remark: str = ""
+    on_factors: str = ""
 
     def to_frame(self) -> Any:
         """Return the rows as a DataFrame of pandas: variable, at, mean, sd, lower and upper.
@@ -86,6 +89,10 @@ class Summary:
     def _heading(self) -> list[str]:
         return [line for line in (self.title, self.restarts) if line]
 
+    @property
+    def _remarks(self) -> list[str]:
+        return [remark for remark in (self.remark, self.on_factors) if remark]
+
     def _cells(self) -> Iterator[tuple[str, ...]]:
         """Yield the header and the rows as text."""
         yield ("variable", "at", "mean", "sd", f"{100 * self.level:g}% interval")
@@ -105,13 +112,13 @@ class Summary:
     def __str__(self) -> str:
         """Return the table."""
         table = text_table(list(self._cells()), left={0, 1, 4})
-        return "\n".join([*self._heading(), table, *filter(None, [self.remark])])
+        return "\n".join([*self._heading(), table, *self._remarks])
 
     def _repr_html_(self) -> str:
         """Return the table, every name escaped."""
         heading = f"<p>{'<br>'.join(map(escape, self._heading()))}</p>"
-        remark = [f"<p>{escape(self.remark)}</p>"] if self.remark else []
-        return "\n".join([heading, html_table(list(self._cells())), *remark])
+        remarks = [f"<p>{escape(remark)}</p>" for remark in self._remarks]
+        return "\n".join([heading, html_table(list(self._cells())), *remarks])
 
 
 def summary_of(
@@ -148,7 +155,10 @@ def summary_of(
     has_intervals = any(not np.isnan(row.lower) for row in rows)
     told = uncertainty.remark if remark is None else remark
     level = round(ends[1] - ends[0], 12)
-    return Summary(title, tuple(rows), left_out, level, posterior.told_ends, told if has_intervals else "")
+    remark = told if has_intervals else ""
+    return Summary(
+        title, tuple(rows), left_out, level, posterior.told_ends, remark, posterior._evaluator.on_factors
+    )
 
 
 def _n_entries(part: Marginals, n_plates: int) -> int:

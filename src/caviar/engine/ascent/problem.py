@@ -25,7 +25,7 @@ from ..binding.bound_model import BoundModel
 from ..binding.clamped.factor import PointMass
 from ..binding.coordinates import Coordinates
 from ..binding.observed_below import seen_globals
-from ..compiled.coupled_normals import CoupledVariable, coupled_variable
+from ..compiled.coupled_normals import CoupledVariable, coupled_variable, groups_by_default
 from ..compiled.global_update import possible, updates_of
 from ..compiled.own_terms import own_terms_of
 from ..compiled.terms import Compiled
@@ -85,6 +85,8 @@ class Problem:
         Groups of globals that will share a factor after the start, which has separate ones: see :attr:`together`.
     coupled
         Groups of globals that share a factor.
+    on_groups
+        Which globals are added up and share no factor because it would be large; empty if none.
     """
 
     def __init__(
@@ -97,8 +99,9 @@ class Problem:
         compile_rows: CompileRows,
         groups: Sequence[Sequence[Variable]] = (),
         coupled: Sequence[CoupledVariable] = (),
+        on_groups: str = "",
     ) -> None:
-        self._compile_rows = compile_rows
+        self._compile_rows, self.on_groups = compile_rows, on_groups
         self.groups, self.coupled = tuple(groups), tuple(coupled)
         self._together: Problem | None = None
         known, active = bound.gathered(lambda own: own.clamped), bound.gathered(lambda own: own.active)
@@ -155,6 +158,13 @@ class Problem:
             self._together = self._again(order=order, groups=(), coupled=coupled)
         return self._together or self
 
+    def with_default_groups(self) -> Problem:
+        """Return this problem with the groups of globals that share a factor if nobody says which."""
+        other = copy(self)
+        groups, other.on_groups = groups_by_default(self.order, self.compiled.terms, self.bound, self.point)
+        other.groups, other._together = tuple(groups), None
+        return other
+
     def _again(self, **changes: Any) -> Problem:
         """Return this problem compiled anew with some arguments changed."""
         own = {
@@ -166,6 +176,7 @@ class Problem:
             "compile_rows": self._compile_rows,
             "groups": self.groups,
             "coupled": self.coupled,
+            "on_groups": self.on_groups,
         }
         return Problem(**{**own, **changes})
 

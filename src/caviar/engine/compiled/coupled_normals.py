@@ -9,17 +9,19 @@ other factor.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from ..._errors import ModelError
 from ..._typing import AnyArray, Array
-from ...families import MultivariateNormal, Normal
+from ...families import LinearGaussianChain, MultivariateNormal, Normal
 from ...families.coupled_normals import CoupledLayout, Cross, Member
-from ...language import Axis, Plate, Variable
+from ...language import Axis, Plate, Variable, terms_of
 from ..binding.bound_model import BoundModel
 from ..design.contraction import Contraction, Factor, Gather, with_axis
 from ..design.keys import StatisticKey
@@ -27,6 +29,12 @@ from .terms import Compiled, GlobalTerm
 
 _MOST = 6_000
 """Largest number of rows of the dense matrix of the numbers that are not eliminated."""
+
+_MOST_BY_DEFAULT = 200
+"""Largest such matrix at which globals share a factor without being asked to: it then takes about the time of rows."""
+
+_OF_VALUES = (Normal, MultivariateNormal, LinearGaussianChain)
+"""Families of hidden values of the rows that are locations."""
 
 _FIRST_LETTER = 256
 """Letters for the axes of statistics: there may be many axes, and each is one character."""
@@ -113,9 +121,10 @@ def coupled_variable(
         If they cannot share a Gaussian factor; the message says which of them, and why.
     """
     for variable in members:
-        _refuse_unlike(variable, members, bound)
-    crosses = [meeting.cross for meeting in _meetings(members, terms, bound) if meeting is not None]
-    layout = CoupledLayout(_members(members, bound), tuple(crosses))
+        why = _why_not(variable, bound)
+        if why is not None:
+            raise ModelError(f"factors= couples {_said(members)}: '{variable.name}' {why}. Leave it out")
+    layout = _layout(members, terms, bound)
     if layout.pattern.n_rest > _MOST:
         largest = max(layout.pattern.rest, key=lambda part: math.prod(layout.members[part].part))
         raise ModelError(
@@ -124,6 +133,83 @@ def coupled_variable(
             f"rows. Leave '{layout.members[largest].name}' out, so that it keeps its own factor"
         )
     return CoupledVariable(members, layout)
+
+
+def groups_by_default(
+    order: Sequence[Variable], terms: Sequence[GlobalTerm], bound: BoundModel, point: Set[Variable]
+) -> tuple[list[tuple[Variable, ...]], str]:
+    """Return the groups of globals that share a factor by default, and which do not because they are too large.
+
+    These are the Normal and MultivariateNormal variables that are added up, directly or through others. Those that meet
+    hidden Normal values of the rows, such as loadings, are left out: their sums over the rows have short cuts of their
+    own.
+    """
+    met = _meet_hidden_normals(bound)
+    able = [own for own in order if own not in point and own not in met and _why_not(own, bound) is None]
+    groups, remarks = [], []
+    for members in _connected(_never_multiplied(able, terms), terms):
+        layout = _layout(members, terms, bound)
+        if layout.pattern.n_rest <= _MOST_BY_DEFAULT:
+            groups.append(members)
+        else:
+            names = ", ".join(repr(own.name) for own in members)
+            remarks.append(
+                f"{_said(members)} have independent factors. One factor would hold a dense matrix of "
+                f"{layout.pattern.n_rest:,} rows; to share it all the same: factors=[({names})]."
+            )
+    return groups, " ".join(remarks)
+
+
+def _meet_hidden_normals(bound: BoundModel) -> set[Any]:
+    """Return the nodes that some term has together with a hidden Normal value of the rows, or of a chain."""
+    hidden = {own for own in bound.latent_locals() if own.family in _OF_VALUES}
+    terms = [term for node in bound.nodes if isinstance(node, Variable) for term in terms_of(node)]
+    nodes = [{operand.node for operand in term.operands} for term in terms]
+    return {node for own in nodes if own & hidden for node in own}
+
+
+def _never_multiplied(able: Sequence[Variable], terms: Sequence[GlobalTerm]) -> list[Variable]:
+    """Return the variables that no term multiplies with another one, or with other repetitions of themselves."""
+    left = {own.name: own for own in able}
+    while True:
+        of_terms = [
+            [key for key in term.contraction.keys if isinstance(key, StatisticKey) and key.variable in left]
+            for term in terms
+        ]
+        beyond = [keys for keys in of_terms if len(keys) > 1 and not _is_pair(keys)]
+        # the squares of what is multiplied meet; what is added to a product meets both, and is left once these are not
+        squares = {key.variable for keys in beyond for key in keys if key.statistic != "x"}
+        for name in squares or {key.variable for keys in beyond for key in keys}:
+            del left[name]
+        if not beyond:
+            return list(left.values())
+
+
+def _is_pair(keys: Sequence[StatisticKey]) -> bool:
+    """Whether statistics are numbers of two different variables."""
+    return (
+        len(keys) == 2 and keys[0].variable != keys[1].variable and {key.statistic for key in keys} == {"x"}
+    )
+
+
+def _connected(able: Sequence[Variable], terms: Sequence[GlobalTerm]) -> list[tuple[Variable, ...]]:
+    """Return the groups of at least two variables that terms connect, in their order."""
+    number = {own.name: place for place, own in enumerate(able)}
+    pairs = [
+        [number[key.variable] for key in term.contraction.keys if _owner(key) in number]  # pyright: ignore
+        for term in terms
+    ]
+    pairs = [own for own in pairs if len(own) == 2]
+    if not pairs:
+        return []
+    i, j = np.transpose(pairs)
+    _, labels = connected_components(
+        coo_array((np.ones(len(i)), (i, j)), shape=(len(able), len(able))), False
+    )
+    groups = [
+        tuple(own for own, mine in zip(able, labels, strict=True) if mine == one) for one in np.unique(labels)
+    ]
+    return [members for members in groups if len(members) > 1]
 
 
 def with_coupled(compiled: Compiled, coupled: Sequence[CoupledVariable], bound: BoundModel) -> Compiled:
@@ -148,31 +234,22 @@ def _members(members: Sequence[Variable], bound: BoundModel) -> tuple[Member, ..
     )
 
 
-def _refuse_unlike(variable: Variable, members: Sequence[Variable], bound: BoundModel) -> None:
-    """Refuse a variable that cannot be a part of a Gaussian factor.
+def _layout(members: Sequence[Variable], terms: Sequence[GlobalTerm], bound: BoundModel) -> CoupledLayout:
+    crosses = [meeting.cross for meeting in _meetings(members, terms, bound) if meeting is not None]
+    return CoupledLayout(_members(members, bound), tuple(crosses))
 
-    Raises
-    ------
-    ModelError
-        If so.
-    """
-    start = f"factors= couples {_said(members)}: '{variable.name}' "
+
+def _why_not(variable: Variable, bound: BoundModel) -> str | None:
+    """Return why a variable cannot be a part of a Gaussian factor; None if it can."""
     if variable.family not in (Normal, MultivariateNormal) or variable.tied is not None:
-        raise ModelError(
-            f"{start}is a {type(variable).__name__}; only Normal and MultivariateNormal variables share a Gaussian "
-            f"factor. Leave it out"
-        )
+        return f"is a {type(variable).__name__}; only Normal and MultivariateNormal variables share a Gaussian factor"
     if bound.of(variable).clamped is not None:
-        raise ModelError(
-            f"{start}has values in the data; a variable that is partly known keeps its own factor. Leave it out"
-        )
+        return "has values in the data; a variable that is partly known keeps its own factor"
     for node in bound.nodes:
         for slot in node.slots.values() if isinstance(node, Variable) else ():
             if slot.node is variable and isinstance(slot.index, Variable) and not bound.is_known(slot.index):
-                raise ModelError(
-                    f"{start}is chosen by the hidden '{slot.index.name}'; such a variable keeps its own factor. "
-                    f"Leave it out"
-                )
+                return f"is chosen by the hidden '{slot.index.name}'; such a variable keeps its own factor"
+    return None
 
 
 def _said(members: Sequence[Variable]) -> str:
@@ -192,11 +269,7 @@ def _meetings(
             yield None
             continue
         keys: list[Any] = [term.contraction.keys[place] for place in places]
-        if (
-            len(places) > 2
-            or keys[0].variable == keys[1].variable
-            or {key.statistic for key in keys} != {"x"}
-        ):
+        if not _is_pair(keys):
             said = " and ".join(sorted({f"'{key.variable}'" for key in keys}))
             raise ModelError(
                 f"factors= couples {_said(members)}, but {said} are multiplied with each other, or meet at two labels "

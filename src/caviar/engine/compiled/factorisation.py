@@ -23,6 +23,9 @@ from ..local.switched_chain import SwitchedChainFactor
 from .joint_locals import groups_of
 from .stated_priors import certain_priors
 
+APART = "apart"
+"""What is said instead of groups of variables so that each global has a factor of its own."""
+
 
 def local_factors(
     bound: BoundModel, terms: Sequence[Term], joint: Sequence[Sequence[str]] | None
@@ -81,10 +84,12 @@ def apart(
     ModelError
         If a group has variables of both kinds, or a name is not that of a hidden variable, or is that of a point mass.
     """
-    if joint is None:
+    if joint is None or (isinstance(joint, str) and joint == APART):
         return None, []
     if not _is_groups(joint):
-        raise ParameterError(f"factors is a list of groups of names, as [('z', 't')]; got {joint!r}")
+        raise ParameterError(
+            f"factors is a list of groups of names, as [('z', 't')], or {APART!r}; got {joint!r}"
+        )
     known = {variable.name: variable for variable in bound.latent_globals()}
     of_globals = [names for names in joint if any(name in known for name in names)]
     of_rows = [names for names in joint if names not in of_globals]

@@ -98,8 +98,9 @@ def own_terms_of(
         of_owner.setdefault(term.owner, []).append(number)
     for variable in variables:
         numbers = of_owner.get(variable)
-        if not numbers:
-            # a hidden variable whose prior is its base measure, as of Pólya and Gamma, has none
+        if not numbers or variable.members:
+            # a hidden variable whose prior is its base measure, as of Pólya and Gamma, has none; that of variables with
+            # a shared factor is no member of the family of this factor
             continue
         own = [terms[number] for number in numbers]
         keys = [key for term in own for key in term.contraction.keys]

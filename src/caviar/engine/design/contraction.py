@@ -192,7 +192,8 @@ class Formula:
         arrays = [own for own in constants if own]
         of_factors: set[Axis] = set().union(*[factor.axes for factor in factors if factor.axes])
         if axes or arrays or of_factors:
-            present = of_factors.union(*arrays)
+            # in an order that is the same in every fit: einsum sums in that of its letters
+            present = dict.fromkeys(axis for own in (*(f.axes for f in factors), *arrays) for axis in own)
             for axis in axes:
                 if axis not in present:
                     coefficient *= size(axis)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -70,7 +70,12 @@ class FactorResponse:
 
 
 def factor_response(
-    problem: Problem, variable: Variable, factor: Any, natural: Statistics, start: int
+    problem: Problem,
+    variable: Variable,
+    factor: Any,
+    natural: Statistics,
+    start: int,
+    marginals: Mapping[str, Any],
 ) -> FactorResponse:
     """Return how a global factor responds.
 
@@ -82,6 +87,8 @@ def factor_response(
         Its natural parameters: of a point those that it is the mode for.
     start
         Place of its first statistic among those of all globals.
+    marginals
+        Of the variables of a shared factor, by name, with forecasts.
     """
     evidence = problem.bound.of(variable)
     shapes = _shapes_of_parts(factor)
@@ -102,6 +109,8 @@ def factor_response(
             variable, places, MatrixRoots([], []), value_places, none, shapes, active[learnt], active[learnt]
         )
     roots, own = _responding(variable, factor, natural, learnt)
+    if variable.members:
+        own = own + _of_forecasts(problem, variable, own[0], marginals)
     counts = active[learnt]
     own, forecasts = _averaged(factor, own, counts)
     return FactorResponse(variable, places, roots, value_places, own, shapes, counts, forecasts)
@@ -139,6 +148,25 @@ def _averaged(factor: Any, own: Array, counts: AnyArray) -> tuple[Array, AnyArra
     given = np.reshape(factor.learnt.covariance_of_value(), own.shape)
     forecasts = ~counts & ~np.isclose(given, own, rtol=1e-9, atol=0.0).all(axis=(1, 2))
     return np.where(forecasts[:, None, None], given, own), forecasts
+
+
+def _of_forecasts(problem: Problem, variable: Variable, own: Array, marginals: Mapping[str, Any]) -> Array:
+    """Return what the forecasts of a shared factor add to the covariance of its numbers, (n, n).
+
+    A forecast is a repetition without an observation, averaged over its parents.
+    """
+    added, layout = np.zeros_like(own), variable.family
+    for number, member in enumerate(variable.members):
+        active = problem.bound.of(member).active
+        if active is None or member.name not in marginals:
+            continue
+        n_values, width = layout.members[number].part  # type: ignore[attr-defined]
+        given = marginals[member.name].covariance_of_value().reshape(n_values, width, width)
+        place = layout.place(number).start + np.arange(n_values * width).reshape(n_values, width)  # type: ignore[attr-defined]
+        for repetition in np.flatnonzero(~np.ravel(active)):
+            where = np.ix_(place[repetition], place[repetition])
+            added[where] = given[repetition] - own[where]
+    return added
 
 
 def _shapes_of_parts(factor: Any) -> tuple[tuple[int, ...], ...]:

@@ -52,10 +52,18 @@ class ResponseOperator:
         The map over the rows.
     warm
         Local factors near their optimum, where these depend on each other.
+    marginals
+        Name of a variable with a shared factor -> its marginal, in which groups without rows are forecasts.
     """
 
     def __init__(
-        self, problem: Problem, q: Factors, arrays: Mapping[Hashable, Array], rows: RowMap, warm: Warm
+        self,
+        problem: Problem,
+        q: Factors,
+        arrays: Mapping[Hashable, Array],
+        rows: RowMap,
+        warm: Warm,
+        marginals: Mapping[str, Any] | None = None,
     ) -> None:
         self.problem = problem
         self._arrays, self._rows, self._warm = dict(arrays), rows, warm
@@ -70,7 +78,7 @@ class ResponseOperator:
             own = self.natural[variable]
             self._places[variable.name] = start
             self._shapes |= {key: eta.shape for key, eta in zip(problem.keys[variable], own, strict=True)}
-            self.factors.append(factor_response(problem, variable, q[variable], own, start))
+            self.factors.append(factor_response(problem, variable, q[variable], own, start, marginals or {}))
             # of a shared factor the statistics of each variable come one after the other, before the products
             for number, member in enumerate(variable.members):
                 self.natural[member] = own[2 * number : 2 * number + 2]

@@ -42,7 +42,8 @@ class Response:
     problem
         Of the data of the fit.
     factors
-        Global factors by name, measured from the user's origin.
+        Global factors by name, measured from the user's origin; beside a shared one the marginals of its variables,
+        which tell what groups without rows are forecast to be.
     rows
         The map over the rows.
 
@@ -64,7 +65,9 @@ class Response:
         self._session = rows.executor.session
         with self._session():
             state = begin(problem, in_frame(problem, factors), rows)
-            self._operator = ResponseOperator(state.problem, state.q, state.arrays, state.rows, state.warm)
+            self._operator = ResponseOperator(
+                state.problem, state.q, state.arrays, state.rows, state.warm, factors
+            )
             self._solution: Solution = solution_of(self._operator)
             self._starts = _starts(self._operator)
             self.shift = self._shift(state)

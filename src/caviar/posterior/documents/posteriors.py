@@ -25,6 +25,7 @@ def document_of_posterior(posterior: Any) -> dict[str, Any]:
         "arguments": {
             "point": list(evaluator.point),
             "factors": factors,
+            "on_factors": evaluator.on_factors,
             "data_plate": None if plate is None else plate.name,
         },
         "factors": _documents_of(posterior._factors),

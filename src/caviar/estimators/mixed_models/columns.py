@@ -1,0 +1,175 @@
+"""Columns of a table as a formula needs them: numbers, or categories in an order that is kept for new rows."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..._errors import DataError
+from ..._typing import AnyArray, Array
+from ...data.frames import Frame, frame_of, index_of, without_absent
+from ...data.labels import text_labels
+
+_SHOWN = 8
+"""Names that a message lists at most."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """A table whose columns are looked up by name.
+
+    Attributes
+    ----------
+    columns
+        Name -> values, or the table itself.
+    index
+        Index of the rows of a DataFrame of pandas; None if there is none.
+    """
+
+    columns: Mapping[str, Any] | Frame
+    index: Any = None
+
+    @classmethod
+    def of(cls, table: Any) -> Rows:
+        """Return a table of pandas, Polars or Arrow, or a mapping from names to columns.
+
+        Raises
+        ------
+        DataError
+            If it is something else.
+        """
+        if isinstance(table, Mapping):
+            return cls(table)
+        frame = frame_of(table)
+        if frame is None:
+            raise DataError(
+                f"a table has named columns: a DataFrame of pandas or Polars, an Arrow table, or a mapping from names "
+                f"to columns; got {type(table).__name__}"
+            )
+        return cls(frame, index_of(table))
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns."""
+        return [
+            str(name) for name in (self.columns.columns if isinstance(self.columns, Frame) else self.columns)
+        ]
+
+    def column(self, name: str) -> Any:
+        """Return a column as it came.
+
+        Raises
+        ------
+        DataError
+            If there is none of this name, or it is no column.
+        """
+        names = self.names
+        if name not in names:
+            near = difflib.get_close_matches(name, names, 1)
+            hint = f" Did you mean '{near[0]}'?" if near else ""
+            raise DataError(f"the table has no column '{name}'; it has {_listed(names)}.{hint}")
+        found = self.columns.column(name) if isinstance(self.columns, Frame) else self.columns[name]
+        if np.ndim(found) != 1:
+            raise DataError(
+                f"'{name}' must be a column, with one value for each row; got shape {np.shape(found)}"
+            )
+        return found
+
+    def numbers(self, name: str) -> Array:
+        """Return a column of numbers, all of them finite.
+
+        Raises
+        ------
+        DataError
+            If it has texts, missing values or infinity; the message names the first row.
+        """
+        found = self.column(name)
+        if text_labels(found, name) is not None:
+            raise DataError(f"'{name}' has texts, where numbers are needed")
+        found = without_absent(found)
+        values = np.asarray(found.to_numpy() if hasattr(found, "to_numpy") else found)
+        try:
+            values = values.astype(np.float64)
+        except (TypeError, ValueError):
+            raise DataError(f"'{name}' must have numbers; got {_first_strange(values)}") from None
+        wrong = np.flatnonzero(~np.isfinite(values))
+        if len(wrong):
+            raise DataError(
+                f"'{name}' has {values[wrong[0]]} in row {wrong[0]}; drop the rows that lack a value, or fill them "
+                f"({len(wrong)} of {len(values)} rows)"
+            )
+        return values
+
+    def labels(self, name: str) -> tuple[AnyArray, list[str] | None]:
+        """Return a column of categories as texts, and the categories of its type in their order, if it has any.
+
+        Raises
+        ------
+        DataError
+            If a value is missing.
+        """
+        found = self.column(name)
+        texts = text_labels(found, name)
+        if texts is None:
+            values = self.numbers(name)
+            return np.array([_as_text(value) for value in values], dtype=object), None
+        absent = np.flatnonzero([own is None for own in texts.values])
+        if len(absent):
+            raise DataError(
+                f"'{name}' has no value in row {absent[0]}; drop the rows that lack one ({len(absent)} of "
+                f"{len(texts.values)} rows)"
+            )
+        return texts.values, None if texts.categories is None else list(texts.categories)
+
+    def are_texts(self, name: str) -> bool:
+        """Whether a column has texts or categories, and no numbers."""
+        return text_labels(self.column(name), name) is not None
+
+
+def _as_text(value: float) -> str:
+    return str(int(value)) if value == np.floor(value) else repr(float(value))
+
+
+def _first_strange(values: AnyArray) -> str:
+    for row, value in enumerate(values.tolist()):
+        if not isinstance(value, int | float):
+            return f"{value!r} in row {row}"
+    return f"values of type {values.dtype}"
+
+
+def levels_of(texts: AnyArray, categories: Sequence[str] | None) -> list[str]:
+    """Return the levels that occur: in the order of the type, by size if all are numbers, or else by the alphabet."""
+    found = set(texts.tolist())
+    if categories is not None:
+        return [own for own in categories if own in found]
+    try:
+        return sorted(found, key=float)
+    except ValueError:
+        return sorted(found)
+
+
+def refuse_unseen(name: str, texts: AnyArray, levels: Sequence[str]) -> None:
+    """Refuse levels that the fit did not have.
+
+    Raises
+    ------
+    DataError
+        With the row and the level of the first one.
+    """
+    known = set(levels)
+    for row, own in enumerate(texts.tolist()):
+        if own not in known:
+            near = difflib.get_close_matches(own, levels, 1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            raise DataError(
+                f"'{name}' has {own!r} in row {row}, which was not in the fit; its levels are {_listed(levels)}.{hint}"
+            )
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(map(repr, names[:_SHOWN]))
+    return shown if len(names) <= _SHOWN else f"{shown} and {len(names) - _SHOWN} more"

@@ -1,0 +1,185 @@
+"""Matrices of effects: what a formula makes of the columns of a table, the same for new rows as in the fit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..._errors import DataError
+from ..._typing import AnyArray, Array
+from .columns import Rows, levels_of, refuse_unseen
+from .formula import FUNCTIONS, Formula, GroupTerm, columns_of, terms_of
+
+_COLLINEAR = 1e-9
+"""Share of a column, beyond the columns before it, below which it is a combination of these."""
+
+NEW = "(new)"
+"""The group in which rows of groups that the fit has not seen are placed."""
+
+
+@dataclass(frozen=True, eq=False)
+class Encoding:
+    """How columns become matrices of effects.
+
+    Attributes
+    ----------
+    formula
+        The formula.
+    levels
+        Name of a column of categories -> its levels; the first one is the reference.
+    groups
+        What the groups of a term are called -> their names, without the place for new ones.
+    """
+
+    formula: Formula
+    levels: Mapping[str, Sequence[str]]
+    groups: Mapping[str, Sequence[str]]
+
+    @classmethod
+    def of(cls, formula: Formula, rows: Rows) -> Encoding:
+        """Return the encoding that the columns of a fit give."""
+        levels: dict[str, Sequence[str]] = {}
+        for effects in (formula.common, *(own.effects for own in formula.groups)):
+            read, categories = columns_of(effects)
+            for name in sorted(read):
+                if name in categories or rows.are_texts(name):
+                    levels[name] = levels_of(*rows.labels(name))
+        groups = {own.group: levels_of(*_labels(own, rows)) for own in formula.groups}
+        taken = next((name for name, own in groups.items() if NEW in own), None)
+        if taken is not None:
+            raise DataError(
+                f"'{taken}' has a group called {NEW!r}, which stands for new groups; give it another name"
+            )
+        return cls(formula, levels, groups)
+
+    @property
+    def group_names(self) -> dict[str, list[str]]:
+        """What the groups of a term are called -> their names, with the place for new ones."""
+        return {name: [*own, NEW] for name, own in self.groups.items()}
+
+    @property
+    def read(self) -> set[str]:
+        """The columns that the formula reads, without the response."""
+        formula = self.formula
+        effects = [formula.common, *(own.effects for own in formula.groups)]
+        own = {name for each in effects for name in columns_of(each)[0]}
+        return own | {name for term in formula.groups for name in term.by}
+
+    def matrix(self, effects: str, rows: Rows) -> tuple[Array, list[str]]:
+        """Return the matrix of a formula of effects, and the names of its columns.
+
+        Raises
+        ------
+        DataError
+            If a column is missing or lacks values, or a level was not in the fit.
+        """
+        import pandas as pd
+
+        terms, (read, _) = terms_of(effects), columns_of(effects)
+        columns = {}
+        for name in sorted(read):
+            if name in self.levels:
+                texts, _ = rows.labels(name)
+                refuse_unseen(name, texts, self.levels[name])
+                columns[name] = pd.Categorical(texts, self.levels[name])
+            else:
+                columns[name] = rows.numbers(name)
+        n_rows = self.n_rows(rows)
+        if not list(terms):
+            return np.zeros((n_rows, 0)), []
+        with np.errstate(all="ignore"):
+            found = terms.get_model_matrix(
+                pd.DataFrame(columns, index=pd.RangeIndex(n_rows)),
+                context=dict(FUNCTIONS),
+                na_action="ignore",
+            )
+        values = np.asarray(found, dtype=np.float64)
+        wrong = np.argwhere(~np.isfinite(values))
+        names = ["Intercept" if own == "Intercept" else str(own) for own in found.columns]
+        if len(wrong):
+            row, column = wrong[0]
+            raise DataError(f"{names[column]} of the formula is {values[row, column]} in row {row}")
+        return values, names
+
+    def n_rows(self, rows: Rows) -> int:
+        """Return the number of rows, as the first column that the formula reads has it."""
+        read = sorted(columns_of(self.formula.common)[0]) + [
+            own for term in self.formula.groups for own in term.by
+        ]
+        read = read or [self.formula.response]
+        return len(rows.column(read[0]))
+
+    def places(self, term: GroupTerm, rows: Rows, *, known: bool = True) -> tuple[AnyArray, AnyArray]:
+        """Return the name of each row's group, that of new groups where the fit had none, and where that is so.
+
+        Parameters
+        ----------
+        known
+            Whether groups of the fit are known; else all are new.
+        """
+        texts, _ = _labels(term, rows)
+        if not known:
+            is_new = np.ones(len(texts), dtype=bool)
+        else:
+            own = set(self.groups[term.group])
+            is_new = np.array([text not in own for text in texts.tolist()], dtype=bool)
+        return np.where(is_new, NEW, texts).astype(object), is_new
+
+
+def _labels(term: GroupTerm, rows: Rows) -> tuple[AnyArray, list[str] | None]:
+    """Return the group of each row as a text, as ``Lincoln:2b``, and the order of the groups, if the type has one."""
+    if len(term.by) == 1:
+        return rows.labels(term.by[0])
+    parts = [rows.labels(name)[0] for name in term.by]
+    texts = [":".join(own) for own in zip(*(part.tolist() for part in parts), strict=True)]
+    return np.array(texts, dtype=object), None
+
+
+def refuse_collinear(matrix: Array, names: Sequence[str]) -> None:
+    """Refuse a matrix with a column that is a combination of those before it.
+
+    Raises
+    ------
+    DataError
+        If there is one; the message names it.
+    """
+    scales = np.sqrt((matrix**2).mean(axis=0))
+    basis: list[Array] = []
+    for column, name in enumerate(names):
+        if scales[column] == 0:
+            raise DataError(f"the column {name!r} of the formula is 0 in all rows; leave it out")
+        left = matrix[:, column] / scales[column]
+        size = np.linalg.norm(left)
+        for _ in range(2):
+            for own in basis:
+                left = left - own * (own @ left)
+        if np.linalg.norm(left) <= _COLLINEAR * size:
+            told = (
+                "constant, as the intercept is"
+                if np.ptp(matrix[:, column]) == 0
+                else (f"a combination of the columns before it ({', '.join(map(repr, names[:column]))})")
+            )
+            raise DataError(f"the column {name!r} of the formula is {told}; leave it out")
+        basis.append(left / np.linalg.norm(left))
+
+
+def refuse_useless_groups(term: GroupTerm, texts: Any, n_levels: int, n_rows: int) -> None:
+    """Refuse groups that tell nothing.
+
+    Raises
+    ------
+    DataError
+        If there is one group, or each row is a group.
+    """
+    if n_levels < 2:
+        raise DataError(
+            f"({term.effects} | {term.group}) needs at least 2 groups; '{term.group}' has only {texts[0]!r}"
+        )
+    if n_levels == n_rows:
+        raise DataError(
+            f"({term.effects} | {term.group}): each of the {n_rows} rows is a group of its own, so that its effects "
+            f"cannot be told from the noise; leave them out"
+        )

@@ -1,0 +1,247 @@
+"""Families of the response: what its values may be, how it depends on the predictor, and the scale of its priors."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ..._errors import DataError, ParameterError
+from ..._typing import Array
+from ...data.labels import text_labels
+from ...language import (
+    Bernoulli,
+    Binomial,
+    Data,
+    Gamma,
+    NegativeBinomial,
+    Normal,
+    Plate,
+    Variable,
+    exp,
+    logistic,
+    probit,
+)
+from .columns import Rows
+from .formula import Formula
+
+RESIDUAL, TRIALS = "residual precision", "trials"
+_DF = "degrees of freedom"
+_DF_OF_SCALES = 4.0
+"""Degrees of freedom of the half-t prior of the residual standard deviation."""
+
+
+class Family(ABC):
+    """The distribution of the response given the predictor."""
+
+    name: ClassVar[str]
+    has_noise: ClassVar[bool] = False
+    """Whether it has a residual standard deviation."""
+    is_count: ClassVar[bool] = False
+    """Whether its values are counts."""
+
+    def values(self, rows: Rows, response: str) -> Array:
+        """Return the response of rows.
+
+        Raises
+        ------
+        DataError
+            If it has impossible values.
+        """
+        if text_labels(rows.column(response), response) is not None:
+            raise DataError(
+                f"the response '{response}' has texts; family={self.name!r} needs {self.needs}. Code it as numbers"
+            )
+        return rows.numbers(response)
+
+    needs: ClassVar[str] = "numbers"
+    """What its values are, in words."""
+
+    def scale(self, y: Array) -> float:
+        """Return the scale of the predictor: its priors are in units of this."""
+        return 1.0
+
+    def centre(self, y: Array) -> float:
+        """Return the mean of the prior of the intercept."""
+        return 0.0
+
+    @abstractmethod
+    def leaf(self, name: str, predictor: Any, plate: Plate, y: Array) -> Variable:
+        """Return the response as a variable."""
+
+
+class _Real(Family):
+    """Families of real numbers."""
+
+    has_noise = True
+
+    def values(self, rows: Rows, response: str) -> Array:
+        y = super().values(rows, response)
+        if np.ptp(y) == 0:
+            raise DataError(f"the response '{response}' is {y[0]:g} in all rows; there is nothing to explain")
+        return y
+
+    def scale(self, y: Array) -> float:
+        return float(y.std())
+
+    def centre(self, y: Array) -> float:
+        return float(y.mean())
+
+
+@dataclass(frozen=True)
+class Gaussian(_Real):
+    """Real numbers with Normal noise."""
+
+    name: ClassVar[str] = "gaussian"
+
+    def leaf(self, name: str, predictor: Any, plate: Plate, y: Array) -> Variable:
+        return Normal(name, predictor, half_t(RESIDUAL, self.scale(y), _DF_OF_SCALES), plates=plate)
+
+
+@dataclass(frozen=True)
+class Student(_Real):
+    """Real numbers with Student-t noise: robust to outliers."""
+
+    name: ClassVar[str] = "student"
+
+    def leaf(self, name: str, predictor: Any, plate: Plate, y: Array) -> Variable:
+        df = Gamma(_DF, 2.0, 0.1)
+        weight = Gamma("weight", 0.5 * df, 0.5 * df, plates=plate)
+        return Normal(name, predictor, weight * half_t(RESIDUAL, self.scale(y), _DF_OF_SCALES), plates=plate)
+
+
+class _Binary(Family):
+    """Families of 0 and 1."""
+
+    needs = "0 and 1"
+
+    def values(self, rows: Rows, response: str) -> Array:
+        y = super().values(rows, response)
+        wrong = np.flatnonzero((y != 0) & (y != 1))
+        if len(wrong):
+            raise DataError(
+                f"the response '{response}' must be 0 or 1 with family={self.name!r}; row {wrong[0]} has "
+                f"{y[wrong[0]]:g}"
+            )
+        return y
+
+
+@dataclass(frozen=True)
+class Logit(_Binary):
+    """0 or 1, with the logistic function of the predictor as the probability of a 1."""
+
+    name: ClassVar[str] = "bernoulli"
+
+    def leaf(self, name: str, predictor: Any, plate: Plate, y: Array) -> Variable:
+        return Bernoulli(name, logistic(predictor), plates=plate)
+
+
+@dataclass(frozen=True)
+class Probit(_Binary):
+    """0 or 1, with the Normal distribution function of the predictor as the probability of a 1."""
+
+    name: ClassVar[str] = "probit"
+
+    def leaf(self, name: str, predictor: Any, plate: Plate, y: Array) -> Variable:
+        return Bernoulli(name, probit(predictor), plates=plate)
+
+
+class _Counted(Family):
+    """Families of counts."""
+
+    is_count = True
+    needs = "whole numbers of at least 0"
+
+    def values(self, rows: Rows, response: str) -> Array:
+        y = super().values(rows, response)
+        wrong = np.flatnonzero((y < 0) | (y != np.floor(y)))
+        if len(wrong):
+            raise DataError(
+                f"the response '{response}' must be a whole number of at least 0 with family={self.name!r}; row "
+                f"{wrong[0]} has {y[wrong[0]]:g}"
+            )
+        return y
+
+
+@dataclass(frozen=True)
+class Successes(_Counted):
+    """How many of a known number of trials succeeded, with the logistic function as the probability of each."""
+
+    name: ClassVar[str] = "binomial"
+
+    def leaf(self, name: str, predictor: Any, plate: Plate, y: Array) -> Variable:
+        return Binomial(name, Data(TRIALS, plates=plate), logistic(predictor), plates=plate)
+
+
+@dataclass(frozen=True)
+class OverdispersedCounts(_Counted):
+    """Counts with the exponential function of the predictor as their mean m, and the variance m + m^2 / size."""
+
+    size: float
+    name: ClassVar[str] = "negative_binomial"
+
+    def centre(self, y: Array) -> float:
+        return float(np.log(max(y.mean(), 0.5 / len(y))))
+
+    def leaf(self, name: str, predictor: Any, plate: Plate, y: Array) -> Variable:
+        return NegativeBinomial(name, exp(predictor), self.size, plates=plate)
+
+
+FAMILIES: Mapping[str, Callable[[float], Family]] = {
+    "gaussian": lambda size: Gaussian(),
+    "student": lambda size: Student(),
+    "bernoulli": lambda size: Logit(),
+    "probit": lambda size: Probit(),
+    "binomial": lambda size: Successes(),
+    "negative_binomial": OverdispersedCounts,
+}
+"""Families by name, from the size of the negative binomial."""
+
+
+def family_of(name: Any, formula: Formula, size: float = 1.0) -> Family:
+    """Return a family by its name; ``"binomial"`` without trials is that of 0 and 1.
+
+    Raises
+    ------
+    ParameterError
+        If there is none of this name, or the formula has trials for another one.
+    """
+    if not isinstance(name, str) or name not in FAMILIES:
+        raise ParameterError(f"family must be one of {', '.join(map(repr, FAMILIES))}; got {name!r}")
+    if formula.trials is not None and name != "binomial":
+        raise ParameterError(
+            f"trials({formula.trials}) in the formula need family='binomial'; got family={name!r}"
+        )
+    if name == "binomial" and formula.trials is None:
+        return Logit()
+    return FAMILIES[name](size)
+
+
+def trials_of(formula: Formula, rows: Rows, n_rows: int) -> dict[str, Array]:
+    """Return the number of trials of each row by the name of its known values; nothing without trials.
+
+    Raises
+    ------
+    DataError
+        If one is no whole number of at least 0.
+    """
+    if formula.trials is None:
+        return {}
+    if formula.trials.isdigit():
+        return {TRIALS: np.full(n_rows, float(formula.trials))}
+    return {TRIALS: _Counted.values(Successes(), rows, formula.trials)}
+
+
+def half_t(name: str, scale: float, df: float) -> Gamma:
+    r"""Return a precision whose standard deviation has a half-t prior.
+
+    .. math:: \tau \mid b \sim \mathrm{Gamma}(\nu / 2, b), \quad b \sim \mathrm{Gamma}(1/2, 1 / (\nu A^2))
+              \iff \tau^{-1/2} \sim \text{half-}t_\nu(A)
+
+    (Wand, Ormerod, Padoan and Frühwirth, 2011).
+    """
+    rate = Gamma(f"scale of {name}", 0.5, 1.0 / (df * scale**2))
+    return Gamma(name, 0.5 * df, rate)

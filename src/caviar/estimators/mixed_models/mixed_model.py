@@ -1,0 +1,338 @@
+"""MixedModel, the estimator: a formula and a table, fitted by coordinate ascent."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import field
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+from sklearn.utils.validation import check_is_fitted
+
+from ..._errors import ParameterError
+from ...engine.ascent.status import Status
+from ...posterior.pandas_tables import data_frame
+from ...posterior.posterior import Posterior
+from ...posterior.prediction import Prediction
+from .._arguments import as_generator, require_choice, require_number
+from .._declared import estimator
+from .._fitted import Fitted, keep
+from .._mixture import UnsettledWarning
+from .._saveable import Saveable
+from .columns import Rows
+from .design import Encoding
+from .families import family_of, trials_of
+from .formula import Formula, read
+from .statement import COMMON, MATRIX, Block, Design, check_design, design_of, stated
+from .summary import MixedSummary, rows_of, title_of
+
+_GROUPS = ("known", "new")
+_SIZES = (0.02, 1000.0)
+"""Between these the size of a negative binomial is looked for."""
+
+
+@estimator
+class MixedModel(Saveable):
+    r"""Regression with effects of groups: a linear, or generalised linear, mixed model.
+
+    .. math::
+        \eta_n = x_n' \beta + \sum_t z_{tn}' u_{t, g_t(n)}, \qquad u_{tj} \sim N(0, \Sigma_t), \qquad
+        y_n \sim p(y_n \mid \eta_n)
+
+    All coefficients and effects of groups share one Gaussian factor, so that their covariances are part of the fit.
+    The formula is written as for lme4 and bambi.
+
+    Parameters
+    ----------
+    formula
+        ``"y ~ x * z + (1 | school) + (x | school/class)"``: the response, common effects, and effects of groups.
+        ``(x | g)`` gives each group of column ``g`` an intercept and a slope, correlated; ``(x || g)`` the same without
+        correlation; ``g/h`` means groups ``g`` and ``g:h``. Columns of texts are categories, and the first level is the
+        reference; ``C(x)`` makes one of a column of numbers. formulaic reads the effects; ``log``, ``log1p``, ``log2``,
+        ``log10``, ``exp``, ``sqrt``, ``abs`` and ``I`` may be used.
+    family
+        ``"gaussian"``; ``"student"``, with noise that has outliers; ``"bernoulli"``, 0 or 1 by a logistic function;
+        ``"probit"``, 0 or 1; ``"binomial"``, successes of known trials: ``successes | trials(n) ~ x``, with n a column
+        or a whole number; ``"negative_binomial"``, counts that vary more than a Poisson.
+    size
+        Of the negative binomial: a mean m has the variance m + m^2 / size. By default the size with the highest ELBO,
+        which takes about a dozen fits.
+    {tol}
+    {max_iter}
+    {n_init}
+    {random_state}
+    {n_jobs}
+    {executor}
+    {verbose}
+    {uncertainty}
+
+    Attributes
+    ----------
+    posterior_
+        The :class:`caviar.Posterior`, with everything below. The common effects are its ``"common effects"``, effects
+        of groups ``"x | g"``, their precision ``"precision of x | g"``.
+    elbo_
+        Lower bound of the log evidence in nats, every constant included.
+    n_iter_, converged_
+        Iterations, and whether the bound settled.
+    names_
+        Names of the common effects.
+    levels_
+        Name of a column of categories -> its levels, the reference first.
+    groups_
+        What the groups of a term are called -> their names.
+    n_rows_
+        Rows of the fit.
+    size_
+        Of the negative binomial, given or found; None for other families.
+
+    Notes
+    -----
+    Priors, as weakly informative as bambi's, with s the standard deviation of the response (1 for 0 and 1): a
+    coefficient is Normal about 0 with the standard deviation 2.5 s / sd(column); the intercept where all columns are at
+    their means is Normal about the mean of the response (0 for 0 and 1) with 2.5 s. The standard deviation of the noise
+    is half-t with 4 degrees of freedom and scale s, that of an effect of groups with scale 2.5 s / sd(column). Of
+    correlated effects the standard deviations are half-t with 2 degrees of freedom, and each correlation is uniform
+    (Huang and Wand, 2013). Degrees of freedom of Student-t noise are Gamma(2, 0.1).
+
+    Examples
+    --------
+    >>> import numpy as np, caviar as cv
+    >>> rng = np.random.default_rng(0)
+    >>> school = np.repeat(["Adams", "Lincoln", "Roosevelt", "Taft"], 15)
+    >>> x = rng.normal(size=60)
+    >>> y = 1 + 2 * x + np.repeat([-1.0, 0.0, 0.5, 1.0], 15) + rng.normal(size=60)
+    >>> model = cv.MixedModel("y ~ x + (1 | school)").fit({"y": y, "x": x, "school": school})
+    >>> model.fixef().round(1)
+    Intercept    1.1
+    x            1.8
+    Name: mean, dtype: float64
+    >>> new = model.predict({"x": [0.0, 0.0], "school": ["Taft", "Washington"]})
+    >>> bool(new.sd[1] > new.sd[0])
+    True
+    """
+
+    formula: str = field(default="y ~ 1", kw_only=False)
+    family: str = "gaussian"
+    size: float | None = None
+    tol: float = 1e-8
+
+    _kind_in_words = "Mixed model"
+    elbo_: ClassVar[Any] = Fitted()
+    names_: ClassVar[Any] = Fitted()
+    levels_: ClassVar[Any] = Fitted()
+    groups_: ClassVar[Any] = Fitted()
+    n_rows_: ClassVar[Any] = Fitted()
+    size_: ClassVar[Any] = Fitted()
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit the model to a table.
+
+        Parameters
+        ----------
+        X
+            A DataFrame of pandas or Polars, an Arrow table, or a mapping from names to columns. Other columns than
+            those of the formula are ignored.
+        y
+            Ignored: the formula names the response.
+        sample_weight
+            Weight of each row; 2 is the row twice.
+
+        Raises
+        ------
+        DataError
+            If a column is missing, lacks values or is of the wrong kind; if effects cannot be told apart.
+        ParameterError
+            If the formula or another argument is invalid.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If ``max_iter`` was reached before the bound settled.
+        """
+        self._check_fit_arguments()
+        if self.size is not None:
+            require_number("size", self.size, above=0)
+        formula, rows = read(self.formula), Rows.of(X)
+        response = family_of(self.family, formula).values(rows, formula.response)
+        encoding = Encoding.of(formula, rows)
+        design = design_of(encoding, rows)
+        check_design(design, encoding, family_of(self.family, formula).has_noise)
+        data = {**design.data, **trials_of(formula, rows, len(response)), formula.response: response}
+        generator = as_generator(self.random_state)
+        seed = int(generator.integers(2**63))
+
+        def fitted(size: float, uncertainty: str) -> Posterior:
+            family = family_of(self.family, formula, size)
+            return stated(design, encoding, family, formula.response, response).fit(
+                data,
+                seed=seed,
+                sample_weight=sample_weight,
+                n_restarts=self.n_init,
+                factors=_together(design),
+                **{**self._arguments_of_model(), "uncertainty": uncertainty},
+            )
+
+        size = self.size
+        if self.family == "negative_binomial" and size is None:
+            size = _best_size(lambda size: fitted(size, "mean_field").elbo)
+        posterior = fitted(1.0 if size is None else float(size), self.uncertainty)
+        if posterior.status in (Status.MAX_ITER, Status.INTERRUPTED) and self.max_iter > 0:
+            warnings.warn(f"MixedModel: {posterior.status.explanation}", UnsettledWarning, stacklevel=2)
+        keep(
+            self,
+            names_=list(design.names),
+            levels_={name: list(own) for name, own in encoding.levels.items()},
+            groups_={name: list(own) for name, own in encoding.groups.items()},
+            n_rows_=len(response),
+            size_=size if self.family == "negative_binomial" else None,
+        )
+        self._generator = generator.spawn(1)[0]
+        self._keep(posterior)
+        return self
+
+    def _keep(self, posterior: Posterior) -> None:
+        keep(self, posterior_=posterior, elbo_=posterior.elbo)
+        self.n_iter_, self.converged_ = posterior.n_iter, posterior.converged
+
+    def _check_restored(self) -> None:
+        blocks = [block.label for block in self._blocks]
+        if any(name not in self.posterior_ for name in (COMMON, *blocks)):
+            raise ValueError("its posterior is not that of its formula")
+
+    @property
+    def _formula(self) -> Formula:
+        return read(self.formula)
+
+    @property
+    def _encoding(self) -> Encoding:
+        return Encoding(self._formula, self.levels_, self.groups_)
+
+    @property
+    def _blocks(self) -> tuple[Block, ...]:
+        """The effects of groups: what the formula makes of no rows has their names."""
+        columns = {name: [] for name in self._encoding.read}
+        return design_of(self._encoding, Rows(columns)).blocks
+
+    def predict(self, X: Any, *, groups: str = "known") -> Prediction:
+        """Return predictions of the response of new rows.
+
+        Parameters
+        ----------
+        X
+            A table, as for :meth:`fit`; it needs no response.
+        groups
+            ``"known"``: groups of the fit have their effects, others are averaged over their population.
+            ``"new"``: all groups are new ones.
+
+        Returns
+        -------
+        Prediction
+            With ``.mean``, ``.sd`` and, of real numbers, ``.interval(level)``: of a new row, with noise. Of 0 and 1 the
+            mean is the probability of a 1.
+
+        Raises
+        ------
+        DataError
+            If a column is missing or lacks values, or a category was not in the fit.
+        """
+        check_is_fitted(self)
+        require_choice("groups", groups, _GROUPS)
+        formula, rows = self._formula, Rows.of(X)
+        design = design_of(self._encoding, rows, known=groups == "known")
+        trials = trials_of(formula, rows, len(design.data[MATRIX]))
+        return self.posterior_.predict({**design.data, **trials})[formula.response]
+
+    def fixef(self) -> Any:
+        """Return the means of the common effects, a Series of pandas."""
+        import pandas as pd
+
+        check_is_fitted(self)
+        return pd.Series(self.posterior_[COMMON].mean, index=list(self.names_), name="mean")
+
+    def ranef(self, *, level: float = 0.9) -> dict[str, Any]:
+        """Return the effects of the groups: name of each term -> a DataFrame of pandas with a row for each effect.
+
+        Parameters
+        ----------
+        level
+            Of the central intervals.
+
+        Returns
+        -------
+        dict
+            Its keys are those of the posterior, as ``"x | school"``; the columns of a frame are ``group``, ``effect``,
+            ``mean``, ``sd``, ``lower`` and ``upper``.
+        """
+        check_is_fitted(self)
+        found = {}
+        for block in self._blocks:
+            (own,) = self.posterior_.marginals(block.label, level)
+            levels, size = self.groups_[block.term.group], len(block.names)
+            columns: dict[str, Any] = {
+                "group": np.repeat(levels, size),
+                "effect": np.tile(block.names, len(levels)),
+            }
+            for name in ("mean", "sd", "lower", "upper"):
+                columns[name] = np.reshape(getattr(own, name), (-1, size))[: len(levels)].ravel()
+            found[block.label] = data_frame(columns)
+        return found
+
+    def summary(self, *, level: float = 0.9) -> MixedSummary:
+        """Return tables of the common effects, the standard deviations and correlations of groups, and the noise.
+
+        Parameters
+        ----------
+        level
+            Of the central intervals.
+        """
+        check_is_fitted(self)
+        sizes = {name: len(own) for name, own in self.groups_.items()}
+        rows = tuple(rows_of(self.posterior_, self.names_, self._blocks, level))
+        return MixedSummary(title_of(self, sizes), rows, level, self.posterior_.interval_remark)
+
+    def _repr_html_(self) -> str:
+        """Return the summary, for a notebook; before a fit the call."""
+        return self.summary()._repr_html_() if self.__sklearn_is_fitted__() else f"<p>{self!r}</p>"
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Return the mean log predictive density of the response of new rows, in nats.
+
+        Parameters
+        ----------
+        X
+            A table with the response.
+        y
+            Ignored: the formula names the response.
+        """
+        check_is_fitted(self)
+        family = family_of(self.family, self._formula)
+        if family.is_count:
+            raise ParameterError(
+                f"score is not available for counts (family={self.family!r}); compare elbo_ of models of the same rows"
+            )
+        values = family.values(Rows.of(X), self._formula.response)
+        told = self.predict(X)
+        if told.parts:
+            return float(np.mean(told.log_density(values)))
+        with np.errstate(divide="ignore"):
+            return float(np.mean(np.log(np.where(values == 1, told.mean, 1.0 - told.mean))))
+
+
+def _best_size(elbo: Callable[[float], float]) -> float:
+    """Return the size of a negative binomial with the highest ELBO, to about a hundredth of itself."""
+    found = minimize_scalar(
+        lambda log_size: -elbo(float(np.exp(log_size))),
+        bounds=np.log(_SIZES),
+        method="bounded",
+        options={"xatol": 0.01},
+    )
+    return float(np.exp(found.x))
+
+
+def _together(design: Design) -> list[tuple[str, ...]] | str:
+    """Return the group of variables that share a factor: all coefficients and effects of groups."""
+    labels = [block.label for block in design.blocks]
+    return [(COMMON, *labels)] if labels else "apart"

@@ -1,0 +1,100 @@
+"""Standard deviations and correlations of the effects of groups, from the factor of their precision."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import gammaincinv, gammaln
+
+from ..._typing import Array
+
+_DRAWS = 4_000
+
+
+class Figures(NamedTuple):
+    """Moments of a number, and ends of its central interval."""
+
+    mean: float
+    sd: float
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True, eq=False)
+class Spread:
+    r"""A covariance with an inverse Wishart distribution: its inverse is :math:`W(\nu, B^{-1})`.
+
+    Attributes
+    ----------
+    df
+        :math:`\nu`.
+    inverse_scale
+        B, (q, q).
+    """
+
+    df: float
+    inverse_scale: Array
+
+    @classmethod
+    def of(cls, posterior: Any, name: str) -> Spread:
+        """Return that of a precision in a posterior: its factor, as wide as the posterior shows it.
+
+        If that is wider than the factor, the degrees of freedom are fewer. The standard deviations keep the means that
+        they have under the factor; in sleepstudy these are nearer to those of a Gibbs sampler (27.8 and 6.6; 27.3 and
+        6.6) than with the mean of the precision kept (30.2 and 7.2).
+        """
+        factor, sd = posterior[name], np.asarray(posterior.sd(name))
+        if sd.ndim == 0:
+            own, shown = cls(2.0 * float(factor.shape), np.array([[2.0 * float(factor.rate)]])), sd[None]
+            of_factor = np.sqrt([factor.variance])
+        else:
+            own, shown = cls(float(factor.df), np.asarray(factor.inverse_scale)), np.diagonal(sd)
+            of_factor = np.sqrt(2.0 / factor.df) * np.diagonal(factor.mean)
+        # with one degree of freedom less the mean of a standard deviation would be infinite
+        least = len(own.inverse_scale) + 1.0
+        df = max(own.df * float(np.mean((of_factor / shown) ** 2)), least)
+        return own if own.df <= least else own._with_df(df)
+
+    def _with_df(self, df: float) -> Spread:
+        """Return that with other degrees of freedom and the same means of the standard deviations."""
+        size = len(self.inverse_scale)
+        one, other = 0.5 * (self.df - size + 1.0), 0.5 * (df - size + 1.0)
+        log_ratio = gammaln(one - 0.5) - gammaln(one) - gammaln(other - 0.5) + gammaln(other)
+        return Spread(df, self.inverse_scale * float(np.exp(2.0 * log_ratio)))
+
+    def sds(self, level: float) -> Iterator[Figures]:
+        r"""Yield mean, standard deviation and interval of each standard deviation.
+
+        A variance is an inverse Gamma number with shape :math:`(\nu - q + 1)/2` and scale :math:`B_{kk} / 2`.
+        """
+        shape = 0.5 * (self.df - len(self.inverse_scale) + 1.0)
+        for scale in 0.5 * np.diagonal(self.inverse_scale):
+            lower, upper = np.sqrt(scale / gammaincinv(shape, [0.5 + level / 2, 0.5 - level / 2]))
+            mean = np.sqrt(scale) * np.exp(gammaln(shape - 0.5) - gammaln(shape)) if shape > 0.5 else np.inf
+            variance = scale / (shape - 1.0) - mean**2 if shape > 1.0 else np.inf
+            yield Figures(float(mean), float(np.sqrt(variance)), float(lower), float(upper))
+
+    def correlations(self, level: float) -> Iterator[tuple[tuple[int, int], Figures]]:
+        """Yield for each pair of effects mean, standard deviation and interval of their correlation, from draws."""
+        size = len(self.inverse_scale)
+        if size < 2:
+            return
+        draws = self._draws()
+        sds = np.sqrt(np.diagonal(draws, axis1=1, axis2=2))
+        for i, j in combinations(range(size), 2):
+            own = draws[:, i, j] / (sds[:, i] * sds[:, j])
+            lower, upper = np.quantile(own, (0.5 - level / 2, 0.5 + level / 2))
+            yield (i, j), Figures(float(own.mean()), float(own.std()), float(lower), float(upper))
+
+    def _draws(self) -> Array:
+        """Return draws of the covariance, the same in each call, by Bartlett's decomposition."""
+        size, rng = len(self.inverse_scale), np.random.default_rng(0)
+        lower = np.tril(rng.standard_normal((_DRAWS, size, size)), -1)
+        for k in range(size):
+            lower[:, k, k] = np.sqrt(rng.chisquare(self.df - k, _DRAWS))
+        root = np.linalg.cholesky(np.linalg.inv(self.inverse_scale)) @ lower
+        return np.asarray(np.linalg.inv(root @ root.swapaxes(1, 2)), dtype=np.float64)

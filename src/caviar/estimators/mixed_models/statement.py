@@ -1,0 +1,205 @@
+r"""The model that a formula states.
+
+.. math::
+    y_n \sim p(y_n \mid x_n' \beta + \textstyle\sum_t z_{tn}' u_{t, g_t(n)}), \quad
+    u_{tj} \sim N(0, \Sigma_t), \quad \beta \sim N(m, S)
+
+With several correlated effects of a group, the precision :math:`\Sigma_t^{-1}` is a Wishart whose inverse scale is
+learnt (Huang and Wand, 2013): the standard deviations have half-t priors, and each correlation is uniform.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..._errors import DataError
+from ..._typing import Array
+from ...fitting.model import Model
+from ...language import Data, Gamma, MultivariateNormal, Normal, Plate, Wishart, diagonal, dot
+from .columns import Rows
+from .design import Encoding, refuse_collinear, refuse_useless_groups
+from .families import Family, half_t
+from .formula import GroupTerm
+
+COMMON = "common effects"
+"""The variable of the coefficients that all rows share."""
+
+MATRIX = "matrix of common effects"
+"""The known values that these are multiplied with."""
+_WIDE = 2.5
+"""Standard deviation of the priors of coefficients, in units of the predictor for a standard deviation of a column."""
+
+_DF, _DF_OF_ONE = 2.0, 4.0
+"""Degrees of freedom of the half-t priors of standard deviations: of correlated effects, and of one effect."""
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Effects of groups with one covariance.
+
+    Attributes
+    ----------
+    term
+        The part of the formula.
+    names
+        Of its effects, (q,).
+    label
+        Name of the variable.
+    """
+
+    term: GroupTerm
+    names: tuple[str, ...]
+    label: str
+
+    @property
+    def precision(self) -> str:
+        """Name of the variable of its precision."""
+        return f"precision of {self.label}"
+
+    @property
+    def is_intercept(self) -> bool:
+        """Whether it is one number that is added to the predictor."""
+        return self.names == ("Intercept",)
+
+    @property
+    def labels(self) -> str:
+        """Name of the known groups of the rows."""
+        return f"groups of {self.term.group}"
+
+    @property
+    def matrix(self) -> str:
+        """Name of the known values that the effects are multiplied with."""
+        return f"matrix of {self.label}"
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """The rows of a table as a formula sees them.
+
+    Attributes
+    ----------
+    data
+        Name of known values -> array.
+    names
+        Of the common effects.
+    blocks
+        Effects of groups.
+    is_new
+        What the groups are called -> whether the fit did not have the group of each row.
+    """
+
+    data: Mapping[str, Any]
+    names: tuple[str, ...]
+    blocks: tuple[Block, ...]
+    is_new: Mapping[str, Array]
+
+
+def design_of(encoding: Encoding, rows: Rows, *, known: bool = True) -> Design:
+    """Return the rows of a table.
+
+    Parameters
+    ----------
+    known
+        Whether groups of the fit are known; else all are new.
+    """
+    matrix, names = encoding.matrix(encoding.formula.common, rows)
+    data: dict[str, Any] = {MATRIX: matrix}
+    blocks: list[Block] = []
+    is_new = {}
+    for term in encoding.formula.groups:
+        effects, own_names = encoding.matrix(term.effects, rows)
+        own = list(_blocks(term, own_names))
+        data[own[0].labels], is_new[term.group] = encoding.places(term, rows, known=known)
+        for block in own:
+            columns = effects[:, [own_names.index(name) for name in block.names]]
+            if not block.is_intercept:
+                data[block.matrix] = columns if len(block.names) > 1 else columns[:, 0]
+        blocks += own
+    return Design(data, tuple(names), tuple(blocks), is_new)
+
+
+def _blocks(term: GroupTerm, names: Sequence[str]) -> Sequence[Block]:
+    """Return the effects of a term: together if they are correlated, or else one by one.
+
+    Raises
+    ------
+    DataError
+        If there are none.
+    """
+    if not names:
+        raise DataError(f"({term.effects} | {term.group}) has no effects; write (1 | {term.group})")
+    if term.correlated and len(names) > 1:
+        return [Block(term, tuple(names), f"{term.effects} | {term.group}")]
+    return [Block(term, (name,), f"{'1' if name == 'Intercept' else name} | {term.group}") for name in names]
+
+
+def check_design(design: Design, encoding: Encoding, is_noisy: bool) -> None:
+    """Refuse matrices and groups that leave effects undetermined.
+
+    Raises
+    ------
+    DataError
+        If so; the message says which.
+    """
+    if not design.names:
+        raise DataError("the formula has no common effects; add an intercept (1) or a column")
+    refuse_collinear(design.data[MATRIX], design.names)
+    for block in design.blocks:
+        texts = design.data[block.labels]
+        n_levels = len(encoding.groups[block.term.group])
+        refuse_useless_groups(block.term, texts, n_levels, len(texts) if is_noisy else 0)
+        if len(block.names) > 1:
+            refuse_collinear(design.data[block.matrix], block.names)
+
+
+def stated(design: Design, encoding: Encoding, family: Family, response: str, y: Array) -> Model:
+    """Return the model of the rows of a fit."""
+    plate, unit = Plate("row"), family.scale(y)
+    common = _common(design, unit, family.centre(y))
+    predictor: Any = dot(Data(MATRIX, plates=plate), common)
+    plates = {name: Plate(name, names=own) for name, own in encoding.group_names.items()}
+    labels: dict[str, Data] = {}
+    for block in design.blocks:
+        known = labels.setdefault(block.labels, Data(block.labels, plates=plate))
+        predictor = predictor + _of_groups(block, design, plates[block.term.group], known, plate, unit)
+    return Model(family.leaf(response, predictor, plate, y))
+
+
+def _common(design: Design, unit: float, centre: float) -> MultivariateNormal:
+    """Return the common effects: slopes about 0, and the intercept at the mean of the columns about its centre."""
+    matrix, names = design.data[MATRIX], design.names
+    sds, means = matrix.std(axis=0), matrix.mean(axis=0)
+    wide = _WIDE * unit
+    precision = np.diag([(sd / wide) ** 2 if sd > 0 else wide**-2.0 for sd in sds])
+    mean = np.zeros(len(names))
+    if "Intercept" in names:
+        place = names.index("Intercept")
+        precision[place, place] = 0.0
+        at_means = np.where(np.arange(len(names)) == place, 1.0, means)
+        precision += np.outer(at_means, at_means) / wide**2
+        mean[place] = centre
+    return MultivariateNormal(COMMON, mean, precision, names=list(names))
+
+
+def _of_groups(block: Block, design: Design, plate: Plate, labels: Data, row: Plate, unit: float) -> Any:
+    """Return what a block adds to the predictor."""
+    if len(block.names) > 1:
+        sds = design.data[block.matrix].std(axis=0)
+        scales = _WIDE * unit / np.where(sds > 0, sds, 1.0)
+        effect = Plate(f"effect of {block.label}", len(scales))
+        inverse_scale = Gamma(
+            f"scale of {block.precision}", 0.5, 1.0 / (2.0 * _DF * scales**2), plates=effect
+        )
+        precision = Wishart(block.precision, _DF + len(scales) - 1.0, diagonal(inverse_scale))
+        effects = MultivariateNormal(
+            block.label, np.zeros(len(scales)), precision, plates=plate, names=list(block.names)
+        )
+        return dot(Data(block.matrix, plates=row), effects[labels])
+    sd = 0.0 if block.is_intercept else float(design.data[block.matrix].std())
+    precision = half_t(block.precision, _WIDE * unit / (sd if sd > 0 else 1.0), _DF_OF_ONE)
+    effects = Normal(block.label, 0.0, precision, plates=plate)
+    return effects[labels] if block.is_intercept else effects[labels] * Data(block.matrix, plates=row)

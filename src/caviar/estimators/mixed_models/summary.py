@@ -1,0 +1,119 @@
+"""The summary of a mixed model: common effects, spreads of the effects of groups, and the noise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from ...posterior.pandas_tables import data_frame
+from ...posterior.tables import html_table, text_table
+from .families import RESIDUAL
+from .spreads import Spread
+from .statement import COMMON, Block
+
+
+@dataclass(frozen=True)
+class MixedRow:
+    """A number of a mixed model.
+
+    Attributes
+    ----------
+    part
+        ``"common effects"``, ``"standard deviations"``, ``"correlations"`` or ``"noise"``.
+    name
+        Of the effect, or what it is of.
+    mean, sd, lower, upper
+        Moments, and ends of the central interval.
+    """
+
+    part: str
+    name: str
+    mean: float
+    sd: float
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True)
+class MixedSummary:
+    """Tables of a fitted mixed model; prints as text, and as HTML in a notebook.
+
+    Attributes
+    ----------
+    title
+        Lines about the fit.
+    rows
+        The numbers, part by part.
+    level
+        Of the intervals.
+    remark
+        Where the intervals come from.
+    """
+
+    title: tuple[str, ...]
+    rows: tuple[MixedRow, ...]
+    level: float
+    remark: str
+
+    def to_frame(self) -> Any:
+        """Return the numbers as a DataFrame of pandas."""
+        names = ("part", "name", "mean", "sd", "lower", "upper")
+        return data_frame({name: [getattr(row, name) for row in self.rows] for name in names})
+
+    def _parts(self) -> Iterator[list[tuple[str, ...]]]:
+        """Yield the table of each part as text."""
+        for part in dict.fromkeys(row.part for row in self.rows):
+            table: list[tuple[str, ...]] = [(part, "mean", "sd", f"{100 * self.level:g}% interval")]
+            table += [
+                (row.name, f"{row.mean:.4g}", f"{row.sd:.4g}", f"{row.lower:.4g} to {row.upper:.4g}")
+                for row in self.rows
+                if row.part == part
+            ]
+            yield table
+
+    def __str__(self) -> str:
+        """Return the tables."""
+        tables = [text_table(own, left={0, 3}) for own in self._parts()]
+        return "\n\n".join(["\n".join(self.title), *tables, *filter(None, [self.remark])])
+
+    def _repr_html_(self) -> str:
+        """Return the tables, every name escaped."""
+        title = f"<p>{'<br>'.join(map(escape, self.title))}</p>"
+        remark = [f"<p>{escape(self.remark)}</p>"] if self.remark else []
+        return "\n".join([title, *map(html_table, self._parts()), *remark])
+
+
+def rows_of(
+    posterior: Any, names: Sequence[str], blocks: Sequence[Block], level: float
+) -> Iterator[MixedRow]:
+    """Yield the numbers of a mixed model."""
+    (own,) = posterior.marginals(COMMON, level)
+    figures = (np.asarray(array, dtype=float) for array in (own.mean, own.sd, own.lower, own.upper))
+    for name, *numbers in zip(names, *figures, strict=True):
+        yield MixedRow(COMMON, name, *map(float, numbers))
+    spreads = {block.label: Spread.of(posterior, block.precision) for block in blocks}
+    for block in blocks:
+        for name, numbers in zip(block.names, spreads[block.label].sds(level), strict=True):
+            yield MixedRow("standard deviations", f"{block.term.group}, {name}", *numbers)
+    for block in blocks:
+        for (i, j), numbers in spreads[block.label].correlations(level):
+            name = f"{block.term.group}, {block.names[i]} and {block.names[j]}"
+            yield MixedRow("correlations", name, *numbers)
+    if RESIDUAL in posterior:
+        (numbers,) = Spread.of(posterior, RESIDUAL).sds(level)
+        yield MixedRow("noise", "residual standard deviation", *numbers)
+
+
+def title_of(estimator: Any, sizes: Mapping[str, int]) -> tuple[str, ...]:
+    """Return lines about a fit."""
+    posterior = estimator.posterior_
+    groups = ", ".join(f"{size:,} of {name}" for name, size in sizes.items())
+    return (
+        f"{estimator.formula}, family {estimator.family}",
+        f"{estimator.n_rows_:,} rows{'; groups: ' if groups else ''}{groups}",
+        f"ELBO {posterior.elbo:.3f} nats, {posterior.status.value} (iterations: {posterior.n_iter})",
+    )

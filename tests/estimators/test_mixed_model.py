@@ -1,0 +1,352 @@
+"""Mixed models: formulas, the stated model beside dense Gaussian algebra and lme4's figures, new groups, bad tables."""
+
+import numpy as np
+import pandas as pd
+import polars
+import pyarrow
+import pytest
+from scipy import stats
+from scipy.special import comb
+from sklearn.base import clone
+
+import caviar as cv
+from caviar.estimators.mixed_models.columns import Rows
+from caviar.estimators.mixed_models.formula import GroupTerm, read
+from caviar.estimators.mixed_models.statement import design_of
+
+pytest.importorskip("formulaic")
+
+SLEEP = cv.datasets.load_sleepstudy()
+SLEEP = pd.DataFrame(SLEEP.values, columns=SLEEP.columns)
+
+
+def schools(n: int = 120, seed: int = 0) -> pd.DataFrame:
+    """Return pupils of classes of schools."""
+    rng = np.random.default_rng(seed)
+    school, room = rng.integers(0, 6, n), rng.integers(0, 3, n)
+    x, z = rng.normal(2.0, 1.5, n), rng.choice(["low", "mid", "top"], n)
+    level = rng.normal(0, 1.0, 6)[school] + rng.normal(0, 0.7, (6, 3))[school, room]
+    slope = 0.5 + rng.normal(0, 0.5, 6)[school]
+    y = 3.0 + slope * x + (z == "top") + level + rng.normal(0, 0.8, n)
+    names = np.array(["Adams", "Bell", "Curie", "Darwin", "Euler", "Fermi"])
+    return pd.DataFrame(
+        {"y": y, "x": x, "z": z, "school": names[school], "room": room, "seen": (y > y.mean()).astype(int)}
+    )
+
+
+@pytest.fixture(scope="module")
+def sleep():
+    return cv.MixedModel("reaction ~ days + (days | subject)", random_state=0).fit(SLEEP)
+
+
+FORMULAS = {
+    "y ~ x": ("x", []),
+    "y ~ x * z + (1 | school)": ("x * z", [("1", ("school",), True)]),
+    "y ~ 0 + x - z + (x || school)": ("0 + x - z", [("x", ("school",), False)]),
+    "y ~ (x | school/room) + x": ("x", [("x", ("school",), True), ("x", ("school", "room"), True)]),
+    "y ~ (1|a:b) + (1 | c + d) + I(x**2)": (
+        "I(x**2)",
+        [("1", ("a", "b"), True), ("1", ("c",), True), ("1", ("d",), True)],
+    ),
+    "y ~ (1 | g)": ("1", [("1", ("g",), True)]),
+}
+
+
+@pytest.mark.parametrize("text", FORMULAS)
+def test_bars_are_read_as_lme4_reads_them(text):
+    common, groups = FORMULAS[text]
+    assert (read(text).common, read(text).groups) == (common, tuple(GroupTerm(*own) for own in groups))
+
+
+BAD_FORMULAS = {
+    "y": "must have one ~",
+    "y ~ x +": "nothing beside a +",
+    "y ~ (x": "brackets of the formula do not match",
+    "log(y) ~ x": "the response of a formula must be the name of a column",
+    "y ~ 1 | school": "need brackets",
+    "y ~ x + ( | school)": "effects of groups are",
+    "y ~ x + (1 | log(school))": "groups are columns",
+    "y ~ x:": "is no formula of effects",
+    "y ~ __import__('os').getcwd()": "is no formula of effects",
+    "y ~ __import__('os')": "not supported",
+    "y ~ I(x.__class__)": "not supported",
+    "y ~ {open('f')}": "not supported",
+    "y ~ I(x**9**9)": "not supported",
+    "y ~ I(9**9 * x)": "not supported",
+    "y ~ log('x')": "not supported",
+    "y ~ poly(x, 2)": "not supported",
+    "y ~ 0 + (1 | school)": "no common effects",
+    "y ~ x + (0 | school)": "has no effects",
+}
+
+
+@pytest.mark.parametrize("text", BAD_FORMULAS)
+def test_bad_formulas_are_refused(text):
+    with pytest.raises((cv.ParameterError, cv.DataError), match=BAD_FORMULAS[text]):
+        cv.MixedModel(text).fit(schools())
+
+
+BAD_TABLES = {
+    "misspelt": (lambda t: t.rename(columns={"x": "xx"}), "no column 'x'.*Did you mean 'xx'"),
+    "a missing number": (lambda t: t.assign(x=t["x"].where(t.index != 3)), "'x' has nan in row 3"),
+    "a missing group": (lambda t: t.assign(school=t["school"].where(t.index != 4)), "no value in row 4"),
+    "infinity": (lambda t: t.assign(y=t["y"].where(t.index != 5, np.inf)), "'y' has inf in row 5"),
+    "texts": (lambda t: t.assign(y=t["y"].astype(str)), "the response 'y' has texts"),
+    "constant": (lambda t: t.assign(x=1.0), "'x' of the formula is constant"),
+    "zero": (lambda t: t.assign(x=0.0), "'x' of the formula is 0 in all rows"),
+    "one group": (lambda t: t.assign(school="Adams"), "needs at least 2 groups"),
+    "a group for each row": (lambda t: t.assign(school=[f"s{i}" for i in t.index]), "a group of its own"),
+    "constant response": (lambda t: t.assign(y=2.0), "2 in all rows"),
+    "no table": (lambda t: t.to_numpy(), "a table has named columns"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_TABLES)
+def test_bad_tables_are_refused(case):
+    changed, told = BAD_TABLES[case]
+    with pytest.raises(cv.DataError, match=told):
+        cv.MixedModel("y ~ x + z + (1 | school)").fit(changed(schools()))
+
+
+def test_columns_that_are_combinations_are_named():
+    table = schools().assign(twice=lambda t: 2 * t["x"] + 1)
+    with pytest.raises(cv.DataError, match=r"'twice' of the formula is a combination .*'Intercept', 'x'"):
+        cv.MixedModel("y ~ x + twice").fit(table)
+
+
+def test_other_arguments_are_refused():
+    with pytest.raises(cv.ParameterError, match="family must be one of 'gaussian'"):
+        cv.MixedModel("y ~ x", family="gamma").fit(schools())
+    with pytest.raises(cv.DataError, match="must be 0 or 1"):
+        cv.MixedModel("room ~ x", family="bernoulli").fit(schools())
+
+
+CASES = {
+    "two intercepts": "y ~ x + (1 | school) + (1 | room)",
+    "correlated": "y ~ x + z + (x | school)",
+    "nested": "y ~ x + (1 | school/room)",
+    "uncorrelated": "y ~ x + (x || school)",
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_with_known_precisions_the_bound_is_the_evidence(case):
+    """The stated model as a dense Normal: its matrices are made here by hand, its priors are those of the docs."""
+    table = schools(60)
+    fitted = cv.MixedModel(CASES[case], random_state=0).fit(table).posterior_
+    y, x, unit = table["y"].to_numpy(), table["x"].to_numpy(), table["y"].std(ddof=0)
+    ones, z = np.ones(len(y)), table["z"]
+    columns = [ones, x, (z == "mid") * 1.0, (z == "top") * 1.0] if "z" in CASES[case] else [ones, x]
+    X = np.column_stack(columns)
+    # slopes about 0, and the intercept at the means of the columns about the mean of the response
+    at_means = np.concatenate([[1.0], X[:, 1:].mean(axis=0)])
+    prior = np.outer(at_means, at_means) / (2.5 * unit) ** 2 + np.diag(
+        [0.0, *(X[:, 1:].std(axis=0) / (2.5 * unit)) ** 2]
+    )
+    mean, covariance = X[:, 0] * y.mean(), X @ np.linalg.solve(prior, X.T) + np.eye(len(y)) / 1.7
+    together = (table["school"] + ":" + table["room"].astype(str)).to_numpy()
+    known: dict[str, object] = {"residual precision": 1.7}
+    for name, groups, effects in {
+        "two intercepts": [
+            ("1 | school", table["school"].to_numpy(), [ones]),
+            ("1 | room", table["room"].to_numpy(), [ones]),
+        ],
+        "correlated": [("x | school", table["school"].to_numpy(), [ones, x])],
+        "nested": [("1 | school", table["school"].to_numpy(), [ones]), ("1 | school:room", together, [ones])],
+        "uncorrelated": [
+            ("1 | school", table["school"].to_numpy(), [ones]),
+            ("x | school", table["school"].to_numpy(), [x]),
+        ],
+    }[case]:
+        Z = np.column_stack(effects)
+        own = np.array([[1.5, 0.4], [0.4, 2.0]]) if len(effects) == 2 else np.array([[0.9]])
+        known[f"precision of {name}"] = own if len(effects) == 2 else 0.9
+        covariance += (groups[:, None] == groups) * (Z @ np.linalg.inv(own) @ Z.T)
+    evidence = stats.multivariate_normal(mean, covariance).logpdf(y)
+    told = _with_known(fitted, table, CASES[case], known)
+    assert told == pytest.approx(evidence, abs=1e-7)
+
+
+def _with_known(fitted, table, formula, known):
+    """Return the ELBO of the stated model at known precisions, without the density of these."""
+    model = cv.MixedModel(formula, random_state=0).fit(table)
+    data = design_of(model._encoding, Rows.of(table)).data
+    hyper = {f"scale of {name}": np.ones(np.shape(value)[:1]) for name, value in known.items()}
+    given = {**data, "y": table["y"].to_numpy(), **known, **hyper}
+    posterior = fitted.model.fit(given, seed=0, tol=1e-12)
+    own = sum(posterior.elbo_terms[name] for name in posterior.elbo_terms if name in (*known, *hyper))
+    return posterior.elbo - own
+
+
+def test_sleepstudy_is_that_of_lme4(sleep):
+    """``lmer(Reaction ~ Days + (Days | Subject), REML = FALSE)`` of lme4 1.1-31."""
+    told = sleep.summary().to_frame().set_index("name")
+    for name, estimate, error in [("Intercept", 251.405105, 6.632123), ("days", 10.467286, 1.502230)]:
+        assert abs(told["mean"][name] - estimate) < 0.1 * error
+        assert error < told["sd"][name] < 1.1 * error
+    assert abs(told["mean"]["residual standard deviation"] - 25.591907) < 0.1 * 1.52
+    for name, estimate in [
+        ("subject, Intercept", 23.779760),
+        ("subject, days", 5.716799),
+        ("subject, Intercept and days", 0.081321),
+    ]:
+        assert told["lower"][name] < estimate < told["upper"][name]
+
+
+def test_sleepstudy_is_that_of_a_gibbs_sampler(sleep):
+    """Means and standard deviations of 30,000 draws of the stated model."""
+    told = sleep.summary().to_frame().set_index("name")
+    for name, mean, sd in [
+        ("Intercept", 251.379, 7.488),
+        ("days", 10.4575, 1.7212),
+        ("subject, Intercept", 27.295, 6.854),
+        ("subject, days", 6.5629, 1.5164),
+        ("subject, Intercept and days", 0.0623, 0.2741),
+        ("residual standard deviation", 25.879, 1.546),
+    ]:
+        assert abs(told["mean"][name] - mean) < 0.2 * sd, name
+        assert 0.9 < told["sd"][name] / sd < 1.2, name
+
+
+def test_predictions_of_known_and_new_groups(sleep):
+    """Known subjects have their effects; new ones the population's covariance, averaged over its factor."""
+    new = pd.DataFrame({"days": [3.0, 3.0], "subject": [308, 999]}, index=["known", "unknown"])
+    told, posterior, x = sleep.predict(new), sleep.posterior_, np.array([1.0, 3.0])
+    effects = posterior["days | subject"]
+    assert told.mean[0] == pytest.approx(x @ (posterior["common effects"].mean + effects.mean[0]), rel=1e-9)
+    assert told.mean[1] == pytest.approx(x @ posterior["common effects"].mean, rel=1e-9)
+    noise = posterior["residual precision"]
+    precision = posterior["precision of days | subject"]
+    covariance = precision.inverse_scale / (precision.df - 3.0)
+    spread = x @ (covariance + posterior["common effects"].covariance) @ x
+    assert told.sd[1] ** 2 == pytest.approx(spread + noise.rate / (noise.shape - 1.0), rel=1e-6)
+    assert sleep.predict(new, groups="new").sd[0] == pytest.approx(told.sd[1], rel=1e-12)
+    draws = posterior.sample(40_000, seed=0)
+    line = (draws["common effects"] + draws["days | subject"][:, 0]) @ x
+    assert told.sd[0] ** 2 == pytest.approx(line.var() + noise.rate / (noise.shape - 1.0), rel=0.02)
+    lower, upper = told.interval(0.9)
+    assert (lower < told.mean).all()
+    assert upper - lower == pytest.approx(2 * stats.norm.ppf(0.95) * told.sd)
+
+
+def test_rooms_may_be_new_in_known_schools():
+    model = cv.MixedModel("y ~ x + (1 | school/room)", random_state=0).fit(schools())
+    told = model.predict({"x": [0.0] * 3, "school": ["Adams", "Adams", "Zuse"], "room": [0, 9, 0]})
+    school, room = (model.ranef()[name] for name in ("1 | school", "1 | school:room"))
+    assert list(room["group"][:2]) == ["Adams:0", "Adams:1"]
+    start = model.fixef()["Intercept"]
+    assert told.mean == pytest.approx(
+        [start + school["mean"][0] + room["mean"][0], start + school["mean"][0], start]
+    )
+    assert told.sd[0] < told.sd[1] < told.sd[2]
+
+
+def test_tables_of_every_library_are_the_same():
+    table = schools()
+    formula = "y ~ x + z + (x | school)"
+    whole = cv.MixedModel(formula, random_state=0).fit(table)
+    turned = table.iloc[:, ::-1].assign(other="not in the formula")
+    for other in (
+        turned,
+        polars.from_pandas(table),
+        pyarrow.Table.from_pandas(table),
+        {name: table[name].tolist() for name in table},
+    ):
+        again = cv.MixedModel(formula, random_state=0).fit(other)
+        assert again.elbo_ == whole.elbo_
+        assert again.names_ == ["Intercept", "x", "z[T.mid]", "z[T.top]"]
+        np.testing.assert_array_equal(again.predict(other).mean, whole.predict(table).mean)
+
+
+def test_categories_are_coded_as_in_the_fit():
+    table = schools()
+    model = cv.MixedModel("y ~ C(room) * z + (1 | school)", random_state=0).fit(table)
+    assert model.levels_ == {"room": ["0", "1", "2"], "z": ["low", "mid", "top"]}
+    whole = model.predict(table).mean
+    few = table[table["z"] == "top"]
+    np.testing.assert_allclose(model.predict(few).mean, whole[table["z"] == "top"], rtol=1e-12)
+    with pytest.raises(cv.DataError, match=r"'z' has 'topp' in row 0.*Did you mean 'top'"):
+        model.predict(table.head(2).assign(z="topp"))
+    ordered = table.assign(z=pd.Categorical(table["z"], ["top", "mid", "low"]))
+    assert cv.MixedModel("y ~ z").fit(ordered).names_ == ["Intercept", "z[T.mid]", "z[T.low]"]
+
+
+def test_a_saved_model_is_the_same(sleep, tmp_path):
+    sleep.save(tmp_path / "sleep.caviar")
+    again = cv.load(tmp_path / "sleep.caviar")
+    new = {"days": [1.0, 2.0], "subject": ["308", "1"]}
+    np.testing.assert_array_equal(again.predict(new).sd, sleep.predict(new).sd)
+    assert str(again.summary()) == str(sleep.summary())
+    assert again.ranef()["days | subject"].equals(sleep.ranef()["days | subject"])
+    assert "<table" in again._repr_html_()
+    assert "<table" not in clone(again)._repr_html_()
+    assert clone(again).get_params() == sleep.get_params()
+
+
+def test_a_weight_of_two_is_the_row_twice():
+    table = schools()
+    twice = pd.concat([table, table.iloc[:10]])
+    weight = np.where(np.arange(len(table)) < 10, 2.0, 1.0)
+    # priors follow the scale of the table: the response without them
+    one = cv.MixedModel("seen ~ 1 + (1 | school)", family="bernoulli", random_state=0)
+    weighted = clone(one).fit(table, sample_weight=weight)
+    assert weighted.elbo_ == pytest.approx(clone(one).fit(twice).elbo_, abs=1e-6)
+
+
+def test_successes_of_trials_are_as_many_rows_of_0_and_1():
+    """The bound of a row of n trials is that of n rows, and the binomial coefficient more."""
+    rng = np.random.default_rng(0)
+    n, school = rng.integers(1, 6, 60), rng.choice(["a", "b", "c", "d"], 60)
+    k, x = rng.binomial(n, 0.4), rng.normal(size=60)
+    table = pd.DataFrame({"k": k, "n": n, "x": x, "school": school})
+    model = cv.MixedModel("k | trials(n) ~ 1 + (1 | school)", family="binomial", tol=1e-12).fit(table)
+    rows = table.loc[table.index.repeat(n)].reset_index(drop=True)
+    place = np.concatenate([np.arange(own) for own in n])
+    rows["seen"] = (place < rows["k"]).astype(int)
+    long = cv.MixedModel("seen ~ 1 + (1 | school)", family="binomial", tol=1e-12).fit(rows)
+    coefficient = float(np.sum(np.log(comb(n, k))))
+    assert model.elbo_ == pytest.approx(long.elbo_ + coefficient, abs=1e-6)
+    assert model.fixef()["Intercept"] == pytest.approx(long.fixef()["Intercept"], abs=1e-5)
+    one = long.predict({"school": ["a"]}).mean[0]
+    assert model.predict({"school": ["a"], "n": [10]}).mean[0] == pytest.approx(10 * one, rel=1e-4)
+    with pytest.raises(cv.ParameterError, match="need family='binomial'"):
+        cv.MixedModel("k | trials(n) ~ x").fit(table)
+    with pytest.raises(cv.DataError, match="no column 'n'"):
+        model.predict({"school": ["a"]})
+
+
+def test_counts_that_vary_more_than_a_poisson():
+    """Their size and coefficients are those of the data's making, and the size has the highest ELBO."""
+    rng = np.random.default_rng(1)
+    school, x = rng.integers(0, 20, 800), rng.normal(size=800)
+    mean = np.exp(1.0 + 0.5 * x + rng.normal(0, 0.4, 20)[school])
+    table = pd.DataFrame({"y": rng.poisson(mean * rng.gamma(2.0, 0.5, 800)), "x": x, "school": school})
+    model = cv.MixedModel("y ~ x + (1 | school)", family="negative_binomial", random_state=0).fit(table)
+    assert model.fixef()["x"] == pytest.approx(0.5, abs=0.1)
+    assert 1.4 < model.size_ < 2.8
+    for size in (0.8 * model.size_, 1.25 * model.size_):
+        assert clone(model).set_params(size=size).fit(table).elbo_ < model.elbo_
+    assert model.predict(table).mean.mean() == pytest.approx(table["y"].mean(), rel=0.05)
+    with pytest.raises(cv.ParameterError, match="size must be a finite number above 0"):
+        clone(model).set_params(size=0).fit(table)
+    with pytest.raises(cv.DataError, match="a whole number of at least 0"):
+        cv.MixedModel("x ~ 1", family="negative_binomial").fit(table)
+
+
+@pytest.mark.parametrize("family", ["bernoulli", "probit", "student"])
+def test_other_families(family):
+    """Probabilities and lines are near those of the response; noise with outliers leaves the slope."""
+    table = schools(400)
+    if family == "student":
+        clean = cv.MixedModel("y ~ x + (1 | school)", random_state=0).fit(table)
+        dirty = table.assign(y=table["y"] + 60.0 * (table.index % 40 == 0))
+        robust = cv.MixedModel("y ~ x + (1 | school)", family=family, random_state=0).fit(dirty)
+        assert robust.fixef()["x"] == pytest.approx(clean.fixef()["x"], abs=0.05)
+        assert robust.posterior_["degrees of freedom"].mean < 5
+        return
+    model = cv.MixedModel("seen ~ x + (1 | school)", family=family, random_state=0).fit(table)
+    told = model.predict(table).mean
+    by_school = pd.DataFrame({"told": told, "seen": table["seen"], "school": table["school"]})
+    means = by_school.groupby("school").mean()
+    assert np.abs(means["told"] - means["seen"]).max() < 0.05
+    assert model.score(table) > np.log(0.5)
