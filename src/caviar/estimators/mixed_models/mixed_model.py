@@ -280,7 +280,7 @@ class MixedModel(Saveable):
             found[block.label] = data_frame(columns)
         return found
 
-    def summary(self, *, level: float = 0.9) -> MixedSummary:
+    def summary(self, *, level: float = 0.9) -> MixedSummary:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Return tables of the common effects, the standard deviations and correlations of groups, and the noise.
 
         Parameters
