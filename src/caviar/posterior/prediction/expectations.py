@@ -27,9 +27,9 @@ from ...families.coupled_normals import CoupledNormals
 from ...language import Constant, Diagonal, Indexed, Node, Part, Plate, Predictor, Slot, Variable
 from ...language.algebra import Addend, as_predictor
 from ...language.roles import RATE, SCALAR
+from ...language.slot_values import known_value, laid_out, operand_slot, slot_value, value_along
 from ...numerics.cached import cached_property
 from ...numerics.linalg import inverse
-from ..simulation import known_value, laid_out, operand_slot, slot_value, value_along
 
 SAMPLES = "posterior.predictive(data=..., n_draws=...) draws from it."
 """The way out where there is no closed form."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..._typing import Array
 from ...language import Indexed, Variable
-from ..simulation import laid_out
+from ...language.slot_values import laid_out
 from .expectations import Expectations, Joint, refuse
 
 Moments = tuple[Array, Array]

@@ -1,0 +1,207 @@
+"""Values of slots: what is stated there, evaluated at values of the nodes, over the plates of its owner."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from .._typing import AnyArray
+from .algebra import Addend, Diagonal, Link, Predictor, as_predictor
+from .constants import Constant
+from .nodes import Indexed, Node, Part, placed
+from .plates import Plate
+from .rate_sums import Rates
+from .slots import Slot
+from .variable import Variable
+
+
+def stated_value(owner: Variable, name: str, stated: Any, values: Mapping[str, Any]) -> Any:
+    """Return the value of what was stated in a slot: of a link, its natural parameter."""
+    if isinstance(stated, Link):
+        return stated.natural(stated_value(owner, name, stated.predictor, values))
+    if isinstance(stated, Rates):
+        return _rates_value(owner, stated.predictor, values)
+    if stated is owner:
+        return np.asarray(values[owner.name], dtype=np.float64)
+    if isinstance(stated, Predictor):
+        addends = [_addend_value(owner, addend, values) for addend in stated.addends]
+        return sum(addends[1:], start=addends[0])
+    if isinstance(stated, Diagonal):
+        entries = _entries_value(owner, stated, values)
+        return entries[..., None] * np.eye(entries.shape[-1])
+    return slot_value(owner, owner.slots[name], values)
+
+
+def _addend_value(owner: Variable, addend: Addend, values: Mapping[str, Any]) -> AnyArray:
+    """Return the value of one product; of numbers and at most one vector or matrix, or of numbers and dot products."""
+    rank = len(owner.plates)
+    product = np.full((1,) * rank, addend.coefficient)
+    whole = None
+    for number in addend.numbers:
+        value = _operand_value(owner, number, values)
+        if value.ndim > rank:
+            whole = value
+        else:
+            product = product * value
+    for first, second in addend.dots:
+        product = product * np.sum(
+            _operand_value(owner, first, values) * _operand_value(owner, second, values), axis=-1
+        )
+    return product if whole is None else product.reshape(product.shape + (1,) * (whole.ndim - rank)) * whole
+
+
+def _rates_value(owner: Variable, predictor: Predictor, values: Mapping[str, Any]) -> AnyArray:
+    """Return the rates of all sources of a sum, (plates of the owner..., sources)."""
+    parts = []
+    for addend in predictor.addends:
+        rate = _addend_value(owner, replace(addend, dots=()), values)[..., None]
+        for pair in addend.dots:
+            for operand in pair:
+                rate = rate * _operand_value(owner, operand, values)
+        parts.append(rate)
+    shape = np.broadcast_shapes(*(part.shape[:-1] for part in parts))
+    return np.concatenate([np.broadcast_to(part, (*shape, part.shape[-1])) for part in parts], axis=-1)
+
+
+def _entries_value(owner: Variable, stated: Diagonal, values: Mapping[str, Any]) -> AnyArray:
+    """Return the entries of a diagonal, over the plates of the owner and its event axis."""
+    addends = as_predictor(stated.entries).addends
+    products = [
+        math.prod((_entry_value(owner, node, values) for node in addend.numbers), start=addend.coefficient)
+        for addend in addends
+    ]
+    return np.asarray(sum(products[1:], start=products[0]))
+
+
+def _entry_value(owner: Variable, operand: Any, values: Mapping[str, Any]) -> AnyArray:
+    slot = operand_slot(owner, operand)
+    node = slot.node
+    if slot.along is None:
+        return np.asarray(slot_value(owner, slot, values))[..., None]
+    # the plate of a diagonal is the last of its node, and the event axis of the owner
+    value = np.asarray(known_value(node, values))
+    if isinstance(slot.expression, Indexed):
+        return _chosen_entries(owner, slot, slot.expression, value, values)
+    return laid_out(np.moveaxis(value, len(node.plates) - 1, -1), node.plates[:-1], owner, {})
+
+
+def _chosen_entries(
+    owner: Variable, slot: Slot, chosen: Indexed, value: AnyArray, values: Mapping[str, Any]
+) -> AnyArray:
+    """Return what a label chooses for each entry, over the plates of the owner and its event axis."""
+    rank, by = len(owner.plates), chosen.by
+    places = [place for place, plate in enumerate(by.plates) if plate is not slot.along]
+    others = tuple(by.plates[place] for place in places)
+    along = next(place for place, plate in enumerate(by.plates) if plate is slot.along)
+    labels = laid_out(np.moveaxis(np.asarray(values[by.name]), along, -1), others, owner, {}).astype(np.intp)
+    index = []
+    for plate, size in zip(slot.node.plates, value.shape, strict=True):
+        axis = None if plate is chosen.plate else owner.plates.index(plate)
+        own = (
+            labels if axis is None else np.arange(size).reshape((1,) * axis + (size,) + (1,) * (rank - axis))
+        )
+        index.append(own)
+    return value[tuple(index)]
+
+
+def _operand_value(owner: Variable, operand: Any, values: Mapping[str, Any]) -> Any:
+    """Return the value of a node, an indexed node or a plain vector, over the plates of the owner."""
+    if isinstance(operand, Part):
+        return getattr(_operand_value(owner, operand.whole, values), operand.which)
+    if not isinstance(operand, Node | Indexed):
+        return laid_out(np.asarray(operand, dtype=np.float64), (), owner, {})
+    slot = operand_slot(owner, operand)
+    if slot.along is not None:
+        node = slot.node
+        return value_along(
+            owner, slot, node.value if isinstance(node, Constant) else values[node.name], values
+        )
+    return slot_value(owner, slot, values)
+
+
+def value_along(owner: Variable, slot: Slot, value: Any, values: Mapping[str, Any]) -> AnyArray:
+    """Return an array over the plates of a slot's node as one over those of the owner, with the plate along it last."""
+    plates = slot.node.plates
+    place = next(i for i, plate in enumerate(plates) if plate is slot.along)
+    labels: dict[Plate, AnyArray] = {}
+    for chosen in slot.chosen:
+        labels[chosen.plate] = _labels_in(owner, chosen, values)
+    others = (*plates[:place], *plates[place + 1 :])
+    return laid_out(np.moveaxis(np.asarray(value), place, -1), others, owner, labels)
+
+
+def operand_slot(owner: Variable, operand: Node | Indexed) -> Slot:
+    """Return the slot that an operand of a predictor got when the density was expanded."""
+    return next(slot for slot in owner.slots.values() if _is_operand(owner, slot, operand))
+
+
+def _is_operand(owner: Variable, slot: Slot, operand: Node | Indexed) -> bool:
+    expression = placed(operand, owner)
+    if isinstance(expression, Indexed):
+        return (
+            slot.node is expression.node
+            and isinstance(slot.expression, Indexed)
+            and slot.expression.choosers == expression.choosers
+        )
+    return slot.expression is expression
+
+
+def known_value(node: Any, values: Mapping[str, Any]) -> Any:
+    """Return the value of a known node, of a constant that which it was stated with unless there is another one."""
+    return values[node.name] if node.name in values else node.value  # noqa: SIM401 (it may have none of its own)
+
+
+def slot_value(
+    owner: Variable, slot: Slot, values: Mapping[str, Any], plates: tuple[Plate, ...] | None = None
+) -> Any:
+    """Return the value in a slot, with an axis for each plate of its owner (of length 1 where it does not vary).
+
+    Parameters
+    ----------
+    plates
+        Of the value, where they are not those of the node in the slot.
+    """
+    node = slot.node
+    value = known_value(node, values)
+    labels: dict[Plate, AnyArray] = {}
+    if slot.index is owner or slot.along is not None:
+        # a chain's transitions, chosen by its own state of the step before: those from every state, or all rows of it
+        return np.asarray(value)
+    for chosen in slot.chosen:
+        labels[chosen.plate] = _labels_in(owner, chosen, values)
+    if isinstance(value, tuple):
+        both = zip(value, ("precision_x", "precision"), strict=True)
+        return type(value)(*(laid_out(part, node.plates_of(name), owner, labels) for part, name in both))
+    return laid_out(value, node.plates if plates is None else plates, owner, labels)
+
+
+def _labels_in(owner: Variable, chosen: Indexed, values: Mapping[str, Any]) -> AnyArray:
+    """Return the labels that choose, over the plates of the owner; those of groups as the records have them."""
+    by, of_groups = chosen.by, {}
+    if chosen.through is not None:
+        records = laid_out(values[chosen.through.by.name], chosen.through.by.plates, owner, {})
+        # along an axis of length one all labels are the same
+        alike = np.shape(values[by.name])[by.plates.index(chosen.through.plate)] == 1
+        of_groups[chosen.through.plate] = 0 * records if alike else records
+    return laid_out(values[by.name], by.plates, owner, of_groups)
+
+
+def laid_out(
+    array: AnyArray, plates: tuple[Plate, ...], owner: Variable, labels: Mapping[Plate, AnyArray]
+) -> AnyArray:
+    """Return an array over plates as one over the plates of the owner; plates with labels are chosen from."""
+    rank = len(owner.plates)
+    if not plates:
+        return np.reshape(array, (1,) * rank + np.shape(array))
+    index = []
+    for plate, size in zip(plates, np.shape(array), strict=False):
+        if plate in labels:
+            index.append(labels[plate])
+        else:
+            axis = owner.plates.index(plate)
+            index.append(np.arange(size).reshape((1,) * axis + (size,) + (1,) * (rank - axis - 1)))
+    return array[tuple(index)]
