@@ -15,6 +15,7 @@ from ... import families
 from ..._errors import ImproperError, ParameterError
 from ...families._base import MeanPrecision
 from ...language import Categorical, Label, Variable
+from ...language.products_of_unknowns import multiplied_together
 from ...language.roles import PRECISION, PRECISION_MATRIX
 from ..ascent.driver import Settings, ascend
 from ..ascent.problem import Problem
@@ -23,7 +24,6 @@ from ..ascent.schedules.batch import Batch
 from ..ascent.schedules.mixed_precision import as_exact_as
 from ..ascent.status import Status
 from ..binding.clamped.factor import GlobalFactor, PointMass
-from ..compiled.products_of_unknowns import multiplied_together
 from ..rows.row_map import RowMap
 from ..topics.kind_of_rows import kind_of
 from .factors.given_factors import refuse_other_factor

@@ -27,8 +27,8 @@ import numpy as np
 from ...._errors import ImproperError
 from ...._typing import Array, Statistics
 from ....language import Label, LinearGaussianChain, Variable
+from ....language.products_of_unknowns import multiplied_together
 from ....numerics.records import replaced
-from ...compiled.products_of_unknowns import multiplied_together
 from ...design.keys import StatisticKey
 from ...rows.row_map import COLD, RowMap, Warm
 from ..collapse import has_collapsed

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from ...language import Indexed, Node, Part, Predictor, Variable
+from .algebra import Predictor
+from .nodes import Indexed, Node, Part
+from .variable import Variable
 
 
 def multiplied_together(nodes: Sequence[Node], hidden: Collection[Node]) -> Iterator[tuple[Variable, ...]]:
