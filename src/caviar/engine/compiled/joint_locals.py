@@ -10,6 +10,7 @@ import numpy as np
 
 from ..._errors import ModelError
 from ...language import Label, Term, Variable
+from ...lazy.rows import in_memory
 from ..binding.bound_model import BoundModel
 
 _FEW = 64
@@ -123,7 +124,7 @@ class _Meetings:
         first, second = (self.bound.of(own).active for own in (one, other))
         if first is None or second is None:
             return first is second
-        return first.shape == second.shape and np.array_equal(np.asarray(first), np.asarray(second))
+        return first.shape == second.shape and np.array_equal(in_memory(first), in_memory(second))
 
     def gated_by(self, labels: Sequence[Variable], taken: Iterable[Variable] = ()) -> tuple[Variable, ...]:
         """Return the variables that labels can be joined with; none where some of these depend on each other."""
