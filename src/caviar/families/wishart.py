@@ -14,6 +14,7 @@ from caviar._typing import Array, Statistics
 from caviar.families._base import ExponentialFamily, Seed, Size, as_value, draw_shape
 from caviar.families._marginals import Ends, Marginals, matched_gamma, normal_marginals, on_the_diagonal
 from caviar.families._parameters import read_parameters, refuse_improper, require, require_positive_definite
+from caviar.families._transforms import LogCholesky, Transform
 from caviar.numerics.cached import cached_property
 from caviar.numerics.gamma_function import (
     bregman_remainder,
@@ -76,6 +77,7 @@ class Wishart(ExponentialFamily):
     inverse_scale: Array
 
     statistics: ClassVar[tuple[str, ...]] = ("log_det", "x")
+    transforms: ClassVar[tuple[Transform, ...]] = (LogCholesky(),)
     parameter_letters: ClassVar[tuple[str, ...]] = ("", "dd")
 
     def __init__(self, df: ArrayLike, inverse_scale: ArrayLike) -> None:

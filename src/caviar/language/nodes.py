@@ -34,6 +34,12 @@ class Node(Algebra):
     """Whether its values are given, with the statement or with the data."""
     has_parts: ClassVar[bool] = False
     """Whether it is a joint factor, whose location and precision are passed on as ``.mean`` and ``.precision``."""
+    kept_aside: ClassVar[frozenset[str]] = frozenset({"_axes", "_plate_axes", "_terms"})
+    """What is kept beside the statement, since it follows from that."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the statement alone; a copy finds again what follows from it."""
+        return {name: own for name, own in vars(self).items() if name not in self.kept_aside}
 
     def _identify(self, name: str, plates: Plates) -> None:
         if not isinstance(name, str) or not name:

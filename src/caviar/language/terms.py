@@ -35,13 +35,15 @@ class Axis:
 
     def __new__(cls, of: Plate | Variable, letter: str = "") -> Axis:
         """Return the one object for this axis."""
+        # threads that come at the same time get the same object
         known: dict[str, Axis] | None = of.__dict__.get("_axes")
         if known is None:
-            known = of.__dict__["_axes"] = {}
+            known = of.__dict__.setdefault("_axes", {})
         axis = known.get(letter)
         if axis is None:
-            axis = known[letter] = super().__new__(cls)
+            axis = super().__new__(cls)
             axis.of, axis.letter = of, letter
+            axis = known.setdefault(letter, axis)
         return axis
 
     def __repr__(self) -> str:
@@ -78,26 +80,28 @@ class Term(NamedTuple):
 
 def nodes_above(leaves: Iterable[Variable]) -> list[Node]:
     """Return the leaves and everything above them, each once, a variable before its parents."""
-    found: dict[int, Node] = {}
+    found: dict[Node, tuple[Node, ...]] = {}
     for leaf in leaves:
         _visit(leaf, found)
-    return _children_first(list(found.values()))
+    return _children_first(found)
 
 
-def _visit(node: Node, found: dict[int, Node]) -> None:
-    """Add a node and everything above it to the nodes found."""
-    if id(node) in found:
+def _visit(node: Node, found: dict[Node, tuple[Node, ...]]) -> None:
+    """Add a node and everything above it to the nodes found, each with its parents."""
+    if node in found:
         return
-    found[id(node)] = node
+    found[node] = ()
     if isinstance(node, Variable):
-        for parent in node.parents:
+        found[node] = parents = tuple(node.parents)
+        for parent in parents:
             _visit(parent, found)
 
 
-def _children_first(nodes: Sequence[Node]) -> list[Node]:
-    """Return the nodes as they are, but each only after everything that depends on it."""
+def _children_first(found: Mapping[Node, tuple[Node, ...]]) -> list[Node]:
+    """Return nodes, given with their parents, as they are, but each only after everything that depends on it."""
+    nodes = list(found)
     places = {node: place for place, node in enumerate(nodes)}
-    parents = [_parents(node, places) for node in nodes]
+    parents = [{places[parent] for parent in own} for own in found.values()]
     waiting = [0] * len(nodes)
     for own in parents:
         for parent in own:
@@ -113,10 +117,6 @@ def _children_first(nodes: Sequence[Node]) -> list[Node]:
             if not waiting[parent]:
                 heappush(ready, parent)
     return ordered
-
-
-def _parents(node: Node, places: Mapping[Node, int]) -> set[int]:
-    return {places[parent] for parent in node.parents} if isinstance(node, Variable) else set()
 
 
 def plate_axes(node: Node) -> tuple[Axis, ...]:

@@ -9,9 +9,9 @@ import numpy as np
 
 from ..language import Constant, Diagonal, Indexed, Link, Node, Part, Predictor, diagonal, dot
 from ..language.algebra import Addend
-from ..language.links import Logistic, Probit
+from ..language.links import Exponential, Logistic, Probit
 
-_LINKS: dict[str, type[Link]] = {"probit": Probit, "logistic": Logistic}
+_LINKS: dict[str, type[Link]] = {"probit": Probit, "logistic": Logistic, "exp": Exponential}
 _PARTS = ("mean", "precision")
 
 

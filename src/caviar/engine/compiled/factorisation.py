@@ -15,12 +15,12 @@ from ..local.categorical import CategoricalFactor
 from ..local.chain import ChainFactor, check_chains
 from ..local.family import FamilyFactor
 from ..local.gated import SwitchedFactor
+from ..local.joint_locals import groups_of
 from ..local.linear_gaussian_chain import LinearGaussianChainFactor
 from ..local.local_factor import LocalFactor
 from ..local.markov_chain import MarkovChainFactor
 from ..local.missing_vector import VectorFactor
 from ..local.switched_chain import SwitchedChainFactor
-from .joint_locals import groups_of
 from .stated_priors import certain_priors
 
 
@@ -43,7 +43,9 @@ def local_factors(
     factors: list[LocalFactor] = []
     taken: set[Variable] = set()
     for group in groups_of(latent, terms, bound, joint):
-        certain = {v: prior[None] for v, prior in certain_priors(group.others, data_axis).items()}
+        certain = {
+            v: prior[None] for v, prior in certain_priors(group.others, data_axis, bound.values_of).items()
+        }
         evidence = [bound.of(variable) for variable in group.members]
         members = group.labels, group.others, evidence, data_axis
         if group.labels[0].summed:
@@ -164,7 +166,9 @@ def _alone(bound: BoundModel, variable: Variable, data_axis: Axis) -> LocalFacto
         return LinearGaussianChainFactor(variable, evidence, data_axis, bound)
     if isinstance(variable, Label):
         return CategoricalFactor(variable, evidence, data_axis, size)
-    return FamilyFactor(variable, evidence, data_axis, size, certain_priors([variable], data_axis))
+    return FamilyFactor(
+        variable, evidence, data_axis, size, certain_priors([variable], data_axis, bound.values_of)
+    )
 
 
 def _check_seen(bound: BoundModel, factor: LocalFactor) -> None:

@@ -9,23 +9,102 @@ import numpy as np
 from ..._typing import Array
 from ...language import Axis, Variable
 from ..binding.bound_model import BoundModel
-from ..design.contraction import Derivative
 from ..design.keys import StatisticKey
 from ..local.local_factor import meets_more
 from .terms import GlobalTerm
 
 
 def updates_of(
-    variables: Sequence[Variable], terms: Sequence[GlobalTerm], bound: BoundModel
+    variables: Sequence[Variable],
+    terms: Sequence[GlobalTerm],
+    bound: BoundModel,
+    layouts: dict[Variable, UpdateLayout] | None = None,
 ) -> dict[Variable, GlobalUpdate]:
-    """Return the compiled update of each global variable, from the terms that have it."""
-    uses: dict[Variable, list[tuple[int, GlobalTerm, int]]] = {variable: [] for variable in variables}
-    by_name = {variable.name: own for variable, own in uses.items()}
-    for number, term in enumerate(terms):
-        for position, key in enumerate(term.contraction.keys):
-            if isinstance(key, StatisticKey) and key.variable in by_name:
-                by_name[key.variable].append((number, term, position))
-    return {variable: GlobalUpdate(variable, own, bound) for variable, own in uses.items()}
+    """Return the compiled update of each global variable, from the terms that have it.
+
+    Parameters
+    ----------
+    layouts
+        Those that are known of these terms; those that are found are added.
+    """
+    known = {} if layouts is None else layouts
+    if any(variable not in known for variable in variables):
+        uses: dict[str, list[tuple[int, int]]] = {variable.name: [] for variable in variables}
+        for number, term in enumerate(terms):
+            for position, key in enumerate(term.contraction.keys):
+                if isinstance(key, StatisticKey) and key.variable in uses:
+                    uses[key.variable].append((number, position))
+        for variable in variables:
+            known[variable] = UpdateLayout(variable, uses[variable.name], terms, bound)
+    return {variable: GlobalUpdate(known[variable], terms) for variable in variables}
+
+
+class UpdateLayout:
+    """What the update of a global factor is made of, whatever the constants of its terms are.
+
+    Parameters
+    ----------
+    variable
+        Whose factor it is.
+    uses
+        Where its statistics are: number of a term, and the position in it.
+    terms
+        All terms.
+    bound
+        For the sizes of its axes.
+
+    Attributes
+    ----------
+    shapes
+        Of its statistics.
+    fixed, changing
+        Statistic, number of the term and position: of the messages that depend on nothing else, and of the others.
+    told
+        Number of a term, statistic and message whose product is its value, and the shape of the statistic.
+    others
+        Terms whose values do not follow from the messages.
+    square
+        Statistics that are symmetric matrices.
+    """
+
+    def __init__(
+        self,
+        variable: Variable,
+        uses: Sequence[tuple[int, int]],
+        terms: Sequence[GlobalTerm],
+        bound: BoundModel,
+    ) -> None:
+        self.variable = variable
+        self.uses = tuple(uses)
+        statistics, size = variable.family.statistics, bound.size
+        self.shapes = [
+            tuple([bound.sizes[plate] for plate in variable.plates_of(s)])
+            + tuple([size(Axis(variable, c)) for c in variable.letters[s]])
+            for s in statistics
+        ]
+        self.square = [i for i, s in enumerate(statistics) if variable.is_matrix(s)]
+        self.terms = [number for number, _ in uses]
+        self.fixed: list[tuple[int, int, int]] = []
+        self.changing: list[tuple[int, int, int]] = []
+        told: list[tuple[int, StatisticKey, int]] = []
+        for number, position in uses:
+            keys = terms[number].contraction.keys
+            _, name = keys[position]  # type: ignore[misc]
+            own = (statistics.index(name), number, position)
+            if len(keys) == 1:
+                self.fixed.append(own)
+            else:
+                self.changing.append(own)
+                if terms[number].whole is None:
+                    told.append((number, StatisticKey(variable.name, name), len(self.changing) - 1))
+        numbers = [number for number, *_ in told]
+        # of a term with two statistics of the factor, a message depends on the factor itself
+        self.told = [
+            (number, key, place, self.shapes[self.changing[place][0]])
+            for number, key, place in told
+            if numbers.count(number) == 1
+        ]
+        self.others = sorted(set(self.terms) - {number for number, *_ in self.told})
 
 
 class GlobalUpdate:
@@ -33,52 +112,21 @@ class GlobalUpdate:
 
     Parameters
     ----------
-    variable
-        Whose factor it is.
-    uses
-        Where its statistics are: number of a term, the term, and the position in it.
-    bound
-        For the sizes of its axes.
+    layout
+        What it is made of.
+    terms
+        All terms.
     """
 
-    def __init__(
-        self, variable: Variable, uses: Sequence[tuple[int, GlobalTerm, int]], bound: BoundModel
-    ) -> None:
-        self.variable = variable
-        statistics = variable.family.statistics
-        shapes = [
-            tuple([bound.sizes[plate] for plate in variable.plates_of(s)])
-            + tuple([bound.size(Axis(variable, c)) for c in variable.letters[s]])
-            for s in statistics
-        ]
-        self._uses = tuple(uses)
-        self.fixed: list[Array] = [np.zeros(shape) for shape in shapes]
-        self.changing: list[tuple[int, Derivative]] = []
-        self.terms: list[int] = []
-        told: list[tuple[int, StatisticKey, int]] = []
-        self._square = [i for i, s in enumerate(statistics) if variable.is_matrix(s)]
-        for number, term, position in uses:
-            self.terms.append(number)
-            _, name = term.contraction.keys[position]  # type: ignore[misc]
-            statistic = statistics.index(name)
-            derivative = term.derivative(position)
-            if len(term.contraction.keys) == 1:
-                self.fixed[statistic] = self.fixed[statistic] + derivative({})
-            else:
-                self.changing.append((statistic, derivative))
-                if term.whole is None:
-                    told.append((number, StatisticKey(variable.name, name), len(self.changing) - 1))
-        numbers = [number for number, *_ in told]
-        # of a term with two statistics of the factor, a message depends on the factor itself
-        self._told = [
-            (number, key, place, shapes[self.changing[place][0]])
-            for number, key, place in told
-            if numbers.count(number) == 1
-        ]
-        """Number of a term, statistic and message whose product is its value, and the shape of the statistic."""
-        self.others = sorted(set(self.terms) - {number for number, *_ in self._told})
-        """Terms whose values do not follow from the messages."""
-        self._messages = [derivative.function for _, derivative in self.changing]
+    def __init__(self, layout: UpdateLayout, terms: Sequence[GlobalTerm]) -> None:
+        self._layout, self._every = layout, terms
+        self.variable, self.terms, self.others = layout.variable, layout.terms, layout.others
+        self._told, self._square = layout.told, layout.square
+        self.fixed: list[Array] = [np.zeros(shape) for shape in layout.shapes]
+        for statistic, number, position in layout.fixed:
+            self.fixed[statistic] = self.fixed[statistic] + terms[number].message(position)({})
+        self._statistics = [statistic for statistic, *_ in layout.changing]
+        self._messages = [terms[number].message(position) for _, number, position in layout.changing]
 
     def messages(self, arrays: Mapping[Hashable, Array]) -> list[Array]:
         """Return what each term that changes says to the factor."""
@@ -109,7 +157,7 @@ class GlobalUpdate:
         """Return the natural parameters of the optimal factor, from the messages if they are there."""
         changing: list[Array | float] = [0.0] * len(self.fixed)
         found = self.messages(arrays) if messages is None else messages
-        for (statistic, _), message in zip(self.changing, found, strict=True):
+        for statistic, message in zip(self._statistics, found, strict=True):
             changing[statistic] = changing[statistic] + message
         # the prior last: a count of rows that cancels, as of those that are not 0, must not take it along
         total = [own + fixed for own, fixed in zip(changing, self.fixed, strict=True)]
@@ -121,7 +169,8 @@ class GlobalUpdate:
     def magnitude(self, arrays: Mapping[Hashable, Array]) -> tuple[Array, ...]:
         """Return the sum of the sizes of all products that each natural parameter is the sum of."""
         total = [np.zeros(fixed.shape) for fixed in self.fixed]
-        for _, term, position in self._uses:
+        for number, position in self._layout.uses:
+            term = self._every[number]
             _, name = term.contraction.keys[position]  # type: ignore[misc]
             statistic = self.variable.family.statistics.index(name)
             derivative = term.said_to(position).absolute.derivative(position)

@@ -216,8 +216,8 @@ class RowsInCategory:
             if self.bound.is_known(node):
                 array, axes = known_statistic(self.bound, self.measured[0], owner, operand)
             elif node in self.held:
-                if owner is node:
-                    yield np.eye(node.dimension)[self.held[node]], (Axis(node, "k"),)
+                if owner is node or operand.slot is not None:
+                    yield np.eye(node.dimension)[self.held[node]], operand.axes[-1:]
                 continue
             elif isinstance(self.q.get(node), PointMass):
                 array, axes = _at_point(self.q[node], operand), operand.axes

@@ -81,14 +81,18 @@ class Steps:
         Whether a sequence begins at each step, shape (B,).
     inputs
         Inputs of each step, (B, P), or None.
+    weights
+        How often the sequence of each step counts, (B,); None if all count once.
     """
 
     starts: AnyArray
     inputs: Array | None = None
+    weights: Array | None = None
 
     def at(self, places: slice | AnyArray) -> Steps:
         """Return the facts about some of the steps."""
-        return Steps(self.starts[places], None if self.inputs is None else self.inputs[places])
+        inputs, weights = (None if own is None else own[places] for own in (self.inputs, self.weights))
+        return Steps(self.starts[places], inputs, weights)
 
     def put(self, places: slice | AnyArray, steps: Steps) -> None:
         """Copy the facts about some of the steps from others."""

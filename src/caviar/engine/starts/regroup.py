@@ -145,7 +145,7 @@ class Regrouping:
                 break
             likely = likeness.likely
             own = improved_ends(likely, labels[None])
-            ends = searched(likely, self.views, distinct([*ends, *own], likely), self._effort, self.basis.rng)
+            ends = searched(likely, self.views, distinct([*ends, *own], likely), self._effort)
             tried = distinct([*tried, *own], likely)
             least = max((end.bound for end in own), default=np.inf)
             least -= max(likeness.error, _ERROR * self._weight)
@@ -174,7 +174,6 @@ class Regrouping:
             self.cloud.weights,
             labels,
             self.gate.size,
-            self.basis.rng,
             most=max(self._effort.moves, most),
             most_lost=_MOST_LOST * (self.gate.size - 2),
         )

@@ -16,7 +16,7 @@ from ...engine.binding.nested import flattened
 from ...engine.binding.values import as_values, check_known_slots, check_support
 from ...engine.local.gated import Switched
 from ...families import JointLabels
-from ...language import Constant, Data, Label, MultivariateNormal, Node, Normal, Plate, Slot, Variable
+from ...language import Constant, Data, Label, Node, Plate, Slot, Variable
 from ..simulation import check_labels, conditional, known_arrays, settle_sizes
 from .expectations import Expectations, Joint, coupled_among, refuse
 from .forecasts import forecast_of
@@ -152,14 +152,13 @@ def _prediction(leaf: Variable, rows: _Rows) -> Prediction:
 
     parts = moments(leaf, rows.known, factors, gates, rows.joint)
     mean, variance = mixed(parts, len(leaf.plates))
-    is_real = isinstance(leaf, Normal | MultivariateNormal)
     n_event = np.ndim(mean) - len(leaf.plates)
     of_parts = tuple(
         (full(weight.reshape(weight.shape + (1,) * n_event)), full(own), np.sqrt(full(spread)))
         for weight, own, spread in parts
-        if is_real
+        if leaf.by_moments is not None
     )
-    return Prediction(full(mean), np.sqrt(full(variance)), of_parts, is_label=isinstance(leaf, Label))
+    return Prediction(full(mean), np.sqrt(full(variance)), of_parts, leaf.by_moments, isinstance(leaf, Label))
 
 
 def _parents(variable: Variable, leaf: Variable, rows: _Rows) -> tuple[Gates, dict[str, Any]]:

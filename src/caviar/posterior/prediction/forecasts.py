@@ -28,10 +28,10 @@ from ...engine.binding.bound_model import BoundModel
 from ...language import (
     Bernoulli,
     Categorical,
-    Constant,
     Gamma,
     Label,
     MultivariateNormal,
+    NegativeBinomial,
     Node,
     Normal,
     Poisson,
@@ -67,9 +67,7 @@ def with_forecasts(problem: Problem, factors: Mapping[str, Any]) -> dict[str, An
         if active is None:
             continue
         known = {
-            node.name: _known_value(node, bound)
-            for node in variable.drawn_given
-            if bound.is_known(node) and not isinstance(node, Constant)
+            node.name: _known_value(node, bound) for node in variable.drawn_given if bound.is_known(node)
         }
         gates: Gates = {
             (gate,): weights_for(found[gate.name].each(_probabilities, _indicator), chosen, variable, known)
@@ -260,7 +258,7 @@ def _shape_of(product: Array, least: float) -> Array:
 
 
 def _is_rate_of_counts(variable: Variable, nodes: Iterable[Node]) -> bool:
-    children = (node for node in nodes if isinstance(node, Poisson))
+    children = (node for node in nodes if isinstance(node, Poisson | NegativeBinomial))
     return any(slot.node is variable for child in children for slot in child.slots.values())
 
 

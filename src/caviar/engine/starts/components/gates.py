@@ -52,6 +52,11 @@ class Gate:
             else frozenset()
         )
 
+    @property
+    def has_known_labels(self) -> bool:
+        """Whether some of its labels may have come with the data."""
+        return self.factor is not None and self.variable in self.factor.labelled
+
     def shape(self, problem: Problem, n_rows: int) -> tuple[int, ...]:
         """Return the shape of its labels, rows first, for so many rows."""
         others = tuple(

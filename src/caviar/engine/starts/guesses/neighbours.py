@@ -48,8 +48,8 @@ def neighbouring(basis: Basis, gate: Gate, cloud: Cloud) -> Iterator[AnyArray]:
     """Yield labels of a chain's states, in as many clusters as there are states, however alike they are."""
     points, weights = cloud.points, cloud.weights
 
-    def clusters(points: Array, weights: Array) -> list[AnyArray]:
-        return [partition(points, weights, gate.size, basis.rng)]
+    def clusters(points: Array, weights: Array) -> Iterator[AnyArray]:
+        yield partition(points, weights, gate.size, basis.rng)
 
     if _chooses_widths(basis, gate):
         yield from by_value(gate, Cloud(_widths(basis, gate, cloud), weights), clusters)
