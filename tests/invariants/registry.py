@@ -311,6 +311,19 @@ def _lined(rng: np.random.Generator, n: int) -> Data:
     return {"x": _clusters(rng, n, 1)[:, 0], "X": rng.normal(size=(n, 2))}
 
 
+def table_of_two() -> cv.Model:
+    obs, first, second, column = (
+        cv.Plate("obs"),
+        cv.Plate("first", 2),
+        cv.Plate("second", 2),
+        cv.Plate("column", 2),
+    )
+    z = cv.Categorical("z", cv.Dirichlet("shares", [2.0, 1.0]), plates=obs)
+    v = cv.Categorical("v", cv.Dirichlet("given", [[2.0, 1.0], [1.0, 2.0]], plates=first)[z], plates=obs)
+    mean = cv.Normal("mean", 0.0, 0.01, plates=(first, second, column))
+    return cv.Model(cv.Normal("x", mean[z, v], cv.Gamma("tau", 2, 2, plates=first)[z], plates=(obs, column)))
+
+
 CASES = {
     "known-variance": Case(known_variance, _one(None)),
     "independent": Case(independent, _one(2)),
@@ -344,6 +357,7 @@ CASES = {
     "mixed-regressions": Case(mixed_regressions, _lined),
     "robust": Case(robust, _one(2)),
     "factors": Case(factors, _one(3)),
+    "table-of-two": Case(table_of_two, _one(2)),
     "map": Case(independent, _one(2), {"point": ["mean", "precision"]}),
 }
 

@@ -253,6 +253,24 @@ def test_one_label_twice_is_refused(stated, words):
         stated(b, z, cv.Data("i", plates=OBS), cv.Data("j", plates=OBS))
 
 
+def test_a_table_of_many_combinations_is_one_factor_and_a_sum_of_two_is_not():
+    rng, plates = np.random.default_rng(3), [cv.Plate("many", 12), cv.Plate("more", 10)]
+    table = rng.normal(0, 3, (12, 10))
+    z, v = (
+        cv.Categorical(name, np.full(own.size, 1 / own.size), plates=OBS)
+        for name, own in zip("zv", plates, strict=True)
+    )
+    chosen = cv.Constant("table", table, plates=plates)[z, v]
+    posterior = cv.Model(cv.Normal("x", chosen, 4.0, plates=OBS)).fit({"x": X})
+    exact = evidence(norm.logpdf(X[:, None, None], table, 0.5) - np.log(120)).sum()
+    assert posterior.elbo == pytest.approx(exact, rel=1e-12)
+    first = cv.Constant("first part", table[:, 0], plates=plates[0])[z]
+    added = cv.Model(
+        cv.Normal("x", first + cv.Constant("second part", table[0], plates=plates[1])[v], 4.0, plates=OBS)
+    )
+    assert added.fit({"x": X}).elbo < added.fit({"x": X}, factors=[("z", "v")]).elbo
+
+
 def test_too_many_combinations_are_refused():
     plates = [cv.Plate("many", 80), cv.Plate("more", 80)]
     z, v = (cv.Categorical(name, np.full(80, 1 / 80), plates=OBS) for name in "zv")

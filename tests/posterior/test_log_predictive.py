@@ -446,7 +446,7 @@ def labels_of_entries():
         (chain, r"rows of the MarkovChain 's' depend on their neighbours"),
         (
             labels_of_entries,
-            r"summed over one local Categorical with a label for each row; the model has 'z'",
+            r"summed over Categoricals with one label for each row; 'z' has several",
         ),
     ],
 )

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import caviar as cv
-from caviar.families.joint_labels import JointLabels
+from caviar.families import JointLabels
 from caviar.posterior.simulation import conditional
 from caviar.testing import ElboEstimate, elbo_estimate, elbo_slopes
 from caviar.testing._elbo_estimate import _conditional, _draw, _row_axes, _rows_to

@@ -74,14 +74,15 @@ class Writer:
             and self.pick(f"{path}/a row", (False, False, False, True))
         ):
             return make(path, self._local_plates(path, plates))
-        gates = [None, *(pair for pair in self.gates if set(pair[0].plates) <= set(plates))]
-        chosen = self.pick(f"{path}/gate", gates) if gated else None
+        fitting = [pair for pair in self.gates if set(pair[0].plates) <= set(plates)]
+        several = [tuple(fitting)] if len(fitting) > 1 else []
+        chosen = self.pick(f"{path}/gate", [(), *several, *((pair,) for pair in fitting)]) if gated else ()
         own = self.within(path, [p for p in plates if p is not self.obs])
-        if chosen is None:
+        if not chosen:
             return make(path, own)
-        gate, component = chosen
         at = self.pick(f"{path}/component at", range(len(own) + 1))
-        return make(path, (*own[:at], component, *own[at:]))[gate]
+        components = tuple(component for _, component in chosen)
+        return make(path, (*own[:at], *components, *own[at:]))[tuple(gate for gate, _ in chosen)]
 
     def keep(self, variable: Any) -> Any:
         """Return a variable that others may share."""

@@ -7,6 +7,7 @@ from caviar.families.categorical import Categorical
 from caviar.families.dirichlet import Dirichlet
 from caviar.families.forecast_markov_chain import ForecastMarkovChain
 from caviar.families.gamma import Gamma
+from caviar.families.joint_labels import JointLabels
 from caviar.families.linear_gaussian_chain import LinearGaussianChain
 from caviar.families.markov_chain import MarkovChain
 from caviar.families.multivariate_normal import MultivariateNormal
@@ -33,6 +34,7 @@ __all__ = [
     "ExponentialFamily",
     "ForecastMarkovChain",
     "Gamma",
+    "JointLabels",
     "LinearGaussianChain",
     "MarkovChain",
     "MeanPrecision",

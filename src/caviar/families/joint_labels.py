@@ -26,6 +26,15 @@ class JointLabels(Categorical):
     ----------
     probabilities
         Of the label by itself, (N, K).
+
+    Examples
+    --------
+    >>> q = JointLabels(np.array([[[0.5, 0.1], [0.0, 0.4]]]), ("z", "v"), "v")
+    >>> q.probabilities
+    array([[0.5, 0.5]])
+    >>> q.of("v", "z")
+    array([[[0.5, 0. ],
+            [0.1, 0.4]]])
     """
 
     joint: Array

@@ -10,8 +10,8 @@ import numpy as np
 
 from caviar._errors import ParameterError
 from caviar._typing import AnyArray
+from caviar.families import JointLabels
 from caviar.families.coupled_normals import CoupledNormals
-from caviar.families.joint_labels import JointLabels
 from caviar.posterior.simulation import log_joint
 
 if TYPE_CHECKING:

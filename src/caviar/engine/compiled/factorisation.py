@@ -15,12 +15,12 @@ from ..local.categorical import CategoricalFactor
 from ..local.chain import ChainFactor, check_chains
 from ..local.family import FamilyFactor
 from ..local.gated import SwitchedFactor
+from ..local.joint_locals import groups_of
 from ..local.linear_gaussian_chain import LinearGaussianChainFactor
 from ..local.local_factor import LocalFactor
 from ..local.markov_chain import MarkovChainFactor
 from ..local.missing_vector import VectorFactor
 from ..local.switched_chain import SwitchedChainFactor
-from .joint_locals import groups_of
 from .stated_priors import certain_priors
 
 APART = "apart"

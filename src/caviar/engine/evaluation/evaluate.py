@@ -11,7 +11,6 @@ from ... import families
 from ..._errors import ModelError, ParameterError
 from ..._typing import AnyArray, Array
 from ...families.coupled_normals import CoupledNormals
-from ...families.joint_labels import JointLabels
 from ...language import Variable
 from ...lazy.rows import in_memory
 from ..ascent.driver import Settings, ascend
@@ -243,8 +242,8 @@ def _joined(parts: list[Any]) -> Any:
     if isinstance(first, Switched):
         probabilities = np.concatenate([part.probabilities for part in parts])
         return Switched(probabilities, _joined([part.conditional for part in parts]), first.names)
-    if isinstance(first, JointLabels):
-        return JointLabels(np.concatenate([part.joint for part in parts]), first.names, first.name)
+    if isinstance(first, families.JointLabels):
+        return families.JointLabels(np.concatenate([part.joint for part in parts]), first.names, first.name)
     if isinstance(first, families.Categorical):
         return families.Categorical(np.concatenate([part.probabilities for part in parts]))
     naturals = zip(*(part.natural for part in parts), strict=True)
@@ -263,8 +262,8 @@ def _in_order(distribution: Any, order: AnyArray | None) -> Any:
     if isinstance(distribution, Switched):
         conditional = _in_order(distribution.conditional, order)
         return Switched(distribution.probabilities[order], conditional, distribution.names)
-    if isinstance(distribution, JointLabels):
-        return JointLabels(distribution.joint[order], distribution.names, distribution.name)
+    if isinstance(distribution, families.JointLabels):
+        return families.JointLabels(distribution.joint[order], distribution.names, distribution.name)
     if isinstance(distribution, families.Categorical):
         return families.Categorical(distribution.probabilities[order])
     return type(distribution).from_natural(tuple(array[order] for array in distribution.natural))
@@ -312,7 +311,7 @@ def _together(labels: Sequence[families.Categorical]) -> families.Categorical:
     """Return the Categorical of the combinations of labels: independent ones, unless all are given with their joint."""
     if len(labels) == 1:
         return labels[0]
-    shared = [own.joint for own in labels if isinstance(own, JointLabels)]
+    shared = [own.joint for own in labels if isinstance(own, families.JointLabels)]
     if len(shared) == len(labels) and all(np.array_equal(own, shared[0]) for own in shared):
         joint = shared[0]
     else:

@@ -11,8 +11,7 @@ from scipy.special import xlogy
 
 from ... import families
 from ..._typing import AnyArray, Array
-from ...families import ExponentialFamily
-from ...families.joint_labels import JointLabels
+from ...families import ExponentialFamily, JointLabels
 from ...language import Axis, Variable
 from ..binding.evidence import Evidence
 from ..design.features import row_major

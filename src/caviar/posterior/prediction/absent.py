@@ -15,7 +15,7 @@ from ...engine.binding.clamped.repetitions import is_joint
 from ...engine.binding.nested import flattened
 from ...engine.binding.values import as_values, check_known_slots, check_support
 from ...engine.local.gated import Switched
-from ...families.joint_labels import JointLabels
+from ...families import JointLabels
 from ...language import Constant, Data, Label, Node, Plate, Slot, Variable
 from ..simulation import check_labels, conditional, known_arrays, settle_sizes
 from .expectations import Expectations, Joint, coupled_among, refuse

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...._typing import Array
-from ....families import Categorical
-from ....families.joint_labels import JointLabels
+from ....families import Categorical, JointLabels
 from ....language import Variable
 from ...ascent.problem import Problem, statistics_of
 from ...binding.nested import nested_plates

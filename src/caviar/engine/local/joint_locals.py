@@ -10,10 +10,14 @@ import numpy as np
 
 from ..._errors import ModelError
 from ...language import Label, Term, Variable
+from ...lazy.rows import in_memory
 from ..binding.bound_model import BoundModel
 
 _FEW = 64
 """Combinations of labels up to which labels that meet in a term share a factor unless the user says otherwise."""
+
+_OF_A_TABLE = 1_024
+"""The same of labels that choose from one table, or for each other: the table has as many entries."""
 
 _MOST = 4_096
 """Combinations of labels that a factor may have at the most: of that many a block of rows has its probabilities."""
@@ -106,12 +110,21 @@ class _Meetings:
         found = dict.fromkeys(own & several for several in self.inside)
         return tuple(several for several in found if 1 < len(several) < len(own))
 
+    def have_table(self, labels: Sequence[Variable]) -> bool:
+        """Whether all of some labels choose from one table, or all but one for that one."""
+        return any(
+            set(labels) <= {node, *(own.by for own in slot.gates)}
+            for node in self.bound.nodes
+            if isinstance(node, Variable)
+            for slot in node.slots.values()
+        )
+
     def are_seen_alike(self, one: Variable, other: Variable) -> bool:
         """Whether two variables have observations below them in the same rows."""
         first, second = (self.bound.of(own).active for own in (one, other))
         if first is None or second is None:
             return first is second
-        return first.shape == second.shape and np.array_equal(np.asarray(first), np.asarray(second))
+        return first.shape == second.shape and np.array_equal(in_memory(first), in_memory(second))
 
     def gated_by(self, labels: Sequence[Variable], taken: Iterable[Variable] = ()) -> tuple[Variable, ...]:
         """Return the variables that labels can be joined with; none where some of these depend on each other."""
@@ -134,7 +147,8 @@ def _by_default(met: _Meetings) -> list[Group]:
             continue
         first, second = (next(own for own in groups if label in own.labels) for label in (one, other))
         both = Group(tuple(own for own in met.labels if own in (*first.labels, *second.labels)))
-        if first is second or both.size > _FEW or both.n_chains > 1:
+        most = _OF_A_TABLE if met.have_table(both.labels) else _FEW
+        if first is second or both.size > most or both.n_chains > 1:
             continue
         groups = [both if own is first else own for own in groups if own is not second]
     found: list[Group] = []
