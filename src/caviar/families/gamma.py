@@ -11,7 +11,7 @@ from caviar._errors import ImproperError, ParameterError
 from caviar._typing import Array, Statistics
 from caviar.families._base import ExponentialFamily, Seed, Size, as_value, draw_shape, safe_log
 from caviar.families._marginals import Ends, Marginals, matched_gamma
-from caviar.families._parameters import read_parameters, refuse_improper, require
+from caviar.families._parameters import all_positive, read_parameters, refuse_improper, require
 from caviar.numerics.cached import cached_property
 from caviar.numerics.gamma_function import (
     bregman_remainder,
@@ -71,8 +71,8 @@ class Gamma(ExponentialFamily):
     @classmethod
     def _checked(cls, shape: Array, rate: Array, owner: str, **cached: Statistics) -> Self:
         """Return the distributions with these parameters, or refuse them in the name of ``owner``."""
-        good = (np.minimum(shape, rate) > 0) & (np.maximum(shape, rate) < np.inf)
-        if not np.logical_and.reduce(good, axis=None):
+        if not (all_positive(shape) and all_positive(rate)):
+            good = (np.minimum(shape, rate) > 0) & (np.maximum(shape, rate) < np.inf)
             refuse_improper(owner, good, "the shape and the rate must be positive and finite")
         if shape.shape != rate.shape:
             shape, rate = np.broadcast_arrays(shape, rate)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Mapping, MutableSequence, Sequence
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
 from ..._typing import Array
 from ...language import Axis, Variable
+from ...numerics.linalg import symmetric_part
+from ...numerics.spread import spread
 from ..binding.bound_model import BoundModel
-from ..design.contraction import Derivative
+from ..design.contraction import Derivative, Evaluation
 from ..design.keys import StatisticKey
 from ..local.local_factor import excluded_labels
 from .terms import GlobalTerm
@@ -26,6 +30,43 @@ def updates_of(
             if isinstance(key, StatisticKey) and key.variable in by_name:
                 by_name[key.variable].append((number, term, position))
     return {variable: GlobalUpdate(variable, own, bound) for variable, own in uses.items()}
+
+
+class Told(NamedTuple):
+    """A term whose value is linear in a statistic of a factor.
+
+    Attributes
+    ----------
+    number
+        Of the term.
+    key, shape
+        Of the statistic.
+    message
+        Returns what the term says to it.
+    place
+        Of that among the messages of the update.
+    """
+
+    number: int
+    key: StatisticKey
+    shape: tuple[int, ...]
+    message: Evaluation
+    place: int
+
+    def value(self, arrays: Mapping[Hashable, Array]) -> float:
+        """Return the value of the term."""
+        return _product(self.message(arrays), arrays[self.key], self.shape)
+
+
+def _same(constant: Array, arrays: Mapping[Hashable, Array]) -> Array:
+    return constant
+
+
+def _product(message: Array, statistic: Array, shape: tuple[int, ...]) -> float:
+    """Return the sum of a message times a statistic of this shape; axes of length one are the same all along."""
+    if message.shape == statistic.shape == shape:
+        return message.ravel().dot(statistic.ravel()).item()
+    return float(np.add.reduce(message * spread(statistic, shape), None))
 
 
 class GlobalUpdate:
@@ -54,69 +95,76 @@ class GlobalUpdate:
         self._uses = tuple(uses)
         self.fixed: list[Array] = [np.zeros(shape) for shape in shapes]
         self.changing: list[tuple[int, Derivative]] = []
+        self._constants: list[Array] = []
         self.terms: list[int] = []
-        told: list[tuple[int, StatisticKey, int]] = []
+        told: list[Told] = []
         self._square = [i for i, s in enumerate(statistics) if variable.is_matrix(s)]
         for number, term, position in uses:
             self.terms.append(number)
             _, name = term.contraction.keys[position]  # type: ignore[misc]
             statistic = statistics.index(name)
             derivative = term.derivative(position)
+            key, shape = StatisticKey(variable.name, name), shapes[statistic]
             if len(term.contraction.keys) == 1:
-                self.fixed[statistic] = self.fixed[statistic] + derivative({})
+                constant = spread(derivative({}), shape)
+                self.fixed[statistic] = self.fixed[statistic] + constant
+                # after those that change: counted from the end
+                self._constants.insert(0, constant)
+                message, place = partial(_same, constant), -len(self._constants)
             else:
+                message, place = derivative.function, len(self.changing)
                 self.changing.append((statistic, derivative))
-                if term.whole is None:
-                    told.append((number, StatisticKey(variable.name, name), len(self.changing) - 1))
-        numbers = [number for number, *_ in told]
+            if term.whole is None:
+                told.append(Told(number, key, shape, message, place))
+        numbers = [own.number for own in told]
         # of a term with two statistics of the factor, a message depends on the factor itself
-        self._told = [
-            (number, key, place, shapes[self.changing[place][0]])
-            for number, key, place in told
-            if numbers.count(number) == 1
-        ]
-        """Number of a term, statistic and message whose product is its value, and the shape of the statistic."""
-        self.others = sorted(set(self.terms) - {number for number, *_ in self._told})
-        """Terms whose values do not follow from the messages."""
+        self.told = [own for own in told if numbers.count(own.number) == 1]
+        """Terms whose values follow from the messages."""
+        self.others = sorted(set(self.terms) - {own.number for own in self.told})
+        """The other terms."""
         self._messages = [derivative.function for _, derivative in self.changing]
+        self._places = [
+            [place for place, (other, _) in enumerate(self.changing) if other == statistic]
+            for statistic in range(len(statistics))
+        ]
+        """Messages to each statistic."""
 
     def messages(self, arrays: Mapping[Hashable, Array]) -> list[Array]:
-        """Return what each term that changes says to the factor."""
-        return [message(arrays) for message in self._messages]
+        """Return what each term that changes says to the factor, then what the others say."""
+        return [message(arrays) for message in self._messages] + self._constants
 
-    def values(
-        self, messages: Sequence[Array], arrays: Mapping[Hashable, Array]
-    ) -> Iterator[tuple[int, float]]:
-        """Yield the number and the value of terms, which are linear in the factor's statistics.
+    def tell(
+        self, values: MutableSequence[float], messages: Sequence[Array], arrays: Mapping[Hashable, Array]
+    ) -> None:
+        """Write the values of terms, which are linear in the factor's statistics, into those of all terms.
 
         Parameters
         ----------
         messages
             Those to this factor, found with the other factors and the sums of ``arrays``.
         """
-        for number, key, place, shape in self._told:
+        for number, key, shape, _, place in self.told:
             message, own = messages[place], arrays[key]
-            if own.shape != shape:
-                own = np.broadcast_to(own, shape)
-            if message.shape == shape:
-                yield number, float(np.vdot(message, own))
+            if message.shape == own.shape == shape:
+                values[number] = message.ravel().dot(own.ravel()).item()
             else:
-                yield number, float(np.add.reduce(message * own, axis=None))
+                values[number] = _product(message, own, shape)
 
     def natural(
         self, arrays: Mapping[Hashable, Array], messages: Sequence[Array] | None = None
     ) -> tuple[Array, ...]:
         """Return the natural parameters of the optimal factor, from the messages if they are there."""
-        changing: list[Array | float] = [0.0] * len(self.fixed)
         found = self.messages(arrays) if messages is None else messages
-        for (statistic, _), message in zip(self.changing, found, strict=True):
-            changing[statistic] = changing[statistic] + message
-        # the prior last: a count of rows that cancels, as of those that are not 0, must not take it along
-        total = [own + fixed for own, fixed in zip(changing, self.fixed, strict=True)]
+        natural = []
+        for own, places in zip(self.fixed, self._places, strict=True):
+            # the prior last: a count of rows that cancels, as of those that are not 0, must not take it along
+            natural.append(
+                sum([found[place] for place in places[1:]], found[places[0]]) + own if places else own
+            )
         for statistic in self._square:
             # only the symmetric part of m_i x_j matters to a symmetric statistic
-            total[statistic] = 0.5 * (total[statistic] + np.swapaxes(total[statistic], -1, -2))
-        return tuple(total)
+            natural[statistic] = symmetric_part(natural[statistic])
+        return tuple(natural)
 
     def magnitude(self, arrays: Mapping[Hashable, Array]) -> tuple[Array, ...]:
         """Return the sum of the sizes of all products that each natural parameter is the sum of."""

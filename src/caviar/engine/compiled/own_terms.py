@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from ..._errors import ImproperError, ParameterError
-from ..._typing import Array
 from ...families import ExponentialFamily
 from ...language import Variable
 from ...numerics.cached import cached_property
@@ -62,7 +61,7 @@ class OwnTerms:
         except (ImproperError, ParameterError):
             return None
 
-    def divergence(self, values: Array, entropy: float, factor: ExponentialFamily) -> float | None:
+    def divergence(self, values: Sequence[float], entropy: float, factor: ExponentialFamily) -> float | None:
         """Return the divergence of a factor from the prior, or None where the terms and its entropy lose no digits.
 
         Parameters
@@ -72,10 +71,10 @@ class OwnTerms:
         entropy
             Of the factor, about the measure of its family.
         """
-        largest = max(np.maximum.reduce(values), -np.minimum.reduce(values))
-        if largest < _LARGE:
+        largest, total = max(map(abs, values)), sum(values)
+        if largest < _LARGE and total == total:
             return None
-        if largest < _HUGE and largest < _LARGE * max(1.0, abs(float(values.sum()) + entropy)):
+        if largest < _HUGE and largest < _LARGE * max(1.0, abs(total + entropy)):
             return None
         if self.prior is None:
             return None

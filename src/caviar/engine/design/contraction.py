@@ -397,7 +397,11 @@ class Derivative:
             evaluation = _then(evaluation, partial(gather.put, axes=(*kept, *own), size=contraction.size))
         repeated = [axis for axis in axes if target.axes.count(axis) > 1]
         if repeated:
-            of_trace = partial(_on_diagonal, axes.index(repeated[0]), contraction.size(repeated[0]))
+            behind = len(axes) - axes.index(repeated[0]) - 1
+            size = contraction.size(repeated[0])
+            diagonal = np.eye(size).reshape(size, size, *(1,) * behind)
+            place = axes.index(repeated[0]) - len(axes)
+            of_trace = partial(_on_diagonal, place, diagonal)
             evaluation = _then(evaluation, of_trace)
         return evaluation
 
@@ -414,10 +418,9 @@ def _then(evaluation: Evaluation, step: Callable[[Array], Array]) -> Evaluation:
     return lambda arrays: step(evaluation(arrays))
 
 
-def _on_diagonal(place: int, size: int, derivative: Array) -> Array:
+def _on_diagonal(place: int, diagonal: Array, derivative: Array) -> Array:
     """Return the derivative of a trace, in which an axis is repeated: zero off the diagonal."""
-    diagonal = np.eye(size).reshape(size, size, *(1,) * (derivative.ndim - place - 1))
-    return np.expand_dims(derivative, place + 1) * diagonal
+    return np.expand_dims(derivative, place) * diagonal
 
 
 _FEW = 4_096
