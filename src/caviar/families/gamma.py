@@ -95,13 +95,9 @@ class Gamma(ExponentialFamily):
         return self.shape, -self.rate
 
     @cached_property
-    def _log_rate(self) -> Array:
-        return np.log(self.rate)
-
-    @cached_property
     def expected_statistics(self) -> Statistics:
         """(digamma(shape) - log rate, shape / rate)."""
-        return digamma(self.shape) - self._log_rate, self.mean
+        return digamma(self.shape) - np.log(self.rate), self.shape / self.rate
 
     def response(self, change: Statistics) -> Statistics:
         of_shape, of_rate = change
@@ -112,7 +108,7 @@ class Gamma(ExponentialFamily):
     @cached_property
     def log_partition(self) -> Array:
         """Log-gamma(shape) - shape * log rate."""
-        return gammaln(self.shape) - self.shape * self._log_rate
+        return gammaln(self.shape) - self.shape * np.log(self.rate)
 
     @cached_property
     def mean(self) -> Array:

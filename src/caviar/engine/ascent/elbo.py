@@ -9,6 +9,7 @@ import numpy as np
 
 from ..._typing import Array
 from ...language import Variable
+from ..compiled.own_terms import loses_digits
 from ..local.statistics import Summary
 from .problem import Problem
 
@@ -118,15 +119,18 @@ class Objective:
     ) -> None:
         """Put the divergence of a factor from its prior in the place of its terms and entropy, where they cancel."""
         own = self.problem.own_terms.get(variable)
-        if own is None or factor.learnt is not factor:
+        if own is None:
             return
         if variable in self._diverging:
             del self._diverging[variable]
             self._values[own.where] = [value(arrays) for value in self.problem.values_of_terms[own.where]]
-        divergence = own.divergence(self._values[own.where], self._own[variable.name], factor)
+        values = self._values[own.where]
+        if not loses_digits(values, self._own[variable.name]) or factor.learnt is not factor:
+            return
+        divergence = own.divergence(factor)
         if divergence is not None:
-            self._diverging[variable] = sum(map(abs, self._values[own.where]))
-            self._values[own.where], self._own[variable.name] = [0.0] * len(own.terms), -divergence
+            self._diverging[variable] = sum(map(abs, values))
+            self._values[own.where], self._own[variable.name] = [0.0] * len(values), -divergence
 
     def _summed(self, arrays: Mapping[Hashable, Array] | None = None) -> float:
         if self._zeros and arrays is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, MutableSequence, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -123,11 +123,6 @@ class GlobalUpdate:
         self.others = sorted(set(self.terms) - {own.number for own in self.told})
         """The other terms."""
         self._messages = [derivative.function for _, derivative in self.changing]
-        self._places = [
-            [place for place, (other, _) in enumerate(self.changing) if other == statistic]
-            for statistic in range(len(statistics))
-        ]
-        """Messages to each statistic."""
 
     def messages(self, arrays: Mapping[Hashable, Array]) -> list[Array]:
         """Return what each term that changes says to the factor, then what the others say."""
@@ -155,12 +150,13 @@ class GlobalUpdate:
     ) -> tuple[Array, ...]:
         """Return the natural parameters of the optimal factor, from the messages if they are there."""
         found = self.messages(arrays) if messages is None else messages
-        natural = []
-        for own, places in zip(self.fixed, self._places, strict=True):
+        natural: list[Any] = [None] * len(self.fixed)
+        for (statistic, _), message in zip(self.changing, found, strict=False):
+            before = natural[statistic]
+            natural[statistic] = message if before is None else before + message
+        for statistic, own in enumerate(self.fixed):
             # the prior last: a count of rows that cancels, as of those that are not 0, must not take it along
-            natural.append(
-                sum([found[place] for place in places[1:]], found[places[0]]) + own if places else own
-            )
+            natural[statistic] = own if natural[statistic] is None else natural[statistic] + own
         for statistic in self._square:
             # only the symmetric part of m_i x_j matters to a symmetric statistic
             natural[statistic] = symmetric_part(natural[statistic])

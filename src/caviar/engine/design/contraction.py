@@ -386,6 +386,10 @@ class Derivative:
         places = [place for place in range(len(contraction.keys)) if place != position]
         present = {axis for place in places for axis in contraction._looked_up[place].axes}
         present |= set(contraction.constant_axes)
+        if len(places) == 1 and not kept and contraction.gather is None and present.issubset(target.axes):
+            (other,) = (contraction.factors[place] for place in places)
+            if len(set(other.axes)) == len(other.axes):
+                return _multiple(contraction, other, target)
         axes = tuple(dict.fromkeys((*kept, *target.axes)))
         evaluation = contraction._evaluation(places, [axis for axis in axes if axis in present])
         if not present.issuperset(axes):
@@ -397,13 +401,47 @@ class Derivative:
             evaluation = _then(evaluation, partial(gather.put, axes=(*kept, *own), size=contraction.size))
         repeated = [axis for axis in axes if target.axes.count(axis) > 1]
         if repeated:
-            behind = len(axes) - axes.index(repeated[0]) - 1
-            size = contraction.size(repeated[0])
-            diagonal = np.eye(size).reshape(size, size, *(1,) * behind)
-            place = axes.index(repeated[0]) - len(axes)
-            of_trace = partial(_on_diagonal, place, diagonal)
+            place = axes.index(repeated[0])
+            diagonal = _diagonal(axes[place:], contraction.size)
+            of_trace = partial(_on_diagonal, place - len(axes), diagonal)
             evaluation = _then(evaluation, of_trace)
         return evaluation
+
+
+def _multiple(contraction: Contraction, other: Factor, target: Factor) -> Evaluation:
+    """Return what multiplies one operand by a constant, where nothing is summed over.
+
+    Along axes that only the target has, all are the same; of a trace, in which it has an axis twice, the constant is
+    zero off the diagonal.
+    """
+    axes, read = tuple(dict.fromkeys(target.axes)), itemgetter(other.key)
+    if other.axes == target.axes and not contraction.constant_axes:
+        scale = contraction.constant.item()
+        return lambda arrays: scale * read(arrays)
+    known = {*other.axes, *contraction.constant_axes}
+    alone = np.ones([1 if axis in known else contraction.size(axis) for axis in axes])
+    order, index = _laid_along(contraction.constant_axes, axes)
+    constant = contraction.constant.transpose(order)[index] * alone
+    order, index = _laid_along(other.axes, axes)
+    for place, axis in enumerate(axes):
+        if target.axes.count(axis) > 1:
+            constant = _on_diagonal(place - len(axes), _diagonal(axes[place:], contraction.size), constant)
+            index = (*index[: place + 1], None, *index[place + 1 :])
+            break
+    if not other.axes:
+        return lambda arrays: read(arrays) * constant
+    return lambda arrays: read(arrays).transpose(order)[index] * constant
+
+
+def _laid_along(own: Sequence[Axis], axes: Sequence[Axis]) -> tuple[list[int], tuple[slice | None, ...]]:
+    """Return the order of its own axes among others, and the index that gives an array length one along these."""
+    order = [own.index(axis) for axis in axes if axis in own]
+    return order, tuple([slice(None) if axis in own else None for axis in axes])
+
+
+def _diagonal(axes: Sequence[Axis], size: Callable[[Axis], int]) -> Array:
+    """Return the identity of the size of the first axis, with axes of length one for the others."""
+    return np.eye(size(axes[0])).reshape(size(axes[0]), size(axes[0]), *(1,) * (len(axes) - 1))
 
 
 def _product(constant: float, keys: Sequence[Hashable], arrays: Mapping[Hashable, Array]) -> float:
@@ -433,5 +471,5 @@ def _is_inner(one: tuple[Axis, ...], other: tuple[Axis, ...]) -> bool:
 
 def _inner(spec: str, one: Array, other: Array) -> Any:
     if one.shape == other.shape and one.size < _FEW:
-        return np.vdot(one, other)
+        return one.ravel().dot(other.ravel())
     return np.einsum(spec, one, other)

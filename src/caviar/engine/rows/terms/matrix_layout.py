@@ -80,10 +80,11 @@ class MatrixLayout:
             value = coefficients.get(part.key)
             if value is not None:
                 full = spread(value, part.shape)
-                if part.labels is None:
-                    matrix[rows, columns] += feature.pack(full.reshape(rows.stop - rows.start, -1))
+                if part.labels is not None:
+                    full = full.reshape(-1, part.shape[-1]).take(part.labels, axis=1)
                 else:
-                    matrix[rows, columns] += full.reshape(-1, part.shape[-1]).take(part.labels, axis=1)
+                    full = full.reshape(rows.stop - rows.start, -1)
+                matrix[rows, columns] += feature.pack(full) if feature.is_packed else full
         return matrix
 
     def unpacked(self, sums: Array) -> Arrays:
@@ -91,9 +92,9 @@ class MatrixLayout:
         found: Arrays = {}
         for part, feature, rows, columns in self._entries:
             own = sums[rows, columns]
-            if part.labels is None:
-                total = feature.unpack(own)
-            else:
-                total = sums_by_label(own, part.labels, part.shape[-1])
-            found[part.key] = total.reshape(part.shape)
+            if part.labels is not None:
+                own = sums_by_label(own, part.labels, part.shape[-1])
+            elif feature.is_packed:
+                own = feature.unpack(own)
+            found[part.key] = own.reshape(part.shape)
         return found
