@@ -218,8 +218,13 @@ class Problem:
     @cached_property
     def values_of_terms(self) -> list[Callable[[Mapping[Hashable, Array]], float]]:
         """What returns the value of each term: from the message of an update where one has it."""
-        told = {own.number: own.value for update in self.updates.values() for own in update.told}
-        return [told.get(number) or term.contraction.value for number, term in enumerate(self.compiled.terms)]
+        told = [own for update in self.updates.values() for own in update.told]
+        # the shortest message last, which is kept
+        told.sort(key=lambda own: -math.prod(own.shape))
+        values = {own.number: own.value for own in told}
+        return [
+            values.get(number) or term.contraction.value for number, term in enumerate(self.compiled.terms)
+        ]
 
     @property
     def n_natural(self) -> int:

@@ -414,14 +414,16 @@ def _multiple(contraction: Contraction, other: Factor, target: Factor) -> Evalua
     Along axes that only the target has, all are the same; of a trace, in which it has an axis twice, the constant is
     zero off the diagonal.
     """
-    axes, read = tuple(dict.fromkeys(target.axes)), itemgetter(other.key)
-    if other.axes == target.axes and not contraction.constant_axes:
-        scale = contraction.constant.item()
+    read, constant, own = itemgetter(other.key), contraction.constant, contraction.constant_axes
+    if other.axes == target.axes and not own:
+        scale = constant.item()
         return lambda arrays: scale * read(arrays)
-    known = {*other.axes, *contraction.constant_axes}
-    alone = np.ones([1 if axis in known else contraction.size(axis) for axis in axes])
-    order, index = _laid_along(contraction.constant_axes, axes)
-    constant = contraction.constant.transpose(order)[index] * alone
+    axes = tuple(dict.fromkeys(target.axes))
+    if own != axes:
+        order, index = _laid_along(own, axes)
+        constant = constant.transpose(order)[index]
+        alone = [1 if axis in own or axis in other.axes else contraction.size(axis) for axis in axes]
+        constant = constant * np.ones(alone)
     order, index = _laid_along(other.axes, axes)
     for place, axis in enumerate(axes):
         if target.axes.count(axis) > 1:
