@@ -109,7 +109,7 @@ endef
 test: style
 	$(call beside_pyright,pytest,$(PYTEST))
 
-test-all: style $(VENV)/axe.min.js $(VENV)/.has-torch
+test-all: style $(VENV)/.installed-docs $(VENV)/axe.min.js $(VENV)/.has-torch
 	$(call beside_pyright,pytest with the slow tests,$(PYTEST) -m "")
 
 # What the tests of the report check accessibility with; without npm, or without a network, they skip that.

@@ -61,3 +61,17 @@ def test_markup_of_sphinx_becomes_markdown():
         '<autoref identifier="caviar.Normal" optional><code>Normal</code></autoref>.\n\n'
         "\n\\[\na\nb\n\\]\n\nEnd:\n\n    code"
     )
+
+
+def test_formulas_become_mathml():
+    pytest.importorskip("latex2mathml", reason="pages are built with the extra docs")
+    from mathml import with_mathml
+
+    inline = with_mathml(r'<p><span class="arithmatex">\(\log x &lt; 1\)</span></p>')
+    assert '<mi>log</mi><mspace width="0.167em" /><mi>x</mi><mo>&#x0003C;</mo><mn>1</mn>' in inline
+    tex = r"\begin{aligned} a &amp;= \bigl\langle b \bigr\rangle \\ c &amp;= d \end{aligned}"
+    shown = with_mathml(rf'<div class="arithmatex">\[{tex}\]</div>')
+    assert shown.startswith('<div class="formula"><math')
+    assert shown.count("<mtr>") == 2
+    with pytest.raises(ValueError, match="notacommand"):
+        with_mathml(r'<span class="arithmatex">\(\notacommand\)</span>')
