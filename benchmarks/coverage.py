@@ -1,13 +1,18 @@
-"""How often 90% intervals hold the truth: of mean field, and of linear response.
+"""How often intervals hold the truth: of mean field, of linear response, and of the exact posterior.
 
-    python benchmarks/coverage.py [--datasets 200] [--level 0.9] [--models crossed,probit] [--seed 0] [--new-rows]
+    python benchmarks/coverage.py [--datasets 200] [--level 0.9] [--models crossed,probit] [--seed 0]
+    python benchmarks/coverage.py --shared          # variables that are added up in one Gaussian factor
+    python benchmarks/coverage.py --new-rows        # intervals of new rows
 
-Each data set is drawn from its model with all priors, fitted, and asked for the interval of each entry of some
-variables. An interval of level 0.9 that is right covers 90% of the truths (simulation-based calibration). Fits begin at
-the truth, so that all are in its mode: which mode a start finds is another question. The table shows the share that is
-covered, its standard error over data sets, the median of the standard deviation of linear response over that of mean
-field, and seconds of a fit and of its linear response. With --new-rows the intervals are those of 50 new rows of each
-data set, as ``predict`` gives them from each of the two.
+Each data set is drawn from its model with all priors, fitted as users do, and asked for the interval of each entry of
+some variables. An interval of level 0.9 that is right covers 90% of the truths (simulation-based calibration). The
+exact posterior is that of importance sampling with --draws draws (0: leave it out), where its weights are usable.
+
+Fits that end elsewhere than a fit that begins at the truth are in another mode, where no interval is right; they are
+counted ("modes") and left out. The table shows the shares that are covered, the standard error of that of linear
+response over data sets, and the medians of the standard deviations of mean field and of linear response over the exact
+ones; and seconds of a fit and of its linear response. "exact of" is the number of data sets with usable weights.
+With --new-rows the intervals are those of 50 new rows of each data set, as ``predict`` gives them from each of the two.
 """
 
 from __future__ import annotations
@@ -16,7 +21,7 @@ import argparse
 import time
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -28,12 +33,13 @@ OBS = cv.Plate("obs")
 
 @dataclass(frozen=True)
 class Case:
-    """A model, what is known with it, and the variables whose intervals are asked for."""
+    """A model, what is known with it, the variables whose intervals are asked for, and those that are added up."""
 
     state: Callable[[], cv.Model]
     known: Callable[[np.random.Generator], dict[str, Any]]
     asked: tuple[str, ...]
     sizes: Mapping[str, int]
+    shared: tuple[str, ...] = ()
 
 
 def crossed() -> cv.Model:
@@ -96,6 +102,108 @@ def hidden_markov() -> cv.Model:
     return cv.Model(cv.Normal("x", mean[s], cv.Gamma("tau", 5, 5, plates=state)[s], plates=OBS))
 
 
+def mean_and_precision() -> cv.Model:
+    return cv.Model(cv.Normal("y", cv.Normal("m", 0, 0.5), cv.Gamma("tau", 2, 2), plates=OBS))
+
+
+def nested() -> cv.Model:
+    region, school = cv.Plate("region", 5), cv.Plate("school", 15)
+    of_region = cv.Normal("of_region", 0, cv.Gamma("between_regions", 5, 5), plates=region)
+    of_school = cv.Normal("of_school", 0, cv.Gamma("between_schools", 5, 5), plates=school)
+    at = cv.Normal("mu", 0, 0.5) + of_region[cv.Data("r", plates=OBS)] + of_school[cv.Data("s", plates=OBS)]
+    return cv.Model(cv.Normal("y", at, cv.Gamma("tau", 5, 5), plates=OBS))
+
+
+def random_slopes() -> cv.Model:
+    group = cv.Plate("group", 8)
+    g, x = cv.Data("g", plates=OBS), cv.Data("x", plates=OBS)
+    a = cv.Normal("a", 0, cv.Gamma("of_a", 5, 5), plates=group)
+    b = cv.Normal("b", 0, cv.Gamma("of_b", 5, 5), plates=group)
+    at = cv.Normal("mu", 0, 0.5) + cv.Normal("slope", 0, 0.5) * x + a[g] + b[g] * x
+    return cv.Model(cv.Normal("y", at, cv.Gamma("tau", 5, 5), plates=OBS))
+
+
+def logistic_groups() -> cv.Model:
+    a = cv.Normal("a", 0, cv.Gamma("between", 5, 5), plates=cv.Plate("group", 8))
+    at = cv.Normal("mu", 0, 0.5) + a[cv.Data("g", plates=OBS)]
+    return cv.Model(cv.Bernoulli("y", cv.logistic(at), plates=OBS))
+
+
+def probit_groups() -> cv.Model:
+    a = cv.Normal("a", 0, cv.Gamma("between", 5, 5), plates=cv.Plate("group", 8))
+    at = cv.Normal("mu", 0, 0.5) + a[cv.Data("g", plates=OBS)]
+    return cv.Model(cv.Bernoulli("y", cv.probit(at), plates=OBS))
+
+
+def counts() -> cv.Model:
+    rate = cv.Gamma("rate", 3.0, cv.Gamma("scale", 3, 3), plates=cv.Plate("group", 8))
+    return cv.Model(cv.Poisson("y", rate[cv.Data("g", plates=OBS)], plates=OBS))
+
+
+def poisson_mixture() -> cv.Model:
+    rate = cv.Gamma("rate", [4.0, 16.0], [2.0, 2.0], plates=cv.Plate("component", 2))
+    z = cv.Categorical("z", cv.Dirichlet("weights", np.full(2, 4.0)), plates=OBS)
+    return cv.Model(cv.Poisson("x", rate[z], plates=OBS))
+
+
+def vector_mixture() -> cv.Model:
+    component = cv.Plate("component", 2)
+    mean = cv.MultivariateNormal("mean", [[-2.0, 0.0], [2.0, 0.0]], np.eye(2), plates=component)
+    precision = cv.Wishart("precision", 8.0, 8.0 * np.eye(2), plates=component)
+    z = cv.Categorical("z", cv.Dirichlet("weights", np.full(2, 4.0)), plates=OBS)
+    return cv.Model(cv.MultivariateNormal("x", mean[z], precision[z], plates=OBS))
+
+
+def latent_classes() -> cv.Model:
+    component, question = cv.Plate("component", 2), cv.Plate("question", 5)
+    concentration = np.broadcast_to(np.array([[2.0], [6.0]]), (2, 5))
+    p = cv.Beta("p", concentration, concentration[::-1], plates=(component, question))
+    z = cv.Categorical("z", cv.Dirichlet("weights", np.full(2, 4.0)), plates=OBS)
+    return cv.Model(cv.Bernoulli("x", p[z], plates=(OBS, question)))
+
+
+def relevance() -> cv.Model:
+    alpha = cv.Gamma("alpha", 2.0, 2.0, plates=cv.Plate("feature", 3))
+    w = cv.MultivariateNormal("w", np.zeros(3), cv.diagonal(alpha))
+    at = cv.dot(cv.Data("X", plates=OBS), w)
+    return cv.Model(cv.Normal("y", at, cv.Gamma("tau", 2, 2), plates=OBS))
+
+
+def unequal_noise() -> cv.Model:
+    group = cv.Plate("group", 6)
+    tau = cv.Gamma("tau", 3.0, cv.Gamma("scale", 3, 1), plates=group)
+    return cv.Model(cv.Normal("y", cv.Normal("mu", 0, 0.5), tau[cv.Data("g", plates=OBS)], plates=OBS))
+
+
+def student_location() -> cv.Model:
+    scale = cv.Gamma("scale", 2.0, 2.0, plates=OBS)
+    tau = cv.Gamma("tau", 3, 3)
+    return cv.Model(cv.Normal("y", cv.Normal("mu", 0, 0.5), tau * scale, plates=OBS))
+
+
+def covariance_analysis() -> cv.Model:
+    w = cv.MultivariateNormal("w", np.zeros(2), 4.0 * np.eye(2))
+    at = cv.dot(cv.Data("X", plates=OBS), w)
+    a = cv.Normal("a", 0, 1.0, plates=cv.Plate("group", 4))
+    return cv.Model(cv.Normal("y", at + a[cv.Data("g", plates=OBS)], cv.Gamma("tau", 2, 2), plates=OBS))
+
+
+def local_level() -> cv.Model:
+    level = cv.LinearGaussianChain(
+        "level", [0.0], [[1.0]], [[1.0]], cv.Wishart("of_steps", 8.0, [[2.0]]), along=OBS
+    )
+    at = cv.dot(np.ones(1), level)
+    return cv.Model(cv.Normal("y", at, cv.Gamma("tau", 4, 4), plates=OBS))
+
+
+def categorical_chain() -> cv.Model:
+    state = cv.Plate("state", 2)
+    transition = cv.Dirichlet("transition", [[8.0, 2.0], [2.0, 8.0]], plates=state)
+    s = cv.MarkovChain("s", np.full(2, 0.5), transition, along=OBS)
+    p = cv.Dirichlet("p", [[6.0, 2.0, 1.0], [1.0, 2.0, 6.0]], plates=state)
+    return cv.Model(cv.Categorical("x", p[s], plates=OBS))
+
+
 def _columns(n: int) -> Callable[[np.random.Generator], dict[str, Any]]:
     def known(rng: np.random.Generator) -> dict[str, Any]:
         return {"X": np.column_stack([np.ones(n), rng.normal(size=(n, 2))])}
@@ -110,29 +218,87 @@ def _groups(n: int, **levels: int) -> Callable[[np.random.Generator], dict[str, 
     return known
 
 
+def _nested(rng: np.random.Generator) -> dict[str, Any]:
+    s = np.append(np.arange(15), rng.integers(0, 15, 75))
+    return {"s": s, "r": s % 5}
+
+
+def _slopes(rng: np.random.Generator) -> dict[str, Any]:
+    return {**_groups(80, g=8)(rng), "x": rng.normal(size=80)}
+
+
+def _both(rng: np.random.Generator) -> dict[str, Any]:
+    return {"X": rng.normal(size=(40, 2)), **_groups(40, g=4)(rng)}
+
+
 CASES = {
-    "crossed": Case(crossed, _groups(200, g=20, h=15), ("mu", "a", "tau"), {"obs": 200}),
-    "level": Case(level_and_groups, _groups(60, g=10), ("mu", "a", "between", "tau"), {"obs": 60}),
-    "hierarchy": Case(hierarchy, _groups(60, g=8), ("mu", "between", "tau"), {"obs": 60}),
+    "crossed": Case(crossed, _groups(200, g=20, h=15), ("mu", "a", "tau"), {"obs": 200}, ("mu", "a", "b")),
+    "level": Case(
+        level_and_groups, _groups(60, g=10), ("mu", "a", "between", "tau"), {"obs": 60}, ("mu", "a")
+    ),
+    "hierarchy": Case(hierarchy, _groups(60, g=8), ("mu", "between", "tau"), {"obs": 60}, ("mu", "level")),
     "probit": Case(probit, _columns(60), ("w",), {"obs": 60}),
     "logistic": Case(logistic, _columns(60), ("w",), {"obs": 60}),
     "regression": Case(regression, _columns(15), ("w", "tau"), {"obs": 15}),
     "student": Case(student, _columns(40), ("w",), {"obs": 40}),
     "mixture": Case(mixture, lambda rng: {}, ("mean", "tau", "weights"), {"obs": 100}),
     "hidden-markov": Case(hidden_markov, lambda rng: {}, ("mean", "tau", "transition"), {"obs": 120}),
+    "mean-precision": Case(mean_and_precision, lambda rng: {}, ("m", "tau"), {"obs": 8}),
+    "nested": Case(
+        nested,
+        _nested,
+        ("mu", "of_region", "between_schools", "tau"),
+        {"obs": 90},
+        ("mu", "of_region", "of_school"),
+    ),
+    "random-slopes": Case(
+        random_slopes, _slopes, ("mu", "slope", "of_b", "tau"), {"obs": 80}, ("mu", "slope", "a", "b")
+    ),
+    "logistic-groups": Case(
+        logistic_groups, _groups(120, g=8), ("mu", "a", "between"), {"obs": 120}, ("mu", "a")
+    ),
+    "probit-groups": Case(
+        probit_groups, _groups(120, g=8), ("mu", "a", "between"), {"obs": 120}, ("mu", "a")
+    ),
+    "counts": Case(counts, _groups(32, g=8), ("rate", "scale"), {"obs": 32}),
+    "poisson-mixture": Case(poisson_mixture, lambda rng: {}, ("rate", "weights"), {"obs": 80}),
+    "vector-mixture": Case(vector_mixture, lambda rng: {}, ("mean", "precision", "weights"), {"obs": 80}),
+    "latent-classes": Case(latent_classes, lambda rng: {}, ("p", "weights"), {"obs": 80}),
+    "relevance": Case(relevance, _columns(20), ("w", "alpha", "tau"), {"obs": 20}),
+    "unequal-noise": Case(unequal_noise, _groups(36, g=6), ("mu", "tau", "scale"), {"obs": 36}),
+    "student-location": Case(student_location, lambda rng: {}, ("mu", "tau"), {"obs": 30}),
+    "covariance-analysis": Case(covariance_analysis, _both, ("w", "a", "tau"), {"obs": 40}, ("w", "a")),
+    "local-level": Case(local_level, lambda rng: {}, ("of_steps", "tau"), {"obs": 80}),
+    "categorical-chain": Case(categorical_chain, lambda rng: {}, ("transition", "p"), {"obs": 150}),
 }
 
 OF_REAL_NUMBERS = ("crossed", "level", "hierarchy", "regression", "student", "mixture")
 NEW_ROWS = 50
+SAME_MODE = 0.1
+"""Nats by which objectives differ at most if two fits are in one mode."""
 
 
 @dataclass
 class Tally:
-    """What was seen of a variable: whether intervals covered, by data set, and ratios of standard deviations."""
+    """What was seen of a variable by data set: whether intervals covered, and standard deviations over exact ones."""
 
-    mean_field: list[float]
-    response: list[float]
-    ratios: list[float]
+    mean_field: list[float] = field(default_factory=list)
+    response: list[float] = field(default_factory=list)
+    exact: list[float] = field(default_factory=list)
+    mean_field_ratios: list[float] = field(default_factory=list)
+    response_ratios: list[float] = field(default_factory=list)
+
+
+@dataclass
+class Run:
+    """What was seen of a model: tallies by variable, seconds of fits and responses, and what was left out."""
+
+    tallies: dict[str, Tally]
+    fit_seconds: float = 0.0
+    response_seconds: float = 0.0
+    other_modes: int = 0
+    refused: int = 0
+    weighed: int = 0
 
 
 def covered(truth: Any, ends: Any) -> float:
@@ -140,36 +306,59 @@ def covered(truth: Any, ends: Any) -> float:
     return float(np.mean((np.asarray(truth) >= ends[0]) & (np.asarray(truth) <= ends[1])))
 
 
-def run(case: Case, n: int, level: float, seed: int) -> tuple[dict[str, Tally], list[float], int]:
-    """Return the tallies by variable, seconds of fits and of linear responses, and fits without a response."""
-    tallies = {name: Tally([], [], []) for name in case.asked}
-    seconds, refused = [0.0, 0.0], 0
+def simulated(case: Case, seed: int, number: int) -> tuple[cv.Model, dict[str, Any], dict[str, Any]]:
+    """Return a model, its data, and the true values."""
+    rng = np.random.default_rng([seed, number])
+    known = case.known(rng)
+    model = case.state()
+    drawn = model.simulate(rng, data=known, sizes=case.sizes)
+    leaves = {leaf.name: drawn[leaf.name] for leaf in model.leaves}
+    return model, {**known, **leaves}, drawn
+
+
+def fitted(case: Case, model: cv.Model, data: Any, truth: Any, found: Run, *, shared: bool) -> Any:
+    """Return the fit of a user, or None if it is in another mode than that of a start at the truth."""
+    factors = [case.shared] if shared else None
+    start = time.perf_counter()
+    posterior = model.fit(data, seed=0, tol=1e-9, max_iter=3000, factors=factors)
+    found.fit_seconds += time.perf_counter() - start
+    at_truth = {name: truth[name] for name in case.asked if name not in (case.shared if shared else ())}
+    beside = model.fit(data, init=at_truth, tol=1e-9, max_iter=3000, factors=factors)
+    if abs(posterior.elbo - beside.elbo) > SAME_MODE:
+        found.other_modes += 1
+        return None
+    return posterior
+
+
+def run(case: Case, n: int, level: float, seed: int, draws: int, *, shared: bool = False) -> Run:
+    """Return what was seen of n data sets of a model."""
+    found = Run({name: Tally() for name in case.asked})
     for number in range(n):
-        rng = np.random.default_rng([seed, number])
-        known = case.known(rng)
-        model = case.state()
-        drawn = model.simulate(rng, data=known, sizes=case.sizes)
-        leaves = {leaf.name: drawn[leaf.name] for leaf in model.leaves}
-        data = {**known, **leaves}
-        start = time.perf_counter()
-        truth = {name: drawn[name] for name in case.asked}
-        posterior = model.fit(data, init=truth, tol=1e-9, max_iter=3000)
-        seconds[0] += time.perf_counter() - start
+        model, data, drawn = simulated(case, seed, number)
+        posterior = fitted(case, model, data, drawn, found, shared=shared)
+        if posterior is None:
+            continue
         start = time.perf_counter()
         try:
             response = posterior.linear_response(data)
-            found = {name: (response.interval(name, level), response.sd(name)) for name in case.asked}
+            told = {name: (response.interval(name, level), response.sd(name)) for name in case.asked}
         except cv.ModelError:
-            refused += 1
+            found.refused += 1
             continue
-        seconds[1] += time.perf_counter() - start
+        found.response_seconds += time.perf_counter() - start
+        sample = posterior.importance_sample(data, n_draws=draws, seed=number) if draws else None
+        is_weighed = sample is not None and sample.is_usable
+        found.weighed += is_weighed
         for name in case.asked:
             (own,) = posterior[name].entry_marginals((0.5 - level / 2, 0.5 + level / 2))
-            tally, (ends, sd) = tallies[name], found[name]
+            tally, (ends, sd) = found.tallies[name], told[name]
             tally.mean_field.append(covered(drawn[name], (own.lower, own.upper)))
             tally.response.append(covered(drawn[name], ends))
-            tally.ratios.append(float(np.median(sd / own.sd)))
-    return tallies, seconds, refused
+            if sample is not None and is_weighed:
+                tally.exact.append(covered(drawn[name], sample.interval(name, level)))
+                tally.mean_field_ratios.append(float(np.median(own.sd / sample.sd(name))))
+                tally.response_ratios.append(float(np.median(sd / sample.sd(name))))
+    return found
 
 
 def run_new_rows(case: Case, n: int, level: float, seed: int) -> tuple[list[float], list[float], float]:
@@ -201,6 +390,42 @@ def run_new_rows(case: Case, n: int, level: float, seed: int) -> tuple[list[floa
     return *shares, float(np.median(ratios))
 
 
+def percent(shares: list[float]) -> str:
+    """Return a mean share as text; empty if there is none."""
+    return f"{100 * np.mean(shares):.1f}" if shares else ""
+
+
+def median(ratios: list[float]) -> str:
+    """Return a median as text; empty if there is none."""
+    return f"{np.median(ratios):.2f}" if ratios else ""
+
+
+def print_new_rows(arguments: argparse.Namespace) -> None:
+    """Print the table of intervals of new rows."""
+    print(f"{'model':14s} {'mean field':>10s} {'response':>9s} {'+-':>5s} {'sd ratio':>8s}")
+    for name in [name for name in arguments.models.split(",") if name in OF_REAL_NUMBERS]:
+        q, response, ratio = run_new_rows(CASES[name], arguments.datasets, arguments.level, arguments.seed)
+        error = 100 * np.std(response, ddof=1) / np.sqrt(len(response))
+        told = f"{100 * np.mean(q):10.1f} {100 * np.mean(response):9.1f} {error:5.1f} {ratio:8.3f}"
+        print(f"{name:14s} {told}", flush=True)
+
+
+def print_model(name: str, arguments: argparse.Namespace) -> None:
+    """Print the rows of a model."""
+    n = arguments.datasets
+    found = run(CASES[name], n, arguments.level, arguments.seed, arguments.draws, shared=arguments.shared)
+    for variable, tally in found.tallies.items():
+        response = np.array(tally.response)
+        error = 100 * response.std(ddof=1) / np.sqrt(max(len(response), 1)) if len(response) > 1 else np.nan
+        print(
+            f"{name:19s} {variable:15s} {percent(tally.mean_field):>10s} {percent(tally.response):>8s} {error:4.1f} "
+            f"{percent(tally.exact):>6s} {median(tally.mean_field_ratios):>10s} {median(tally.response_ratios):>8s} "
+            f"{found.other_modes:5d} {found.refused:7d} {found.weighed:8d} "
+            f"{found.fit_seconds / n:7.3f} {found.response_seconds / n:7.3f}",
+            flush=True,
+        )
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
@@ -208,36 +433,23 @@ def main() -> None:
     parser.add_argument("--level", type=float, default=0.9)
     parser.add_argument("--models", default=",".join(CASES))
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--draws", type=int, default=1000)
+    parser.add_argument("--shared", action="store_true")
     parser.add_argument("--new-rows", action="store_true")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore", cv.ConvergenceWarning)
     if arguments.new_rows:
-        print(f"{'model':14s} {'mean field':>10s} {'response':>9s} {'+-':>5s} {'sd ratio':>8s}")
-        for name in [name for name in arguments.models.split(",") if name in OF_REAL_NUMBERS]:
-            q, response, ratio = run_new_rows(
-                CASES[name], arguments.datasets, arguments.level, arguments.seed
-            )
-            error = 100 * np.std(response, ddof=1) / np.sqrt(len(response))
-            told = f"{100 * np.mean(q):10.1f} {100 * np.mean(response):9.1f} {error:5.1f} {ratio:8.3f}"
-            print(f"{name:14s} {told}", flush=True)
+        print_new_rows(arguments)
         return
-    header = (
-        f"{'model':14s} {'variable':11s} {'mean field':>10s} {'response':>9s} {'+-':>5s} {'sd ratio':>8s}"
+    print(
+        f"{'':35s} {'covered, %':^38s} {'sd over exact':^19s}\n"
+        f"{'model':19s} {'variable':15s} {'mean field':>10s} {'response':>8s} {'+-':>4s} {'exact':>6s} "
+        f"{'mean field':>10s} {'response':>8s} {'modes':>5s} {'refused':>7s} {'exact of':>8s} "
+        f"{'fit s':>7s} {'resp. s':>7s}"
     )
-    print(f"{header} {'fit s':>7s} {'resp. s':>7s}")
     for name in arguments.models.split(","):
-        n = arguments.datasets
-        tallies, seconds, refused = run(CASES[name], n, arguments.level, arguments.seed)
-        for variable, tally in tallies.items():
-            response = np.array(tally.response)
-            error = 100 * response.std(ddof=1) / np.sqrt(len(response))
-            print(
-                f"{name:14s} {variable:11s} {100 * np.mean(tally.mean_field):10.1f} {100 * response.mean():9.1f} "
-                f"{error:5.1f} {np.median(tally.ratios):8.2f} {seconds[0] / n:7.3f} {seconds[1] / n:7.3f}",
-                flush=True,
-            )
-        if refused:
-            print(f"{name:14s} no response of {refused} fits: a saddle point, or not settled", flush=True)
+        if not arguments.shared or CASES[name].shared:
+            print_model(name, arguments)
 
 
 if __name__ == "__main__":

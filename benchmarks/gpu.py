@@ -41,7 +41,7 @@ from caviar.engine.binding.bind import bind
 from caviar.engine.rows.row_map import Precision, RowMap
 from caviar.engine.starts.from_user import given_start
 from caviar.execution import Threads
-from caviar.fitting.model import as_executor, rows_of
+from caviar.fitting.rows import as_executor, rows_of
 
 Pass = Callable[[], object]
 

@@ -26,7 +26,7 @@ from caviar.engine.ascent.problem import statistics_of
 from caviar.engine.binding.bind import bind
 from caviar.engine.rows.row_map import RowMap
 from caviar.engine.starts.from_user import given_start
-from caviar.fitting.model import as_executor, rows_of
+from caviar.fitting.rows import as_executor, rows_of
 
 SHAPES = [(200_000, 16, 32), (500_000, 4, 16), (50_000, 64, 32)]
 

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from .estimators import (
         BayesianGaussianMixture,
         GaussianMixture,
+        HiddenMarkovModel,
         KnownVarianceMixture,
         LatentDirichletAllocation,
         MixedMixture,
@@ -60,20 +61,26 @@ if TYPE_CHECKING:
     from .execution import DaskExecutor, Device
     from .fitting.model import Model
     from .language.algebra import diagonal, dot
+    from .language.binomial import Binomial
     from .language.chains import MarkovChain
     from .language.constants import Constant
     from .language.discrete import Bernoulli, Categorical, Multinomial, Poisson
     from .language.linear_gaussian_chains import LinearGaussianChain
-    from .language.links import logistic, probit
+    from .language.links import exp, logistic, probit
+    from .language.negative_binomial import NegativeBinomial
     from .language.nodes import Data
     from .language.normal_gammas import MultivariateNormalGamma, NormalGamma, TiedNormalGamma
     from .language.normal_wisharts import NormalWishart, TiedNormalWishart
     from .language.normals import MultivariateNormal, Normal
     from .language.plates import Plate
     from .language.positive import Gamma, Wishart
+    from .language.potential import Potential
     from .language.simplex import Beta, Dirichlet, StickBreaking
     from .names.names import Names
     from .posterior.diagnostics import Diagnosis
+    from .posterior.evidence.comparison import Comparison, compare
+    from .posterior.evidence.evidence import Evidence
+    from .posterior.evidence.importance import ImportanceSample
     from .posterior.linear_response import LinearResponse
     from .posterior.posterior import Posterior
     from .posterior.prediction import Prediction
@@ -86,6 +93,7 @@ _NAMES = {
     ".estimators": (
         "BayesianGaussianMixture",
         "GaussianMixture",
+        "HiddenMarkovModel",
         "KnownVarianceMixture",
         "LatentDirichletAllocation",
         "MixedMixture",
@@ -101,7 +109,10 @@ _NAMES = {
     ".language.constants": ("Constant",),
     ".language.discrete": ("Bernoulli", "Categorical", "Multinomial", "Poisson"),
     ".language.linear_gaussian_chains": ("LinearGaussianChain",),
-    ".language.links": ("logistic", "probit"),
+    ".language.links": ("exp", "logistic", "probit"),
+    ".language.binomial": ("Binomial",),
+    ".language.potential": ("Potential",),
+    ".language.negative_binomial": ("NegativeBinomial",),
     ".language.nodes": ("Data",),
     ".language.normal_gammas": ("MultivariateNormalGamma", "NormalGamma", "TiedNormalGamma"),
     ".language.normal_wisharts": ("NormalWishart", "TiedNormalWishart"),
@@ -109,7 +120,10 @@ _NAMES = {
     ".language.plates": ("Plate",),
     ".language.positive": ("Gamma", "Wishart"),
     ".language.simplex": ("Beta", "Dirichlet", "StickBreaking"),
+    ".posterior.evidence.comparison": ("Comparison", "compare"),
     ".posterior.diagnostics": ("Diagnosis",),
+    ".posterior.evidence.evidence": ("Evidence",),
+    ".posterior.evidence.importance": ("ImportanceSample",),
     ".names.names": ("Names",),
     ".posterior.linear_response": ("LinearResponse",),
     ".posterior.posterior": ("Posterior",),
@@ -123,6 +137,7 @@ __all__ = [
     "BayesianGaussianMixture",
     "Bernoulli",
     "Beta",
+    "Binomial",
     "Categorical",
     "CaviarError",
     "CaviarWarning",
@@ -131,6 +146,7 @@ __all__ = [
     "ClusterError",
     "ClusterWarning",
     "CollapseWarning",
+    "Comparison",
     "ConjugacyError",
     "Constant",
     "ConvergenceWarning",
@@ -140,10 +156,13 @@ __all__ = [
     "Device",
     "Diagnosis",
     "Dirichlet",
+    "Evidence",
     "FallingElboWarning",
     "FittedAttributeError",
     "Gamma",
     "GaussianMixture",
+    "HiddenMarkovModel",
+    "ImportanceSample",
     "ImproperError",
     "Incremental",
     "KnownVarianceMixture",
@@ -162,6 +181,7 @@ __all__ = [
     "MultivariateNormal",
     "MultivariateNormalGamma",
     "Names",
+    "NegativeBinomial",
     "Normal",
     "NormalGamma",
     "NormalMixture",
@@ -171,6 +191,7 @@ __all__ = [
     "PlateError",
     "Poisson",
     "Posterior",
+    "Potential",
     "PrecisionWarning",
     "Prediction",
     "ProductStudentMixture",
@@ -182,9 +203,11 @@ __all__ = [
     "VerificationError",
     "Wishart",
     "__version__",
+    "compare",
     "compare_mixtures",
     "diagonal",
     "dot",
+    "exp",
     "load",
     "logistic",
     "probit",

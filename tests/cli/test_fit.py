@@ -74,6 +74,21 @@ def test_the_result_for_readers_has_the_components_heaviest_first(run, eruptions
     assert "seed 0" in lines
 
 
+def test_the_uncertainty_is_that_of_the_option(run, eruptions, tmp_path):
+    path = tmp_path / "m.caviar"
+    options = ("--seed", 0, "-q", "-o", path)
+    result = run("fit", eruptions, *COLUMNS, *options, "--uncertainty", "mean-field")
+    assert "Intervals are those of mean field" in result.stdout
+    assert cv.load(path).about_["command"].endswith("--seed 0 --uncertainty mean-field")
+    assert "Intervals are those of mean field" in run("show", path).stdout
+    result = run("fit", eruptions, *COLUMNS, *options, "--uncertainty", "linear-response", "--model", "em")
+    assert "those of linear response" in result.stdout
+    assert cv.load(path).means_sd_.shape == (2, 2)
+    refused = run("fit", eruptions, *COLUMNS, "--uncertainty", "laplace")
+    assert refused.exit_code == 2
+    assert "linear-response" in refused.stderr
+
+
 def test_a_fit_without_a_seed_tells_the_one_it_took(run, eruptions):
     first = json.loads(run("fit", eruptions, *COLUMNS, "-k", 4, "--json", "-q").stdout)
     again = json.loads(

@@ -47,14 +47,16 @@ def message_of(result):
         (["predict", "{csv}", "{csv}", "-o", "out.csv"], "is no model that caviar saved"),
         (["predict", "nope.caviar", "{csv}", "-o", "out.csv"], "there is no file nope.caviar"),
         (["predict", "nope.caviar", "{csv}", "-o", "out.xlsx"], "must end with .csv or .parquet"),
-        (["predict", "nope.caviar", "{csv}"], "Missing option"),
+        (["predict", "nope.caviar", "{csv}"], "missing option"),
         (["predict", "nope.caviar", "-o", "out.csv"], "expected DATA"),
         (["show", "nope.caviar"], "there is no file nope.caviar"),
         (["show", "{csv}"], "is no model that caviar saved"),
-        (["show"], "Missing argument"),
+        (["show"], "missing argument"),
         (["demo", "--output-dir", "{csv}"], "it is a file"),
-        (["frobnicate"], "No such command 'frobnicate'"),
-        (["--frobnicate"], "No such option"),
+        (["frobnicate"], "no such command 'frobnicate'"),
+        (["--frobnicate"], "no such option"),
+        (["fit", "{csv}", "--covariance", "ful"], "'ful' is not one of 'full', 'tied'"),
+        (["fit", "{csv}", "--tol", "small"], "'--tol': expected a number; caviar fit --help"),
     ],
 )
 def test_what_cannot_be_done_is_refused_in_words(run, eruptions, tmp_path, monkeypatch, arguments, words):
@@ -62,6 +64,8 @@ def test_what_cannot_be_done_is_refused_in_words(run, eruptions, tmp_path, monke
     result = run(*(argument.format(csv=eruptions) for argument in arguments))
     assert result.exit_code == 2
     assert words in message_of(result)
+    assert result.stderr.startswith("error: ")
+    assert result.stderr.count("\n") == 1
     assert "Traceback" not in result.stderr
     assert list(tmp_path.iterdir()) == []
 
@@ -89,7 +93,10 @@ def test_a_query_that_duckdb_interrupts_ends_like_any_other_interrupt(run, erupt
 
 def test_paragraphs_of_a_help_text_are_folded_to_the_terminal(run_program):
     done = run_program("predict", "--help", env={**os.environ, "COLUMNS": "200"})
-    assert any("topic, topic_0, ..., the proportions. Of the" in line for line in done.stdout.splitlines())
+    assert any(
+        "label, the most probable path. Of topics: topic, topic_0" in line
+        for line in done.stdout.splitlines()
+    )
 
 
 def test_help_teaches_by_example(run):

@@ -9,7 +9,7 @@ from caviar.engine.ascent.schedules.batch import Batch
 from caviar.engine.binding.bind import bind
 from caviar.engine.rows.row_map import RowMap
 from caviar.execution import Threads
-from caviar.fitting.model import rows_of
+from caviar.fitting.rows import rows_of
 
 __all__ = ["hard", "reached", "strict", "sums", "uneven_weights"]
 

@@ -33,9 +33,11 @@ def test_rows_and_prior_make_the_log_joint_density(name):
             row_log_likelihoods(problem, values, row_map)
         return
     variables, known = posterior.model.variables, {k: np.asarray(v) for k, v in data.items()}
+    by_name = {plate.name: size for plate, size in problem.bound.sizes.items()}
+    sizes = {plate: by_name[plate.name] for own in variables.values() for plate in own.plates}
     prior = sum(
         float(
-            _over_plates(variables[k], conditional(variables[k], {**values, **known}), problem.bound.sizes)
+            _over_plates(variables[k], conditional(variables[k], {**values, **known}), sizes)
             .log_density(v)
             .sum()
         )

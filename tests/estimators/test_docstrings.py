@@ -11,6 +11,7 @@ from caviar.estimators._paragraphs import PARAGRAPHS, with_paragraphs
 CLASSES = [
     cv.BayesianGaussianMixture,
     cv.GaussianMixture,
+    cv.HiddenMarkovModel,
     cv.KnownVarianceMixture,
     cv.LatentDirichletAllocation,
     cv.MixedMixture,

@@ -42,7 +42,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "of a link": (
         lambda: cv.probit(cv.logistic(A)),
-        "logistic(Normal('a')) is a probability and no part of a predictor; take the link of the whole sum",
+        "logistic(Normal('a')) is a link and no part of a predictor; take the link of the whole sum",
     ),
     "of a Gamma": (
         lambda: _y(cv.probit(cv.Gamma("g", 1, 1))),
@@ -90,15 +90,15 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "in a dot product": (
         lambda: cv.dot(cv.probit(A), W),
-        "dot takes two vectors, not the probability probit(Normal('a'))",
+        "dot takes two vectors, not the link probit(Normal('a'))",
     ),
     "in a sum": (
         lambda: 1.0 + cv.probit(A),
-        "probit(Normal('a')) is a probability and no part of a predictor; take the link of the whole sum",
+        "probit(Normal('a')) is a link and no part of a predictor; take the link of the whole sum",
     ),
     "in a product": (
         lambda: A * cv.probit(A),
-        "probit(Normal('a')) is a probability and no part of a predictor; take the link of the whole sum",
+        "probit(Normal('a')) is a link and no part of a predictor; take the link of the whole sum",
     ),
     "of a latent answer": (
         lambda: cv.Normal("x", Y, 1.0, plates=OBS),

@@ -45,12 +45,11 @@ STATEMENTS = {
         lambda: cv.Normal("x", _means((cv.Plate("a", 2), cv.Plate("b", 2)))[_label(2)], 1.0, plates=OBS),
         ["'z' could choose from any of the plates 'a', 'b' of 'm'", "give 'x' all of these but the one"],
     ),
-    "a choice from a choice": (
-        lambda: _means((cv.Plate("a", 2), cv.Plate("b", 3)))[_label(2)][_label(3)],
+    "one label twice": (
+        lambda: (lambda z: _means((cv.Plate("a", 2), cv.Plate("b", 2)))[z, z])(_label(2)),
         [
-            "'m' is chosen from by 'z' already",
-            "cannot be chosen from by 'z' too",
-            "one Categorical whose categories are the pairs",
+            "'z' chooses twice in m[z, z], which is the diagonal of 'm'",
+            "Give the diagonal a plate of its own",
         ],
     ),
     "a plate twice": (

@@ -19,7 +19,9 @@ def directions(q, rng):
 
 
 def test_every_family_is_registered(laws):
-    assert {type(case).__name__ for case in laws.cases.values()} == set(FAMILIES)
+    # a statistic of these is no function of a value: test_polya_gamma_sum.py, test_sums_of_rates.py
+    own = {"PolyaGammaSum", "Shares"}
+    assert {type(case).__name__ for case in laws.cases.values()} == set(FAMILIES) - own
 
 
 def test_gradient_of_the_log_partition_is_the_expected_statistic(q, laws):

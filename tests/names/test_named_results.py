@@ -96,7 +96,9 @@ def test_plots_say_names(fitted: Any) -> None:
     assert _labels(cv.plot.forest(fitted, "effect")) == list(SCHOOLS)
     assert _labels(cv.plot.forest(fitted, "beta")) == ["intercept", "slope"]
     assert _labels(cv.plot.forest(fitted, "effect", only={"school": ["Lincoln"]})) == ["Lincoln"]
-    assert _labels(cv.plot.forest(_varying(), "beta"))[:2] == ["Adams, intercept", "Adams, slope"]
+    labels = _labels(cv.plot.forest(_varying(), "beta"))
+    assert labels[:2] == ["intercept, school Adams", "slope, school Adams"]
+    assert labels == [row.index for row in _varying().summary(max_rows=None).rows if row.variable == "beta"]
     assert _labels(cv.plot.forest(fitted, "effect", names={"school": ["a", "b", "c"]})) == ["a", "b", "c"]
     obs, kind = cv.Plate("obs"), cv.Plate("kind", names=["low", "high"])
     weights = cv.Dirichlet("weights", np.ones(2))

@@ -105,7 +105,9 @@ def test_the_kit_finds_nothing_wrong_with_chosen_widths(kind: dict[str, bool]):
 def test_entries_chosen_by_known_labels_are_refused():
     entry, kind = cv.Plate("entry", SIZE), cv.Plate("kind", 2)
     widths = cv.Gamma("widths", 1, 1, plates=kind)
-    with pytest.raises(cv.ModelError, match=r"chosen by known labels, widths\[g\]; only a Categorical"):
+    with pytest.raises(
+        cv.ModelError, match=r"chosen by known labels or by several, widths\[g\]; only one Categorical"
+    ):
         cv.MultivariateNormal("w", np.zeros(SIZE), cv.diagonal(widths[cv.Data("g", plates=entry)]))
 
 

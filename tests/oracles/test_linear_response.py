@@ -69,6 +69,22 @@ def _two_labels() -> cv.Model:
     return cv.Model(cv.Normal("y", a[z] + b[u], cv.Gamma("tau", 2, 1), plates=OBS))
 
 
+def _two_of_a_table() -> cv.Model:
+    plates = cv.Plate("first", 2), cv.Plate("second", 2)
+    z = cv.Categorical("z", cv.Dirichlet("shares", [3.0, 2.0]), plates=OBS)
+    u = cv.Categorical("u", cv.Dirichlet("given", [[3.0, 1.0], [1.0, 3.0]], plates=plates[0])[z], plates=OBS)
+    table = cv.Normal("table", [[0.0, 2.0], [5.0, 7.0]], 1.0, plates=plates)
+    return cv.Model(cv.Normal("y", table[z, u], cv.Gamma("width", 3, 3, plates=OBS), plates=OBS))
+
+
+def _state_and_label() -> cv.Model:
+    plates = cv.Plate("state", 2), cv.Plate("part", 2)
+    s = cv.MarkovChain("s", [0.5, 0.5], cv.Dirichlet("transition", [2.0, 1.0], plates=plates[0]), along=OBS)
+    z = cv.Categorical("z", cv.Dirichlet("given", [[3.0, 1.0], [1.0, 3.0]], plates=plates[0])[s], plates=OBS)
+    table = cv.Normal("table", [[0.0, 2.0], [1.0, 3.0]], 1.0, plates=plates)
+    return cv.Model(cv.Normal("x", table[s, z], cv.Gamma("width", 3, 3, plates=OBS), plates=OBS))
+
+
 def _robust_states() -> cv.Model:
     state = cv.Plate("state", 2)
     s = cv.MarkovChain("s", [0.5, 0.5], cv.Dirichlet("transition", [2.0, 1.0], plates=state), along=OBS)
@@ -111,6 +127,12 @@ _STATED: dict[str, tuple[Callable[[], cv.Model], dict[str, Any], str]] = {
         {"y": _RNG.choice([0, 2, 5, 7], 24) + 0.4 * _NOISE[:24]},
         "b",
     ),
+    "two labels of a table": (
+        _two_of_a_table,
+        {"y": _RNG.choice([0, 2, 5, 7], 16) + 0.4 * _NOISE[:16]},
+        "table",
+    ),
+    "a state and a label": (_state_and_label, {"x": _SERIES[:20]}, "table"),
     "known labels": (
         _gappy,
         {"x": _CLUSTERS, "z": np.where(_RNG.random(60) < 0.3, _CLUSTERS[:, 0] > 1, np.nan)},

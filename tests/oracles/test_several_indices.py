@@ -106,7 +106,6 @@ def test_far_from_the_origin():
 @pytest.mark.parametrize(
     ("chosen", "words"),
     [
-        (lambda m, z, v: m[z][v], "cannot be chosen from by 'v' too"),
         (lambda m, z, v: m[site()][site()][site()], "3 indices could choose from"),
         (lambda m, z, v: m[z][site()][site()], "3 indices could choose from"),
     ],

@@ -85,7 +85,7 @@ def test_a_forest_of_a_fitted_table_knows_its_columns():
     table = pd.DataFrame(PENGUINS.values[:, 2:6], columns=list(MEASURES))
     mixture = cv.BayesianGaussianMixture(2, random_state=0).fit(table)
     ax = cv.plot.forest(mixture, "theta.mean", only={"theta": ["bill_depth_mm"]})
-    assert labels_of(ax.get_yticklabels()) == ["component 0, bill_depth_mm", "component 1, bill_depth_mm"]
+    assert labels_of(ax.get_yticklabels()) == ["bill_depth_mm, component 0", "bill_depth_mm, component 1"]
     rows = [
         r
         for r in mixture.posterior_.summary(max_rows=None).rows

@@ -380,8 +380,41 @@ def test_a_saddle_point_has_no_covariance():
     )
     response = posterior.linear_response(data)
     assert response.smallest_eigenvalue < -1
-    with pytest.raises(cv.ModelError, match="saddle point"):
+    with pytest.raises(cv.ModelError, match="saddle point: along 'mean' the ELBO rises"):
         response.sd("mean")
+    found = posterior.diagnose(data, n_draws=100, seed=0)
+    assert found.smallest_eigenvalue == response.smallest_eigenvalue
+    assert "the ELBO rises along 'mean'" in repr(found)
+    assert posterior.evidence(data).method == "elbo"
+
+
+def test_the_direction_of_a_saddle_is_that_of_its_variables():
+    """A product of two unknown numbers at 0: the ELBO rises along both, and not along a third one."""
+    rng = np.random.default_rng(1)
+    y = 2.0 + 0.5 * rng.normal(size=30)
+    a, b, c = (cv.Normal(name, 0, 1.0) for name in "abc")
+    data = {"y": y, "w": rng.normal(size=30)}
+    y_of = cv.Normal("y", a * b, 4.0, plates=OBS)
+    w_of = cv.Normal("w", c, 4.0, plates=OBS)
+    model = cv.Model(y_of, w_of)
+    posterior = model.fit(data, tol=1e-10)
+    assert posterior.linear_response(data).smallest_eigenvalue > 0
+    assert posterior.diagnose(data, n_draws=100, seed=0).smallest_eigenvalue > 0
+    apart = cv.families.Normal(0.0, 1.0 + 120.0 * 0.1)
+    moved = {"a": apart, "b": apart}
+    for _ in range(200):
+        precision = 1.0 + 120.0 * (moved["a"].variance + moved["a"].mean ** 2)
+        moved = {"a": cv.families.Normal(0.0, precision), "b": cv.families.Normal(0.0, precision)}
+    at = Posterior._of_parts(
+        **{
+            **vars(posterior),
+            "_factors": {**posterior._factors, **moved},
+            "elbo": posterior.elbo_at(moved, data),
+        }
+    )
+    response = at.linear_response(data)
+    assert response.smallest_eigenvalue < -1
+    assert response.weakest_direction in ("'a' and 'b'", "'b' and 'a'")
 
 
 def test_other_data_than_those_of_the_fit_are_refused(mixture):

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 import caviar as cv
+from caviar.families.joint_labels import JointLabels
 from caviar.posterior.simulation import conditional
 from caviar.testing import ElboEstimate, elbo_estimate, elbo_slopes
-from caviar.testing._elbo_estimate import _draw, _gate_of, _row_axes, _rows_to
+from caviar.testing._elbo_estimate import _conditional, _draw, _row_axes, _rows_to
 
 from .statement import Stated
 
@@ -110,8 +111,9 @@ def _unseen_log_q(
             total += float(q.log_density(values[name]) - _kept(q, ~gap).log_density(values[name][~gap]))
             continue
         if hasattr(q, "conditional"):
-            labels = values[_gate_of(posterior, name, local)]
-            q = q.conditional[np.arange(len(labels)), labels]
+            q = _conditional(posterior, q, values)
+        if isinstance(q, JointLabels):
+            q = q.given(values)
         axis = _row_axes(posterior, {name: q})[name]
         total += float(q.log_density(values[name])[np.moveaxis(gap, axis, 0)].sum())
     return total

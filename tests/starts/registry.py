@@ -1,7 +1,18 @@
 """All models whose starts are tried, by what makes them hard."""
 
 from starts.case import Case
-from starts.sets import alike, chains, columns, components, factors, gated, regressions, sums, truncated
+from starts.sets import (
+    alike,
+    chains,
+    columns,
+    components,
+    factors,
+    gated,
+    regressions,
+    sums,
+    together,
+    truncated,
+)
 
 __all__ = ["CASES", "KINDS"]
 
@@ -13,6 +24,7 @@ KINDS: dict[str, list[Case]] = {
     "labels without a plate": gated.CASES,
     "chains": chains.CASES,
     "regressions": regressions.CASES,
+    "labels together": together.CASES,
     "truncations": truncated.CASES,
     "locations that are multiplied": factors.CASES,
 }

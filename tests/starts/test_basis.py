@@ -10,7 +10,7 @@ from caviar.engine.rows.subsample import sample_of
 from caviar.engine.starts.candidates import basis_of
 from caviar.engine.starts.guesses.partitioned import in_fewer_clusters
 from caviar.execution import Threads
-from caviar.fitting.model import rows_of
+from caviar.fitting.rows import rows_of
 
 
 def made_from(model, data, seed=0, point=()):

@@ -5,9 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from sklearn import mixture
 
-import caviar as cv
 from caviar.engine.ascent.status import Status
 from caviar.engine.starts import race as trials
 
@@ -25,11 +23,8 @@ class Variable:
     family = SimpleNamespace(statistics=("x",))
 
 
-def winner(monkeypatch, scripts, *, passes_are_dear=False, settled=(), is_point=False, labels=None):
-    """Return the start that wins, given its objectives before the race and after each six iterations of it.
-
-    With ``labels``, those of the rows at each start, everything follows from these.
-    """
+def winner(monkeypatch, scripts, *, passes_are_dear=False, settled=(), is_point=False):
+    """Return the start that wins, given its objectives before the race and after each six iterations of it."""
     variable = Variable(10**9 if passes_are_dear else 1)
     rows = SimpleNamespace(keeps_locals=True)
     problem = SimpleNamespace(order=(variable,), point={variable} if is_point else frozenset(), rows=rows)
@@ -57,9 +52,7 @@ def winner(monkeypatch, scripts, *, passes_are_dear=False, settled=(), is_point=
     columns = {"x": np.zeros((ROWS, COLUMNS))}
     sample = SimpleNamespace(is_part=False, n_rows=ROWS, columns=columns, row_weights=np.ones(ROWS))
     row_map = SimpleNamespace(source=SimpleNamespace(total_weight=float(ROWS)))
-    if labels is not None:
-        monkeypatch.setattr(trials.Race, "_labels", lambda race, state: labels[state.q["name"]])
-    best = trials.best_of(starts, sample, row_map, BEHIND, follows_from_labels=labels is not None)
+    best = trials.best_of(starts, sample, row_map, BEHIND)
     return best.start[1]["name"]
 
 
@@ -97,28 +90,3 @@ def test_of_point_masses_none_is_left_out_while_passes_are_cheap(monkeypatch):
 def test_a_start_whose_objective_is_no_number_yet_takes_part(monkeypatch):
     """Points in the place of distributions have none before the first iteration."""
     assert winner(monkeypatch, {"early": [0.0], "point": [np.nan, 1.0]}) == "point"
-
-
-@pytest.mark.parametrize(
-    ("n_others", "passes_are_dear", "wins"), [(5, False, "early"), (20, False, "late"), (5, True, "late")]
-)
-def test_of_starts_that_label_rows_alike_one_goes_on(monkeypatch, n_others, passes_are_dear, wins):
-    """Whatever the numbers of their components are; a look for that is not made where passes are dear."""
-    one = np.arange(ROWS) % 3
-    other = (one + 1) % 3
-    other[:n_others] = one[:n_others]
-    scripts, labels = {"early": [0.0], "late": [-5.0, 1.0]}, {"early": one, "late": other}
-    assert winner(monkeypatch, scripts, passes_are_dear=passes_are_dear, labels=labels) == wins
-
-
-def test_the_likelihood_of_one_start_of_several_alike_is_the_best_known(monkeypatch):
-    """Old Faithful: two partitions become one after a look at the rows. The best of 20 starts of scikit-learn's."""
-    X = cv.datasets.load_faithful().values
-    ran = []
-    monkeypatch.setattr(trials.Race, "_round", lambda race, left, *_: ran.append(left) or left)
-    found = cv.GaussianMixture(2, random_state=0).fit(X)
-    assert not ran
-    known = mixture.GaussianMixture(n_components=2, n_init=20, random_state=0, tol=1e-10, max_iter=1000).fit(
-        X
-    )
-    assert found.score(X) > known.score(X) - 1e-8

@@ -52,6 +52,8 @@ FAST = (
     "factors beside groups",
     "principal components",
     "two factor analysers",
+    "states and labels in a table",
+    "one table",
     "two crossing lines",
     "fifty pieces of thirty rows",
 )

@@ -14,7 +14,7 @@ from starts.sets.alike import clouds
 def _moves(x, labels, size):
     weights = np.ones(len(x))
     points = whitened(in_units(x, weights), weights)
-    return regrouped(points, weights, labels, size, np.random.default_rng(0))
+    return regrouped(points, weights, labels, size)
 
 
 @pytest.mark.parametrize(
@@ -72,6 +72,6 @@ def test_moves_may_be_asked_for_that_lose_much():
     x = np.array([[0.0, 0.0], [30.0, 0.0], [0.0, 30.0]])[truth] + rng.normal(size=(120, 2))
     weights = np.ones(120)
     points = whitened(in_units(x, weights), weights)
-    many = regrouped(points, weights, truth, 3, np.random.default_rng(0), most=20, most_lost=np.inf)
+    many = regrouped(points, weights, truth, 3, most=20, most_lost=np.inf)
     assert 3 < len(many) <= 20
     assert len({tuple(own) for own in many}) > 3

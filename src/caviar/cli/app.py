@@ -11,15 +11,17 @@ import typer
 import caviar as cv
 
 from . import options
-from .files import require_writable
-from .kinds import Covariance, ModelName
+from .files import require_file, require_writable
+from .kinds import Covariance, Uncertainty, model_named
 from .non_numeric import NonNumeric
 from .options import column_names_of, option, require_rows, taught
+from .usage import CommandsInWords
 
 _STANDARD_OUTPUT = Path("-")
 
 
 app = typer.Typer(
+    cls=CommandsInWords,
     add_completion=True,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -29,15 +31,22 @@ app = typer.Typer(
 )
 
 
-def _number_or_auto(components: str) -> int | str:
-    """Return what ``--components`` says: a whole number of at least 1, or auto."""
-    if components == "auto":
+def _number_or_auto(components: str | None) -> int | str | None:
+    """Return what ``--components`` says: a whole number of at least 1, or auto; None if it says nothing."""
+    if components is None or components == "auto":
         return components
     if not components.isdecimal() or int(components) < 1:
         raise typer.BadParameter(
             f"--components must be a whole number of at least 1, or auto; got {components}"
         )
     return int(components)
+
+
+def _seed_of(seed: int | None, checkpoint: Path | None) -> int:
+    """Return the seed that was given, or another; with a checkpoint the same command must begin the same again."""
+    if seed is not None:
+        return seed
+    return secrets.randbelow(2**31) if checkpoint is None else 0
 
 
 def _print_version(asked: bool) -> None:
@@ -91,6 +100,8 @@ def demo(
     "caviar fit penguins.csv --components auto --covariance diag --picture penguins.png",
     "caviar fit penguins.csv --non-numeric categorical --components 3 -o penguins.caviar",
     "caviar fit a.csv --model known-variance --variance 4 --json",
+    "caviar fit pupils.csv --model model.py:build -o m.caviar",
+    "caviar fit days.csv --model hmm --components 3 --sequence subject -o m.caviar",
     "caviar fit 'trips/*.parquet' -k 40 --restarts 20 --checkpoint trips.ckpt -o m.caviar",
 )
 def fit(
@@ -98,57 +109,67 @@ def fit(
     columns: options.Columns = None,
     sql: options.Query = None,
     non_numeric: options.OtherColumns = NonNumeric.ERROR,
-    model: options.Mixture = ModelName.BAYESIAN,
-    components: options.Components = "2",
+    model: options.Mixture = "bayesian",
+    components: options.Components = None,
     covariance: options.CovarianceType = None,
     mean_precision: options.MeanPrecisionForm = None,
     variance: options.Variance = None,
     prior_mean: options.PriorMean = None,
     prior_variance: options.PriorVariance = None,
+    emission: options.EmissionKind = None,
+    stickiness: options.Stickiness = None,
+    sequence: options.SequenceColumn = None,
     restarts: options.Restarts = 1,
     max_iter: options.MaxIter = 500,
     tol: options.Tolerance = 1e-6,
     seed: options.FitSeed = None,
     threads: options.Threads = None,
+    uncertainty: options.UncertaintyKind = Uncertainty.AUTO,
     output: options.SaveModel = None,
     picture: options.Picture = None,
     checkpoint: options.Checkpoint = None,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Fit a mixture of Gaussians to the columns of a table."""
+    """Fit a mixture of Gaussians, a hidden Markov model, or a model stated in Python, to the columns of a table.
+
+    --model FILE.py:FUNCTION runs the Python code of that file, so use only files that you trust. The function takes no
+    argument and returns a caviar.Model. The columns of DATA go to its variables by name; columns of texts are labels.
+    DATA may also be a NumPy file .npz with an array for each name.
+    """
     from .fit_request import FitRequest
     from .fitting import fit_to_table
 
     require_rows(data, sql)
-    if seed is None:
-        # with a checkpoint the same command must begin the same again
-        seed = secrets.randbelow(2**31) if checkpoint is None else 0
     fit_to_table(
         FitRequest(
             data=data,
             sql=sql,
             columns=column_names_of(columns),
-            model=model,
+            model=model_named(model),
             options={
                 "--covariance": covariance and covariance.value,
                 "--mean-precision": mean_precision and mean_precision.value,
                 "--variance": variance,
                 "--prior-mean": prior_mean,
                 "--prior-variance": prior_variance,
+                "--emission": emission and emission.value,
+                "--stickiness": stickiness,
             },
             arguments={
                 "n_components": _number_or_auto(components),
                 "n_init": restarts,
                 "max_iter": max_iter,
                 "tol": tol,
-                "random_state": seed,
+                "random_state": _seed_of(seed, checkpoint),
                 "n_jobs": threads,
+                "uncertainty": uncertainty,
             },
             output=output,
             picture=picture,
             checkpoint=checkpoint,
             non_numeric=non_numeric,
+            sequence=sequence,
             as_json=as_json,
             quiet=quiet,
         )
@@ -220,6 +241,7 @@ def compare(
 )
 def show(model: options.Model, as_json: options.AsJson = False) -> None:
     """Show a saved model: components with intervals, words of topics, or the variables of a stated model."""
+    require_file(model)
     from .opening import show_model
 
     show_model(model, as_json=as_json)
@@ -228,16 +250,21 @@ def show(model: options.Model, as_json: options.AsJson = False) -> None:
 @taught(
     app,
     "caviar report m.caviar eruptions.csv -o report.html",
-    "caviar report m.caviar -o report.html",
+    "caviar report m.caviar",
     "caviar report m.caviar new.csv -o new.html --json | jq .verdict",
     "caviar report m.caviar trips.parquet --sql 'SELECT * FROM data WHERE year = 2024' -o 2024.html",
     "caviar report regression.caviar arrays.npz -o regression.html",
 )
 def report(
     model: options.Model,
-    output: Annotated[Path, option("--output", "-o", metavar="FILE", help="Page to write: report.html.")],
     data: options.Data = None,
     sql: options.Query = None,
+    output: Annotated[
+        Path | None,
+        option(
+            "--output", "-o", metavar="FILE", help="Page to write.", default="beside the model, MODEL.html"
+        ),
+    ] = None,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -250,9 +277,17 @@ def report(
     table with columns like its arrays (y, X_0, X_1), or a NumPy file .npz with an array for each. The page needs no
     network, and nothing else, to be read.
     """
+    require_file(model)
     from .opening import write_report
 
-    write_report(model, data, sql, output, as_json=as_json, quiet=quiet)
+    write_report(
+        model,
+        data,
+        sql,
+        model.with_suffix(".html") if output is None else output,
+        as_json=as_json,
+        quiet=quiet,
+    )
 
 
 @taught(
@@ -261,6 +296,7 @@ def report(
     "caviar predict m.caviar 'new/*.parquet' -o labels.parquet",
     "caviar predict m.caviar new.csv -o - | head",
     "caviar predict regression.caviar new.csv -o predictions.csv",
+    "caviar predict hmm.caviar days.csv --ahead 7 -o forecast.csv",
 )
 def predict(
     model: options.Model,
@@ -275,13 +311,15 @@ def predict(
     ],
     data: options.Data = None,
     sql: options.Query = None,
+    ahead: options.StepsAhead = None,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Write what a model says of each row of a table.
 
-    Of a mixture: the columns label, probability_0, probability_1, ..., log_density. Of topics: topic, topic_0, ..., the
-    proportions. Of the posterior of a stated model: mean and sd of the missing columns, and what is hidden in the rows.
+    Of a mixture: the columns label, probability_0, probability_1, ..., log_density; of a hidden Markov model state
+    instead of label, the most probable path. Of topics: topic, topic_0, ..., the proportions. Of the posterior of a
+    stated model: mean and sd of the missing columns, and what is hidden in the rows.
 
     The rows are those of DATA in their order. The columns that the model was fitted to are found by their names; a
     stated model also takes a NumPy file .npz with an array for each name.
@@ -289,7 +327,7 @@ def predict(
     from .opening import predict_table
 
     require_rows(data, sql)
-    predict_table(model, data, sql, output, as_json=as_json, quiet=quiet)
+    predict_table(model, data, sql, output, ahead=ahead, as_json=as_json, quiet=quiet)
 
 
 @taught(
@@ -328,7 +366,7 @@ def sample(
     ] = None,
     with_component: Annotated[
         bool,
-        option("--with-component", help="Of a mixture: add the column component, where each row comes from."),
+        option("--with-component", help="Add where each row comes from: its component, or its state."),
     ] = False,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,

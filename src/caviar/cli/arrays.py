@@ -167,7 +167,7 @@ def _found(name: str, columns: Sequence[str], there: Sequence[str]) -> list[str]
 
 def _of_file(path: Path, posterior: cv.Posterior) -> dict[str, Any]:
     """Return the arrays of a NumPy file that a model takes."""
-    arrays = _opened(path)
+    arrays = opened_arrays(path)
     wanted = wanted_arrays(posterior)
     found = {name: arrays[name] for name in wanted if name in arrays}
     if not found:
@@ -177,7 +177,7 @@ def _of_file(path: Path, posterior: cv.Posterior) -> dict[str, Any]:
     return found
 
 
-def _opened(path: Path) -> Mapping[str, Any]:
+def opened_arrays(path: Path) -> Mapping[str, Any]:
     """Return the arrays of a NumPy file, of which nothing can run."""
     try:
         with np.load(path, allow_pickle=False) as file:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import lgamma
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +11,8 @@ from rich.console import Console
 
 import caviar as cv
 
-from .kinds import kind_of
 from .non_numeric import NonNumeric, complain_of_indicators, numbers_only, other_choice_told
-from .opening import opened_mixture
+from .opening import opened
 from .progress import watching
 from .results import columns_table, print_document
 from .rows import rows_of_table
@@ -112,32 +110,20 @@ def _comparable(rows: Sequence[dict[str, Any]]) -> bool:
 
 
 def _of_saved(path: Path, data: str | None, sql: str | None) -> dict[str, Any]:
-    saved = opened_mixture(path)
-    estimator = saved.fitted
-    about = getattr(estimator, "about_", {})
+    saved = opened(path)
+    about = getattr(saved.fitted, "about_", {})
+    posterior = getattr(saved.fitted, "posterior_", saved.fitted)
     row = {
         "model": str(path),
-        "kind": kind_of(estimator).words,
-        "objective": kind_of(estimator).objective,
-        "n_components": len(estimator.weights_),
-        "covariance_type": getattr(estimator, "covariance_type", None),
-        "elbo": float(estimator.elbo_),
-        "corrected": _corrected(estimator),
-        "converged": bool(estimator.converged_),
-        "fitted_rows": about.get("rows"),
+        **saved.facts(),
+        "converged": bool(getattr(saved.fitted, "converged_", posterior.converged)),
+        "fitted_rows": about.get("rows", (posterior.data_summary or {}).get("rows")),
         "columns": about.get("columns"),
     }
     if data is not None or sql is not None:
         with gathered_warnings():
-            row["held_out"] = float(estimator.score(saved.data(data, sql)))
+            row["held_out"] = saved.score(data, sql)
     return row
-
-
-def _corrected(estimator: Any) -> float | None:
-    """Return ELBO + log K!; a log-likelihood is the same for all numberings, and lacks nothing."""
-    if isinstance(estimator, cv.GaussianMixture):
-        return None
-    return float(estimator.elbo_) + lgamma(len(estimator.weights_) + 1)
 
 
 def _of_fits(request: ComparisonRequest, data: str | None) -> list[dict[str, Any]]:

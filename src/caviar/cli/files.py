@@ -37,6 +37,12 @@ def require_writable(path: Path | None, *suffixes: str, inputs: tuple[str | Path
         raise cv.DataError(f"cannot write {path}: its name must end with {' or '.join(suffixes)}")
 
 
+def require_file(path: Path) -> None:
+    """Refuse a file that is not there, before anything is imported to read it."""
+    if not path.exists():
+        raise cv.DataError(f"there is no file {path}")
+
+
 def require_folder(path: Path) -> None:
     """Make a folder, unless it is there."""
     try:

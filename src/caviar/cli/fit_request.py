@@ -20,7 +20,7 @@ class FitRequest:
     data, sql, columns
         Where the rows come from.
     model
-        Which mixture.
+        Which model; or ``FILE.py:FUNCTION``, where one is stated.
     options
         What was given of the options that only some mixtures have.
     arguments
@@ -31,6 +31,8 @@ class FitRequest:
         File that keeps the state of the fit, if any.
     non_numeric
         What is done with columns without numbers.
+    sequence
+        The column that says which sequence a row belongs to, if any.
     as_json, quiet
         How to print.
     """
@@ -38,13 +40,14 @@ class FitRequest:
     data: str | None
     sql: str | None
     columns: list[str] | None
-    model: ModelName
+    model: ModelName | str
     options: dict[str, Any]
     arguments: dict[str, Any] = field(default_factory=dict)
     output: Path | None = None
     picture: Path | None = None
     checkpoint: Path | None = None
     non_numeric: NonNumeric = NonNumeric.ERROR
+    sequence: str | None = None
     as_json: bool = False
     quiet: bool = False
 
@@ -54,9 +57,14 @@ class FitRequest:
         return self.non_numeric is NonNumeric.CATEGORICAL
 
     @property
+    def arguments_of_estimator(self) -> dict[str, Any]:
+        """The arguments that every mixture takes, as its estimator writes them."""
+        return {**self.arguments, "uncertainty": self.arguments.get("uncertainty", "auto").replace("-", "_")}
+
+    @property
     def kind(self) -> Kind:
         """The mixture that is to be fitted."""
-        return MIXED if self.is_mixed else KINDS[self.model]
+        return MIXED if self.is_mixed else KINDS[ModelName(self.model)]
 
 
 _ARGUMENTS = {
@@ -66,6 +74,7 @@ _ARGUMENTS = {
     "tol": ("--tol", 1e-6),
     "n_jobs": ("--threads", None),
     "random_state": ("--seed", None),
+    "uncertainty": ("--uncertainty", "auto"),
 }
 """Argument of every mixture -> its option, and the default, which need not be said."""
 
@@ -90,7 +99,9 @@ def command_of(request: FitRequest) -> str:
     if request.non_numeric is not NonNumeric.ERROR:
         words += ["--non-numeric", request.non_numeric.value]
     if request.model is not ModelName.BAYESIAN:
-        words += ["--model", request.model.value]
+        words += ["--model", str(request.model)]
+    if request.sequence is not None:
+        words += ["--sequence", request.sequence]
     for name, value in request.options.items():
         words += [] if value is None else [name, str(value)]
     for argument, (name, default) in _ARGUMENTS.items():

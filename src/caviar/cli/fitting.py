@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import typer
+from rich.console import Console
 
 import caviar as cv
 from caviar.files.naming import listed
@@ -14,11 +17,20 @@ from .files import require_writable
 from .fit_request import FitRequest, command_of
 from .kinds import KINDS, Kind, ModelName
 from .mixtures import document_of, print_results
-from .non_numeric import NumericTable, complain_of_indicators, numbers_only, other_choice_told, renaming_told
+from .non_numeric import (
+    NonNumeric,
+    NumericTable,
+    complain_of_indicators,
+    numbers_only,
+    other_choice_told,
+    renaming_told,
+)
 from .progress import resumptions_told, watching
 from .results import print_document
 from .rows import RowsOfTable, complain_of_columns, rows_of_table
+from .sequences import document_of_sequences, print_sequences, sequences_of
 from .speaking import FAILURE, complain, counted, gathered_warnings, say, standard_error, standard_output
+from .stated_fits import fit_stated
 from .tables import input_file, source_name
 
 _CHOICES = "categorical, which is right for a mixture (each value gets a probability), one-hot, or drop"
@@ -26,13 +38,25 @@ _CHOICES = "categorical, which is right for a mixture (each value gets a probabi
 
 def fit_to_table(request: FitRequest) -> None:
     """Do what ``caviar fit`` does."""
+    if not isinstance(request.model, ModelName):
+        fit_stated(request)
+        return
+    if request.arguments.get("n_components") is None:
+        request = replace(request, arguments={**request.arguments, "n_components": 2})
     if request.is_mixed:
         _require_mixed(request)
-    arguments = {**request.arguments, **_own_arguments(request)}
+    if request.sequence is not None and request.model is not ModelName.HMM:
+        raise typer.BadParameter(
+            f"--sequence belongs to --model hmm, not to --model {request.model}, which takes rows for independent"
+        )
+    arguments = {**request.arguments_of_estimator, **_own_arguments(request)}
     require_writable(request.output, ".caviar", inputs=(request.data,))
     require_writable(request.picture, ".png")
     with input_file(request.data) as file:
-        _fit_to_file(request, file, arguments)
+        if request.model is ModelName.HMM:
+            _fit_to_sequences(request, file, arguments)
+        else:
+            _fit_to_file(request, file, arguments)
 
 
 def _fit_to_file(request: FitRequest, data: str | None, arguments: dict[str, Any]) -> None:
@@ -61,15 +85,73 @@ def _fit_to_file(request: FitRequest, data: str | None, arguments: dict[str, Any
     _tell_end(request, estimator.posterior_.status.value, estimator.n_iter_)
 
 
+def _fit_to_sequences(request: FitRequest, data: str | None, arguments: dict[str, Any]) -> None:
+    """Fit a hidden Markov model to the sequences of a table in a file, and print and save the result."""
+    _require_sequences(request)
+    emission = arguments.get("emission", "gaussian")
+    found = sequences_of(data, request.sql, request.columns, request.sequence, emission)
+    with resumptions_told(quiet=request.quiet):
+        hmm = fitted(
+            request.kind,
+            found.named(),
+            arguments,
+            quiet=request.quiet,
+            checkpoint=request.checkpoint,
+            lengths=found.lengths,
+        )
+    hmm.about_ = {
+        "source": source_name(request.data),
+        "query": request.sql,
+        "rows": len(found.rows),
+        "sequences": len(found.lengths),
+        "sequence": request.sequence,
+        "columns": list(found.columns),
+        "seed": request.arguments.get("random_state"),
+        "command": command_of(request),
+        "versions": cv.report.versions(),
+    }
+    if request.output is not None:
+        hmm.save(request.output)
+    _print(request, hmm, document_of_sequences, print_sequences)
+    _tell_end(request, hmm.posterior_.status.value, hmm.n_iter_)
+
+
+def _require_sequences(request: FitRequest) -> None:
+    """Refuse what hidden Markov models do not have.
+
+    Raises
+    ------
+    BadParameter
+        If the user asked for it.
+    """
+    if request.picture is not None:
+        what = (
+            "--picture draws mixtures; save the model by -o m.caviar, and draw by caviar report m.caviar DATA"
+        )
+    elif request.non_numeric is not NonNumeric.ERROR:
+        what = f"leave --non-numeric {request.non_numeric.value} out; --emission categorical takes a column of texts"
+    elif request.arguments.get("n_components") == "auto":
+        what = "it takes a number of states; fit several, --components 2, 3, ..., and compare their ELBOs"
+    else:
+        return
+    raise typer.BadParameter(f"--model hmm fits a hidden Markov model: {what}")
+
+
 def fitted(
-    kind: Kind, X: Any, arguments: dict[str, Any], *, quiet: bool, checkpoint: Path | None = None
+    kind: Kind,
+    X: Any,
+    arguments: dict[str, Any],
+    *,
+    quiet: bool,
+    checkpoint: Path | None = None,
+    **more: Any,
 ) -> Any:
-    """Return a mixture fitted to rows, while its progress is shown."""
+    """Return a model fitted to rows, while its progress is shown; ``more`` are arguments of ``fit``."""
     with (
         gathered_warnings(),
         watching(standard_error(), kind.objective, quiet=quiet, tol=arguments.get("tol", 1e-6)) as callback,
     ):
-        return kind.build(**arguments, verbose=callback).fit(X, checkpoint=checkpoint)
+        return kind.build(**arguments, verbose=callback).fit(X, checkpoint=checkpoint, **more)
 
 
 def _own_arguments(request: FitRequest) -> dict[str, Any]:
@@ -128,13 +210,19 @@ def _about(request: FitRequest, table: RowsOfTable, numeric: NumericTable) -> di
     }
 
 
-def _print(request: FitRequest, estimator: Any) -> None:
+def _print(
+    request: FitRequest,
+    estimator: Any,
+    document: Callable[[Any], dict[str, Any]] = document_of,
+    show: Callable[[Console, Any], None] = print_results,
+) -> None:
+    """Print what was fitted, as a document for programs or for people."""
     saved = None if request.output is None else str(request.output)
     if request.as_json:
-        print_document(document_of(estimator, saved=saved))
+        print_document({**document(estimator), "saved": saved})
         return
     console = standard_output()
-    print_results(console, estimator)
+    show(console, estimator)
     say(console, f"seed {request.arguments['random_state']}")
     if saved is not None:
         say(console, f"saved in {saved}")

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+import typer
+
 import caviar as cv
 
 
@@ -16,6 +18,15 @@ class ModelName(StrEnum):
     BAYESIAN = "bayesian"
     EM = "em"
     KNOWN_VARIANCE = "known-variance"
+    HMM = "hmm"
+
+
+class EmissionName(StrEnum):
+    """The values of ``--emission``."""
+
+    GAUSSIAN = "gaussian"
+    CATEGORICAL = "categorical"
+    POISSON = "poisson"
 
 
 class Covariance(StrEnum):
@@ -33,6 +44,14 @@ class MeanPrecision(StrEnum):
 
     JOINT = "joint"
     INDEPENDENT = "independent"
+
+
+class Uncertainty(StrEnum):
+    """The values of ``--uncertainty``."""
+
+    AUTO = "auto"
+    LINEAR_RESPONSE = "linear-response"
+    MEAN_FIELD = "mean-field"
 
 
 @dataclass(frozen=True)
@@ -85,7 +104,33 @@ KINDS = {
         {"--variance": "variance", "--prior-variance": "prior_variance", "--prior-mean": "prior_mean"},
         one_column=True,
     ),
+    ModelName.HMM: Kind(
+        "HiddenMarkovModel",
+        "hidden Markov model",
+        "ELBO",
+        {"--covariance": "covariance_type", "--emission": "emission", "--stickiness": "stickiness"},
+    ),
 }
+
+
+def model_named(text: str) -> ModelName | str:
+    """Return what ``--model`` says: one of the names, or ``FILE.py:FUNCTION`` as it is.
+
+    Raises
+    ------
+    BadParameter
+        If it is neither.
+    """
+    file, colon, function = text.rpartition(":")
+    if colon and file.endswith(".py") and function.isidentifier():
+        return text
+    if text not in {name.value for name in ModelName}:
+        names = ", ".join(name.value for name in ModelName)
+        raise typer.BadParameter(
+            f"{text!r} is none of {names}, and no FILE.py:FUNCTION, which states a model in Python",
+            param_hint="--model",
+        )
+    return ModelName(text)
 
 
 MIXED = Kind("MixedMixture", "Bayesian mixture of mixed columns", "ELBO", {})

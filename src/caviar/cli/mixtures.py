@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from math import lgamma
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,24 @@ class GaussianMixtureOfFile(Saved):
 
     def data(self, file: str | None, sql: str | None) -> Any:
         return read_for(self.fitted, self.path, file, sql).values
+
+    def facts(self) -> dict[str, Any]:
+        estimator = self.fitted
+        is_likelihood = isinstance(estimator, cv.GaussianMixture)
+        return {
+            "kind": kind_of(estimator).words,
+            "objective": kind_of(estimator).objective,
+            "n_components": len(estimator.weights_),
+            "covariance_type": getattr(estimator, "covariance_type", None),
+            "elbo": float(estimator.elbo_),
+            # a log-likelihood is the same for all numberings, and lacks nothing
+            "corrected": None
+            if is_likelihood
+            else float(estimator.elbo_) + lgamma(len(estimator.weights_) + 1),
+        }
+
+    def score(self, file: str | None, sql: str | None) -> float:
+        return float(self.fitted.score(self.data(file, sql)))
 
     def predictions(self, file: str | None, sql: str | None, *, quiet: bool) -> dict[str, Any]:
         absent = absent_columns(self.fitted, file, sql)
@@ -166,7 +185,7 @@ def document_of(estimator: Any, **more: Any) -> dict[str, Any]:
         "elbo_trace": [finite(value) for value in estimator.elbo_trace_.tolist()],
         "covariance_type": getattr(estimator, "covariance_type", None),
         "components": [_component_document(row, names) for row in cv.report.component_table(estimator)],
-        "interval_remark": _interval_remark(estimator),
+        "interval_remark": interval_remark(estimator),
         **more,
     }
 
@@ -207,8 +226,8 @@ def print_results(console: Console, estimator: Any) -> None:
             f"{missing:,} missing {'entry, which was' if missing == 1 else 'entries, which were'} integrated out",
         )
     say(console)
-    _print_components(console, estimator)
-    remark = _interval_remark(estimator)
+    print_components(console, estimator)
+    remark = interval_remark(estimator)
     if remark:
         say(console, remark)
     say(console)
@@ -222,7 +241,7 @@ def print_results(console: Console, estimator: Any) -> None:
     _say_moves(console, getattr(estimator, "moves_", []))
 
 
-def _interval_remark(estimator: Any) -> str:
+def interval_remark(estimator: Any) -> str:
     """Return what is to be known of the intervals of a mixture; empty where it gives none."""
     first = cv.report.component_table(estimator)[0]
     told = [estimate for estimate in (first.weight, *first.mean) if estimate is not None]
@@ -241,16 +260,18 @@ def _say_moves(console: Console, moves: Any) -> None:
         say(console, f"{len(moves)} moves tried, {len(taken)} accepted{': ' + kinds if kinds else ''}")
 
 
-def _print_components(console: Console, estimator: Any) -> None:
-    """Print a line for each component and column, those of numbers before those of categories."""
+def print_components(
+    console: Console, estimator: Any, *, what: str = "component", share: str = "weight"
+) -> None:
+    """Print a line for each component, or state, and column, those of numbers before those of categories."""
     rows = sorted(cv.report.component_table(estimator), key=lambda row: -row.weight.value)
     names = cv.report.column_names(estimator)
     shown = rows[: max(1, _MOST_LINES // len(names))]
     order = sorted(range(len(names)), key=lambda j: rows[0].mean[j] is None)
     first = rows[0].mean[order[0]]
     values = ", or values" if rows[0].probabilities else ""
-    table = columns_table("component")
-    table.add_column("weight" + _interval_word(rows[0].weight))
+    table = columns_table(what)
+    table.add_column(share + _interval_word(rows[0].weight))
     table.add_column("column")
     table.add_column("mean" + _interval_word(first or rows[0].weight) + values)
     table.add_column("std. dev.", justify="right")
@@ -261,7 +282,7 @@ def _print_components(console: Console, estimator: Any) -> None:
             start = ("", "")
     console.print(table)
     if len(shown) < len(rows):
-        say(console, f"... and {len(rows) - len(shown)} lighter components; --json shows all")
+        say(console, f"... and {len(rows) - len(shown)} lighter {what}s; --json shows all")
 
 
 def _figures(row: cv.report.Component, column: int) -> tuple[str, str]:

@@ -12,6 +12,7 @@ from .files import require_writable
 from .mixtures import GaussianMixtureOfFile, MixedMixtureOfFile
 from .results import print_document
 from .saved import Saved
+from .sequences import SequencesOfFile
 from .speaking import counted, say, standard_output
 from .stated import PosteriorOfFile, print_statement, statement_document
 from .tables import STANDARD, input_file, require_table, source_name, write_result
@@ -67,6 +68,8 @@ def _as_saved(found: Any, path: Path) -> Saved:
         return MixedMixtureOfFile(found, path)
     if isinstance(found, cv.LatentDirichletAllocation):
         return TopicsOfFile(found, path)
+    if isinstance(found, cv.HiddenMarkovModel):
+        return SequencesOfFile(found, path)
     return GaussianMixtureOfFile(found, path)
 
 
@@ -112,12 +115,24 @@ def _written(fitted: Any, output: Path, rows: Any, source: str | None, *, as_jso
 
 
 def predict_table(
-    model: Path, data: str | None, sql: str | None, output: Path, *, as_json: bool, quiet: bool
+    model: Path,
+    data: str | None,
+    sql: str | None,
+    output: Path,
+    *,
+    ahead: int | None,
+    as_json: bool,
+    quiet: bool,
 ) -> None:
     """Do what ``caviar predict`` does."""
     require_table(output, data, model)
     with input_file(data) as file:
-        columns = opened(model).predictions(file, sql, quiet=quiet)
+        saved = opened(model)
+        columns = (
+            saved.predictions(file, sql, quiet=quiet)
+            if ahead is None
+            else saved.steps_ahead(file, sql, ahead)
+        )
     _write_rows(output, columns, as_json=as_json, quiet=quiet)
 
 
@@ -135,8 +150,10 @@ def write_sample(
     """Do what ``caviar sample`` does."""
     require_table(output, data, model)
     saved = opened(model)
-    if with_component and not saved.has_components:
-        raise cv.DataError("--with-component belongs to mixtures, as caviar fit saves them")
+    if with_component and not (saved.has_components or saved.has_states):
+        raise cv.DataError(
+            "--with-component belongs to mixtures and hidden Markov models, as caviar fit saves them"
+        )
     columns = saved.draws(data, n, seed, with_component=with_component)
     _write_rows(output, columns, as_json=as_json, quiet=quiet, seed=seed)
 

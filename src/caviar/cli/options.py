@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .kinds import Covariance, MeanPrecision, ModelName
+from .kinds import Covariance, EmissionName, MeanPrecision, Uncertainty
 from .non_numeric import NonNumeric
 from .speaking import errors_in_words
 
@@ -71,11 +71,16 @@ Columns = Annotated[
     option(metavar="A,B", help="Columns; a name with a comma in double quotes.", default="all"),
 ]
 Mixture = Annotated[
-    ModelName,
-    option(metavar="NAME", help="bayesian, em (maximum likelihood) or known-variance.", default="bayesian"),
+    str,
+    option(
+        metavar="NAME",
+        help="bayesian, em (maximum likelihood), known-variance, hmm (hidden Markov), or FILE.py:FUNCTION, which "
+        "states a model in Python: its code is run.",
+        default="bayesian",
+    ),
 ]
 Components = Annotated[
-    str, option("--components", "-k", metavar="N", help="Number of components, or auto.", default="2")
+    str | None, option("--components", "-k", metavar="N", help="Number of components, or auto.", default="2")
 ]
 Numbers = Annotated[
     str, option("--components", "-k", metavar="LIST", help="Numbers: 1-8, or 2,4,auto.", default="1-6")
@@ -86,6 +91,36 @@ CovarianceType = Annotated[
 ]
 CovarianceList = Annotated[
     str, option(metavar="LIST", help="Covariances: full, tied, diag, spherical, unit.", default="full")
+]
+EmissionKind = Annotated[
+    EmissionName | None,
+    option(
+        "--emission",
+        metavar="KIND",
+        help="If hmm: gaussian, categorical or poisson rows.",
+        default="gaussian",
+    ),
+]
+Stickiness = Annotated[
+    float | None,
+    option(
+        metavar="S", min=0, help="If hmm: prior steps that stay in their state, for each state.", default="0"
+    ),
+]
+SequenceColumn = Annotated[
+    str | None,
+    option(
+        "--sequence",
+        metavar="COLUMN",
+        help="If hmm: which sequence a row belongs to.",
+        default="one sequence",
+    ),
+]
+StepsAhead = Annotated[
+    int | None,
+    option(
+        "--ahead", metavar="N", min=1, help="Of a hidden Markov model: so many steps after each sequence."
+    ),
 ]
 MeanPrecisionForm = Annotated[
     MeanPrecision | None,
@@ -133,6 +168,16 @@ HeldOut = Annotated[
 Models = Annotated[
     list[Path] | None,
     option(metavar="FILE", help="A saved model, instead of new fits; several times for several."),
+]
+UncertaintyKind = Annotated[
+    Uncertainty,
+    option(
+        "--uncertainty",
+        metavar="KIND",
+        help="Of standard deviations and intervals: auto, linear-response or mean-field; auto is linear-response where "
+        "it costs at most as much as the fit.",
+        default="auto",
+    ),
 ]
 SaveModel = Annotated[Path | None, option("--output", "-o", metavar="FILE", help="Save the model: m.caviar.")]
 SaveBest = Annotated[

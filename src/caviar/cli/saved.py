@@ -20,6 +20,8 @@ class Saved(ABC):
     """Its file."""
     has_components = False
     """Whether each row comes from a component."""
+    has_states = False
+    """Whether rows are sequences, each with a state."""
 
     @abstractmethod
     def document(self) -> dict[str, Any]:
@@ -38,10 +40,36 @@ class Saved(ABC):
         """Return what it says of each row: columns by name."""
 
     @abstractmethod
+    def facts(self) -> dict[str, Any]:
+        """Return what a comparison tells of it: kind, objective, n_components, covariance_type, elbo, corrected."""
+
+    @abstractmethod
+    def score(self, file: str | None, sql: str | None) -> float:
+        """Return the mean log density of rows, in nats.
+
+        Raises
+        ------
+        CaviarError
+            If it has none in closed form.
+        """
+
+    @abstractmethod
     def draws(
         self, data: str | None, n: int | None, seed: int | None, *, with_component: bool
     ) -> dict[str, Any]:
         """Return new rows: columns by name, with their components only where rows have such."""
+
+    def steps_ahead(self, file: str | None, sql: str | None, n_steps: int) -> dict[str, Any]:
+        """Return what is expected after each sequence, a row for each step: columns by name.
+
+        Raises
+        ------
+        DataError
+            If its rows are no sequences.
+        """
+        raise cv.DataError(
+            f"--ahead belongs to hidden Markov models, whose rows are in the order of time; {self.path} holds none"
+        )
 
     def refuse_data(self, data: str | None) -> None:
         """Refuse known columns for a model that draws whole rows."""

@@ -42,6 +42,19 @@ class PosteriorOfFile(Saved):
     def data(self, file: str | None, sql: str | None) -> Any:
         return arrays_for(self.fitted, file, sql, needs_observed=True)
 
+    def facts(self) -> dict[str, Any]:
+        return {
+            "kind": str(self.fitted.model),
+            "objective": "ELBO",
+            "n_components": None,
+            "covariance_type": None,
+            "elbo": float(self.fitted.elbo),
+            "corrected": None,
+        }
+
+    def score(self, file: str | None, sql: str | None) -> float:
+        return float(np.mean(self.fitted.log_predictive(self.data(file, sql))))
+
     def predictions(self, file: str | None, sql: str | None, *, quiet: bool) -> dict[str, Any]:
         posterior = self.fitted
         arrays = arrays_for(posterior, file, sql)

@@ -76,6 +76,22 @@ class TopicsOfFile(Saved):
     def data(self, file: str | None, sql: str | None) -> Any:
         return counts_for(self.fitted, self.path, file, sql)
 
+    def facts(self) -> dict[str, Any]:
+        return {
+            "kind": "topics",
+            "objective": "ELBO",
+            "n_components": len(self.fitted.components_),
+            "covariance_type": None,
+            "elbo": float(self.fitted.elbo_),
+            "corrected": None,
+        }
+
+    def score(self, file: str | None, sql: str | None) -> float:
+        raise cv.DataError(
+            f"{self.path} holds topics, whose documents have no density in closed form; leave DATA out, or compare "
+            f"completion_perplexity in Python"
+        )
+
     def predictions(self, file: str | None, sql: str | None, *, quiet: bool) -> dict[str, Any]:
         """Return the most probable topic of each document, and the proportions of all."""
         with warnings.catch_warnings():

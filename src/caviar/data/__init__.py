@@ -4,7 +4,7 @@ from .arrays import ArrayRows
 from .lazy_table import LazyTable, scan
 from .non_numeric import NumericQuery, category_query, indicator_query, numeric_query, unknown_values
 from .rows import as_rows, column_names
-from .tables import Table, read_table, write_table
+from .tables import Table, read_columns, read_table, write_table
 
 __all__ = [
     "ArrayRows",
@@ -16,6 +16,7 @@ __all__ = [
     "column_names",
     "indicator_query",
     "numeric_query",
+    "read_columns",
     "read_table",
     "scan",
     "unknown_values",

@@ -25,7 +25,7 @@ def as_rows(value: Any) -> Any:
     DataError
         If a column does not hold numbers, or it is no table yet.
     """
-    if isinstance(value, LazyRows):
+    if type(value) is np.ndarray or isinstance(value, LazyRows):
         return value
     refuse_unmade(value)
     if _module_of(value) == "xarray":
@@ -48,6 +48,8 @@ def as_rows(value: Any) -> Any:
 
 def on_host(value: Any) -> Any:
     """Return an array of another library, on a device or not, as one of NumPy; anything else as it is."""
+    if type(value) is np.ndarray:
+        return value
     if _module_of(value) == "torch" and hasattr(value, "cpu"):
         return value.cpu().numpy()
     if _module_of(value) == "cupy" and hasattr(value, "get"):

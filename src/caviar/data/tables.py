@@ -20,7 +20,7 @@ from .._typing import AnyArray
 from ..files.whole import replacing
 from .parquet_pieces import read_footer
 from .table_files import ParquetFiles, TableFiles, as_number, find_files, identifier, refuse_twins
-from .table_numbers import Rows, Table, numbers_of, reads_as_numbers
+from .table_numbers import Rows, Table, chosen, numbers_of, reads_as_numbers
 
 _LONGEST = 200
 _ADVICE = ("Possible", "Please try", "  file =")
@@ -79,6 +79,40 @@ def read_table(
             else:
                 rows = Rows(connection.sql(files.query), files.label, files.place)
             return numbers_of(rows, columns, missing_ok=missing_ok)
+
+
+def read_columns(
+    source: str | os.PathLike[str] | None = None,
+    *,
+    columns: Sequence[str] | None = None,
+    sql: str | None = None,
+) -> Any:
+    """Return a table as it is, texts included, as an Arrow table.
+
+    Parameters
+    ----------
+    source, columns, sql
+        As for :func:`read_table`.
+
+    Raises
+    ------
+    DataError
+        If there is no such file or column.
+
+    Examples
+    --------
+    >>> read_columns(sql="SELECT 1.5 AS a, 'x' AS kind").column_names
+    ['a', 'kind']
+    """
+    if source is None and sql is None:
+        raise ParameterError("read_columns takes a file, or a query sql=; got neither")
+    duckdb = tables_extra("duckdb")
+    tables_extra("pyarrow")
+    with connected(duckdb) as connection:
+        files = None if source is None else find_files(source)
+        with reading(duckdb, files.label if files is not None and sql is None else "the query"):
+            relation = relation_of(connection, files, "SELECT * FROM data" if sql is None else sql)
+            return relation.to_arrow_table().select(chosen(relation.columns, columns, "the table"))
 
 
 def write_table(path: str | os.PathLike[str], columns: Mapping[str, AnyArray]) -> None:

@@ -21,6 +21,15 @@ def log_densities(mixture: Conditionable, X: AnyArray) -> Array:
     return result
 
 
+def each_log_densities(mixture: Conditionable, X: AnyArray) -> Array:
+    """Return the log density of the observed entries of rows under each component, (N, D) -> (N, K)."""
+    result = np.zeros((len(X), mixture.n_components))
+    for part, rows, block in _observed_parts(mixture, X):
+        values = part.component_log_densities(block)
+        result[rows] = np.where(np.isnan(block).all(axis=1), 0.0, values).T
+    return result
+
+
 def shares(mixture: Conditionable, X: AnyArray) -> Array:
     """Return the responsibilities of rows, (N, D) -> (N, K)."""
     result = np.tile(mixture.weights / mixture.weights.sum(), (len(X), 1))

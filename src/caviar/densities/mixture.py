@@ -16,7 +16,7 @@ from ..numerics.randomness import generator
 from . import imputation, outliers
 from .columns import Columns, column_numbers, given_values, others
 from .conditioning import Conditionable
-from .evaluation import log_densities, shares
+from .evaluation import each_log_densities, log_densities, shares
 from .outliers import OutlierThreshold
 from .parameters import require_share, require_whole
 from .prediction import ConditionalPrediction, predicted
@@ -66,6 +66,24 @@ class MixtureDensity(Conditionable):
         array([-1.6147, -0.9189,  0.    ])
         """
         return log_densities(self, as_rows(X, self.n_features))
+
+    def component_log_density(self, X: ArrayLike) -> Array:
+        """Return the log density of the observed entries of rows under each component by itself, shape (N, K), in nats.
+
+        Parameters
+        ----------
+        X
+            Rows, shape (N, D); NaN where an entry was not observed. 0.0 where nothing was.
+
+        Examples
+        --------
+        >>> import caviar as cv
+        >>> mixture = cv.NormalMixture.from_covariances([0.3, 0.7], [[0.0], [4.0]], [1.0, 1.0])
+        >>> mixture.component_log_density([[0.0], [np.nan]]).round(4)
+        array([[-0.9189, -8.9189],
+               [ 0.    ,  0.    ]])
+        """
+        return each_log_densities(self, as_rows(X, self.n_features))
 
     def responsibilities(self, X: ArrayLike) -> Array:
         r"""Return the probability of each component given the observed entries of rows, shape (N, K).

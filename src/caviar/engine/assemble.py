@@ -6,7 +6,8 @@ a test holds each to the derived updates.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from .._errors import ParameterError
@@ -93,6 +94,7 @@ def assemble(
     order: Sequence[Variable],
     point: frozenset[Variable],
     joint: Sequence[Sequence[str]] | None = None,
+    plans: dict[Hashable, Any] | None = None,
 ) -> Problem:
     """Return the compiled problem of a model bound to data.
 
@@ -105,6 +107,8 @@ def assemble(
     joint
         Groups of names of variables that share a factor, either local variables or globals. If no group has local
         variables, these are joined wherever that is tractable.
+    plans
+        What was compiled before of the same nodes with other values.
     """
     coordinates = coordinates_of(bound)
     if isinstance(bound, BoundDocuments):
@@ -112,16 +116,18 @@ def assemble(
     terms = [term for node in bound.nodes if isinstance(node, Variable) for term in terms_of(node)]
     bound = with_joined_labels(bound, terms)
     of_rows, groups = apart(joint, bound, point)
-    return Problem(bound, coordinates, local_factors(bound, terms, of_rows), order, point, _derived, groups)
+    derived = partial(_derived, plans)
+    return Problem(bound, coordinates, local_factors(bound, terms, of_rows), order, point, derived, groups)
 
 
 def _derived(
+    plans: dict[Hashable, Any] | None,
     bound: BoundModel,
     coordinates: Coordinates,
     factors: Sequence[LocalFactor],
     coupled: Sequence[CoupledVariable],
 ) -> CompiledRows:
-    compiled = with_coupled(compile_terms(bound, coordinates, factors), coupled, bound)
+    compiled = with_coupled(compile_terms(bound, coordinates, factors, plans), coupled, bound)
     recentrings = recentrings_of(factors, bound, coordinates, compiled)
     centres = {factor: [own.centres for own in several] for factor, several in recentrings.items()}
     rows = IndependentRows(compiled, factors, centres, missing_patterns_of(compiled, bound, centres))

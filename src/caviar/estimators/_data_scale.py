@@ -95,13 +95,14 @@ def scale_of(X: Any, weights: Any = None, *, correlated: bool = True) -> DataSca
     >>> scale.mean, scale.unit.round(3)
     (array([3., 5.]), array([1.633, 1.633]))
     """
-    total, lowest, highest = 0.0, np.full(X.shape[1], np.nan), np.full(X.shape[1], np.nan)
-    for own, least, most in _mapped(_range, X, weights):
+    total, observed = 0.0, np.zeros(X.shape[1])
+    lowest, highest = np.full(X.shape[1], np.nan), np.full(X.shape[1], np.nan)
+    for own, seen, least, most in _mapped(_range, X, weights):
         total += own
+        observed += seen
         np.fmin(lowest, least, out=lowest)
         np.fmax(highest, most, out=highest)
     _refuse_empty_columns(lowest)
-    observed = np.sum(list(_mapped(_observed, X, weights)), axis=0)
     middle, half = lowest / 2 + highest / 2, highest / 2 - lowest / 2
     varies = half > _ROUNDING * np.maximum(np.abs(lowest), np.abs(highest))
     half = np.where(varies, half, np.inf)
@@ -150,12 +151,10 @@ class _OfThoseThatCount:
         return self.function(block[counts], share[counts]) if counts.any() else None
 
 
-def _range(block: Array, share: Array) -> tuple[float, Array, Array]:
-    return float(share.sum()), np.fmin.reduce(block, axis=0), np.fmax.reduce(block, axis=0)
-
-
-def _observed(block: Array, share: Array) -> Array:
-    return share @ ~np.isnan(block)
+def _range(block: Array, share: Array) -> tuple[float, Array, Array, Array]:
+    """Return the weight of a block, the weight of the values of each column, and their least and greatest."""
+    seen = share @ ~np.isnan(block)
+    return float(share.sum()), seen, np.fmin.reduce(block, axis=0), np.fmax.reduce(block, axis=0)
 
 
 @dataclass(frozen=True, eq=False)

@@ -138,6 +138,9 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         """Return the data of a fit by the names of the model: the rows, and what else is known."""
         return {"x": self._values(rows.X)}
 
+    def _as_data(self, X: Any) -> dict[str, Any]:
+        return self._data(RowsToFit(self._validated(X, reset=False)))
+
     def _validated(self, X: Any, *, reset: bool) -> AnyArray:
         """Return rows of finite numbers, or NaN where an entry is missing, (N, D): an array, or lazy as they came."""
         refuse_equal_names(X)
@@ -535,6 +538,8 @@ def refuse_equal_names(X: Any) -> None:
     DataError
         If it is such a one.
     """
+    if type(X) is np.ndarray:
+        return
     refuse_unmade(X)
     names = list(map(str, getattr(X, "columns", ())))
     twice = next((name for name in names if names.count(name) > 1), None)

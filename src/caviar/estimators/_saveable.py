@@ -6,6 +6,7 @@ import os
 import re
 from abc import abstractmethod
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,6 +16,7 @@ from .._errors import ParameterError
 from ..fitting.loading import posterior_of_document
 from ..posterior.documents import document_of_posterior
 from ..posterior.posterior import Posterior
+from ..posterior.summary import Summary
 from ..storage import write_saved
 from ._fit_arguments import FitArguments
 from ._fitted import Fitted, keep
@@ -39,6 +41,10 @@ class Saveable(FitArguments):
     @abstractmethod
     def _keep(self, posterior: Posterior) -> None:
         """Set the attributes of a fit."""
+
+    @abstractmethod
+    def _as_data(self, X: Any) -> dict[str, Any]:
+        """Return rows, as the methods of the estimator take them, as its posterior takes them: by name."""
 
     def _parameter_as_plain(self, name: str, value: Any) -> Any:
         """Return an argument of the estimator as plain values."""
@@ -66,6 +72,42 @@ class Saveable(FitArguments):
         ValueError, LookupError, TypeError, AttributeError
             If they do not.
         """
+
+    def summary(self, *, level: float = 0.95, max_rows: int | None = 10) -> Summary:
+        """Return a table of what was learnt: mean, standard deviation and central interval of each entry.
+
+        Parameters
+        ----------
+        level
+            Of the intervals, between 0 and 1.
+        max_rows
+            Most rows of each variable; None for all.
+
+        Returns
+        -------
+        Summary
+            Prints as a table, also in a notebook; ``to_frame()`` makes a DataFrame.
+        """
+        check_is_fitted(self)
+        found = self.posterior_.summary(level=level, max_rows=max_rows)
+        value: float = getattr(self, "elbo_", self.posterior_.elbo)
+        status = f"{self.posterior_.status.value} (iterations: {self.posterior_.n_iter})"
+        title = f"{self._kind_in_words}: {self._objective_in_words} {value:.6f} nats, {status}"
+        return replace(found, title=title)
+
+    def _repr_html_inner(self) -> str:
+        """Return scikit-learn's page on the arguments, and below it what was learnt."""
+        return super()._repr_html_inner() + self._learnt_as_html()
+
+    def _repr_mimebundle_(self, **arguments: Any) -> dict[str, Any]:
+        """Return the same for notebooks that ask for several formats."""
+        bundle = super()._repr_mimebundle_(**arguments)
+        if "text/html" in bundle:
+            bundle["text/html"] += self._learnt_as_html()
+        return bundle
+
+    def _learnt_as_html(self) -> str:
+        return self.summary()._repr_html_() if hasattr(self, "posterior_") else ""
 
     def save(self, path: str | os.PathLike[str], *, about: Mapping[str, Any] | None = None) -> None:
         """Save the fitted estimator to one file, which :func:`caviar.load` reads; whole or not at all.

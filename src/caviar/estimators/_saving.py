@@ -16,6 +16,7 @@ from ..storage import read, unpack, upgraded
 from ._saveable import Saveable
 from .bayesian_gaussian_mixture import BayesianGaussianMixture
 from .gaussian_mixture import GaussianMixture
+from .hidden_markov_model import HiddenMarkovModel
 from .known_variance_mixture import KnownVarianceMixture
 from .latent_dirichlet_allocation import LatentDirichletAllocation
 from .mixed_mixture import MixedMixture
@@ -25,6 +26,7 @@ _CLASSES: dict[str, type[Saveable]] = {
     for kind in (
         BayesianGaussianMixture,
         GaussianMixture,
+        HiddenMarkovModel,
         KnownVarianceMixture,
         LatentDirichletAllocation,
         MixedMixture,

@@ -12,11 +12,14 @@ from numpy.typing import ArrayLike
 
 from .._typing import Array
 from ..densities import MixtureDensity
-from ..language import Categorical, Variable
+from ..language import Categorical, MarkovChain, Plate, Variable
 from ._arguments import as_broadcast
 from ._data_scale import DataScale
 from ._mean_precision_prior import MeanPrecisionPrior
 from ._scale_prior import ScalePrior
+
+Label = Categorical | MarkovChain
+"""What chooses among the components: a label for each row, or states that follow each other."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +95,12 @@ class Form(ABC):
 
     @abstractmethod
     def observe(
-        self, name: str, z: Categorical, prior: ComponentPrior, smallest_variance: ArrayLike | None = None
+        self,
+        name: str,
+        z: Label,
+        prior: ComponentPrior,
+        smallest_variance: ArrayLike | None = None,
+        component: Plate | None = None,
     ) -> Variable:
         """Return the rows given their labels, with the parameters of the components above them.
 
@@ -106,6 +114,8 @@ class Form(ABC):
             Of the components.
         smallest_variance
             Floor on the variances, for fits with point masses.
+        component
+            The plate of the components, where something else has it too; by default a new one.
         """
 
     @abstractmethod

@@ -154,7 +154,13 @@ def _shown_sds(estimator: Any) -> Array | None:
     if name is None or posterior.uncertainty != "linear_response":
         return None
     sd = posterior.marginals(name)[0].sd
-    return None if sd is None else np.reshape(sd, (len(estimator.weights_), -1))
+    return None if sd is None else np.reshape(sd, (len(estimator.means_), -1))
+
+
+def mean_interval(estimator: Any, level: float) -> tuple[Array, Array] | None:
+    """Return the ends of the credible interval of each mean, two arrays (K, D); None of points without any."""
+    marginal = mean_marginal(estimator)
+    return None if marginal is None else marginal.interval(level)
 
 
 def mean_sds(estimator: Any) -> Array | None:

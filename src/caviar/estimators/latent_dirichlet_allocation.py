@@ -587,6 +587,9 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         """Number of columns of :meth:`transform`."""
         return len(self.components_)
 
+    def _as_data(self, X: Any) -> dict[str, Any]:
+        return {"word": self._validated(X, reset=False)}
+
     def _validated(self, X: Any, *, reset: bool) -> csr_array:
         refuse_unmade(X)
         X = on_host(X)

@@ -16,6 +16,8 @@ from caviar.families.normal_gamma import NormalGamma, TiedNormalGamma
 from caviar.families.normal_wishart import NormalWishart, TiedNormalWishart
 from caviar.families.poisson import Poisson
 from caviar.families.polya_gamma import PolyaGamma
+from caviar.families.polya_gamma_sum import PolyaGammaSum
+from caviar.families.shares import Shares
 from caviar.families.stick_breaking import StickBreaking
 from caviar.families.tabulated import Tabulated
 from caviar.families.truncated_normal import TruncatedNormal
@@ -40,6 +42,8 @@ __all__ = [
     "NormalWishart",
     "Poisson",
     "PolyaGamma",
+    "PolyaGammaSum",
+    "Shares",
     "StickBreaking",
     "Tabulated",
     "TiedNormalGamma",

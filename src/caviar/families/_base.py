@@ -21,6 +21,8 @@ from caviar._errors import ParameterError
 from caviar._typing import AnyArray, Array, Statistics
 from caviar.families._intervals import Intervals
 from caviar.families._marginals import Ends, Marginals, normal_marginals
+from caviar.families._roots import Roots
+from caviar.families._transforms import Transform
 from caviar.families._values import MeanPrecision as MeanPrecision
 from caviar.numerics.cached import cached_property
 
@@ -59,6 +61,9 @@ class ExponentialFamily(Intervals):
 
     statistics: ClassVar[tuple[str, ...]]
     """Names of the sufficient statistics, in order."""
+
+    transforms: ClassVar[tuple[Transform, ...]] = ()
+    """For each part of a value, what makes it a vector without constraints; none of labels and counts."""
 
     parameter_letters: ClassVar[tuple[str, ...]]
     """For each standard parameter, in order of the fields, a letter for each axis that belongs to one distribution:
@@ -193,6 +198,10 @@ class ExponentialFamily(Intervals):
         One array a part: of the value, or of location and precision of a joint family.
         """
         return (self.response(change)[self.statistics.index("x")],)
+
+    def roots(self) -> Roots | None:
+        """Return square roots of the covariances of the statistics, batch (R,); None where they have no closed form."""
+        return None
 
     def covariance_of_value(self) -> Array:
         """Return the covariance of all entries of one value, part after part: shape batch + (G, G)."""

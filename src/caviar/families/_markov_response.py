@@ -51,6 +51,7 @@ def response_of_smoothing(
     changes: Array,
     changes_of_initial: Array,
     changes_of_transition: Array,
+    weights: Array | None = None,
 ) -> MarkovResponse:
     """Return how the states respond to D changes.
 
@@ -60,6 +61,8 @@ def response_of_smoothing(
         Those of :class:`~caviar.families.MarkovChain`: (N, K), (N,), (K,) and (K, K).
     changes, changes_of_initial, changes_of_transition
         Of the logits and of the logarithms, (D, N, K), (D, K) and (D, K, K).
+    weights
+        How often each sequence counts in the sums, (N,), the same at all rows of a sequence; None for once.
     """
     begins = np.array(starts, dtype=bool)
     begins[0] = True
@@ -86,13 +89,17 @@ def response_of_smoothing(
     )
     found = linear_recursion(steps.swapaxes(1, 2), moved)
     found_before = np.concatenate([np.zeros_like(found[:1]), found[:-1]])
+    first_steps = found[begins]
+    if weights is not None:
+        pairs, found_before = pairs * weights[:, None, None], found_before * weights[:, None, None]
+        first_steps = first_steps * weights[begins][:, None, None]
     of_pairs = (
         np.einsum("nid,nij->dij", found_before, steps)
         + pairs.sum(axis=0) * changes_of_transition
         + np.einsum("nij,njd->dij", pairs, own - average)
         - np.einsum("nij,nid->dij", pairs, earlier)
     )
-    return MarkovResponse(marginals, np.moveaxis(found, 2, 0), found[begins].sum(axis=0).T, of_pairs)
+    return MarkovResponse(marginals, np.moveaxis(found, 2, 0), first_steps.sum(axis=0).T, of_pairs)
 
 
 def _given_the_data(

@@ -11,6 +11,7 @@ from caviar._typing import Array, Statistics
 from caviar.families._base import ExponentialFamily, Seed, Size, as_value, safe_log
 from caviar.families._marginals import Ends, Marginals, beta_marginals, matched_beta
 from caviar.families._parameters import read_parameters, refuse_improper, require
+from caviar.families._transforms import LogOdds, Transform
 from caviar.families.dirichlet import Dirichlet
 from caviar.numerics.cached import cached_property
 
@@ -49,6 +50,7 @@ class Beta(ExponentialFamily):
     b: Array
 
     statistics: ClassVar[tuple[str, ...]] = ("log_x", "log_complement")
+    transforms: ClassVar[tuple[Transform, ...]] = (LogOdds(),)
     parameter_letters: ClassVar[tuple[str, ...]] = ("", "")
 
     def __init__(self, a: ArrayLike, b: ArrayLike) -> None:

@@ -13,6 +13,7 @@ from caviar._typing import Array, Statistics
 from caviar.families._base import ExponentialFamily, Seed, Size, as_value, draw_shape, safe_log
 from caviar.families._marginals import Ends, Marginals, beta_marginals, matched_beta
 from caviar.families._parameters import all_positive, read_parameters, refuse_improper, require
+from caviar.families._transforms import LogRatios, Transform
 from caviar.numerics.cached import cached_property
 from caviar.numerics.gamma_function import (
     bregman_remainder,
@@ -59,6 +60,7 @@ class Dirichlet(ExponentialFamily):
     concentration: Array
 
     statistics: ClassVar[tuple[str, ...]] = ("log_x",)
+    transforms: ClassVar[tuple[Transform, ...]] = (LogRatios(),)
     parameter_letters: ClassVar[tuple[str, ...]] = ("k",)
 
     def __init__(self, concentration: ArrayLike) -> None:

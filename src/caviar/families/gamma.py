@@ -12,6 +12,7 @@ from caviar._typing import Array, Statistics
 from caviar.families._base import ExponentialFamily, Seed, Size, as_value, draw_shape, safe_log
 from caviar.families._marginals import Ends, Marginals, matched_gamma
 from caviar.families._parameters import all_positive, read_parameters, refuse_improper, require
+from caviar.families._transforms import LogScale, Transform
 from caviar.numerics.cached import cached_property
 from caviar.numerics.gamma_function import (
     bregman_remainder,
@@ -55,6 +56,7 @@ class Gamma(ExponentialFamily):
     rate: Array
 
     statistics: ClassVar[tuple[str, ...]] = ("log_x", "x")
+    transforms: ClassVar[tuple[Transform, ...]] = (LogScale(),)
     parameter_letters: ClassVar[tuple[str, ...]] = ("", "")
 
     def __init__(self, shape: ArrayLike, rate: ArrayLike) -> None:

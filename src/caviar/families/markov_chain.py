@@ -302,12 +302,20 @@ def _shifted(logits: Array, array: Workspace = _new) -> tuple[Array, Array]:
 
 
 def smooth(
-    logits: Array, starts: AnyArray, log_initial: Array, log_transition: Array, array: Workspace = _new
+    logits: Array,
+    starts: AnyArray,
+    log_initial: Array,
+    log_transition: Array,
+    array: Workspace = _new,
+    weights: Array | None = None,
 ) -> Smoothing:
     """Return marginals, sums of pairs, log-partition and entropy; the arguments are those of :class:`MarkovChain`.
 
     Parameters
     ----------
+    weights
+        How often each sequence counts in the sums, in the log-partition and in the entropy, (N,), the same at all rows
+        of a sequence; None for once.
     array
         Gives a contiguous array of a name and a shape to work in, a new one or one that is there; the marginals are
         returned in one of them.
@@ -324,15 +332,25 @@ def smooth(
     scaled in each step. Where that may lose a path to underflow they are found again as logarithms, sequences uncut.
     """
     shifted, largest = _shifted(logits, array)
-    parts = _sums_of_scaled(shifted, starts, log_initial, log_transition, array)
+    parts = _sums_of_scaled(shifted, starts, log_initial, log_transition, array, weights)
     if parts is None:
-        parts = _sums_by_logarithm(shifted, starts, log_initial, log_transition)
+        parts = _sums_by_logarithm(shifted, starts, log_initial, log_transition, weights)
     marginals, first, pairs, log_partition = parts
+    counted = marginals.T if weights is None else marginals.T * weights
     # the largest logit of each row is left out of both, so that no digits go with it
-    expected = _dot(marginals.T, shifted.T) + _dot(first, log_initial) + _dot(pairs, log_transition)
+    expected = _dot(counted, shifted.T) + _dot(first, log_initial) + _dot(pairs, log_transition)
     return Smoothing(
-        marginals, first, pairs, log_partition + float(largest.sum()), max(log_partition - expected, 0.0)
+        marginals,
+        first,
+        pairs,
+        log_partition + float(_weighted(largest, weights).sum()),
+        max(log_partition - expected, 0.0),
     )
+
+
+def _weighted(values: Array, weights: Array | None) -> Array:
+    """Return values of rows, each as often as its sequence counts."""
+    return values if weights is None else values * weights.reshape(-1, *(1,) * (values.ndim - 1))
 
 
 def _dot(weights: Array, logarithms: Array) -> float:
@@ -347,7 +365,12 @@ _Sums = tuple[Array, Array, Array, float]
 
 
 def _sums_of_scaled(
-    shifted: Array, starts: AnyArray, log_initial: Array, log_transition: Array, array: Workspace
+    shifted: Array,
+    starts: AnyArray,
+    log_initial: Array,
+    log_transition: Array,
+    array: Workspace,
+    weights: Array | None,
 ) -> _Sums | None:
     r"""Return the sums from scaled messages, or None where a scale is such that paths may be lost.
 
@@ -385,9 +408,15 @@ def _sums_of_scaled(
     marginals[pieces.order] = backward
     # no state precedes a first one, which follows whatever row is before it
     likelihood[place[begins]] = 0.0
+    log_scale, first = np.log(scale), marginals[begins]
+    if weights is not None:
+        ordered = weights[pieces.order]
+        likelihood *= ordered[:, None]
+        log_scale *= ordered
+        first = _weighted(first, weights[begins])
     before = np.take(forward, place[pieces.order - 1], axis=0, out=backward, mode="clip")
     pairs = transition * (before.T @ likelihood)
-    return marginals, marginals[begins].sum(axis=0), pairs, float(np.log(scale).sum())
+    return marginals, first.sum(axis=0), pairs, float(log_scale.sum())
 
 
 def _longest_piece(starts: AnyArray, shape: tuple[int, ...]) -> int:
@@ -479,7 +508,9 @@ def _products(pieces: Pieces, likelihood: Array, initial: Array, transition: Arr
     return np.ascontiguousarray(np.moveaxis(products, 2, 0)), np.log(scales).sum(axis=0).T
 
 
-def _sums_by_logarithm(shifted: Array, starts: AnyArray, log_initial: Array, log_transition: Array) -> _Sums:
+def _sums_by_logarithm(
+    shifted: Array, starts: AnyArray, log_initial: Array, log_transition: Array, weights: Array | None = None
+) -> _Sums:
     """Return the same from messages whose logarithms are taken: tens of times slower, and without underflow."""
     pieces = Pieces.uncut(starts)
     ordered = shifted[pieces.order]
@@ -502,13 +533,16 @@ def _sums_by_logarithm(shifted: Array, starts: AnyArray, log_initial: Array, log
         begins, _ = _sequences(starts)
         within = np.setdiff1d(np.arange(1, len(shifted)), begins)
         onward = (shifted + behind - total[:, None])[within]
+        own = None if weights is None else weights[within]
         pairs = np.stack(
             [
-                np.exp(forward[within - 1, k, None] + log_transition[k] + onward).sum(axis=0)
+                _weighted(np.exp(forward[within - 1, k, None] + log_transition[k] + onward), own).sum(axis=0)
                 for k in range(len(log_initial))
             ]
         )
-    return marginals, marginals[begins].sum(axis=0), pairs, float(total[begins].sum())
+    at_begins = None if weights is None else weights[begins]
+    first, total = _weighted(marginals[begins], at_begins), _weighted(total[begins], at_begins)
+    return marginals, first.sum(axis=0), pairs, float(total.sum())
 
 
 def _refuse_impossible(total: Array, forward: Array, starts: AnyArray) -> NoReturn:

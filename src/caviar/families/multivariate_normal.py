@@ -10,6 +10,8 @@ from caviar._typing import Array, Statistics
 from caviar.families._base import LOG_TWO_PI, ExponentialFamily, Seed, Size, as_value, draw_shape
 from caviar.families._marginals import Ends, Marginals, normal_marginals
 from caviar.families._parameters import all_finite, precision_of_vector, read_parameters, refuse_improper
+from caviar.families._roots import NormalRoots
+from caviar.families._transforms import Transform, Unconstrained
 from caviar.numerics.cached import cached_property
 from caviar.numerics.gamma_function import ratio_excess
 from caviar.numerics.linalg import (
@@ -55,6 +57,7 @@ class MultivariateNormal(ExponentialFamily):
     precision: Array
 
     statistics: ClassVar[tuple[str, ...]] = ("x", "xx")
+    transforms: ClassVar[tuple[Transform, ...]] = (Unconstrained(),)
     parameter_letters: ClassVar[tuple[str, ...]] = ("d", "dd")
 
     def __init__(self, mean: ArrayLike, precision: ArrayLike) -> None:
@@ -145,6 +148,12 @@ class MultivariateNormal(ExponentialFamily):
         products = mean[..., :, np.newaxis] * self.mean[..., np.newaxis, :]
         spread = 2.0 * self.covariance @ quadratic @ self.covariance
         return mean, spread + products + products.swapaxes(-1, -2)
+
+    def roots(self) -> NormalRoots:
+        return NormalRoots(self.mean, self._inverse_lower.swapaxes(-1, -2))
+
+    def covariance_of_value(self) -> Array:
+        return np.broadcast_to(self.covariance, self.mean.shape + self.mean.shape[-1:])
 
     @cached_property
     def log_partition(self) -> Array:

@@ -11,6 +11,7 @@ from caviar.families._base import LOG_TWO_PI, MeanPrecision, Seed, Size, as_valu
 from caviar.families._joint import Joint
 from caviar.families._marginals import Ends, Marginals, student_marginals
 from caviar.families._parameters import precision_of_vector, refuse_improper
+from caviar.families._transforms import LogScale, Transform, Unconstrained
 from caviar.families.gamma import Gamma
 from caviar.families.normal_gamma import gamma_peak
 from caviar.numerics.cached import cached_property
@@ -70,6 +71,7 @@ class MultivariateNormalGamma(Joint):
     rate: Array
 
     statistics: ClassVar[tuple[str, ...]] = ("precision_x", "precision_xx", "log_precision", "precision")
+    transforms: ClassVar[tuple[Transform, ...]] = (Unconstrained(), LogScale())
     parameter_letters: ClassVar[tuple[str, ...]] = ("d", "dd", "", "")
     precision_family = Gamma
 

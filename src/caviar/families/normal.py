@@ -10,6 +10,7 @@ from caviar._typing import Array, Statistics
 from caviar.families._base import LOG_TWO_PI, ExponentialFamily, Seed, Size, as_value, draw_shape
 from caviar.families._marginals import Ends, Marginals, normal_marginals
 from caviar.families._parameters import read_parameters, refuse_improper, require
+from caviar.families._transforms import Transform, Unconstrained
 from caviar.numerics.cached import cached_property
 from caviar.numerics.gamma_function import ratio_excess
 
@@ -46,6 +47,7 @@ class Normal(ExponentialFamily):
     precision: Array
 
     statistics: ClassVar[tuple[str, ...]] = ("x", "xx")
+    transforms: ClassVar[tuple[Transform, ...]] = (Unconstrained(),)
     parameter_letters: ClassVar[tuple[str, ...]] = ("", "")
 
     def __init__(self, mean: ArrayLike, precision: ArrayLike) -> None:

@@ -11,6 +11,7 @@ from caviar._typing import Array, Statistics
 from caviar.families._base import LOG_TWO_PI, MeanPrecision, Seed, Size, as_value, draw_shape, safe_log
 from caviar.families._joint import Joint, SeveralLocations
 from caviar.families._marginals import Ends, Marginals, student_marginals
+from caviar.families._transforms import LogScale, Transform, Unconstrained
 from caviar.families.gamma import Gamma
 from caviar.numerics.cached import cached_property
 from caviar.numerics.gamma_function import ratio_excess
@@ -24,6 +25,7 @@ class _NormalGammas(Joint):
     rate: Array
 
     statistics: ClassVar[tuple[str, ...]] = ("precision_x", "precision_xx", "log_precision", "precision")
+    transforms: ClassVar[tuple[Transform, ...]] = (Unconstrained(), LogScale())
     precision_family = Gamma
 
     def __init__(self, mean: ArrayLike, mean_precision: ArrayLike, shape: ArrayLike, rate: ArrayLike) -> None:

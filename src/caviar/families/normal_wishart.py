@@ -11,6 +11,7 @@ from caviar._typing import Array, Statistics
 from caviar.families._base import LOG_TWO_PI, MeanPrecision, Seed, Size, as_value, draw_shape
 from caviar.families._joint import Joint, SeveralLocations
 from caviar.families._marginals import Ends, Marginals, student_marginals
+from caviar.families._transforms import LogCholesky, Transform, Unconstrained
 from caviar.families.wishart import Wishart
 from caviar.numerics.cached import cached_property
 from caviar.numerics.gamma_function import ratio_excess
@@ -25,6 +26,7 @@ class _NormalWisharts(Joint):
     inverse_scale: Array
 
     statistics: ClassVar[tuple[str, ...]] = ("precision_x", "precision_xx", "log_det", "precision")
+    transforms: ClassVar[tuple[Transform, ...]] = (Unconstrained(), LogCholesky())
     precision_family = Wishart
 
     def __init__(

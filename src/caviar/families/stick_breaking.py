@@ -11,6 +11,7 @@ from caviar._typing import Array, Statistics
 from caviar.families._base import ExponentialFamily, Seed, Size, as_value, draw_shape, safe_log
 from caviar.families._marginals import Ends, Marginals, matched_beta
 from caviar.families._parameters import read_parameters, refuse_improper, require
+from caviar.families._transforms import LogRatios, Transform
 from caviar.families.dirichlet import Dirichlet, dirichlet_draws
 from caviar.numerics.cached import cached_property
 
@@ -59,6 +60,7 @@ class StickBreaking(ExponentialFamily):
     b: Array
 
     statistics: ClassVar[tuple[str, ...]] = ("log_x", "log_rest")
+    transforms: ClassVar[tuple[Transform, ...]] = (LogRatios(),)
     parameter_letters: ClassVar[tuple[str, ...]] = ("s", "s")
 
     def __init__(self, a: ArrayLike, b: ArrayLike) -> None:

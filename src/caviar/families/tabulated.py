@@ -411,6 +411,7 @@ def tabulated(base: type[ExponentialFamily], functions: tuple[Function, ...]) ->
         "functions": every,
         "statistics": tuple(function.name for function in every),
         "support": _SUPPORTS[base],
+        "transforms": base.transforms,
     }
     return cast("type[Tabulated]", _FamilyKind("Tabulated", (Tabulated,), body))
 

@@ -21,6 +21,7 @@ from caviar.families._parameters import (
     require,
     require_positive_definite,
 )
+from caviar.families._transforms import LogCholesky, Transform
 from caviar.numerics.cached import cached_property
 from caviar.numerics.gamma_function import (
     bregman_remainder,
@@ -83,6 +84,7 @@ class Wishart(ExponentialFamily):
     inverse_scale: Array
 
     statistics: ClassVar[tuple[str, ...]] = ("log_det", "x")
+    transforms: ClassVar[tuple[Transform, ...]] = (LogCholesky(),)
     parameter_letters: ClassVar[tuple[str, ...]] = ("", "dd")
 
     def __init__(self, df: ArrayLike, inverse_scale: ArrayLike) -> None:

@@ -35,7 +35,7 @@ def _why_not_finite(best: Result) -> str:
         )
     wrong = [name for name, value in best.terms.items() if not np.isfinite(value)]
     nodes = [node for node in best.problem.bound.nodes if isinstance(node, Variable)]
-    extremes = [(node.name, extreme_parameter(node)) for node in nodes]
+    extremes = [(node.name, extreme_parameter(node, best.problem.bound.values_of)) for node in nodes]
     said = "; ".join(f"'{name}' has a {extreme}" for name, extreme in extremes if extreme)
     because = f" ({said})" if said else ""
     return (

@@ -5,15 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from numbers import Integral
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 
 from .._errors import DataError, ImproperError, ModelError, ParameterError
-from ..data import ArrayRows, as_rows
+from .._typing import Array
+from ..data import as_rows
 from ..engine.ascent.beliefs import Beliefs
 from ..engine.ascent.driver import Progress, Result, Settings, ascend, go_on
 from ..engine.ascent.impossible import refuse_impossible
@@ -22,10 +20,8 @@ from ..engine.ascent.schedule import Beginning, Schedule, StatedSchedule
 from ..engine.ascent.status import Status
 from ..engine.assemble import as_schedule, assemble, schedule_for
 from ..engine.binding.bound_model import BoundModel
-from ..engine.binding.missing.entries import order_of_patterns
 from ..engine.checkpoint.row_marks import RowMarks, marks_of
 from ..engine.checkpoint.states import States
-from ..engine.design.keys import ColumnKey
 from ..engine.rows.executor import Executor
 from ..engine.rows.row_map import RowMap
 from ..engine.rows.sequences import ImpossibleSequenceError
@@ -36,10 +32,11 @@ from ..engine.starts.from_data import data_start
 from ..engine.starts.from_user import given_start
 from ..engine.starts.race import Begun
 from ..engine.starts.restarts import Ends
-from ..engine.topics.lowering import BoundDocuments, bind_rows
-from ..execution import DaskExecutor, Threads, is_client
-from ..language import Data, Node, Plate, Term, Variable, nodes_above, prove_conjugate, terms_of, with_factors
+from ..engine.topics.lowering import bind_rows
+from ..language import Data, Node, Plate, Term, Variable, prove_conjugate, terms_of, with_factors
+from ..language.structure import STRUCTURES, Structure, constants_of
 from ..names import ModelAxes, NamedData, Names, by_names, check_names, meet
+from ..numerics.cached import cached_property
 from ..numerics.randomness import generator
 from ..posterior.posterior import Posterior
 from ..posterior.simulation import log_joint, simulate
@@ -48,7 +45,9 @@ from .arguments import check_settings, known_names, ordered, seeds
 from .checkpointing import Keeper, fingerprints, flushing, keeper_of
 from .data_summary import summary_of_data
 from .ends import refuse_unusable
+from .graph import model_svg
 from .progress import reporter
+from .rows import as_executor, rows_of
 from .termination import terminating
 from .uncertainty import Wanted
 from .warnings import warn_about
@@ -91,15 +90,36 @@ class Model:
                 )
             if not isinstance(leaf, Variable):
                 raise ModelError(f"Model takes the observed variables of a model; got {leaf!r}")
-        self.leaves = with_factors(leaves)
-        self.nodes: tuple[Node, ...] = tuple(nodes_above(self.leaves))
+        self.leaves, self.nodes = with_factors(leaves)
         prove_conjugate(self.nodes)
         check_names(self.nodes)
+
+    @cached_property
+    def structure(self) -> Structure:
+        """The nodes that the engine works with; statements that differ in constants alone share them."""
+        return STRUCTURES.of(self.nodes, self.leaves)
+
+    @cached_property
+    def constants(self) -> Mapping[str, Array]:
+        """The values of the constants by name."""
+        return constants_of(self.nodes)
+
+    def value_of(self, constant: Node) -> Array:
+        """Return the value of a constant."""
+        return self.constants[constant.name]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state without what other models share."""
+        return {name: own for name, own in vars(self).items() if name != "structure"}
 
     def __repr__(self) -> str:
         leaves = ", ".join(leaf.name for leaf in self.leaves)
         above = ", ".join(name for name in self.variables if name not in {leaf.name for leaf in self.leaves})
         return f"Model({leaves}; above: {above})" if above else f"Model({leaves})"
+
+    def _repr_html_(self) -> str:
+        """Return the graph of the model, for a notebook."""
+        return f"<div>{model_svg(self.nodes)}</div>"
 
     @property
     def variables(self) -> dict[str, Variable]:
@@ -279,11 +299,11 @@ class Model:
         best = ends.best
         assert best is not None
         refuse_unusable(best)
-        warn_about(best, self.nodes, settings, default_length=max_iter is None and stated.settles)
+        warn_about(best, self.structure.nodes, settings, default_length=max_iter is None and stated.settles)
         return Posterior(
             self,
             best,
-            _Evaluator(self, tuple(point), factors, bound.data_plate, beliefs, met.names),
+            _Evaluator(self, tuple(point), factors, self._plate_like(bound.data_plate), beliefs, met.names),
             ends.elbos,
             ends.traces,
             summary_of_data(bound, met.values),
@@ -303,6 +323,11 @@ class Model:
         if prior is None or found is None:
             return found
         return None if prior.row_marks is None else prior.row_marks.and_those_of(found)
+
+    def _plate_like(self, plate: Plate | None) -> Plate | None:
+        """Return the plate of this statement that has the name of one of its structure."""
+        plates = {own.name: own for node in self.nodes for own in node.plates}
+        return None if plate is None else plates[plate.name]
 
     @property
     def _row_names(self) -> list[str]:
@@ -413,7 +438,7 @@ class Model:
             if variable.floor is not None and variable not in masses:
                 remedy = f"its factor must be a point mass: point=['{variable.name}']"
                 raise ParameterError(f"'{variable.name}' has a smallest_variance, so {remedy}")
-        return assemble(bound, ordered(globals_, order), masses, factors)
+        return assemble(bound, ordered(globals_, order), masses, factors, self.structure.plans)
 
     def _restarts(
         self,
@@ -557,9 +582,10 @@ def _bound(
     met.refuse_other_order("sample_weight", sample_weight)
     weight = as_rows(sample_weight)
     return bind_rows(
-        model.nodes,
-        model.leaves,
+        model.structure.nodes,
+        model.structure.leaves,
         data,
+        values=model.constants,
         data_plate=data_plate,
         sample_weight=weight,
         factors=factors,
@@ -570,48 +596,3 @@ def _bound(
 
 def _sample(row_map: RowMap) -> Sample:
     return sample_of(row_map.source) if row_map.source.n_rows else Sample({}, np.empty(0))
-
-
-def rows_of(bound: BoundModel) -> ArrayRows:
-    """Return the rows of bound data: every known array along the data plate, with that plate first."""
-    if bound.data_plate is None:
-        return ArrayRows({}, 0, None)
-    if isinstance(bound, BoundDocuments):
-        return ArrayRows({ColumnKey(bound.pattern.word.name): bound.counts}, bound.n_rows, bound.row_weights)
-    columns = {
-        ColumnKey(node.name, kind): _rows_first(value, node.plates.index(bound.data_plate))
-        for node, kind, value in bound.columns()
-    }
-    rows = ArrayRows(columns, bound.n_rows, bound.row_weights)
-    if any(variable.summed for variable in bound.latent_locals()):
-        # successive rows stay so; those of a block are sorted where it is summed
-        return rows
-    entries = [value for _, kind, value in bound.columns() if kind == "entries"]
-    return rows.in_order(order_of_patterns(entries)) if entries else rows
-
-
-def _rows_first(value: Any, axis: int) -> Any:
-    """Return an array with this axis as its first; a sparse matrix has it there."""
-    return value if axis == 0 or issparse(value) else np.moveaxis(value, axis, 0)
-
-
-def as_executor(executor: Any) -> Executor:
-    """Return an executor: threads of this process unless one is given.
-
-    Raises
-    ------
-    ParameterError
-        If it is none, nor a number of threads, a client of Dask, or the address of a scheduler.
-    """
-    if is_client(executor) or (isinstance(executor, str) and ":" in executor):
-        return DaskExecutor(executor)
-    if executor is None:
-        return Threads()
-    if isinstance(executor, Integral) and int(executor) >= 1:
-        return Threads(int(executor))
-    if not isinstance(executor, Executor):
-        raise ParameterError(
-            f"executor is a number of threads >= 1, an executor, a distributed.Client, or the address of a Dask "
-            f"scheduler; got {executor!r}"
-        )
-    return executor

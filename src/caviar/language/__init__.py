@@ -4,18 +4,21 @@ from importlib import import_module
 from pkgutil import iter_modules
 
 from .algebra import Diagonal, Link, Predictor, diagonal, dot
+from .binomial import Binomial
 from .chains import MarkovChain
 from .constants import Constant
 from .discrete import Bernoulli, Categorical, Multinomial, Poisson
 from .factors import with_factors
 from .linear_gaussian_chains import LinearGaussianChain
-from .links import Hidden, logistic, probit
+from .links import Hidden, exp, logistic, probit
+from .negative_binomial import NegativeBinomial
 from .nodes import Data, Indexed, Label, Node, Part
 from .normal_gammas import NormalGamma
 from .normal_wisharts import NormalWishart
 from .normals import MultivariateNormal, Normal
 from .plates import Plate
 from .positive import Gamma, Wishart
+from .potential import Potential
 from .simplex import Beta, Dirichlet, StickBreaking
 from .slots import Slot
 from .terms import (
@@ -36,6 +39,7 @@ __all__ = [
     "Axis",
     "Bernoulli",
     "Beta",
+    "Binomial",
     "Categorical",
     "Constant",
     "Data",
@@ -49,6 +53,7 @@ __all__ = [
     "MarkovChain",
     "Multinomial",
     "MultivariateNormal",
+    "NegativeBinomial",
     "Node",
     "Normal",
     "NormalGamma",
@@ -57,6 +62,7 @@ __all__ = [
     "Part",
     "Plate",
     "Poisson",
+    "Potential",
     "Predictor",
     "Slot",
     "StickBreaking",
@@ -66,6 +72,7 @@ __all__ = [
     "base_terms_of",
     "diagonal",
     "dot",
+    "exp",
     "logistic",
     "nodes_above",
     "plate_axes",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -166,20 +166,34 @@ class Diagonal:
 
 @dataclass(frozen=True)
 class Link(Algebra, ABC):
-    """The probability of a Bernoulli as a function of a predictor: :func:`probit` or :func:`logistic` of it."""
+    """An argument of an answer as a function of a predictor: :func:`probit`, :func:`logistic` or :func:`exp` of it."""
+
+    belongs: ClassVar[str]
+    """What it is, and where it may be: with the link itself in the place of {}."""
 
     predictor: Predictor
 
     @abstractmethod
-    def log_odds(self, predictor: AnyArray) -> AnyArray:
-        """Return the log-odds of a 1 at values of the predictor."""
+    def natural(self, predictor: AnyArray) -> AnyArray:
+        """Return the argument at values of the predictor: log-odds of a probability, the logarithm of a mean."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__.lower()}({self.predictor!r})"
+
+
+@dataclass(frozen=True, repr=False)
+class LinkOfProbability(Link, ABC):
+    """The probability of a 1 as a function of a predictor."""
+
+    belongs = "is the probability of an observed yes or no, as in Bernoulli('y', {})"
 
     @abstractmethod
     def expected(self, mean: Array, variance: Array) -> tuple[Array, Array]:
         """Return the probabilities of a 1 and of a 0 expected of a Normal predictor."""
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__.lower()}({self.predictor!r})"
+    @abstractmethod
+    def expected_product(self, mean: Array, variance: Array) -> Array:
+        """Return the product of the two probabilities expected of a Normal predictor."""
 
 
 def as_predictor(value: Any) -> Predictor:
@@ -193,9 +207,7 @@ def as_predictor(value: Any) -> Predictor:
     if isinstance(value, Predictor):
         return value
     if isinstance(value, Link):
-        raise ModelError(
-            f"{value!r} is a probability and no part of a predictor; take the link of the whole sum"
-        )
+        raise ModelError(f"{value!r} is a link and no part of a predictor; take the link of the whole sum")
     if isinstance(value, Algebra):
         return Predictor((Addend(1.0, (value,)),))
     if isinstance(value, Real) or (isinstance(value, np.ndarray) and value.ndim == 0):
@@ -252,7 +264,7 @@ def dot(first: Any, second: Any) -> Predictor:
         raise ModelError("dot takes at least one vector of the model, a MultivariateNormal, Data or Constant")
     for value in (first, second):
         if isinstance(value, Link):
-            raise ModelError(f"dot takes two vectors, not the probability {value!r}")
+            raise ModelError(f"dot takes two vectors, not the link {value!r}")
         if isinstance(value, Predictor):
             raise ModelError(
                 f"dot takes two vectors, not the sum or product {value!r}; write dot(a + b, w) as dot(a, w) + dot(b, w)"

@@ -35,7 +35,7 @@ def as_known(value: Any, owner: str) -> Array:
 
 
 def refuse_link(value: Any, owner: str) -> None:
-    """Refuse the probability of a Bernoulli where it cannot be.
+    """Refuse a link where it cannot be.
 
     Raises
     ------
@@ -43,10 +43,7 @@ def refuse_link(value: Any, owner: str) -> None:
         If it is one: the message says where it is, and where it belongs.
     """
     if isinstance(value, Link):
-        raise ModelError(
-            f"{owner} takes no link: {value!r} is the probability of an observed yes or no, as in "
-            f"Bernoulli('y', {value!r})"
-        )
+        raise ModelError(f"{owner} takes no link: {value!r} {value.belongs.format(repr(value))}")
 
 
 class Constant(Node):
@@ -86,6 +83,13 @@ class Constant(Node):
         constant.name, constant.plates = name, plates
         value.flags.writeable = False
         constant._take(value)
+        return constant
+
+    def without_value(self, plates: tuple[Plate, ...]) -> Constant:
+        """Return a constant over these plates that has everything of this one but its value."""
+        constant = type(self).__new__(type(self))
+        vars(constant).update({**self.__getstate__(), "plates": plates})
+        del constant.value
         return constant
 
     def _take(self, value: Array) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,17 +11,18 @@ from scipy.sparse import csr_array, issparse
 from scipy.special import gammaln
 
 from .. import families
-from .._errors import ConjugacyError, ModelError
+from .._errors import ModelError
 from .._typing import AnyArray, Array
+from ..families._by_moments import BINARY, COUNTS
 from ..numerics.gamma_function import stirling_remainder
-from .algebra import Link
+from .algebra import LinkOfProbability
 from .constants import as_known
+from .counts import no_counts
 from .expected_slots import ExpectedSlots
-from .links import Hidden, hidden_of
-from .nodes import Expression, Label, Node
+from .links import HIDDEN, Answer
+from .nodes import Expression, Label
 from .plates import Plates
-from .roles import AUGMENTING, LOCATION, PROBABILITIES, PROBABILITY, RATE, one_hot
-from .stated import Stated
+from .roles import PROBABILITIES, PROBABILITY, one_hot
 from .tallies import Tallies
 from .templates import template
 from .variable import Variable
@@ -90,7 +91,7 @@ class Categorical(Variable, Label):
         )
 
 
-class Bernoulli(Variable):
+class Bernoulli(Answer):
     r"""A binary outcome, 0 or 1.
 
     .. math:: \log \mathrm{Ber}(x \mid p) = x\log p + (1 - x)\log(1 - p)
@@ -116,6 +117,7 @@ class Bernoulli(Variable):
 
     family = families.Bernoulli
     is_discrete = True
+    by_moments: ClassVar = BINARY
     letters: ClassVar = {"x": ""}
     density = template(
         (1, "probability.log_x self.x"),
@@ -126,24 +128,11 @@ class Bernoulli(Variable):
 
     is_zero_or_one = True
 
-    hidden: Hidden | None = None
-    """The hidden variable that its link brings with it."""
-
     def __init__(self, name: str, probability: Expression, *, plates: Plates = ()) -> None:
-        if not isinstance(probability, Link):
+        if isinstance(probability, LinkOfProbability):
+            self._state_link(name, plates, "probability", probability, HIDDEN[type(probability)])
+        else:
             self._state(name, plates, {"probability": (probability, PROBABILITY)}, dimension=1)
-            return
-        # the hidden variable needs a name and plates to take its own from
-        self._identify(name, plates)
-        self.hidden = hidden_of(self, probability)
-        arguments = {"probability": (probability.predictor, LOCATION), "hidden": (self.hidden, AUGMENTING)}
-        self._state(name, plates, arguments, density=self.hidden.term, dimension=1)
-        self.stated = {"probability": probability}
-
-    @property
-    def drawn_given(self) -> Iterator[Node]:
-        """Its parents but the hidden variable, which is drawn after it."""
-        return (parent for parent in self.parents if parent is not self.hidden)
 
     def distribution_given(self, slots: Mapping[str, Any]) -> families.Bernoulli:
         """Return the Bernoulli with this probability; of a link it is given by its log-odds, which keep all digits."""
@@ -154,21 +143,11 @@ class Bernoulli(Variable):
     def moments_given(self, slots: ExpectedSlots) -> tuple[Array, Array]:
         """Return mean and variance."""
         stated = self.stated["probability"]
-        if isinstance(stated, Link):
+        if isinstance(stated, LinkOfProbability):
             yes, no = stated.expected(*slots.normal(stated.predictor))
             return yes, yes * no
         mean = slots.entries("probability")[0]
         return mean, mean * (1.0 - mean)
-
-    def refuse_as_parent(self, owner: Stated, slot: str) -> None:
-        """Refuse to be a parent with a link."""
-        if self.hidden is not None:
-            raise ConjugacyError(
-                f"'{slot}' of {type(owner).__name__} '{owner.name}' cannot be the Bernoulli '{self.name}': its "
-                f"probability is a link, so it can only be observed. The hidden '{self.hidden.name}' makes the "
-                f"predictor conjugate given the answer, and an unknown answer has no update. Let '{self.name}' be a "
-                f"leaf of the model, or give it a Beta."
-            )
 
     def statistic(self, name: str, value: AnyArray) -> Array:
         """Return one statistic by name: the value x, 1 - x, the sign 2x - 1, or the deviation x - 1/2."""
@@ -184,7 +163,7 @@ class Bernoulli(Variable):
         return "" if np.all((value == 0) | (value == 1)) else "must hold only 0 and 1"
 
 
-class Poisson(Variable):
+class Poisson(Answer):
     r"""A count 0, 1, 2, ...
 
     .. math:: \log \mathrm{Poi}(x \mid r) = x\log r - r - \log x!
@@ -198,7 +177,9 @@ class Poisson(Variable):
     rate
         :math:`r > 0`, the expected count: number, array, Gamma, or a product of these, as ``rate * exposure`` with
         known exposures (:class:`Data`) and ``ability[player] * weakness[opponent]``. Every Gamma in a product keeps
-        its own factor, and is in it once.
+        its own factor, and is in it once. A rate may also be a sum of such products, as ``rate * hours + background``,
+        and a :func:`dot` of Gammas along a plate that both have, ``dot(theta, beta)``. Then the model gets the hidden
+        variable ``"y.split"``: how many units of the count come from each source.
     plates
         Its repetitions.
 
@@ -221,12 +202,13 @@ class Poisson(Variable):
 
     family = families.Poisson
     is_discrete = True
+    by_moments: ClassVar = COUNTS
     letters: ClassVar = {"x": ""}
     base = template((1, "self.log_carrier"))
     density = template((1, "rate.log_x self.x"), (-1, "rate.x"))
 
     def __init__(self, name: str, rate: Expression, *, plates: Plates = ()) -> None:
-        self._state(name, plates, {"rate": (rate, RATE)}, dimension=1)
+        self._state_rate(name, plates, "rate", rate)
 
     def moments_given(self, slots: ExpectedSlots) -> tuple[Array, Array]:
         """Return mean and variance."""
@@ -239,7 +221,7 @@ class Poisson(Variable):
 
     def problem_with(self, value: AnyArray) -> str:
         """Return what is wrong with numbers that are no counts."""
-        return _no_counts(value)
+        return no_counts(value)
 
 
 class Multinomial(Variable):
@@ -281,6 +263,7 @@ class Multinomial(Variable):
     is_discrete = True
     """Of one draw: statistic and natural parameter of the sum are the same."""
     value_rank = 1
+    by_moments: ClassVar = COUNTS
     letters: ClassVar = {"x": "k"}
     base = template((1, "self.log_carrier"))
     density = template((1, "probabilities.log_x[k] self.x[k]"))
@@ -294,7 +277,7 @@ class Multinomial(Variable):
         self._state(name, plates, {"probabilities": (probabilities, PROBABILITIES)})
         if trials is not None:
             self.trials = as_known(trials, f"'trials' of Multinomial '{name}'")
-            problem = _no_counts(self.trials)
+            problem = no_counts(self.trials)
             if self.trials.ndim > len(self.plates):
                 problem = (
                     f"has shape {self.trials.shape}, more axes than the {len(self.plates)} plates of '{name}'"
@@ -357,7 +340,7 @@ class Multinomial(Variable):
 
     def problem_with(self, value: AnyArray) -> str:
         """Return what is wrong with vectors that are no counts, or do not sum to the number of trials."""
-        problem = _no_counts(value)
+        problem = no_counts(value)
         if problem or self.trials is None:
             return problem
         totals = value.sum(axis=-1)
@@ -371,20 +354,6 @@ class Multinomial(Variable):
         where = tuple(np.argwhere(wrong)[0])
         place = f"; row {where[0]} sums" if where else "; they sum"
         return f"must hold counts that sum to its trials, {trials[where]:g}{place} to {totals[where]:g}"
-
-
-def _no_counts(value: Any) -> str:
-    """Return what is wrong with numbers that are no counts, or an empty string."""
-    entries = value.data if issparse(value) else value
-    wrong = (entries < 0) | (entries != np.floor(entries))
-    if not np.any(wrong):
-        return ""
-    where = tuple(np.argwhere(wrong)[0])
-    first = where[:1]
-    if issparse(value):
-        first = (np.searchsorted(value.indptr, where[0], side="right") - 1,)
-    place = f"; row {first[0]} has" if first else "; got"
-    return f"must hold counts, whole numbers from 0{place} {entries[where]:g}"
 
 
 def _log_factorial(counts: Array) -> Array:

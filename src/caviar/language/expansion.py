@@ -22,6 +22,7 @@ from .joining import joined
 from .nodes import Indexed, Part, placed
 from .operands import Operands, event_rank_of, length_of, vector_of, whole_vector
 from .plates import Plate
+from .rate_sums import SPLIT, RateSum
 from .roles import LINEAR, LINEAR_VECTOR, PRECISION, PRECISION_MATRIX, RATE, ZERO_OR_ONE, Role
 from .slots import RoleOfDimension, Slot, agreed_dimension, resolve_role, takes_scalar
 from .stated import Stated
@@ -96,8 +97,10 @@ def expand(
             expansion.slots |= of_scalar.slots
             expansion.functions |= of_scalar.functions
             continue
-        writer: _LocationSum | _PositiveProduct
-        if _is_location(density, name):
+        writer: _LocationSum | _PositiveProduct | RateSum
+        if SPLIT in roles and roles[name] is RATE:
+            writer = RateSum(owner, name, expression, letters)
+        elif _is_location(density, name):
             writer = _LocationSum(owner, name, expression, letters)
         else:
             writer = _PositiveProduct(owner, name, expression, RATE if roles[name] is RATE else PRECISION)
@@ -113,7 +116,7 @@ def _is_location(density: Density, slot: str) -> bool:
 
 
 def _rewritten(
-    density: Density, slot: str, writer: _LocationSum | _PositiveProduct | FunctionOfScalar
+    density: Density, slot: str, writer: _LocationSum | _PositiveProduct | FunctionOfScalar | RateSum
 ) -> Density:
     summands = []
     for summand in density:
@@ -320,10 +323,10 @@ class _PositiveProduct:
         return _Product(addend.coefficient, numbers, entries, matrices, along is not None)
 
     def _refuse_known_labels(self, chosen: Indexed) -> None:
-        if chosen.labels or chosen.through is not None:
+        if chosen.others or chosen.labels:
             raise ModelError(
-                f"{self._where} is a diagonal whose entries are chosen by known labels, {chosen!r}; only a Categorical "
-                f"may choose them. Give a variable or a Constant with an entry for each"
+                f"{self._where} is a diagonal whose entries are chosen by known labels or by several, {chosen!r}; only "
+                f"one Categorical may choose them. Give a variable or a Constant with an entry for each"
             )
 
     def pieces(self, target: Factor) -> list[_Piece]:

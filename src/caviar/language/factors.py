@@ -14,10 +14,10 @@ from .terms import nodes_above, terms_of
 from .variable import Variable
 
 
-def with_factors(leaves: tuple[Variable, ...]) -> tuple[Variable, ...]:
-    """Return the leaves of a model whose variables have the families of their factors.
+def with_factors(leaves: tuple[Variable, ...]) -> tuple[tuple[Variable, ...], tuple[Node, ...]]:
+    """Return the leaves and all nodes of a model whose variables have the families of their factors.
 
-    If each factor has the family of its variable, these are the given leaves. If a scalar needs a tabulated factor, for
+    If each factor has the family of its variable, these are the given ones. If a scalar needs a tabulated factor, for
     functions that its family lacks, they are copies, with copies of all variables above them, because the functions
     depend on the model and the scalar may be part of other models.
 
@@ -29,13 +29,14 @@ def with_factors(leaves: tuple[Variable, ...]) -> tuple[Variable, ...]:
     nodes = nodes_above(leaves)
     asked = _functions_asked(nodes)
     if not asked:
-        return leaves
+        return leaves, tuple(nodes)
     own = deepcopy(leaves, {id(shared): shared for shared in _shared(nodes)})
-    for node in nodes_above(own):
+    nodes = nodes_above(own)
+    for node in nodes:
         if node.name in asked and isinstance(node, Variable):
             functions = asked[node.name]
             node.settle(tuple(functions[name] for name in sorted(functions)))
-    return own
+    return own, tuple(nodes)
 
 
 def _functions_asked(nodes: Sequence[Node]) -> Mapping[str, dict[str, Function]]:

@@ -122,6 +122,7 @@ class LinearGaussianChain(Variable):
 
     family = families.MultivariateNormal
     value_rank = 1
+    takes_weights: ClassVar = False
     letters: ClassVar = {
         "x": "i",
         "xx": "ij",

@@ -8,18 +8,21 @@ like any other, and an answer that was not observed leaves it at p(v).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.special import expit, log_ndtr, ndtr
+from scipy.special import expit, log_ndtr, ndtr, owens_t
 
 from .. import families
 from .._errors import ConjugacyError, ModelError, ParameterError
 from .._typing import AnyArray, Array
-from .algebra import Algebra, Link, Predictor, as_predictor
-from .nodes import Node
+from .algebra import Algebra, Link, LinkOfProbability, Predictor, as_predictor
+from .nodes import Expression, Node
+from .plates import Plates
+from .rate_sums import SPLIT, Rates, is_rate_sum, n_sources, placed_sum, shares_given
+from .roles import AUGMENTING, LOCATION, RATE, SHARES, Role
 from .stated import Stated
 from .templates import LOG_2PI, Density, template
 from .variable import Variable
@@ -30,44 +33,79 @@ _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(64)
 
 
 @dataclass(frozen=True, repr=False)
-class Probit(Link):
+class Probit(LinkOfProbability):
     r"""The probability :math:`\Phi(\eta)`; see :func:`probit`."""
 
-    def log_odds(self, predictor: AnyArray) -> AnyArray:
+    def natural(self, predictor: AnyArray) -> AnyArray:
         return log_ndtr(predictor) - log_ndtr(-predictor)
 
     def expected(self, mean: Array, variance: Array) -> tuple[Array, Array]:
         standard = mean / np.sqrt(1.0 + variance)
         return ndtr(standard), ndtr(-standard)
 
+    def expected_product(self, mean: Array, variance: Array) -> Array:
+        # twice Owen's T function: the probability of different signs of two utilities with the same predictor
+        angle = 1.0 / np.sqrt(1.0 + 2.0 * variance)
+        return 2.0 * owens_t(mean / np.sqrt(1.0 + variance), angle)
+
 
 @dataclass(frozen=True, repr=False)
-class Logistic(Link):
+class Logistic(LinkOfProbability):
     r"""The probability :math:`1 / (1 + e^{-\eta})`; see :func:`logistic`."""
 
-    def log_odds(self, predictor: AnyArray) -> AnyArray:
+    def natural(self, predictor: AnyArray) -> AnyArray:
         return predictor
 
     def expected(self, mean: Array, variance: Array) -> tuple[Array, Array]:
-        return _expected_logistic(mean, variance), _expected_logistic(-mean, variance)
+        return (
+            _expected(expit, ndtr, mean, variance),
+            _expected(expit, ndtr, -np.asarray(mean), variance),
+        )
+
+    def expected_product(self, mean: Array, variance: Array) -> Array:
+        return _expected(_logistic_density, _normal_density, mean, variance)
 
 
-def _expected_logistic(mean: Array, variance: Array) -> Array:
-    r"""Return :math:`\mathrm E[1 / (1 + e^{-\eta})]` of a Normal :math:`\eta`.
+@dataclass(frozen=True, repr=False)
+class Exponential(Link):
+    r"""The mean :math:`e^\eta`; see :func:`exp`."""
+
+    belongs = "is the mean of an observed count, as in NegativeBinomial('y', {}, size)"
+
+    def natural(self, predictor: AnyArray) -> AnyArray:
+        return predictor
+
+    def __repr__(self) -> str:
+        return f"exp({self.predictor!r})"
+
+
+def _logistic_density(x: Array) -> Array:
+    return expit(x) * expit(-x)
+
+
+def _normal_density(x: Array, scale: Array) -> Array:
+    return np.exp(-0.5 * np.square(x)) / (np.sqrt(2.0 * np.pi) * scale)
+
+
+def _expected(
+    function: Callable[[Array], Array], smoothed: Callable[..., Array], mean: Any, variance: Any
+) -> Array:
+    r"""Return the expectation of the logistic function, or of its slope f, at a Normal number.
 
     By 64 Gauss-Hermite nodes up to a standard deviation s of 1. Beyond, where the function is steep beside the density,
-    they lose digits: there by the trapezoidal rule for :math:`\int f(t)\, \Phi((m - t) / s)\, dt`, f the logistic
-    density, which is the same number.
+    they lose digits: there by the trapezoidal rule for :math:`\int f(t)\, \Phi((m - t) / s)\, dt`, or with the Normal
+    density instead of :math:`\Phi`, which is the same number.
     """
     mean, deviation = np.broadcast_arrays(mean, np.sqrt(variance))
     result, narrow = np.empty(mean.shape), deviation <= 1.0
     m, s = mean[narrow], deviation[narrow]
     weights = _WEIGHTS / _WEIGHTS.sum()
-    result[narrow] = sum(w * expit(m + s * node) for node, w in zip(_NODES, weights, strict=True))
+    result[narrow] = sum(w * function(m + s * node) for node, w in zip(_NODES, weights, strict=True))
     m, s = mean[~narrow], deviation[~narrow]
+    scale = () if smoothed is ndtr else (s,)
     # half a unit apart, the rule loses exp(-2 pi^2 / 0.5) of a logistic density
     steps = np.arange(-37.0, 37.5, 0.5)
-    result[~narrow] = sum(0.5 * expit(t) * expit(-t) * ndtr((m - t) / s) for t in steps)
+    result[~narrow] = sum(0.5 * expit(t) * expit(-t) * smoothed((m - t) / s, *scale) for t in steps)
     return result
 
 
@@ -134,36 +172,124 @@ def logistic(predictor: Any) -> Logistic:
     return Logistic(_linked("logistic", predictor))
 
 
-def _linked(name: str, predictor: Any) -> Predictor:
+def exp(predictor: Any) -> Exponential:
+    r"""Return the mean :math:`e^\eta` of a NegativeBinomial: that with the logarithm :math:`\eta`.
+
+    Parameters
+    ----------
+    predictor
+        :math:`\eta`: a Normal, or a sum of products as in the mean of a Normal; every operand keeps its own factor.
+
+    Raises
+    ------
+    ModelError
+        If it is a number or an array: then the mean is known.
+
+    Examples
+    --------
+    >>> from caviar import NegativeBinomial, Normal, Plate
+    >>> NegativeBinomial("y", exp(Normal("a", 0, 1)), 2.5, plates=Plate("obs"))
+    NegativeBinomial('y', plates=(obs))
+    """
+    return Exponential(_linked("exp", predictor, "the mean is known, give it to the NegativeBinomial"))
+
+
+def _linked(
+    name: str, predictor: Any, known: str = "the probability is known, give it to the Bernoulli"
+) -> Predictor:
     if isinstance(predictor, Algebra):
         return as_predictor(predictor)
     raise ModelError(
         f"{name} takes a predictor, a Normal or sums and products as {name}(dot(X, w) + a); got "
-        f"{type(predictor).__name__}. Where the probability is known, give it to the Bernoulli itself; a known "
-        f"array in a predictor is a Constant or a Data"
+        f"{type(predictor).__name__}. Where {known} itself; a known array in a predictor is a Constant or a Data"
     )
 
 
+class Answer(Variable):
+    """An observed variable that may have a link in one of its slots, and then brings a hidden variable.
+
+    Attributes
+    ----------
+    hidden
+        The hidden variable that the link brings with it; None without a link.
+    """
+
+    hidden: Hidden | None = None
+
+    def _state_rate(self, name: str, plates: Plates, slot: str, rate: Expression) -> None:
+        """Take a rate, which may be a sum: then the parts of the count are a hidden variable."""
+        self._identify(name, plates)
+        arguments: dict[str, tuple[Any, Role]] = {slot: (rate, RATE)}
+        if is_rate_sum(rate):
+            placed = placed_sum(rate, self)
+            self.hidden = Split(self, placed)
+            arguments = {slot: (placed, RATE), SPLIT: (self.hidden, self.hidden.role)}
+        self._state(name, plates, arguments, dimension=1)
+        self.stated.pop(SPLIT, None)
+
+    def _state_link(
+        self,
+        name: str,
+        plates: Plates,
+        slot: str,
+        link: Link,
+        kind: type[Hidden],
+        **others: tuple[Expression, Role],
+    ) -> None:
+        """Take a link in a slot, the kind of hidden variable that it brings, and the other arguments."""
+        # the hidden variable needs a name and plates to take its own from
+        self._identify(name, plates)
+        self.hidden = kind(self, link)
+        arguments = {**others, slot: (link.predictor, LOCATION), "hidden": (self.hidden, self.hidden.role)}
+        self._state(name, plates, arguments, density=self.hidden.term, dimension=1)
+        self.stated = {**{other: self.stated[other] for other in others}, slot: link}
+        self.hidden.stated |= {other: self.stated[other] for other in others}
+
+    @property
+    def drawn_given(self) -> Iterator[Node]:
+        """Its parents but the hidden variable, which is drawn after it."""
+        return (parent for parent in self.parents if parent is not self.hidden)
+
+    def refuse_as_parent(self, owner: Stated, slot: str) -> None:
+        """Refuse to be a parent with a link."""
+        if self.hidden is not None and any(isinstance(own, Link) for own in self.stated.values()):
+            raise ConjugacyError(
+                f"'{slot}' of {type(owner).__name__} '{owner.name}' cannot be the {type(self).__name__} "
+                f"'{self.name}': its {self.linked} is a link, so it can only be observed. The hidden "
+                f"'{self.hidden.name}' makes the predictor conjugate given the answer, and an unknown answer has no "
+                f"update. Let '{self.name}' be a leaf of the model, or give it a {self.without_link}."
+            )
+
+    linked: ClassVar[str] = "probability"
+    """The slot that a link may be in."""
+    without_link: ClassVar[str] = "Beta"
+    """What is in that slot instead of a link."""
+
+
 class Hidden(Variable):
-    """The hidden variable of each answer of a Bernoulli with a link.
+    """The hidden variable of each answer of a variable with a link.
 
     Its prior is known. Together with the answer it is drawn in the other order: the answer first, then this given it.
 
     Attributes
     ----------
     answer
-        The Bernoulli.
+        The variable that it is hidden behind.
     """
 
     noun: ClassVar[str]
     """What it is called after the name of the answer."""
 
     takes_data = False
+    is_brought = True
+
+    role: ClassVar[Role] = AUGMENTING
+    """What the answer needs of it."""
 
     term: ClassVar[Density]
     """What the log joint density of answer and hidden number has besides the prior of the latter."""
 
-    def __init__(self, answer: Variable, link: Link) -> None:
+    def __init__(self, answer: Answer, link: Link) -> None:
         self.answer = answer
         self._state(f"{answer.name}.{self.noun}", answer.plates, {}, dimension=1)
         self.stated = {"answer": answer, "predictor": link.predictor}
@@ -234,9 +360,29 @@ class PolyaGamma(Hidden):
         return families.PolyaGamma(np.broadcast_to(np.abs(slots["predictor"]), shape))
 
 
-_HIDDEN: dict[type[Link], type[Hidden]] = {Probit: Utility, Logistic: PolyaGamma}
+class Split(Hidden):
+    r"""The parts of a count: how many of its units come from each source of a sum of rates.
+
+    .. math:: s \mid y, r \sim \mathrm{Mult}(y, r / \textstyle\sum_k r_k)
+    """
+
+    family = families.Shares
+    letters: ClassVar = {"x": "k", "entropy": ""}
+    value_rank = 1
+    noun = "split"
+    role: ClassVar[Role] = SHARES
+    density = template()
+    term: ClassVar[Density] = ()
+
+    def __init__(self, answer: Answer, rate: Predictor) -> None:
+        self.answer = answer
+        self._state(f"{answer.name}.{self.noun}", answer.plates, {}, dimension=n_sources(rate, answer))
+        self.stated = {"answer": answer, "rates": Rates(rate)}
+
+    def distribution_given(self, slots: Mapping[str, Any]) -> families.Shares:
+        """Return the distribution of the parts given the count and the rates."""
+        return families.Shares(*shares_given(slots))
 
 
-def hidden_of(answer: Variable, link: Link) -> Hidden:
-    """Return the hidden variable that a link gives to a Bernoulli."""
-    return _HIDDEN[type(link)](answer, link)
+HIDDEN: dict[type[Link], type[Hidden]] = {Probit: Utility, Logistic: PolyaGamma}
+"""The hidden variable that a link gives to a Bernoulli."""

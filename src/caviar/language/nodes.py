@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import product
 from typing import Any, ClassVar, Literal, TypeAlias, cast
 
@@ -34,6 +34,12 @@ class Node(Algebra):
     """Whether its values are given, with the statement or with the data."""
     has_parts: ClassVar[bool] = False
     """Whether it is a joint factor, whose location and precision are passed on as ``.mean`` and ``.precision``."""
+    kept_aside: ClassVar[frozenset[str]] = frozenset({"_axes", "_plate_axes", "_terms"})
+    """What is kept beside the statement, since it follows from that."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the statement alone; a copy finds again what follows from it."""
+        return {name: own for name, own in vars(self).items() if name not in self.kept_aside}
 
     def _identify(self, name: str, plates: Plates) -> None:
         if not isinstance(name, str) or not name:
@@ -62,12 +68,13 @@ class Node(Algebra):
         """Return the plates along which one of its statistics is repeated."""
         return self.plates
 
-    def __getitem__(self, index: Label | Data | Indexed) -> Indexed:
+    def __getitem__(self, index: Index | tuple[Index, ...]) -> Indexed:
         """Return this node with one of its plates chosen: by a Categorical, ``mean[z]``, or by known labels.
 
-        A label of groups is itself chosen by the records of these: ``mean[z[Data("group", plates=record)]]``.
+        A label of groups is itself chosen by the records of these: ``mean[z[Data("group", plates=record)]]``. Several
+        indices choose from a plate each: ``table[z, v]`` is ``table[z][v]``.
         """
-        return Indexed(self, index)
+        return Indexed(self, *_each(index))
 
     def __repr__(self) -> str:
         plates = "" if not self.plates else f", plates=({', '.join(p.name for p in self.plates)})"
@@ -114,8 +121,8 @@ class Data(Node):
 class Indexed(Algebra):
     """A node with plates indexed by a Categorical or by known labels: ``mean[z]``, ``intercept[county]``.
 
-    With several indices, ``confusion[z][annotator]``, one at the most is a Categorical. They choose from the plates
-    that fit them, in the order of these.
+    Several indices, ``confusion[z][annotator]`` or ``table[z, v]``, choose from the plates that fit them, in the order
+    of these.
 
     Parameters
     ----------
@@ -131,33 +138,27 @@ class Indexed(Algebra):
     indices
         All indices, as they are stated.
     by
-        The index: the Categorical if there is one, or else the first Data with labels.
+        The index: the first Categorical if there is one, or else the first Data with labels.
     through
         Where the index is a label of groups, ``mean[z[group]]``, what says which group each record is of; or None.
-    known
-        The other indices, which are known labels: each with the plate that it chooses from.
+    others
+        The other indices, each with the plate that it chooses from.
     candidates
         The plates that ``by`` may choose from: those of its number of categories, or any. Where there are several, it
         is one that the variable that has this in a slot does not have; see :meth:`within`.
     """
 
     through: Indexed | None = None
-    known: tuple[Indexed, ...] = ()
+    others: tuple[Indexed, ...] = ()
 
-    def __init__(self, node: Node, *indices: Label | Data | Indexed) -> None:
+    def __init__(self, node: Node, *indices: Index) -> None:
         self.node = node
         self.indices = indices = tuple([_as_membership(index) for index in indices])
         places = [place for place, index in enumerate(indices) if not isinstance(index, Data)]
-        if len(places) > 1:
-            first, second = (_spelled(indices[place]) for place in places[:2])
-            raise PlateError(
-                f"'{node.name}' is chosen from by '{first}' already, and cannot be chosen from by '{second}' too: one "
-                f"index may be a Categorical, and the others known labels. State one Categorical whose categories are "
-                f"the pairs, and one plate of that size"
-            )
+        _refuse_twice(node, [indices[place] for place in places])
         first: Any = indices[places[0] if places else 0]
         if isinstance(first, Indexed) and isinstance(first.node, Label) and isinstance(first.by, Data):
-            self.through, first = (first, first.node) if not first.known else (None, first)
+            self.through, first = (first, first.node) if not first.others else (None, first)
         categories = first.categories if isinstance(first, Label) else None
         if categories is None and not isinstance(first, Data):
             raise ModelError(
@@ -205,8 +206,14 @@ class Indexed(Algebra):
     @property
     def labels(self) -> tuple[Data, ...]:
         """The known labels that take part in the choice."""
-        first: Node = self.by if self.through is None else self.through.by
-        return tuple(own for own in (first, *(own.by for own in self.known)) if isinstance(own, Data))
+        every = (own if own.through is None else own.through for own in (self, *self.others))
+        return tuple(own.by for own in every if isinstance(own.by, Data))
+
+    @property
+    def choosers(self) -> tuple[Node, ...]:
+        """The nodes that take part in the choice, as they are stated."""
+        nodes = ((own,) if isinstance(own, Node) else (own.node, own.by) for own in self.indices)
+        return tuple(node for several in nodes for node in several)
 
     @property
     def plate(self) -> Plate:
@@ -233,9 +240,9 @@ class Indexed(Algebra):
             )
         return Part(self, which)
 
-    def __getitem__(self, index: Label | Data | Indexed) -> Indexed:
+    def __getitem__(self, index: Index | tuple[Index, ...]) -> Indexed:
         """Return this with another of its plates chosen: ``confusion[z][annotator]``."""
-        return Indexed(self.node, *self.indices, index)
+        return Indexed(self.node, *self.indices, *_each(index))
 
     def within(self, owner: Node) -> Indexed:
         """Return this as it is in a slot of ``owner``: with one candidate for each index.
@@ -266,7 +273,7 @@ class Indexed(Algebra):
 
     def _all_within(self, owner: Node) -> Indexed:
         """Return this with a plate for each of several indices: the first that fit in the order of the statement."""
-        if self.known:
+        if self.others:
             return self
         each = [Indexed(self.node, index) for index in self.indices]
         free = [[plate for plate in own.candidates if plate not in owner.plates] for own in each]
@@ -281,12 +288,43 @@ class Indexed(Algebra):
             own.candidates = (plate,)
             own._check_size()
         (head,) = [own for own in each if own.by is self.by and own.through is self.through][:1]
-        head.known = tuple(own for own in each if own is not head)
+        head.others = tuple(own for own in each if own is not head)
         head.indices = self.indices
         return head
 
     def __repr__(self) -> str:
         return self.node.name + "".join(f"[{_spelled(index)}]" for index in self.indices)
+
+
+def _each(index: Index | tuple[Index, ...]) -> tuple[Index, ...]:
+    return index if isinstance(index, tuple) else (index,)
+
+
+def _refuse_twice(node: Node, labels: Sequence[Any]) -> None:
+    """Refuse one Categorical as two indices.
+
+    Raises
+    ------
+    PlateError
+        If it is.
+    """
+    seen: dict[Any, Any] = {}
+    for index in labels:
+        label = index.node if isinstance(index, Indexed) else index
+        if label not in seen:
+            seen[label] = index
+            continue
+        stated = f"{node.name}[{_spelled(seen[label])}, {_spelled(index)}]"
+        twice = f"'{label.name}' chooses twice in {stated}"
+        if isinstance(index, Indexed):
+            raise PlateError(
+                f"{twice}: labels of two groups would be coupled, and these have no update at once. Use a Categorical "
+                f"for each of the two sides, as one for those that send and one for those that receive"
+            )
+        raise PlateError(
+            f"{twice}, which is the diagonal of '{node.name}'. Give the diagonal a plate of its own, and choose from "
+            f"that"
+        )
 
 
 def _spelled(index: Node | Indexed) -> str:
@@ -330,12 +368,12 @@ class Part(Algebra):
 
     def belongs_with(self, other: Part) -> bool:
         """Whether both are parts of the same repetitions of the same joint factor."""
-        return self.node is other.node and self.by is other.by and self.labels == other.labels
+        return self.node is other.node and self.choosers == other.choosers
 
     @property
-    def labels(self) -> tuple[Data, ...]:
-        """The known labels that take part in the choice."""
-        return self.whole.labels if isinstance(self.whole, Indexed) else ()
+    def choosers(self) -> tuple[Node, ...]:
+        """The nodes that take part in the choice, as they are stated."""
+        return self.whole.choosers if isinstance(self.whole, Indexed) else ()
 
     def __getitem__(self, index: Any) -> Part:
         """Return this part with a plate chosen: ``theta.mean[z]`` is ``theta[z].mean``."""
@@ -388,6 +426,9 @@ def _why_not_indexable(node: Node, by: Label | Data, own: list[Plate]) -> str:
         f"'{by.name}' has {by.categories} categories, but in '{node.name}' plate {plates}: they must be equal"
     )
 
+
+Index: TypeAlias = Label | Data | Indexed
+"""What may choose from a plate: a Categorical, known labels, or a label of groups chosen by such."""
 
 Expression: TypeAlias = Node | Indexed | Predictor | Any
 """What may be in a slot: a node, an indexed node, a sum or product, a number or an array."""

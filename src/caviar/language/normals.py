@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import families
 from .._typing import Array
+from ..families._by_moments import REALS
 from .expected_slots import ExpectedSlots
 from .joining import whole_if_together
 from .nodes import Expression
@@ -28,6 +29,8 @@ from .variable import Variable
 
 class _Location(Variable):
     """What numbers and vectors with a Normal distribution share."""
+
+    by_moments: ClassVar = REALS
 
     joint_density: ClassVar[Density]
     """Its density where a joint factor gives mean and precision."""

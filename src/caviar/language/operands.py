@@ -31,7 +31,7 @@ class Operands:
         node: Any = expression
         chosen: tuple[Node, ...] = ()
         if isinstance(expression, Indexed):
-            node, chosen = expression.node, (expression.by, *expression.labels)
+            node, chosen = expression.node, expression.choosers
         identity = (id(node), *map(id, chosen))
         if identity in self._keys:
             return self._keys[identity]

@@ -80,6 +80,10 @@ class Plate:
         self.size = size if self.names is None else len(self.names)
         self.within = within
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the statement alone, without the axes that were made of it."""
+        return {name: own for name, own in vars(self).items() if name != "_axes"}
+
     def __repr__(self) -> str:
         if self.within is not None:
             return f"Plate({self.name!r}, within={self.within!r})"

@@ -159,6 +159,23 @@ def _is_one(value: Array) -> Array:
     return (value == 1).astype(np.float64)
 
 
+def _times_log(value: Array) -> Array:
+    return value * _log(value)
+
+
+def _log_squared(value: Array) -> Array:
+    return np.square(_log(value))
+
+
+def _times_log_squared(value: Array) -> Array:
+    return value * np.square(_log(value))
+
+
+def _no_trials(value: Array) -> str:
+    good = (value >= 0) & (value == np.floor(value)) & np.isfinite(value)
+    return "" if np.all(good) else "must be whole numbers from 0"
+
+
 def _log_det(value: Array) -> Array:
     # 2 sum log diag(L) instead of a determinant, which under- and overflows
     factor = np.linalg.cholesky(symmetric_part(value))
@@ -229,6 +246,23 @@ LOCATION_AND_PRECISION_MATRIX = Role(
 )
 MATRIX = Role("matrix", 2, {"x": _identity}, (), _not_finite)
 AUGMENTING = Role("augmenting", 0, {"x": _identity})
+AUGMENTING_SUM = Role("augmenting_sum", 0, {"x": _identity, "relative_entropy": _identity})
+SHARES = Role("shares", 1, {"x": _identity, "entropy": _identity}, is_apart=True)
+LABEL = Role("label", 0, {"x": _identity}, ("Categorical",))
+TRIALS = Role("trials", 0, {"x": _identity}, (), _no_trials)
+SIZE = Role(
+    "size",
+    0,
+    {
+        "x": _identity,
+        "log_x": _log,
+        "x_log_x": _times_log,
+        "log_squared": _log_squared,
+        "x_log_squared": _times_log_squared,
+    },
+    (),
+    _not_positive,
+)
 JOINT_LINEAR = Role("joint_linear", 0, LOCATION_AND_PRECISION.statistics, ("NormalGamma",), adds_up=True)
 JOINT_LINEAR_VECTOR = Role(
     "joint_linear_vector", 1, LOCATION_AND_PRECISION.statistics, ("NormalGamma",), adds_up=True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -317,11 +317,9 @@ def _joined(owner: Beta, a: Expression, b: Expression) -> Constant | Indexed:
             )
         slots.append(slot_of(owner, label, as_expression(owner, label, value, SHAPE), SHAPE))  # type: ignore[arg-type]
         check_slot(owner, slots[-1])
-    chosen = list(
-        dict.fromkeys((slot.index, _chosen_plate(slot)) for slot in slots if slot.index is not None)
-    )
-    free = {plate for slot in slots for plate in slot.node.plates if plate is not _chosen_plate(slot)}
-    if len(chosen) > 1 or any(plate in free for _, plate in chosen):
+    chosen = list(dict.fromkeys((own.choosers, _chosen_plates(own)) for own in _indexed(slots)))
+    taken = [plate for _, plates in chosen for plate in plates]
+    if len(chosen) > 1 or any(plate in taken for slot in slots for plate in _not_chosen(slot)):
         raise PlateError(
             f"'a' and 'b' of Beta '{owner.name}' must be chosen from the same plate by the same variable; got {a!r} "
             f"and {b!r}"
@@ -329,11 +327,19 @@ def _joined(owner: Beta, a: Expression, b: Expression) -> Constant | Indexed:
     plates = tuple(dict.fromkeys(plate for slot in slots for plate in slot.node.plates))
     values = np.broadcast_arrays(*(_along(slot.node, plates) for slot in slots))
     pairs = Constant.of_known(f"{owner.name}.shapes", np.stack(values, axis=-1), plates)
-    return pairs[chosen[0][0]] if chosen else pairs
+    return next((Indexed(pairs, *own.indices) for own in _indexed(slots)), pairs)
 
 
-def _chosen_plate(slot: Slot) -> Plate | None:
-    return slot.expression.plate if isinstance(slot.expression, Indexed) else None
+def _indexed(slots: Sequence[Slot]) -> list[Indexed]:
+    return [slot.expression for slot in slots if isinstance(slot.expression, Indexed)]
+
+
+def _chosen_plates(chosen: Indexed) -> tuple[Plate, ...]:
+    return tuple(own.plate for own in (chosen, *chosen.others))
+
+
+def _not_chosen(slot: Slot) -> list[Plate]:
+    return [plate for plate in slot.node.plates if all(own.plate is not plate for own in slot.chosen)]
 
 
 def _along(node: Node, plates: tuple[Plate, ...]) -> Array:

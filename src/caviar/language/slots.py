@@ -64,12 +64,24 @@ class Slot:
         vars(self).update(node=node, index=index, through=through)
 
     @property
+    def chosen(self) -> tuple[Indexed, ...]:
+        """What each index chooses."""
+        return (self.expression, *self.expression.others) if isinstance(self.expression, Indexed) else ()
+
+    @property
+    def gates(self) -> tuple[Indexed, ...]:
+        """What each Categorical chooses."""
+        return tuple([own for own in self.chosen if isinstance(own.by, Label)])
+
+    @property
     def choices(self) -> tuple[Indexed, ...]:
         """What known labels choose from: plates of the node, or the label of groups that chooses from it."""
-        if not isinstance(self.expression, Indexed):
-            return ()
-        chosen = self.through or self.expression
-        return (*((chosen,) if isinstance(chosen.by, Data) else ()), *self.expression.known)
+        chosen = (own.through or own for own in self.chosen)
+        return tuple([own for own in chosen if isinstance(own.by, Data)])
+
+    def chosen_by(self, gate: Node) -> Indexed | None:
+        """Return what this node chooses here; None if it chooses nothing."""
+        return next((own for own in self.chosen if own.by is gate), None)
 
 
 def _where(owner: Stated, slot: str) -> str:
@@ -256,7 +268,7 @@ def check_slot(owner: Stated, slot: Slot) -> None:
 
 
 def _check_plates(owner: Stated, slot: Slot) -> None:
-    every = (slot.expression, *slot.expression.known) if isinstance(slot.expression, Indexed) else ()
+    every = slot.chosen
     chosen, along = [own.plate for own in every], [plate for own in every for plate in own.along]
     needed = [plate for plate in slot.node.plates if plate not in chosen and plate is not slot.along]
     needed += [plate for plate in along if plate is not slot.along]
@@ -267,11 +279,12 @@ def _check_plates(owner: Stated, slot: Slot) -> None:
             hint = "the precision is tied along it, one and the same; leave the plate out"
         elif plate.name in [own.name for own in owner.plates]:
             hint = f"two Plate objects are both named '{plate.name}': use the same object"
-        elif slot.index is not None and plate in along:
-            every = f"'{slot.index.name}' chooses once for each of its repetitions"
-            hint = f"{every}: add plate '{plate.name}' to '{owner.name}'"
-            if slot.through is None and not slot.index.is_known and owner.plates:
-                label = f"{slot.index.name}[Data('{plate.name}', plates={owner.plates[0].name})]"
+        elif plate in along:
+            own = next(own for own in every if plate in own.along)
+            once = f"'{own.by.name}' chooses once for each of its repetitions"
+            hint = f"{once}: add plate '{plate.name}' to '{owner.name}'"
+            if own.through is None and not own.by.is_known and owner.plates:
+                label = f"{own.by.name}[Data('{plate.name}', plates={owner.plates[0].name})]"
                 hint += f", or say of which '{plate.name}' each of its own is: {slot.node.name}[{label}]"
         else:
             choose = f"choose from it with a Categorical: {slot.node.name}[z]"

@@ -35,13 +35,15 @@ class Axis:
 
     def __new__(cls, of: Plate | Variable, letter: str = "") -> Axis:
         """Return the one object for this axis."""
+        # threads that come at the same time get the same object
         known: dict[str, Axis] | None = of.__dict__.get("_axes")
         if known is None:
-            known = of.__dict__["_axes"] = {}
+            known = of.__dict__.setdefault("_axes", {})
         axis = known.get(letter)
         if axis is None:
-            axis = known[letter] = super().__new__(cls)
+            axis = super().__new__(cls)
             axis.of, axis.letter = of, letter
+            axis = known.setdefault(letter, axis)
         return axis
 
     def __repr__(self) -> str:
@@ -78,26 +80,28 @@ class Term(NamedTuple):
 
 def nodes_above(leaves: Iterable[Variable]) -> list[Node]:
     """Return the leaves and everything above them, each once, a variable before its parents."""
-    found: dict[int, Node] = {}
+    found: dict[Node, tuple[Node, ...]] = {}
     for leaf in leaves:
         _visit(leaf, found)
-    return _children_first(list(found.values()))
+    return _children_first(found)
 
 
-def _visit(node: Node, found: dict[int, Node]) -> None:
-    """Add a node and everything above it to the nodes found."""
-    if id(node) in found:
+def _visit(node: Node, found: dict[Node, tuple[Node, ...]]) -> None:
+    """Add a node and everything above it to the nodes found, each with its parents."""
+    if node in found:
         return
-    found[id(node)] = node
+    found[node] = ()
     if isinstance(node, Variable):
-        for parent in node.parents:
+        found[node] = parents = tuple(node.parents)
+        for parent in parents:
             _visit(parent, found)
 
 
-def _children_first(nodes: Sequence[Node]) -> list[Node]:
-    """Return the nodes as they are, but each only after everything that depends on it."""
+def _children_first(found: Mapping[Node, tuple[Node, ...]]) -> list[Node]:
+    """Return nodes, given with their parents, as they are, but each only after everything that depends on it."""
+    nodes = list(found)
     places = {node: place for place, node in enumerate(nodes)}
-    parents = [_parents(node, places) for node in nodes]
+    parents = [{places[parent] for parent in own} for own in found.values()]
     waiting = [0] * len(nodes)
     for own in parents:
         for parent in own:
@@ -113,10 +117,6 @@ def _children_first(nodes: Sequence[Node]) -> list[Node]:
             if not waiting[parent]:
                 heappush(ready, parent)
     return ordered
-
-
-def _parents(node: Node, places: Mapping[Node, int]) -> set[int]:
-    return {places[parent] for parent in node.parents} if isinstance(node, Variable) else set()
 
 
 def plate_axes(node: Node) -> tuple[Axis, ...]:
@@ -207,7 +207,7 @@ class _Writer:
             slots = [operand.slot for operand in operands if operand.slot is not None]
             gates = self.gates
             if len(gates) > 1 or self.within:
-                gates = [gate for gate in gates if any(slot.index is gate.node for slot in slots)]
+                gates = [gate for gate in gates if any(slot.chosen_by(gate.node) for slot in slots)]
             own += tuple([gate.axes[-1] for gate in gates])
             operands += (*gates, *_known_choices(self.variable, slots, [gate.node for gate in gates]))
         axes = dict.fromkeys(own)
@@ -267,8 +267,9 @@ def _is_function(operand: Operand) -> bool:
 def _known_choices(owner: Variable, slots: Sequence[Slot], gates: Sequence[Node]) -> list[Operand]:
     """Return the one-hot labels by which a term chooses from plates, each once; also the groups of its gates."""
     choices: dict[Axis, Operand] = {}
-    of_gates = (slot for slot in owner.slots.values() if slot.through is not None and slot.index in gates)
-    for chosen in (own for slot in (*slots, *of_gates) for own in slot.choices):
+    used = [own for slot in slots for own in slot.choices]
+    of_gates = (own for slot in owner.slots.values() for own in slot.gates if own.by in gates)
+    for chosen in (*used, *(own.through for own in of_gates if own.through is not None)):
         category = _category(chosen)
         choices[category] = Operand(chosen.by, "one_hot", (*plate_axes(chosen.by), category))
     return list(choices.values())
@@ -284,7 +285,7 @@ def _labels_of_groups(owner: Variable, gates: Sequence[Variable]) -> dict[Variab
     """
     found: dict[Variable, Indexed] = {}
     for gate in gates:
-        used = [slot.through for slot in owner.slots.values() if slot.index is gate]
+        used = [own.through for slot in owner.slots.values() for own in slot.gates if own.by is gate]
         labels = {None if own is None else own.by for own in used}
         if len(labels) > 1:
             raise ConjugacyError(
@@ -334,7 +335,7 @@ def _axes_in(slot: Slot, statistic: str, events: tuple[Axis, ...]) -> tuple[Axis
     plates = node.plates_of(statistic)
     if not isinstance(expression, Indexed):
         return (plate_axes(node) if plates is node.plates else _axes(plates)) + events
-    chosen = {own.plate: _category(own) for own in (expression, *expression.known)}
+    chosen = {own.plate: _category(own) for own in slot.chosen}
     return (*(chosen.get(plate) or Axis(plate) for plate in plates), *events)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from .._errors import ConjugacyError, ModelError
 from .._typing import AnyArray, Array
 from ..families import ExponentialFamily
+from ..families._by_moments import ByMoments
 from ..families._scalar_functions import Function
 from ..families.tabulated import tabulated
 from .algebra import Diagonal, Predictor
@@ -51,17 +52,27 @@ class Variable(Stated):
     floor: Array | None = None
     """Smallest variance that a precision may express; only point masses can have one."""
 
+    is_brought: ClassVar[bool] = False
+    """Whether it belongs to another variable that brings it, and is stated by nobody."""
+
     takes_data: ClassVar[bool] = True
     """Whether it can be observed."""
 
     is_discrete: ClassVar[bool] = False
     """Whether its values are labels or counts."""
 
+    by_moments: ClassVar[ByMoments | None] = None
+    """The family that predictions of its values belong to, given their mean and variance; None for labels and others
+    of which no interval is told."""
+
     sums_to_one: ClassVar[bool] = False
     """Whether the entries of a value are probabilities of categories."""
 
     summed: tuple[str, ...] = ()
     """Statistics of its own that a pass sums over its rows, besides those of its family."""
+
+    takes_weights: ClassVar[bool] = True
+    """Whether its rows may have weights; those of a sequence are the same for all its rows."""
 
     slots: dict[str, Slot]
     members: tuple[Variable, ...] = ()
@@ -121,7 +132,7 @@ class Variable(Stated):
             yield slot.node
             if slot.index is not None:
                 yield slot.index
-            for chosen in slot.choices:
+            for chosen in (*slot.gates, *slot.choices):
                 if chosen.by is not slot.index:
                     yield chosen.by
 
@@ -161,13 +172,25 @@ class Variable(Stated):
     @property
     def indices(self) -> tuple[Variable, ...]:
         """The Categoricals that choose among its parents, each once."""
-        chosen = (slot.index for slot in self.slots.values())
-        return tuple({id(by): by for by in chosen if isinstance(by, Variable)}.values())
+        return tuple(self.chosen_by)
+
+    @property
+    def chosen_by(self) -> dict[Variable, Indexed]:
+        """The Categoricals that choose among its parents, each with what it chooses first."""
+        found: dict[Variable, Indexed] = {}
+        for own in (own for slot in self.slots.values() for own in slot.gates):
+            if isinstance(own.by, Variable):
+                found.setdefault(own.by, own)
+        return found
 
     def known(self, slot: str) -> Array | None:
         """Return the value of a slot if it is a constant; of a sum or product there is no such slot."""
         node = self.slots[slot].node if slot in self.slots else None
         return node.value if isinstance(node, Constant) else None
+
+    def is_stated_with_constant(self, slot: str) -> bool:
+        """Whether what is in a slot is a constant; of a sum or product there is no such slot."""
+        return slot in self.slots and isinstance(self.slots[slot].node, Constant)
 
     def _holds(self, slot: str, value: float) -> bool:
         """Return whether a slot holds a known value that is this number everywhere."""
@@ -177,6 +200,17 @@ class Variable(Stated):
     def statistics_of(self, value: AnyArray) -> tuple[Array, ...]:
         """Return the sufficient statistics of values of this variable."""
         return self.family.statistics_of(value)
+
+    beside: tuple[str, ...] = ()
+    """Slots with known values that go into its own statistics, beside the values of the variable."""
+
+    def statistic_beside(self, name: str, value: AnyArray, known: Mapping[str, AnyArray]) -> Array:
+        """Return one statistic of values by name, given what is :attr:`beside` them, with as many axes."""
+        return self.statistic(name, value)
+
+    def problem_beside(self, value: AnyArray, known: Mapping[str, AnyArray]) -> str:
+        """Return what is wrong with values given what is :attr:`beside` them, or an empty string."""
+        return ""
 
     def statistic(self, name: str, value: AnyArray) -> Array:
         """Return one statistic of values of this variable, by name: sufficient, or the carrier of the base measure."""

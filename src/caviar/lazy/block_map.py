@@ -46,7 +46,7 @@ def map_blocks(function: Callable[..., R], *arrays: Any, size: int = BLOCK_ROWS)
         Rows of a block.
     """
     together, n_rows = _Together(arrays), len(arrays[0])
-    if not is_cut(together):
+    if all(own is None or type(own) is np.ndarray for own in arrays) or not is_cut(together):
         for start in range(0, n_rows, size):
             yield start, function(*together.blocks(start, start + size))
         return

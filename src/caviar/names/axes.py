@@ -122,9 +122,8 @@ class ModelAxes:
         """Yield each node that chooses from a plate, with the plate."""
         for variable in self._variables():
             for slot in variable.slots.values():
-                if isinstance(slot.expression, Indexed):
-                    through = () if slot.through is None else (slot.through,)
-                    yield from (slot.expression, *slot.expression.known, *through)
+                yield from slot.chosen
+                yield from (own.through for own in slot.chosen if own.through is not None)
 
     def _variables(self) -> Iterator[Variable]:
         return (node for node in self.nodes if isinstance(node, Variable))

@@ -19,6 +19,9 @@ from .._typing import AnyArray, Array
 _CUT = 0.64
 """Where the two forms of the coefficients a_n meet; with it a proposal is kept with probability 0.9992 or more."""
 
+_N_GAMMAS = 48
+"""Gamma variables that a sum is drawn from, before the one with the moments of all others."""
+
 _SERIES_BELOW = 0.5
 _N_TERMS = 22
 _HUGE = 1e100
@@ -93,6 +96,34 @@ def draw_polya_gamma(tilt: Array, rng: np.random.Generator) -> Array:
         draws[todo[kept]] = proposed[kept]
         todo = todo[~kept]
     return 0.25 * draws.reshape(np.shape(tilt))
+
+
+def draw_polya_gamma_sum(shape: Array, tilt: Array, rng: np.random.Generator) -> Array:
+    r"""Return a draw of PG(b, c) for each shape b >= 0 and tilt c >= 0, of the same shape as these.
+
+    It is the sum :math:`\tfrac{1}{2 \pi^2} \sum_k g_k / ((k - 1/2)^2 + c^2 / 4 \pi^2)` with gamma variables of shape
+    b. Instead of those after the first 48 there is one gamma variable with the mean and variance of their sum.
+    """
+    square = np.square(tilt) / (4.0 * np.pi**2)
+    total, mean, variance = (
+        np.zeros(np.shape(shape)),
+        0.25 * tanh_ratio(0.5 * tilt),
+        tanh_excess(0.5 * tilt) / 16.0,
+    )
+    for k in range(_N_GAMMAS):
+        weight = 1.0 / (2.0 * np.pi**2 * ((k + 0.5) ** 2 + square))
+        total += weight * rng.standard_gamma(shape)
+        mean, variance = mean - weight, variance - weight * weight
+    # rounding may leave nothing of the rest where the tilt is huge
+    mean, variance = np.maximum(mean, 0.0), np.maximum(variance, 0.0)
+    scale = np.divide(variance, mean, out=np.zeros_like(total), where=mean > 0)
+    rest = np.divide(mean, scale, out=np.zeros_like(total), where=scale > 0)
+    return total + np.where(scale > 0, scale * rng.standard_gamma(shape * rest), shape * mean)
+
+
+def tanh_ratio(u: Array) -> Array:
+    """Return tanh(u) / u of numbers that are not negative; 1 at zero."""
+    return np.divide(np.tanh(u), u, out=np.ones(np.shape(u)), where=np.asarray(u) > 0)
 
 
 def _propose(z: Array, rng: np.random.Generator) -> Array:

@@ -9,6 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from .._errors import ParameterError
+from ..names import place_in_words
 from ._axes import in_style, muted, new_axes
 from ._posterior_figures import Figures, check_level, figures_of, names_along, posterior_of
 from .colours import colours_of
@@ -154,14 +155,15 @@ def _entries(
                 f"only= lists {list(wanted)} of '{key}', which has {', '.join(places) or 'no places'}"
             )
     kept = {key: set(map(str, wanted)) for key, wanted in only.items()}
-    said = [key if key in figures.plates and key not in names and len(shape) > 1 else "" for key in keys]
+    named = [own if key in names else None for key, own in zip(keys, along, strict=True)]
     entries = []
     for index in np.ndindex(shape):
         if len(shape) - n_plates == 2 and index[-1] > index[-2]:
             continue
         if any(own[i] not in kept.get(key, own) for key, own, i in zip(keys, along, index, strict=True)):
             continue
-        parts = [f"{word} {own[i]}".strip() for word, own, i in zip(said, along, index, strict=True)]
+        # one axis needs no words, and several have them in the order of a summary
+        label = along[0][index[0]] if len(shape) == 1 else place_in_words(figures.plates, index, named)
         ends = (float("nan") if end is None else float(end[index]) for end in (figures.lower, figures.upper))
-        entries.append((", ".join(parts) or figures.name, float(figures.mean[index]), *ends))
+        entries.append((label or figures.name, float(figures.mean[index]), *ends))
     return entries

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,9 +65,13 @@ def posterior_of(fitted: Any) -> Posterior:
     )
 
 
-def placed(posterior: Posterior, data: Any) -> Any:
-    """Return data of the rows of a posterior as arrays by name; for a table, its columns."""
-    return posterior._evaluator.named(data).values
+def placed(fitted: Any, data: Any) -> Any:
+    """Return data of rows, as a posterior or the methods of an estimator take them, as arrays by name."""
+    names = set(posterior_of(fitted).model.variables)
+    is_named = isinstance(data, Mapping) and not names.isdisjoint(data)
+    if fitted is not posterior_of(fitted) and not is_named:
+        return fitted._as_data(data)
+    return posterior_of(fitted)._evaluator.named(data).values
 
 
 def check_level(level: float) -> float:

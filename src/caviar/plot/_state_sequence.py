@@ -24,7 +24,7 @@ _USED = 0.01
 @in_style
 def state_sequence(
     fitted: Any,
-    data: Mapping[str, Any],
+    data: Any,
     *,
     variable: str | None = None,
     observed: str | None = None,
@@ -43,9 +43,10 @@ def state_sequence(
     Parameters
     ----------
     fitted
-        Posterior of a model with a ``MarkovChain``.
+        A fitted ``HiddenMarkovModel``, or the posterior of a model with a ``MarkovChain``.
     data
-        As for ``posterior.local``: the rows, in order.
+        The rows, in order, as for ``posterior.local``. Of an estimator the rows ``X``; of several sequences
+        ``{"X": rows, "lengths": lengths}``.
     variable
         Name of the chain; it may be left out where there is only one.
     observed
@@ -81,11 +82,13 @@ def state_sequence(
     (3,) state 2
     """
     posterior = posterior_of(fitted)
-    data = placed(posterior, data)
+    data = placed(fitted, data)
     if not isinstance(data, Mapping):
         raise DataError(
             f"data= is a mapping from names to arrays, as for posterior.local; got {type(data).__name__}"
         )
+    if columns is None:
+        columns = getattr(fitted, "feature_names_in_", None)
     name, chain = _chain(posterior.local(data), variable)
     shares = np.asarray(chain.probabilities)
     n_rows, n_states = shares.shape

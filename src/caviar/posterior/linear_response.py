@@ -36,6 +36,7 @@ class LinearResponse:
     def __init__(self, posterior: Any, response: Response) -> None:
         self._posterior = posterior
         self._response = response
+        self._between: dict[tuple[str, str], Array] = {}
 
     @property
     def smallest_eigenvalue(self) -> float:
@@ -45,6 +46,37 @@ class LinearResponse:
         factors are independent, and near 0 where mean field is far too narrow in some direction.
         """
         return self._response.smallest_eigenvalue
+
+    @property
+    def weakest_direction(self) -> str:
+        """The variables along which the ELBO changes least, in words; at a saddle point those along which it rises."""
+        return self._response.weakest_direction
+
+    @property
+    def log_determinant(self) -> float:
+        """The log of the determinant of I - V H: minus twice the second-order correction of the ELBO.
+
+        It is 0 where all factors are independent, and else negative. See :meth:`Posterior.evidence`.
+
+        Raises
+        ------
+        ModelError
+            If the fit has not settled or ended at a saddle point, and for models with too many coordinates.
+        """
+        return self._response.log_determinant()
+
+    def between_all(self, one: str, other: str) -> Array:
+        """Return the covariances of all entries of two variables, (n, m), the parts of a joint factor together.
+
+        Raises
+        ------
+        ModelError
+            If one is infinite.
+        """
+        found = self._response.covariance(one, other)
+        if not np.isfinite(found).all():
+            raise ModelError(f"'{one}' and '{other}' have infinite covariances: {FLAT_DIRECTION}")
+        return found
 
     def covariance(self, one: str, other: str | None = None) -> Array:
         """Return the covariances between all entries of two variables, or of one: shape of the first + of the second.
@@ -194,7 +226,7 @@ class LinearResponse:
         >>> x = cv.Normal("x", a + b, 4.0, plates=cv.Plate("obs"))
         >>> data = {"x": [1.0, 1.5, 2.0]}
         >>> posterior = cv.Model(x).fit(data, tol=1e-12)
-        >>> print(posterior.linear_response(data).predict({})["x"])
+        >>> posterior.linear_response(data).predict({})["x"]
         Prediction(mean=[1.44], standard_deviation=[0.5745])
         """
         posterior = self._posterior
@@ -266,12 +298,15 @@ class LinearResponse:
                 found = np.log(shares[np.arange(len(labels)) if len(shares) > 1 else 0, labels])
         return along_rows(np.where(np.isnan(values), 0.0, found), data, met.index, "log_density")
 
-    def between(self, one: str, other: str) -> Array | None:
-        """Return the covariances of all entries of two variables, (n, m); None for joint factors and flat ones."""
-        if one not in self._parts or other not in self._parts:
-            return None
-        found = self._response.covariance(one, other)
-        return found if np.isfinite(found).all() else None
+    def between(self, one: str, i: AnyArray, other: str, j: AnyArray) -> Array | None:
+        """Return the covariances of numbers of two variables, by their places among the entries; i and j broadcast.
+
+        None for joint factors and along flat directions.
+        """
+        whole = self._between.get((one, other))
+        if whole is None and one in self._parts and other in self._parts:
+            whole = self._between[one, other] = self._response.covariance(one, other)
+        return None if whole is None or not np.isfinite(whole).all() else whole[i, j]
 
     def _corrected(self, name: str, factor: Any) -> Any:
         """Return a factor with the covariance of each repetition; unchanged if its family has no such member."""
@@ -348,7 +383,7 @@ class LinearResponse:
 
     def _spread_of_prior(self, variable: str) -> Array:
         """Return a typical standard deviation of the prior of a location; of the posterior if that is infinite."""
-        own = stated_prior(self._posterior.model.variables[variable])
+        own = stated_prior(self._posterior.model.variables[variable], self._posterior.model.value_of)
         sd = None if own is None else own.entry_marginals((0.05, 0.95))[0].sd
         finite = np.asarray([] if sd is None else sd)[np.isfinite(np.asarray([] if sd is None else sd))]
         name = next(name for name, part in self._parts.items() if part.variable == variable)

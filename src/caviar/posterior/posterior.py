@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._errors import DataError, ModelError, ParameterError
+from .._errors import CaviarError, DataError, ModelError, ParameterError
 from .._typing import AnyArray, Array
 from .._version import __version__
 from ..data import ArrayRows
@@ -38,6 +38,7 @@ from .binds import Binds
 from .diagnostics import Diagnosis, diagnosis_of, inference_data, refuse_what_has_no_weights, results_without
 from .diagnostics.diagnosis import refuse_other_data
 from .documents import document_of_posterior
+from .evidence.asked import TellsEvidence
 from .linear_response import LinearResponse
 from .new_rows import check_new_rows
 from .pandas_tables import along_rows
@@ -51,7 +52,7 @@ _SAME_ELBO = 1e-7
 """Difference of two objectives, relative to their size, that is rounding: of the same data it is 1e-12 or less."""
 
 
-class Posterior(ShowsUncertainty):
+class Posterior(ShowsUncertainty, TellsEvidence):
     """The mean-field posterior q = prod q_j, with its evidence lower bound.
 
     ``posterior["mean"]`` is the factor of a global variable: a distribution of its family, batched over its
@@ -305,9 +306,9 @@ class Posterior(ShowsUncertainty):
         rows = ArrayRows({ColumnKey(name): values for name, values in columns.items()}, n_rows)
         return self._compiled.local(rows, Threads())
 
-    def _counted(self, data: Mapping[str, Any]) -> dict[str, Array]:
+    def _counted(self, data: Any, sample_weight: Any = None) -> dict[str, Array]:
         """Return which repetitions of global variables count for these data, of those with some that do not."""
-        problem, _ = self._evaluator.bind(data)
+        problem, _ = self._evaluator.bind(data, sample_weight)
         learnt = {own for variable in problem.order for own in (variable, *variable.members)}
         return {
             variable.name: active
@@ -585,7 +586,16 @@ class Posterior(ShowsUncertainty):
         refuse_what_has_no_weights(self._independent, problem, n_draws)
         elbo = self.elbo_at({}, data, sample_weight=sample_weight)
         self._refuse_other_data(elbo)
-        return diagnosis_of(self._independent, problem, row_map, elbo, n_draws, generator(seed))
+        end = self._smallest_eigenvalue(data, sample_weight)
+        return diagnosis_of(self._independent, problem, row_map, elbo, n_draws, generator(seed), end)
+
+    def _smallest_eigenvalue(self, data: Any, sample_weight: Any) -> tuple[float | None, str]:
+        """Return the smallest eigenvalue of linear response and its direction; none if there is no linear response."""
+        try:
+            response = self.linear_response(data, sample_weight=sample_weight)
+            return response.smallest_eigenvalue, response.weakest_direction
+        except (CaviarError, np.linalg.LinAlgError):
+            return None, ""
 
     def linear_response(
         self, data: Any, *, sample_weight: Any = None, executor: Any = None

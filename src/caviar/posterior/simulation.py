@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from numbers import Integral
 from typing import Any
 
@@ -36,6 +37,7 @@ from ..language import (
 )
 from ..language.algebra import Addend, as_predictor
 from ..language.nodes import placed
+from ..language.rate_sums import Rates
 from ..language.roles import labels_of
 
 
@@ -120,9 +122,11 @@ def conditional(variable: Variable, values: Mapping[str, Any]) -> ExponentialFam
 
 
 def _stated_value(owner: Variable, name: str, stated: Any, values: Mapping[str, Any]) -> Any:
-    """Return the value of what was stated in a slot: of a sum or product that of the values, of a link the log-odds."""
+    """Return the value of what was stated in a slot: of a link, its natural parameter."""
     if isinstance(stated, Link):
-        return stated.log_odds(_stated_value(owner, name, stated.predictor, values))
+        return stated.natural(_stated_value(owner, name, stated.predictor, values))
+    if isinstance(stated, Rates):
+        return _rates_value(owner, stated.predictor, values)
     if stated is owner:
         return np.asarray(values[owner.name], dtype=np.float64)
     if isinstance(stated, Predictor):
@@ -152,6 +156,19 @@ def _addend_value(owner: Variable, addend: Addend, values: Mapping[str, Any]) ->
     return product if whole is None else product.reshape(product.shape + (1,) * (whole.ndim - rank)) * whole
 
 
+def _rates_value(owner: Variable, predictor: Predictor, values: Mapping[str, Any]) -> AnyArray:
+    """Return the rates of all sources of a sum, (plates of the owner..., sources)."""
+    parts = []
+    for addend in predictor.addends:
+        rate = _addend_value(owner, replace(addend, dots=()), values)[..., None]
+        for pair in addend.dots:
+            for operand in pair:
+                rate = rate * _operand_value(owner, operand, values)
+        parts.append(rate)
+    shape = np.broadcast_shapes(*(part.shape[:-1] for part in parts))
+    return np.concatenate([np.broadcast_to(part, (*shape, part.shape[-1])) for part in parts], axis=-1)
+
+
 def _entries_value(owner: Variable, stated: Diagonal, values: Mapping[str, Any]) -> AnyArray:
     """Return the entries of a diagonal, over the plates of the owner and its event axis."""
     addends = as_predictor(stated.entries).addends
@@ -168,7 +185,7 @@ def _entry_value(owner: Variable, operand: Any, values: Mapping[str, Any]) -> An
     if slot.along is None:
         return np.asarray(slot_value(owner, slot, values))[..., None]
     # the plate of a diagonal is the last of its node, and the event axis of the owner
-    value = np.asarray(node.value if isinstance(node, Constant) else values[node.name])
+    value = np.asarray(known_value(node, values))
     if isinstance(slot.expression, Indexed):
         return _chosen_entries(owner, slot, slot.expression, value, values)
     return laid_out(np.moveaxis(value, len(node.plates) - 1, -1), node.plates[:-1], owner, {})
@@ -199,7 +216,24 @@ def _operand_value(owner: Variable, operand: Any, values: Mapping[str, Any]) -> 
         return getattr(_operand_value(owner, operand.whole, values), operand.which)
     if not isinstance(operand, Node | Indexed):
         return laid_out(np.asarray(operand, dtype=np.float64), (), owner, {})
-    return slot_value(owner, operand_slot(owner, operand), values)
+    slot = operand_slot(owner, operand)
+    if slot.along is not None:
+        node = slot.node
+        return value_along(
+            owner, slot, node.value if isinstance(node, Constant) else values[node.name], values
+        )
+    return slot_value(owner, slot, values)
+
+
+def value_along(owner: Variable, slot: Slot, value: Any, values: Mapping[str, Any]) -> AnyArray:
+    """Return an array over the plates of a slot's node as one over those of the owner, with the plate along it last."""
+    plates = slot.node.plates
+    place = next(i for i, plate in enumerate(plates) if plate is slot.along)
+    labels: dict[Plate, AnyArray] = {}
+    for chosen in slot.chosen:
+        labels[chosen.plate] = _labels_in(owner, chosen, values)
+    others = (*plates[:place], *plates[place + 1 :])
+    return laid_out(np.moveaxis(np.asarray(value), place, -1), others, owner, labels)
 
 
 def operand_slot(owner: Variable, operand: Node | Indexed) -> Slot:
@@ -212,11 +246,15 @@ def _is_operand(owner: Variable, slot: Slot, operand: Node | Indexed) -> bool:
     if isinstance(expression, Indexed):
         return (
             slot.node is expression.node
-            and slot.index is expression.by
             and isinstance(slot.expression, Indexed)
-            and slot.expression.labels == expression.labels
+            and slot.expression.choosers == expression.choosers
         )
     return slot.expression is expression
+
+
+def known_value(node: Any, values: Mapping[str, Any]) -> Any:
+    """Return the value of a known node, of a constant that which it was stated with unless there is another one."""
+    return values[node.name] if node.name in values else node.value  # noqa: SIM401 (it may have none of its own)
 
 
 def slot_value(
@@ -230,14 +268,13 @@ def slot_value(
         Of the value, where they are not those of the node in the slot.
     """
     node = slot.node
-    value = node.value if isinstance(node, Constant) else values[node.name]
+    value = known_value(node, values)
     labels: dict[Plate, AnyArray] = {}
     if slot.index is owner or slot.along is not None:
         # a chain's transitions, chosen by its own state of the step before: those from every state, or all rows of it
         return np.asarray(value)
-    if isinstance(slot.expression, Indexed):
-        for chosen in (slot.expression, *slot.expression.known):
-            labels[chosen.plate] = _labels_in(owner, chosen, values)
+    for chosen in slot.chosen:
+        labels[chosen.plate] = _labels_in(owner, chosen, values)
     if isinstance(value, tuple):
         both = zip(value, ("precision_x", "precision"), strict=True)
         return type(value)(*(laid_out(part, node.plates_of(name), owner, labels) for part, name in both))

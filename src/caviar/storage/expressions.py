@@ -9,9 +9,9 @@ import numpy as np
 
 from ..language import Constant, Diagonal, Indexed, Link, Node, Part, Predictor, diagonal, dot
 from ..language.algebra import Addend
-from ..language.links import Logistic, Probit
+from ..language.links import Exponential, Logistic, Probit
 
-_LINKS: dict[str, type[Link]] = {"probit": Probit, "logistic": Logistic}
+_LINKS: dict[str, type[Link]] = {"probit": Probit, "logistic": Logistic, "exp": Exponential}
 _PARTS = ("mean", "precision")
 
 
@@ -174,7 +174,7 @@ def _names_of(expression: Any) -> list[Node]:
     if isinstance(expression, Part):
         return _names_of(expression.whole)
     if isinstance(expression, Indexed):
-        return [expression.node, *dict.fromkeys((expression.by, *expression.labels))]
+        return [expression.node, *dict.fromkeys(expression.choosers)]
     return [expression] if isinstance(expression, Node) else []
 
 

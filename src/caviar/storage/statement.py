@@ -13,7 +13,6 @@ import numpy as np
 
 from .._errors import ModelError
 from ..language import DISTRIBUTIONS, Constant, Data, Node, Plate, Variable
-from ..language.links import Hidden
 from .expressions import constants_named, document_of_expression, expression_of, is_membership, work_of_sums
 
 _PLAIN = ("truncation", "trials", "categories")
@@ -54,12 +53,17 @@ def _is_stated(node: Node, named: set[Node]) -> bool:
     """Whether a node is in the statement itself, and not made by the language from what is."""
     if isinstance(node, Constant):
         return node in named
-    return not isinstance(node, Hidden) and not is_membership(node)
+    return not (isinstance(node, Variable) and node.is_brought) and not is_membership(node)
 
 
 def _in_slots(variable: Variable) -> dict[str, Any]:
     """Return the arguments of a variable that are nodes or expressions."""
-    return {name: value for name, value in variable.arguments.items() if name not in _PLAIN}
+    return {name: value for name, value in variable.arguments.items() if not _is_plain(name, value)}
+
+
+def _is_plain(name: str, value: Any) -> bool:
+    """Whether an argument is a plain number or array: the trials of a Binomial may be Data."""
+    return name in _PLAIN and not isinstance(value, Node)
 
 
 def _plates_of(nodes: Sequence[Node]) -> list[Plate]:
@@ -98,7 +102,7 @@ def _document_of_node(node: Node) -> dict[str, Any]:
     if not isinstance(node, Variable) or DISTRIBUTIONS.get(kind) is not type(node):
         raise ModelError(f"'{node.name}' is a {kind}, which caviar.load could not find; pickle it")
     document["slots"] = {name: document_of_expression(stated) for name, stated in _in_slots(node).items()}
-    document |= {name: value for name, value in node.arguments.items() if name in _PLAIN}
+    document |= {name: value for name, value in node.arguments.items() if _is_plain(name, value)}
     if node.floor is not None:
         document["smallest_variance"] = node.floor
     if node.tied is not None:

@@ -10,8 +10,8 @@ import numpy as np
 
 from caviar._errors import ParameterError
 from caviar._typing import AnyArray
-from caviar.families import Categorical
 from caviar.families.coupled_normals import CoupledNormals
+from caviar.families.joint_labels import JointLabels
 from caviar.posterior.simulation import log_joint
 
 if TYPE_CHECKING:
@@ -86,15 +86,15 @@ def _draw(
             values |= drawn
             log_q += float(q.log_density(drawn, q.layout.counted([counted.get(own) for own in q.names])))
     distributions |= {name: q for name, q in local.items() if not hasattr(q, "conditional")}
-    for name, q in distributions.items():
+    for name, stated in sorted(distributions.items(), key=_turn):
+        q = stated.given(values) if isinstance(stated, JointLabels) else stated
         values[name] = q.sample(None, rng)
         if hasattr(q, "log_density"):
             density = np.asarray(q.log_density(values[name]))
             log_q += float(np.sum(density[counted[name]] if name in counted else density))
     for name, q in local.items():
         if hasattr(q, "conditional"):
-            labels = values[_gate_of(posterior, name, local)]
-            chosen = q.conditional[np.arange(len(labels)), labels]
+            chosen = _conditional(posterior, q, values)
             values[name] = chosen.sample(None, rng)
             log_q += float(np.sum(chosen.log_density(values[name])))
     return values, log_q
@@ -107,15 +107,16 @@ def _rows_to(value: Any, axis: int) -> Any:
     return np.moveaxis(value, 0, axis)
 
 
-def _gate_of(posterior: Posterior, name: str, local: Mapping[str, Any]) -> str:
-    """Return the Categorical whose value a local factor is given for: the one it shares its probabilities with."""
-    chosen_by = [gate.name for gate in posterior.model.variables[name].indices if gate.name in local]
-    others = [other for other, q in local.items() if isinstance(q, Categorical)]
-    for gate in [*chosen_by, *others]:
-        one, other = local[gate].probabilities, local[name].probabilities
-        if one.shape == other.shape and np.allclose(one, other, rtol=1e-9, atol=1e-12):
-            return gate
-    raise ParameterError(f"no local Categorical has the probabilities that the factor of '{name}' has")
+def _turn(own: tuple[str, Any]) -> int:
+    """Return when a variable is drawn: labels that share a factor after the chain in it, in their order."""
+    return own[1].place if isinstance(own[1], JointLabels) else 0
+
+
+def _conditional(posterior: Posterior, q: Any, values: Mapping[str, Any]) -> Any:
+    """Return the distribution of each row's value given the values of the labels that switch it."""
+    sizes = tuple(posterior.model.variables[label].dimension or 1 for label in q.names)
+    labels = np.ravel_multi_index(tuple(values[label] for label in q.names), sizes)
+    return q.conditional[np.arange(len(q.probabilities)), labels]
 
 
 def _row_axes(posterior: Posterior, local: Mapping[str, Any]) -> dict[str, int]:

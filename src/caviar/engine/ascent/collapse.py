@@ -16,7 +16,7 @@ from ..._typing import AnyArray, Array
 from ...language import Indexed, Slot, Variable
 from ...lazy.block_map import largest_of
 from ...numerics.linalg import inverse
-from ..design.keys import StatisticKey
+from ..design.keys import StatisticKey, together
 from .problem import Problem
 
 _FEWEST_ROWS = 0.5
@@ -39,13 +39,13 @@ def has_collapsed(problem: Problem, q: Mapping[Variable, Any], arrays: Mapping[H
 
 
 def _is_empty(problem: Problem, variable: Variable, arrays: Mapping[Hashable, Array]) -> bool:
-    gates = {
-        slot.index.name: slot.index
+    choices = [
+        [own.by for own in slot.gates]
         for node in problem.bound.nodes
         if isinstance(node, Variable)
         for slot in node.slots.values()
-        if slot.node is variable and isinstance(slot.index, Variable)
-    }
+        if slot.node is variable and slot.gates
+    ]
     for part in problem.compiled.parts.values():
         if (
             part.factor is None
@@ -54,9 +54,13 @@ def _is_empty(problem: Problem, variable: Variable, arrays: Mapping[Hashable, Ar
             or part.feature.source is not None
         ):
             continue
-        if part.stat.variable in gates and part.stat.statistic == "x":
-            gate = gates[part.stat.variable]
-            counts = arrays[part.key][..., ~_known_categories(problem, variable, gate)]
+        for gates in choices:
+            present = [label for label in part.factor.labels if label in gates]
+            if not present or part.stat != together(label.name for label in present):
+                continue
+            counts = arrays[part.key]
+            if len(present) == 1:
+                counts = counts[..., ~_known_categories(problem, variable, present[0])]
             if counts.min(initial=np.inf) < _FEWEST_ROWS * _weight_of_a_row(problem):
                 return True
     return False

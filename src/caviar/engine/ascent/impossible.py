@@ -20,7 +20,7 @@ from ..._typing import AnyArray, Array
 from ...lazy.block_map import map_runs
 from ..compiled.terms import GlobalTerm
 from ..design.backend import Workspace
-from ..design.keys import ColumnKey, StatisticKey, SumKey
+from ..design.keys import ColumnKey, SumKey
 from ..local.local_factor import LocalFactor
 from ..local.statistics import Arrays, Coefficients, Rows
 from ..rows.row_model import RowModel
@@ -85,16 +85,14 @@ def zeros_by_row(
     """
     met = row_pass.static_by_row(static, rows, scratch)
     for factor in row_pass.factors:
-        if factor.label is not None:
+        if factor.labels:
             met = met + _fewest(factor, row_pass.zeros_of(factor, zeros, rows, scratch), rows)
     return met
 
 
 def _fewest(factor: LocalFactor, zeros: Array, rows: Rows) -> Array:
     """Return how many zeros the labels of each row meet that meet the fewest, shape (B,)."""
-    assert factor.label is not None
-    own = factor.view(zeros, StatisticKey(factor.label.name, "x"))
-    fewest = np.where(factor.excluded(rows.columns, own), np.inf, own).min(axis=-2)
+    fewest = np.where(factor.excluded(rows.columns, zeros), np.inf, factor.met(zeros)).min(axis=-2)
     seen = factor.seen(rows.columns)
     counted = fewest if seen is None else fewest * seen
     return counted.reshape(-1, rows.n_rows).sum(axis=0)
@@ -157,8 +155,7 @@ def _why(problem: Problem, terms: Sequence[GlobalTerm], row: Rows, place: int) -
     ruled_out = [
         factor
         for factor in row_pass.factors
-        if factor.label is not None
-        and _fewest(factor, row_pass.zeros_of(factor, every, row, scratch), row)[0]
+        if factor.labels and _fewest(factor, row_pass.zeros_of(factor, every, row, scratch), row)[0]
     ]
     said = []
     for owner in dict.fromkeys(term.owner for term in terms):
@@ -169,13 +166,13 @@ def _why(problem: Problem, terms: Sequence[GlobalTerm], row: Rows, place: int) -
         if meets and owner in problem.compiled.sources:
             said.append(f"'{owner.name}' is {_written(row.columns[ColumnKey(owner.name)])}")
     latent = []
-    for factor in ruled_out:
-        assert factor.label is not None
-        known = -1 if factor.labelled is None else row.columns[ColumnKey(factor.labelled.name)].item()
+    labels = [(label, label in factor.labelled) for factor in ruled_out for label in factor.labels]
+    for label, is_labelled in labels:
+        known = row.columns[ColumnKey(label.name)].item() if is_labelled else -1
         if known < 0:
-            latent.append(f"'{factor.label.name}'")
+            latent.append(f"'{label.name}'")
         else:
-            said.append(f"'{factor.label.name}' is known to be {known}")
+            said.append(f"'{label.name}' is known to be {known}")
     whatever = f", whatever {' and '.join(latent)} may be" if latent else ""
     return f"row {place} is impossible: its known probability is 0{whatever} ({', '.join(said)}). {_REMEDY}"
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from ..._errors import ImproperError
 from ..._typing import AnyArray, Array
-from ...language import Axis, Constant, Variable, base_terms_of
+from ...language import Axis, Constant, Node, Variable, base_terms_of
 from ...numerics.cached import cached_property
 from ..binding.bound_model import BoundModel
 from ..binding.clamped.factor import PointMass
@@ -120,7 +120,7 @@ class Problem:
         self.compiled, self.rows, self.recentrings = own_rows.compiled, own_rows.model, own_rows.recentrings
         self.kind = own_rows.kind
         terms = self.compiled.terms
-        self.updates = updates_of(self.order, terms, bound)
+        self.updates = updates_of(self.order, terms, bound, self.compiled.layouts)
         self.own_terms = own_terms_of(self.order, terms, bound, coordinates)
         self._zeros = updates_of(
             self.order if self.compiled.zero_terms else (), self.compiled.zero_terms, bound
@@ -262,7 +262,7 @@ class Problem:
         except ImproperError as error:
             if variable in self.point and _is_proper(variable, natural):
                 raise ImproperError(_why_no_mode(variable, str(error))) from error
-            raise ImproperError(_why_improper(variable, str(error))) from error
+            raise ImproperError(_why_improper(variable, str(error), self.bound.values_of)) from error
 
     def with_known(self, variable: Variable, factor: Any, coordinates: Coordinates | None = None) -> Any:
         """Return a factor, in some coordinates (the problem's), with the repetitions that are known at their values."""
@@ -297,7 +297,9 @@ class Problem:
         try:
             expected = factor.expected_statistics
         except np.linalg.LinAlgError as error:
-            raise ImproperError(_why_improper(variable, "its matrix cannot be inverted.")) from error
+            raise ImproperError(
+                _why_improper(variable, "its matrix cannot be inverted.", self.bound.values_of)
+            ) from error
         found: Arrays = dict(zip(self.keys[variable], expected, strict=True))
         if variable.members:
             # in the order of the statistics of the factor that they share: two of each variable come first
@@ -407,11 +409,11 @@ def _why_no_mode(variable: Variable, reason: str) -> str:
     )
 
 
-def _why_improper(variable: Variable, reason: str) -> str:
+def _why_improper(variable: Variable, reason: str, values_of: Callable[[Node], AnyArray]) -> str:
     message = f"the update of '{variable.name}' has left its family: {reason}"
     if variable.is_flat:
         return message
-    extreme = extreme_parameter(variable)
+    extreme = extreme_parameter(variable, values_of)
     if extreme:
         return (
             f"{message} Its prior is proper, but with its {extreme} the numbers of the update leave the range or the "
@@ -433,12 +435,13 @@ def statistics_of(problem: Problem, q: Factors) -> dict[Hashable, Array]:
     return arrays
 
 
-def extreme_parameter(variable: Variable) -> str:
+def extreme_parameter(variable: Variable, values_of: Callable[[Node], AnyArray]) -> str:
     """Return the known parameter of a variable's density farthest from 1, if it is very far, or nothing."""
     found = []
     for slot in variable.slots.values():
         if isinstance(slot.node, Constant):
-            sizes = np.abs(slot.node.value[slot.node.value != 0])
+            value = values_of(slot.node)
+            sizes = np.abs(value[value != 0])
             ends = (sizes.min(initial=1.0), sizes.max(initial=1.0))
             found += [(abs(np.log10(size)), f"{slot.name} of {size:.3g}") for size in ends]
     farthest, said = max(found, default=(0.0, ""))

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..._errors import DataError, PlateError
 from ..._typing import AnyArray
-from ...language import Constant, Data, Indexed, Node, Plate, Variable
+from ...language import Constant, Data, Node, Plate, Variable
 from ...lazy.block_map import any_of
 from ...lazy.rows import in_memory
 from .bound_model import BoundModel
@@ -21,7 +21,7 @@ from .missing.values import observed_rows, of_blocks, partial_labels, seen_laten
 from .nested import Flattened, flattened, nested_plates
 from .observed_below import seen_globals
 from .reading import check_along_rows, completed, read, settled
-from .values import as_weights, check_known_slots, check_support, refuse_flat
+from .values import as_weights, check_beside, check_known_slots, check_support, refuse_flat
 
 
 def bind(
@@ -29,6 +29,7 @@ def bind(
     leaves: Sequence[Variable],
     data: Mapping[str, Any],
     *,
+    values: Mapping[str, AnyArray] | None = None,
     data_plate: Plate | str | None = None,
     sample_weight: Any = None,
     sizes: Mapping[str, int] | None = None,
@@ -37,6 +38,8 @@ def bind(
 
     Parameters
     ----------
+    values
+        Of the constants, by name; by default those that the nodes have.
     sizes
         Name of a plate -> its size, where names of its repetitions tell it.
 
@@ -50,7 +53,11 @@ def bind(
     flat = flattened(nodes, data)
     _check_names(nodes, leaves, flat.data)
     came = read(nodes, leaves, flat.data)
-    constants: dict[Node, AnyArray] = {node: node.value for node in nodes if isinstance(node, Constant)}
+    constants: dict[Node, AnyArray] = {
+        node: node.value if values is None else values[node.name]
+        for node in nodes
+        if isinstance(node, Constant)
+    }
     shapes = {node: own.shape for node, own in {**came, **constants}.items()}
     settled_sizes = _settle_sizes(nodes, shapes, flat, sizes or {})
     plate = _choose_data_plate(nodes, leaves, data_plate)
@@ -89,6 +96,8 @@ def _check_values(
             if node in values:
                 check_support(node, values[node])
             check_known_slots(node, values, sizes)
+            if node in values:
+                check_beside(node, values)
 
 
 def _weights_of(nodes: Sequence[Node], flat: Flattened, sample_weight: Any, n_rows: int) -> Any:
@@ -111,12 +120,14 @@ def _counting(bound: BoundModel) -> BoundModel:
     masks, labels = bound.gathered(lambda own: own.observed), bound.gathered(lambda own: own.labels)
     rows = observed_rows(bound.observed, masks, labels, plate, bound.n_rows)
     chains = [variable for variable in bound.latent if variable.summed and plate in variable.plates]
-    refuse_weights(chains, weights)
+    refuse_weights(chains, weights, bound.known_values)
     steps = _steps_of(chains, bound, masks, labels)
     # a step that was not observed still lies between its neighbours
     rows = rows_that_count(rows, chains, steps)
     seen = seen_latents(bound.latent, bound.observed, masks, labels, plate, rows)
     seen |= {chain: own for chain, own in steps.items() if rows is None or np.any(rows > own)}
+    if rows is None and not seen:
+        return bound
     if rows is not None:
         weights = rows if weights is None else of_blocks(np.multiply, (rows, weights), (), np.float64)
         if not any_of(weights):
@@ -294,10 +305,9 @@ def _chosen_plates(nodes: Sequence[Node]) -> dict[Plate, tuple[Variable, str]]:
         if not isinstance(variable, Variable):
             continue
         for slot in variable.slots.values():
-            if isinstance(slot.expression, Indexed):
-                through = [] if slot.through is None else [slot.through]
-                for chosen in (slot.expression, *slot.expression.known, *through):
-                    found.setdefault(chosen.plate, (variable, f"'{slot.expression!r}'"))
+            through = [own.through for own in slot.chosen if own.through is not None]
+            for chosen in (*slot.chosen, *through):
+                found.setdefault(chosen.plate, (variable, f"'{slot.expression!r}'"))
     return found
 
 

@@ -38,6 +38,31 @@ class JoinedLabels:
     positions: Any
 
 
+@dataclass(frozen=True, eq=False)
+class Sizes:
+    """The sizes of axes; it holds no data.
+
+    Attributes
+    ----------
+    plates
+        Size of each plate.
+    """
+
+    plates: Mapping[Plate, int]
+
+    def __call__(self, axis: Axis) -> int:
+        """Return the size of an axis."""
+        if isinstance(axis.of, Plate):
+            return self.plates[axis.of]
+        size = axis.of.letter_sizes.get(axis.letter, axis.of.dimension)
+        assert size is not None
+        return size
+
+    def without(self, plate: Plate | None) -> Sizes:
+        """Return these sizes without that of a plate."""
+        return Sizes({own: size for own, size in self.plates.items() if own is not plate})
+
+
 @dataclass(frozen=True)
 class BoundModel:
     """A model's nodes with the data that belong to them.
@@ -114,13 +139,10 @@ class BoundModel:
         }
         return replace(self, evidence=evidence)
 
-    def size(self, axis: Axis) -> int:
-        """Return the size of an axis."""
-        if isinstance(axis.of, Plate):
-            return self.sizes[axis.of]
-        size = axis.of.letter_sizes.get(axis.letter, axis.of.dimension)
-        assert size is not None
-        return size
+    @property
+    def size(self) -> Sizes:
+        """What tells the sizes of axes."""
+        return Sizes(self.sizes)
 
     def is_flat(self, variable: Variable) -> bool:
         """Whether a variable has a flat prior: stated so, and nothing known from an earlier fit."""

@@ -146,7 +146,7 @@ class Coordinates:
 
     def _origin(self, group: Group, leaf: Variable, location: KnownLocation) -> PointOfLabel | OwnMean:
         if group.by_label is None:
-            return location.origin(leaf, self.bound.data_plate)
+            return location.origin(leaf, self.bound)
         assert location.plate is not None
         label = leaf.slots["mean"].index
         assert label is not None
@@ -356,9 +356,9 @@ def _points_of_groups(
     )
     mean, worth = node.slots["mean"].node, node.slots.get("mean_precision")
     if worth is not None and isinstance(worth.node, Constant) and isinstance(mean, Constant):
-        worths = _averaged(worth.node, [plate, *common])
+        worths = _averaged(bound, worth.node, [plate, *common])
         worths = worths.reshape(worths.shape + (1,) * (points.ndim - worths.ndim))
-        points = np.where(worths > number, _averaged(mean, [plate, *common]), points)
+        points = np.where(worths > number, _averaged(bound, mean, [plate, *common]), points)
     return points
 
 
@@ -378,19 +378,19 @@ def _known_location(bound: BoundModel, members: tuple[Variable, ...], common: li
         else:
             n_rows = bound.n_rows if bound.row_weights is None else total_of(bound.row_weights)
             is_known = worth is not None and isinstance(worth.node, Constant) and not bound.is_local(variable)
-            is_better = is_known and bool(np.min(worth.node.value) > n_rows)  # type: ignore[union-attr]
+            is_better = is_known and bool(np.min(bound.values_of(worth.node)) > n_rows)  # type: ignore[union-attr]
         if is_better:
-            return _averaged(slot.node, common)
+            return _averaged(bound, slot.node, common)
     return None
 
 
-def _averaged(node: Constant, common: list[Plate]) -> Array:
+def _averaged(bound: BoundModel, node: Constant, common: list[Plate]) -> Array:
     """Return a Constant averaged over the plates that are not common, with an axis for each one that is."""
     kept = [plate for plate in common if plate in node.plates]
     others = [place for place, plate in enumerate(node.plates) if plate not in common]
-    value = node.value.transpose(
-        *others, *(node.plates.index(plate) for plate in kept), *range(len(node.plates), node.value.ndim)
-    )
+    value = bound.values_of(node)
+    order = (*others, *(node.plates.index(plate) for plate in kept))
+    value = value.transpose(*order, *range(len(node.plates), value.ndim))
     averaged = value.mean(axis=tuple(range(len(others)))) if others else value
     return averaged[tuple(slice(None) if plate in kept else None for plate in common)]
 
@@ -439,7 +439,9 @@ def _point_of_factors(
         slot = location_slot(bound, variable)
         if slot is None or not (isinstance(slot.node, Constant) or slot.node.name in factors):
             continue
-        value = slot.node.value if isinstance(slot.node, Constant) else factors[slot.node.name].mean
+        value = (
+            bound.values_of(slot.node) if isinstance(slot.node, Constant) else factors[slot.node.name].mean
+        )
         location = np.asarray(value[0] if isinstance(value, tuple) else value, dtype=np.float64)
         axes = [Axis(plate) for plate in slot.node.plates]
         if isinstance(slot.expression, Indexed) and slot.index is gate:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
 import numpy as np
 
-from ..._typing import Array
-from ...language import Axis, Constant, Data, Operand, Variable
+from ..._typing import AnyArray, Array
+from ...language import Axis, Constant, Data, Node, Operand, Variable
 from ...language.roles import Role, labels_of
 from .bound_model import BoundModel
 from .coordinates import SHIFT, SHIFT_SQUARED, Coordinates
 from .missing.values import OBSERVED
+from .values import over_plates, whole_beside
 
 BESIDE_VALUES = (OBSERVED, SHIFT, SHIFT_SQUARED)
 """Statistics of a variable that are known whatever its values are."""
@@ -75,9 +79,56 @@ def _of_observed(bound: BoundModel, coordinates: Coordinates, node: Variable, na
         reference = np.expand_dims(reference, node.plates.index(bound.data_plate))
     if reference is not None:
         value = value - reference
-    statistic = node.statistic(name, value)
+    if node.beside:
+        statistic = node.statistic_beside(name, value, whole_beside(node, bound.values_of))
+    else:
+        statistic = node.statistic(name, value)
     return (
         statistic
         if mask is None
         else statistic * mask.reshape(mask.shape + (1,) * (statistic.ndim - mask.ndim))
     )
+
+
+@dataclass(frozen=True, eq=False)
+class KnownBeside:
+    """Known arrays that go into the statistics of a variable, by the slot that each is in.
+
+    Attributes
+    ----------
+    of_rows
+        Slot -> the array of the rows, and the index that gives a block of it an axis for each of a row's values.
+    fixed
+        Slot -> an array that is the same for all rows, with an axis of length 1 for these.
+    """
+
+    of_rows: Mapping[str, tuple[Node, tuple[slice | None, ...]]] = field(default_factory=dict)
+    fixed: Mapping[str, AnyArray] = field(default_factory=dict)
+
+    def of(self, known: Callable[[Node], AnyArray]) -> dict[str, AnyArray]:
+        """Return the arrays of a block of rows, (B, ...), from the known arrays of the rows."""
+        found = {
+            slot: np.asarray(known(node), dtype=np.float64)[own] for slot, (node, own) in self.of_rows.items()
+        }
+        return {**self.fixed, **found}
+
+    def of_one(self) -> dict[str, AnyArray]:
+        """Return arrays of the shapes that they have for one row, of zeros."""
+        return {slot: np.zeros(1) for slot in (*self.of_rows, *self.fixed)}
+
+
+def beside(bound: BoundModel, variable: Variable) -> KnownBeside | None:
+    """Return what is known beside the values of a variable of the rows; None where nothing goes into its statistics."""
+    if not variable.beside:
+        return None
+    rows = bound.data_plate
+    others = [plate for plate in variable.plates if plate is not rows]
+    of_rows, fixed = {}, {}
+    for name in variable.beside:
+        node = variable.slots[name].node
+        place = (slice(None), *over_plates(node, others))
+        if rows in node.plates:
+            of_rows[name] = node, place
+        else:
+            fixed[name] = np.asarray(bound.values_of(node), dtype=np.float64)[None][place]
+    return KnownBeside(of_rows, fixed)

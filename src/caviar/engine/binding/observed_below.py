@@ -31,6 +31,8 @@ def seen_globals(bound: BoundModel, points: Set[Variable] = frozenset()) -> dict
     repetitions; all of them count. So do those of variables whose factors are ``points``: the objective is the density
     of these, and they are as good as observed.
     """
+    if _is_whole(bound):
+        return {}
     search = _Search(bound, points)
     found = {}
     for variable in bound.latent:
@@ -46,6 +48,22 @@ def seen_globals(bound: BoundModel, points: Set[Variable] = frozenset()) -> dict
     return found
 
 
+def _is_whole(bound: BoundModel) -> bool:
+    """Whether everything leads to an observation: all leaves are known as a whole, and no known labels choose."""
+    for node in bound.nodes:
+        own = bound.of(node)
+        if own.observed is not None or own.active is not None or own.entries is not None:
+            return False
+        if own.values is not None and 0 in own.values.shape:
+            return False
+        if isinstance(node, Variable) and any(slot.choices for slot in node.slots.values()):
+            return False
+        if isinstance(node, Variable) and any(bound.is_known(by) for by in node.indices):
+            return False
+    used = {parent for node in bound.nodes if isinstance(node, Variable) for parent in node.parents}
+    return all(bound.is_known(node) for node in bound.nodes if node not in used)
+
+
 class _Search:
     """Which repetitions of the variables of a model lead to an observation."""
 
@@ -57,8 +75,8 @@ class _Search:
         for child in (node for node in bound.nodes if isinstance(node, Variable)):
             for slot in child.slots.values():
                 self._uses.setdefault(slot.node, []).append(_Use(child, slot.expression))
-                if isinstance(slot.index, Variable):
-                    self._uses.setdefault(slot.index, []).append(_Use(child, slot.through or slot.index))
+                for own in slot.gates:
+                    self._uses.setdefault(own.by, []).append(_Use(child, own.through or own.by))
 
     def reached(self, variable: Variable) -> AnyArray:
         """Return which repetitions of a variable off the rows lead to an observation, or are known: (plates...)."""

@@ -90,16 +90,16 @@ class KnownLocation:
     node: Node
     plate: Plate | None
 
-    def origin(self, leaf: Variable, data_plate: Plate | None) -> PointOfLabel | OwnMean:
+    def origin(self, leaf: Variable, bound: BoundModel) -> PointOfLabel | OwnMean:
         """Return the known location of a leaf's rows as what these are measured from."""
         node: Any = self.node
         if self.plate is None:
-            return OwnMean(node, _place(leaf, node.plates, data_plate))
+            return OwnMean(node, _place(leaf, node.plates, bound.data_plate))
         others = tuple(plate for plate in node.plates if plate is not self.plate)
-        chosen = np.moveaxis(node.value, node.plates.index(self.plate), 0)
+        chosen = np.moveaxis(bound.values_of(node), node.plates.index(self.plate), 0)
         index = leaf.slots["mean"].index
         assert index is not None
-        return PointOfLabel(index, chosen[_place(leaf, others, data_plate)])
+        return PointOfLabel(index, chosen[_place(leaf, others, bound.data_plate)])
 
 
 def known_location_of(
@@ -141,7 +141,7 @@ def _stated_location(bound: BoundModel, leaf: Variable) -> KnownLocation | None:
     node, others = slot.node, [plate for plate in leaf.plates if plate is not rows]
     if isinstance(slot.expression, Indexed):
         label, plate = slot.expression.by, slot.expression.plate
-        if not bound.is_known(label) or label.plates != (rows,) or slot.expression.known:
+        if not bound.is_known(label) or label.plates != (rows,) or slot.expression.others:
             return None
         kept = [own for own in node.plates if own is not plate]
         is_known = isinstance(node, Constant) and kept == [own for own in others if own in kept]
@@ -212,7 +212,7 @@ def _plain_addend(bound: BoundModel, owner: Variable) -> Slot | None:
         and not bound.is_known(slot.node)
         and (slot.index is None or bound.is_known(slot.index))
     ]
-    return min(slots, key=lambda slot: _rank(slot.node), default=None)
+    return min(slots, key=lambda slot: _rank(bound, slot.node), default=None)
 
 
 def moving_slots(bound: BoundModel, variable: Variable) -> list[Slot]:
@@ -235,14 +235,14 @@ def _node_of(operand: object) -> object:
     return operand.node if isinstance(operand, Indexed) else operand
 
 
-def _rank(location: object) -> tuple[int, float]:
+def _rank(bound: BoundModel, location: object) -> tuple[int, float]:
     """Return how little the level of the data is expected in a location: the least is moved."""
     assert isinstance(location, Variable)
     mean, precision = location.slots.get("mean"), location.slots.get("precision")
     if mean is None or not isinstance(mean.node, Constant):
         return 0, 0.0
-    if bool(mean.node.value.any()):
+    if bool(bound.values_of(mean.node).any()):
         return 1, 0.0
     if precision is None or not isinstance(precision.node, Constant):
         return 3, 0.0
-    return 2, float(precision.node.value.max())
+    return 2, float(bound.values_of(precision.node).max())

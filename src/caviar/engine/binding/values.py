@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -139,6 +139,64 @@ def check_support(node: Variable, value: AnyArray) -> None:
     problem = _problem_with(value, node.problem_with)
     if problem:
         raise DataError(f"'{node.name}', a {type(node).__name__}, {problem}")
+
+
+def check_beside(node: Variable, values: Mapping[Node, AnyArray]) -> None:
+    """Refuse data off a support that depends on known values in slots of their variable."""
+    if not node.beside:
+        return
+    known = {name: node.slots[name].node for name in node.beside}
+    own = values[node]
+    if isinstance(own, LazyRows):
+        # what is read in blocks runs along the first plate, and so must what goes with it
+        of_rows = {
+            name: values[other] for name, other in known.items() if other.plates[:1] == node.plates[:1]
+        }
+        fixed = {name: other for name, other in known.items() if name not in of_rows}
+        of = _ProblemBeside(node, tuple(of_rows), whole_beside(node, values.__getitem__, fixed))
+        found = next((told for told in map_blocks(of, own, *of_rows.values()) if told[1]), (0, ""))
+        problem = found[1] + (f", counted from row {found[0]}" if found[0] else "")
+    else:
+        problem = node.problem_beside(own, whole_beside(node, values.__getitem__, known)) if own.size else ""
+    if problem:
+        raise DataError(f"'{node.name}', a {type(node).__name__}, {problem}")
+
+
+def whole_beside(
+    variable: Variable, values_of: Callable[[Node], AnyArray], slots: Iterable[str] | None = None
+) -> dict[str, AnyArray]:
+    """Return what is known beside all values of a variable, with an axis for each of its plates.
+
+    Of some slots only, if these are given.
+    """
+    found = {}
+    for name in variable.beside if slots is None else slots:
+        node = variable.slots[name].node
+        own = np.asarray(values_of(node), dtype=np.float64)
+        order = [node.plates.index(plate) for plate in variable.plates if plate in node.plates]
+        found[name] = own.transpose(order)[over_plates(node, variable.plates)]
+    return found
+
+
+def over_plates(node: Node, plates: Sequence[Plate]) -> tuple[slice | None, ...]:
+    """Return the index that gives an array over the plates of a node an axis for each of these plates."""
+    return tuple(slice(None) if plate in node.plates else None for plate in plates)
+
+
+@dataclass(frozen=True, eq=False)
+class _ProblemBeside:
+    """What is wrong with a block of rows, given what is known beside them."""
+
+    node: Variable
+    of_rows: tuple[str, ...]
+    fixed: Mapping[str, AnyArray]
+
+    def __call__(self, block: AnyArray, *known: AnyArray) -> str:
+        found = {
+            name: np.asarray(own, dtype=np.float64)[over_plates(self.node.slots[name].node, self.node.plates)]
+            for name, own in zip(self.of_rows, known, strict=True)
+        }
+        return self.node.problem_beside(block, {**self.fixed, **found})
 
 
 def _problem_with(value: Any, of: Callable[[AnyArray], str]) -> str:

@@ -124,8 +124,10 @@ def _operand(operand: Operand) -> list[Any]:
 
 
 def _chosen_by(slot: Slot) -> list[Node | None]:
-    """Return what chooses in a slot: its index, and of a label of groups also what says of which each record is."""
-    return [slot.index] if slot.through is None else [slot.index, slot.through.by]
+    """Return what chooses in a slot: its index, what says of which group each record is, and further Categoricals."""
+    first: list[Node | None] = [slot.index] if slot.through is None else [slot.index, slot.through.by]
+    further = [own for own in slot.gates if own.by is not slot.index]
+    return [*first, *(node for own in further for node in own.choosers)]
 
 
 def _axes(axes: Iterable[Axis]) -> list[str]:

@@ -88,10 +88,10 @@ def marks_of(names: Iterable[str], source: RowSource) -> RowMarks | None:
     source
         The rows.
     """
-    found = RowMarks(np.empty(0, dtype=np.uint64), is_part=False)
+    found = None
     for own in _mapped(_Smallest(_columns_of(names)), source):
-        found = found.and_those_of(own)
-    return found if len(found.marks) else None
+        found = own if found is None else found.and_those_of(own)
+    return found if found is not None and len(found.marks) else None
 
 
 def share_seen(seen: RowMarks, names: Iterable[str], source: RowSource) -> float:

@@ -8,7 +8,7 @@ product. Otherwise it is contracted on its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -37,6 +37,7 @@ from ..design.contraction import Contraction, Factor, Gather, with_axis
 from ..design.keys import StatisticKey
 from ..local.local_factor import LocalFactor
 from .labels_that_meet import is_label_of_rows
+from .plan import MOST_PLANS, Plan, plan_key, plan_of
 from .shifted import terms_in
 from .sums_over_rows import SumsOverRows, key_of
 from .terms import Compiled, GlobalTerm
@@ -48,6 +49,8 @@ class _Side(NamedTuple):
     is_known: bool
     factor: Factor | None = None
     known: tuple[Array, tuple[Axis, ...]] | None = None
+    number: int = -1
+    """Of the known array among all of them."""
 
 
 class _Compiler:
@@ -55,26 +58,27 @@ class _Compiler:
         self.bound = bound
         self.coordinates = coordinates
         self.data_axis = None if bound.data_plate is None else Axis(bound.data_plate)
-        self.sums = SumsOverRows(bound, coordinates, factors)
+        # rows of any number have the same contractions
+        self.size = bound.size.without(bound.data_plate)
+        self.sums = SumsOverRows(bound, coordinates, factors, self.size)
+        self.known: list[tuple[Variable, Operand]] = []
+        """The known arrays without rows: variable in whose terms each is, and the operand."""
+        self.uses: list[list[int]] = []
+        """Numbers of the known arrays of each term."""
 
     def variable(self, owner: Variable) -> list[GlobalTerm]:
         """Compile the terms of a variable's density; an operand of several terms is looked at once."""
         prior = self.bound.of(owner).prior
         if prior is not None:
             return self._believed(owner, prior)
-        return self._compiled(owner, (*terms_in(self.coordinates, owner), *_base_terms(owner, self.bound)))
+        return self.compiled(owner, (*terms_in(self.coordinates, owner), *_base_terms(owner, self.bound)))
 
-    def zeros(self, owner: Variable) -> list[GlobalTerm]:
-        """Compile what counts the known probabilities of zero in a variable's density."""
-        if self.bound.of(owner).prior is not None:
-            return []
-        terms = zero_terms_of(owner, lambda node: node.is_known)
-        return self._compiled(owner, [term for term in terms if _has_zeros(term, self.bound)])
-
-    def _compiled(self, owner: Variable, terms: Sequence[Term]) -> list[GlobalTerm]:
+    def compiled(self, owner: Variable, terms: Sequence[Term]) -> list[GlobalTerm]:
         evidence = self.bound.of(owner)
         if evidence.entries is None and any(slot.index is not None for slot in owner.slots.values()):
             terms = [self._without_idle_choices(term) for term in terms]
+        elif evidence.entries is not None and len(owner.indices) > 1:
+            terms = _with_all_labels(owner, terms)
         # what takes missing entries, or latents that count nothing, out of a term that they are not in
         observed = None
         if evidence.observed is not None or (evidence.active is not None and self.bound.is_local(owner)):
@@ -86,7 +90,7 @@ class _Compiler:
         """Return the terms of a density that is a factor of an earlier fit: eta' t - A(eta), to its own measure."""
         points = {own.name: self.coordinates.of(own) for own in self.bound.latent_globals()}
         prior = belief.as_prior(owner.name, {name: own for name, own in points.items() if own is not None})
-        size = self.bound.size
+        size = self.size
         terms = [GlobalTerm(owner, Contraction(-prior.log_partition, [], [], (), size))]
         for statistic, natural in zip(owner.family.statistics, prior.natural, strict=True):
             plates = tuple([Axis(plate) for plate in owner.plates_of(statistic)])
@@ -104,10 +108,10 @@ class _Compiler:
             axes = tuple([Axis(plate, side) for plate in variable.plates])
             axes += tuple([Axis(variable, letter) for letter in variable.letters["x"]])
             if axes:
-                numbers = np.unravel_index(places, tuple(map(self.bound.size, axes)))
+                numbers = np.unravel_index(places, tuple(map(self.size, axes)))
                 labels |= dict(zip(axes, numbers, strict=True))
             factors.append(Factor(StatisticKey(variable.name, "x"), axes))
-        size = with_axis(self.bound.size, axis, len(pairs.natural))
+        size = with_axis(self.size, axis, len(pairs.natural))
         return Contraction(1.0, factors, [(pairs.natural, (axis,))], (axis,), size, Gather(axis, labels))
 
     def _term(self, term: Term, observed: Operand | None, sides: dict[int, _Side]) -> GlobalTerm:
@@ -116,20 +120,23 @@ class _Compiler:
         if observed is not None and all(operand.node is not term.owner for operand in operands):
             operands = (*operands, observed)
         factors, known, rows, locals_ = [], [], [], []
+        numbers: list[int] = []
+        self.uses.append(numbers)
         for operand in operands:
             side = sides.get(id(operand)) or self._side(term.owner, operand, sides)
             if side.factor is not None:
                 factors.append(side.factor)
             elif side.known is not None:
                 known.append(side.known)
+                numbers.append(side.number)
             else:
                 (rows if side.is_known else locals_).append(operand)
         if self.data_axis not in term.axes:
-            whole = Contraction(term.coefficient, factors, known, term.axes, self.bound.size)
+            whole = Contraction(term.coefficient, factors, known, term.axes, self.size)
             seen = self._seen_global(term.owner)
             if seen is None:
                 return GlobalTerm(term.owner, whole)
-            counted = Contraction(term.coefficient, factors, [*known, seen], term.axes, self.bound.size)
+            counted = Contraction(term.coefficient, factors, [*known, seen], term.axes, self.size)
             return GlobalTerm(term.owner, counted, whole)
         axes, gather = self.sums.off_rows(term.axes), None
         joined = self._joined(rows, locals_)
@@ -144,7 +151,7 @@ class _Compiler:
             summed = {axis for operand in (*rows, *locals_) for axis in operand.axes}.difference(part.axes)
             axes = tuple([axis for axis in axes if axis not in summed])
         factors.append(part)
-        contraction = Contraction(term.coefficient, factors, known, axes, self.bound.size, gather)
+        contraction = Contraction(term.coefficient, factors, known, axes, self.size, gather)
         return GlobalTerm(term.owner, contraction)
 
     def _joined(self, rows: list[Operand], locals_: list[Operand]) -> tuple[list[Operand], Gather] | None:
@@ -190,13 +197,14 @@ class _Compiler:
     def _side(self, owner: Variable, operand: Operand, sides: dict[int, _Side]) -> _Side:
         """Return where an operand of the owner's terms is, and keep it."""
         is_known = self.bound.is_known(operand.node) or operand.statistic in BESIDE_VALUES
-        factor = known = None
+        factor, known, number = None, None, -1
         if self.data_axis not in operand.axes:
             if is_known:
-                known = known_statistic(self.bound, self.coordinates, owner, operand)
+                known, number = known_statistic(self.bound, self.coordinates, owner, operand), len(self.known)
+                self.known.append((owner, operand))
             else:
                 factor = Factor(key_of(operand), operand.axes)
-        side = sides[id(operand)] = _Side(is_known, factor, known)
+        side = sides[id(operand)] = _Side(is_known, factor, known, number)
         return side
 
 
@@ -207,31 +215,76 @@ def _is_choice(term: Term, operand: Operand) -> bool:
     return operand.statistic == "one_hot" or (operand.statistic == "x" and isinstance(operand.node, Label))
 
 
-def compile_terms(bound: BoundModel, coordinates: Coordinates, factors: Sequence[LocalFactor]) -> Compiled:
-    """Return the compiled model: cost linear in the number of terms, none of it in the number of rows."""
+def compile_terms(
+    bound: BoundModel,
+    coordinates: Coordinates,
+    factors: Sequence[LocalFactor],
+    plans: dict[Hashable, Plan | None] | None = None,
+) -> Compiled:
+    """Return the compiled model: cost linear in the number of terms, none of it in the number of rows.
+
+    Parameters
+    ----------
+    plans
+        Those of the structure, by what they depend on; None where an earlier one had this key without a plan.
+    """
+    zeros = _terms_of_zeros(bound)
+    numbers = tuple([(variable, place) for variable, own in zeros for place, _ in own])
+    key = None if plans is None else plan_key(bound, coordinates, factors, numbers)
+    known = None if plans is None or key is None else plans.get(key)
+    if known is not None:
+        return known.filled(bound, coordinates, factors)
     compiler = _Compiler(bound, coordinates, factors)
-    terms = tuple(
-        term for node in bound.nodes if isinstance(node, Variable) for term in compiler.variable(node)
-    )
-    zero_terms = tuple(
-        term for node in bound.nodes if isinstance(node, Variable) for term in compiler.zeros(node)
-    )
+    terms = [term for node in bound.nodes if isinstance(node, Variable) for term in compiler.variable(node)]
+    zero_terms = [term for node, own in zeros for term in compiler.compiled(node, [zero for _, zero in own])]
     sums = compiler.sums
     parts, tables = sums.finished()
-    return Compiled(
-        terms,
+    compiled = Compiled(
+        tuple(terms),
         parts,
         sums.local_terms,
         tables,
         {node: source for node, source in sums.sources.items() if bound.is_known(node)},
         sums.users,
-        zero_terms,
+        tuple(zero_terms),
     )
+    if plans is not None and key is not None:
+        if len(plans) >= MOST_PLANS:
+            plans.clear()
+        # what comes once needs no plan
+        seen = key in plans
+        plans[key] = plan_of(compiled, compiler.known, compiler.uses, sums.operands) if seen else None
+    return compiled
+
+
+def _terms_of_zeros(bound: BoundModel) -> list[tuple[Variable, list[tuple[int, Term]]]]:
+    """Return for each variable the terms that count known zeros, if there are any, with their places."""
+    found = []
+    for node in bound.nodes:
+        if isinstance(node, Variable) and node.zeros and bound.of(node).prior is None:
+            terms = zero_terms_of(node, lambda own: own.is_known)
+            own = [(place, term) for place, term in enumerate(terms) if _has_zeros(term, bound)]
+            found += [(node, own)] if own else []
+    return found
 
 
 def _base_terms(node: Variable, bound: BoundModel) -> Sequence[Term]:
     """An observed variable's density counts with its base measure; a latent one's cancels against its factor's."""
     return base_terms_of(node) if bound.is_known(node) else ()
+
+
+def _with_all_labels(owner: Variable, terms: Sequence[Term]) -> list[Term]:
+    """Return the terms of a vector missing in part, each with all labels that choose for it.
+
+    What is integrated out depends on all of them.
+    """
+    labels = {op.node: op for term in terms for op in term.operands if op.node in owner.indices}
+    completed = []
+    for term in terms:
+        more = [op for node, op in labels.items() if all(own.node is not node for own in term.operands)]
+        axes = dict.fromkeys((*term.axes, *(axis for op in more for axis in op.axes)))
+        completed.append(term._replace(operands=(*term.operands, *more), axes=tuple(axes)))
+    return completed
 
 
 def _has_zeros(term: Term, bound: BoundModel) -> bool:
@@ -240,7 +293,7 @@ def _has_zeros(term: Term, bound: BoundModel) -> bool:
     assert operand.slot is not None
     node, any_zero = operand.node, _AnyOf(operand.slot.role.zeros[operand.statistic])
     if isinstance(node, Constant):
-        return any_zero(node.value)
+        return any_zero(bound.values_of(node))
     return any(found for _, found in map_blocks(any_zero, bound.values_of(node)))
 
 

@@ -19,6 +19,8 @@ from ..local.linear_gaussian_chain import LinearGaussianChainFactor
 from ..local.local_factor import LocalFactor
 from ..local.markov_chain import MarkovChainFactor
 from ..local.missing_vector import VectorFactor
+from ..local.switched_chain import SwitchedChainFactor
+from .joint_locals import groups_of
 from .stated_priors import certain_priors
 
 
@@ -38,17 +40,19 @@ def local_factors(
     alone = [leaf for leaf in bound.gathered(lambda own: own.entries) if not _has_local(leaf, terms, latent)]
     if data_axis is None or not (latent or alone):
         return []
-    gated = _gated_by(latent, terms, bound)
-    if joint is not None:
-        gated = _wanted(latent, gated, joint)
     factors: list[LocalFactor] = []
     taken: set[Variable] = set()
-    for gate, others in gated.items():
-        if others:
-            certain = {v: prior[None] for v, prior in certain_priors(others, data_axis).items()}
-            evidence = [bound.of(variable) for variable in (gate, *others)]
-            factors.append(SwitchedFactor(gate, others, evidence, data_axis, bound.size, certain))
-            taken |= {gate, *others}
+    for group in groups_of(latent, terms, bound, joint):
+        certain = {
+            v: prior[None] for v, prior in certain_priors(group.others, data_axis, bound.values_of).items()
+        }
+        evidence = [bound.of(variable) for variable in group.members]
+        members = group.labels, group.others, evidence, data_axis
+        if group.labels[0].summed:
+            factors.append(SwitchedChainFactor(*members, bound, certain, group.sets))
+        else:
+            factors.append(SwitchedFactor(*members, bound.size, certain, group.sets))
+        taken |= {*group.members}
     factors += [_alone(bound, variable, data_axis) for variable in latent if variable not in taken]
     for factor in factors:
         _check_seen(bound, factor)
@@ -162,7 +166,9 @@ def _alone(bound: BoundModel, variable: Variable, data_axis: Axis) -> LocalFacto
         return LinearGaussianChainFactor(variable, evidence, data_axis, bound)
     if isinstance(variable, Label):
         return CategoricalFactor(variable, evidence, data_axis, size)
-    return FamilyFactor(variable, evidence, data_axis, size, certain_priors([variable], data_axis))
+    return FamilyFactor(
+        variable, evidence, data_axis, size, certain_priors([variable], data_axis, bound.values_of)
+    )
 
 
 def _check_seen(bound: BoundModel, factor: LocalFactor) -> None:
@@ -184,46 +190,3 @@ def _check_seen(bound: BoundModel, factor: LocalFactor) -> None:
     if not alike:
         assert bound.data_plate is not None
         refuse_unseen(unseen, first, bound.observed, bound.data_plate)
-
-
-def _gated_by(
-    latent: list[Variable], terms: Sequence[Term], bound: BoundModel
-) -> dict[Variable, list[Variable]]:
-    """Return each local Categorical with the local variables that it can be joined with."""
-    together: dict[Variable, set[Variable]] = {v: set() for v in latent}
-    for term in terms:
-        inside = [op.node for op in term.operands if op.node in together]
-        for variable in inside:
-            together[variable] |= set(inside) - {variable}  # type: ignore[arg-type]
-    gated: dict[Variable, list[Variable]] = {}
-    taken: set[Variable] = set()
-    for gate in latent:
-        if not isinstance(gate, Label) or gate.summed or gate.plates != (bound.data_plate,):
-            continue
-        others = [
-            v
-            for v in latent
-            if v in together[gate] and v not in taken and not isinstance(v, Label) and not v.summed
-        ]
-        independent = all(not (together[v] & set(others)) for v in others)
-        gated[gate] = others if independent else []
-        taken |= set(gated[gate])
-    return gated
-
-
-def _wanted(
-    latent: list[Variable], possible: dict[Variable, list[Variable]], joint: Sequence[Sequence[str]]
-) -> dict[Variable, list[Variable]]:
-    by_name = {variable.name: variable for variable in latent}
-    wanted: dict[Variable, list[Variable]] = {}
-    for names in joint:
-        members = [by_name[name] for name in names]
-        gate = next((v for v in members if v in possible), None)
-        others = [v for v in members if v is not gate]
-        if gate is None or not set(others) <= set(possible[gate]):
-            raise ModelError(
-                f"factors={tuple(names)!r} cannot be one factor: a joint local factor is one Categorical and variables "
-                f"that it gates and that are independent given it; leave the others factors of their own"
-            )
-        wanted[gate] = others
-    return wanted

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, MutableSequence, Sequence
+from collections.abc import Hashable, Iterator, Mapping, MutableSequence, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -13,23 +13,98 @@ from ...language import Axis, Variable
 from ...numerics.linalg import symmetric_part
 from ...numerics.spread import spread
 from ..binding.bound_model import BoundModel
-from ..design.contraction import Derivative, Evaluation
+from ..design.contraction import Evaluation
 from ..design.keys import StatisticKey
-from ..local.local_factor import excluded_labels
+from ..local.local_factor import meets_more
 from .terms import GlobalTerm
 
 
 def updates_of(
-    variables: Sequence[Variable], terms: Sequence[GlobalTerm], bound: BoundModel
+    variables: Sequence[Variable],
+    terms: Sequence[GlobalTerm],
+    bound: BoundModel,
+    layouts: dict[Variable, UpdateLayout] | None = None,
 ) -> dict[Variable, GlobalUpdate]:
-    """Return the compiled update of each global variable, from the terms that have it."""
-    uses: dict[Variable, list[tuple[int, GlobalTerm, int]]] = {variable: [] for variable in variables}
-    by_name = {variable.name: own for variable, own in uses.items()}
-    for number, term in enumerate(terms):
-        for position, key in enumerate(term.contraction.keys):
-            if isinstance(key, StatisticKey) and key.variable in by_name:
-                by_name[key.variable].append((number, term, position))
-    return {variable: GlobalUpdate(variable, own, bound) for variable, own in uses.items()}
+    """Return the compiled update of each global variable, from the terms that have it.
+
+    Parameters
+    ----------
+    layouts
+        Those that are known of these terms; those that are found are added.
+    """
+    known = {} if layouts is None else layouts
+    if any(variable not in known for variable in variables):
+        uses: dict[str, list[tuple[int, int]]] = {variable.name: [] for variable in variables}
+        for number, term in enumerate(terms):
+            for position, key in enumerate(term.contraction.keys):
+                if isinstance(key, StatisticKey) and key.variable in uses:
+                    uses[key.variable].append((number, position))
+        for variable in variables:
+            known[variable] = UpdateLayout(variable, uses[variable.name], terms, bound)
+    return {variable: GlobalUpdate(known[variable], terms) for variable in variables}
+
+
+class UpdateLayout:
+    """What the update of a global factor is made of, whatever the constants of its terms are.
+
+    Parameters
+    ----------
+    variable
+        Whose factor it is.
+    uses
+        Where its statistics are: number of a term, and the position in it.
+    terms
+        All terms.
+    bound
+        For the sizes of its axes.
+
+    Attributes
+    ----------
+    shapes
+        Of its statistics.
+    fixed, changing
+        Statistic, number of the term and position: of the messages that depend on nothing else, and of the others.
+    told
+        Number of a term, statistic and message whose product is its value, and the shape of the statistic; the
+        messages that depend on nothing else come after the others.
+    others
+        Terms whose values do not follow from the messages.
+    square
+        Statistics that are symmetric matrices.
+    """
+
+    def __init__(
+        self,
+        variable: Variable,
+        uses: Sequence[tuple[int, int]],
+        terms: Sequence[GlobalTerm],
+        bound: BoundModel,
+    ) -> None:
+        self.variable = variable
+        self.uses = tuple(uses)
+        statistics, size = variable.family.statistics, bound.size
+        self.shapes = [
+            tuple([bound.sizes[plate] for plate in variable.plates_of(s)])
+            + tuple([size(Axis(variable, c)) for c in variable.letters[s]])
+            for s in statistics
+        ]
+        self.square = [i for i, s in enumerate(statistics) if variable.is_matrix(s)]
+        self.terms = [number for number, _ in uses]
+        self.fixed: list[tuple[int, int, int]] = []
+        self.changing: list[tuple[int, int, int]] = []
+        for number, position in uses:
+            keys = terms[number].contraction.keys
+            _, name = keys[position]  # type: ignore[misc]
+            (self.fixed if len(keys) == 1 else self.changing).append(
+                (statistics.index(name), number, position)
+            )
+        self.told: list[tuple[int, StatisticKey, int, tuple[int, ...]]] = []
+        for place, (statistic, number, _) in enumerate((*self.changing, *self.fixed)):
+            # of a term with two statistics of the factor, a message depends on the factor itself
+            if terms[number].whole is None and self.terms.count(number) == 1:
+                key = StatisticKey(variable.name, statistics[statistic])
+                self.told.append((number, key, place, self.shapes[statistic]))
+        self.others = sorted(set(self.terms) - {number for number, *_ in self.told})
 
 
 class Told(NamedTuple):
@@ -43,15 +118,12 @@ class Told(NamedTuple):
         Of the statistic.
     message
         Returns what the term says to it.
-    place
-        Of that among the messages of the update.
     """
 
     number: int
     key: StatisticKey
     shape: tuple[int, ...]
     message: Evaluation
-    place: int
 
     def value(self, arrays: Mapping[Hashable, Array]) -> float:
         """Return the value of the term."""
@@ -74,55 +146,30 @@ class GlobalUpdate:
 
     Parameters
     ----------
-    variable
-        Whose factor it is.
-    uses
-        Where its statistics are: number of a term, the term, and the position in it.
-    bound
-        For the sizes of its axes.
+    layout
+        What it is made of.
+    terms
+        All terms.
     """
 
-    def __init__(
-        self, variable: Variable, uses: Sequence[tuple[int, GlobalTerm, int]], bound: BoundModel
-    ) -> None:
-        self.variable = variable
-        statistics = variable.family.statistics
-        shapes = [
-            tuple([bound.sizes[plate] for plate in variable.plates_of(s)])
-            + tuple([bound.size(Axis(variable, c)) for c in variable.letters[s]])
-            for s in statistics
-        ]
-        self._uses = tuple(uses)
-        self.fixed: list[Array] = [np.zeros(shape) for shape in shapes]
-        self.changing: list[tuple[int, Derivative]] = []
+    def __init__(self, layout: UpdateLayout, terms: Sequence[GlobalTerm]) -> None:
+        self._layout, self._every = layout, terms
+        self.variable, self.terms, self.others = layout.variable, layout.terms, layout.others
+        self._told, self._square = layout.told, layout.square
+        self.fixed: list[Array] = [np.zeros(shape) for shape in layout.shapes]
         self._constants: list[Array] = []
-        self.terms: list[int] = []
-        told: list[Told] = []
-        self._square = [i for i, s in enumerate(statistics) if variable.is_matrix(s)]
-        for number, term, position in uses:
-            self.terms.append(number)
-            _, name = term.contraction.keys[position]  # type: ignore[misc]
-            statistic = statistics.index(name)
-            derivative = term.derivative(position)
-            key, shape = StatisticKey(variable.name, name), shapes[statistic]
-            if len(term.contraction.keys) == 1:
-                constant = spread(derivative({}), shape)
-                self.fixed[statistic] = self.fixed[statistic] + constant
-                # after those that change: counted from the end
-                self._constants.insert(0, constant)
-                message, place = partial(_same, constant), -len(self._constants)
-            else:
-                message, place = derivative.function, len(self.changing)
-                self.changing.append((statistic, derivative))
-            if term.whole is None:
-                told.append(Told(number, key, shape, message, place))
-        numbers = [own.number for own in told]
-        # of a term with two statistics of the factor, a message depends on the factor itself
-        self.told = [own for own in told if numbers.count(own.number) == 1]
-        """Terms whose values follow from the messages."""
-        self.others = sorted(set(self.terms) - {own.number for own in self.told})
-        """The other terms."""
-        self._messages = [derivative.function for _, derivative in self.changing]
+        for statistic, number, position in layout.fixed:
+            constant = spread(terms[number].message(position)({}), layout.shapes[statistic])
+            self.fixed[statistic] = self.fixed[statistic] + constant
+            self._constants.append(constant)
+        self._statistics = [statistic for statistic, *_ in layout.changing]
+        self._messages = [terms[number].message(position) for _, number, position in layout.changing]
+
+    @property
+    def told(self) -> Iterator[Told]:
+        """The terms whose values follow from the messages."""
+        messages = [*self._messages, *(partial(_same, constant) for constant in self._constants)]
+        return (Told(number, key, shape, messages[place]) for number, key, place, shape in self._told)
 
     def messages(self, arrays: Mapping[Hashable, Array]) -> list[Array]:
         """Return what each term that changes says to the factor, then what the others say."""
@@ -138,7 +185,7 @@ class GlobalUpdate:
         messages
             Those to this factor, found with the other factors and the sums of ``arrays``.
         """
-        for number, key, shape, _, place in self.told:
+        for number, key, place, shape in self._told:
             message, own = messages[place], arrays[key]
             if message.shape == own.shape == shape:
                 values[number] = message.ravel().dot(own.ravel()).item()
@@ -151,7 +198,7 @@ class GlobalUpdate:
         """Return the natural parameters of the optimal factor, from the messages if they are there."""
         found = self.messages(arrays) if messages is None else messages
         natural: list[Any] = [None] * len(self.fixed)
-        for (statistic, _), message in zip(self.changing, found, strict=False):
+        for statistic, message in zip(self._statistics, found, strict=False):
             before = natural[statistic]
             natural[statistic] = message if before is None else before + message
         for statistic, own in enumerate(self.fixed):
@@ -165,7 +212,8 @@ class GlobalUpdate:
     def magnitude(self, arrays: Mapping[Hashable, Array]) -> tuple[Array, ...]:
         """Return the sum of the sizes of all products that each natural parameter is the sum of."""
         total = [np.zeros(fixed.shape) for fixed in self.fixed]
-        for _, term, position in self._uses:
+        for number, position in self._layout.uses:
+            term = self._every[number]
             _, name = term.contraction.keys[position]  # type: ignore[misc]
             statistic = self.variable.family.statistics.index(name)
             derivative = term.said_to(position).absolute.derivative(position)
@@ -196,5 +244,5 @@ def possible(
     if not zeros.terms:
         return natural
     (logits,), (met,) = natural, zeros.natural(arrays)
-    excluded = excluded_labels((*met.shape, 1), None, met[..., None])
+    excluded = meets_more(met[..., None])
     return (np.where(excluded[..., 0], -np.inf, logits),)

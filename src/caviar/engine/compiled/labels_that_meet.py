@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..._typing import AnyArray
-from ...language import Categorical, Data, Node, Operand, Plate, Term
+from ...language import Categorical, Data, Label, Node, Operand, Plate, Term
 from ...lazy.block_map import map_blocks
 from ..binding.bound_model import BoundModel, JoinedLabels
 from ..binding.missing.values import of_blocks
@@ -39,8 +39,10 @@ def with_joined_labels(bound: BoundModel, terms: Iterable[Term]) -> BoundModel:
     """Return a binding with the combinations that occur of known labels that meet in some term."""
     found: dict[frozenset[Node], JoinedLabels] = {}
     plate = bound.data_plate
-    if plate is None:
+    rows = [node for node in bound.nodes if node.plates == (plate,) and bound.is_known(node)]
+    if sum(isinstance(node, Data | Label) for node in rows) < 2:
         return bound
+    assert plate is not None
     for term in terms:
         labels = [operand for operand in term.operands if is_label_of_rows(operand, bound)]
         sizes = {operand.node: bound.size(operand.axes[-1]) for operand in labels}

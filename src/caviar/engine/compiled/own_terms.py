@@ -53,7 +53,9 @@ class OwnTerms:
         """The prior as a member of its family, measured from the frame; None if double precision has none."""
         reference = self.coordinates.of(self.variable)
         try:
-            member: Any = self.bound.of(self.variable).prior or stated_prior(self.variable)
+            member: Any = self.bound.of(self.variable).prior or stated_prior(
+                self.variable, self.bound.values_of
+            )
             if member is not None:
                 return member if reference is None else member.translate(-reference)
             natural = updates_of([self.variable], self.terms, self.bound)[self.variable].natural({})
@@ -93,8 +95,11 @@ def own_terms_of(
 ) -> dict[Variable, OwnTerms]:
     """Return the own terms of the global variables whose priors are proper and depend on known values alone."""
     found = {}
+    of_owner: dict[Variable, list[int]] = {}
+    for number, term in enumerate(terms):
+        of_owner.setdefault(term.owner, []).append(number)
     for variable in variables:
-        numbers = [number for number, term in enumerate(terms) if term.owner is variable]
+        numbers = of_owner.get(variable)
         if not numbers:
             # a hidden variable whose prior is its base measure, as of Pólya and Gamma, has none
             continue

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -12,11 +12,11 @@ from ..._typing import AnyArray, Array
 from ...language import Axis, Categorical, Data, Node, Operand, Plate, Term, Variable
 from ..binding.bound_model import BoundModel, JoinedLabels
 from ..binding.coordinates import Coordinates
-from ..binding.known_statistics import role_of
+from ..binding.known_statistics import beside, role_of
 from ..binding.missing.values import OBSERVED
 from ..design.contraction import Contraction, Factor
 from ..design.features import CONSTANT, Feature, FeatureTable, Source
-from ..design.keys import FeatureKey, StatisticKey, SumKey
+from ..design.keys import FeatureKey, StatisticKey, SumKey, together
 from ..local.local_factor import LocalFactor, LocalTerm, Part
 from ..local.missing_vector import WHOLE
 
@@ -30,20 +30,32 @@ class SumsOverRows:
         The model with its data, and the points that locations are measured from.
     factors
         Its local factors.
+    size
+        Returns the size of an axis, but not of that of the rows.
 
     Attributes
     ----------
     sources
         The known arrays along the data plate.
+    operands
+        Of each, the variable in whose terms it is first, and the operand.
     users
         (local factor or None, key of a feature) -> the variables whose terms use the feature there.
     """
 
-    def __init__(self, bound: BoundModel, coordinates: Coordinates, factors: Sequence[LocalFactor]) -> None:
+    def __init__(
+        self,
+        bound: BoundModel,
+        coordinates: Coordinates,
+        factors: Sequence[LocalFactor],
+        size: Callable[[Axis], int],
+    ) -> None:
         self.bound = bound
+        self.size = size
         self.coordinates = coordinates
         self.data_axis = None if bound.data_plate is None else Axis(bound.data_plate)
         self.sources: dict[Node, Source] = {}
+        self.operands: dict[Node, tuple[Variable, Operand]] = {}
         self.users: dict[tuple[LocalFactor | None, FeatureKey], set[Variable]] = {}
         self._factor_of: dict[Node, LocalFactor] = {
             variable: factor for factor in factors for variable in factor.variables
@@ -114,30 +126,14 @@ class SumsOverRows:
     def _source(self, owner: Variable, operand: Operand) -> Source:
         node = operand.node
         if node not in self.sources:
-            active = self.bound.of(node).active
-            if operand.statistic == OBSERVED and isinstance(node, Variable) and active is not None:
-                row_axis, seen = self._row_axis(node), active.shape
-                shape = (*seen[:row_axis], *seen[row_axis + 1 :], *(1,) * node.value_rank)
-                return self.sources.setdefault(node, Source(node, shape, None, has_missing=True))
-            if node in self._joined:
-                return self.sources.setdefault(node, Source(node, (), None))
-            values, row_axis = self.bound.values_of(node), self._row_axis(node)
-            shape = values.shape[:row_axis] + values.shape[row_axis + 1 :]
-            reference = None
-            if isinstance(node, Variable):
-                reference = self.coordinates.of(node)
-            elif operand.slot is not None and operand.slot.role.moves:
-                moved = self.coordinates.of_known(owner, operand.slot)
-                own = self.off_rows(operand.axes[: len(node.plates)])
-                reference = None if moved is None else np.broadcast_to(_over(own, *moved), shape)
-            has_gaps, origin = self.bound.of(node).entries is not None, self.coordinates.origin_of(node)
-            has_missing, is_sparse = has_gaps or self.bound.of(node).observed is not None, issparse(values)
-            self.sources[node] = Source(node, shape, reference, has_missing, is_sparse, has_gaps, origin)
+            is_joined = node in self._joined
+            own = (
+                Source(node, (), None)
+                if is_joined
+                else source_of(self.bound, self.coordinates, owner, operand)
+            )
+            self.sources[node], self.operands[node] = own, (owner, operand)
         return self.sources[node]
-
-    def _row_axis(self, node: Node) -> int:
-        assert self.bound.data_plate is not None
-        return node.plates.index(self.bound.data_plate)
 
     def _feature(self, owner: Variable, operand: Operand | None, summed: tuple[int, ...] = ()) -> Feature:
         if operand is None:
@@ -178,16 +174,19 @@ class SumsOverRows:
             by_factor.setdefault(self._factor_of[operand.node], []).append(operand)
         found = []
         for factor, operands in by_factor.items():
-            if factor.category is None:
+            if not factor.categories:
                 (operand,) = operands
                 found.append((factor, key_of(operand), self.off_rows(operand.axes)))
                 continue
-            gated = [op for op in operands if op.node is not factor.label]
-            operand = gated[0] if gated else operands[0]
-            own = self.off_rows(operand.axes)
-            # a gated variable's statistic comes times the one-hot of the gate; summed over, where the term has no gate
-            axes = (factor.category, *own) if gated else own
-            found.append((factor, key_of(operand), axes))
+            gated = [op for op in operands if op.node not in factor.labels]
+            if gated:
+                # its statistic comes times the one-hot of all labels; summed over, where the term lacks some
+                axes = (*factor.categories, *self.off_rows(gated[0].axes))
+                found.append((factor, key_of(gated[0]), axes))
+                continue
+            present = [label for label in factor.labels if any(op.node is label for op in operands)]
+            key = together(label.name for label in present)
+            found.append((factor, key, tuple(Axis(label, "k") for label in present)))
         return found
 
     def _summed(
@@ -241,11 +240,11 @@ class SumsOverRows:
         kept = tuple(axis for axis in inside if axis in elsewhere)
         # as many as there are already, so that no other sum has this number
         key = SumKey(tuple(stat for _, stat, _ in local), None, 1 + len(self._parts))
-        part = Part(key, tuple(self.bound.size(axis) for axis in kept), None, None, None)
+        part = Part(key, tuple(self.size(axis) for axis in kept), None, None, None)
         self._parts[key] = part
         whole = Factor(key, kept)
         if looked_up is None:
-            contraction = Contraction(1.0, [whole, *factors], [], list(inside), self.bound.size)
+            contraction = Contraction(1.0, [whole, *factors], [], list(inside), self.size)
             self._local_terms[key] = LocalTerm(contraction, tuple(by_key.values()), (part,))
             return whole
         alike = (*factors[:-1], *kept[:-1])
@@ -253,13 +252,37 @@ class SumsOverRows:
         if known is None:
             of_rows = Factor(key, (*kept[:-1], self.data_axis))
             summed = [axis for axis in inside if axis != kept[-1]]
-            contraction = Contraction(1.0, [of_rows, *factors[:-1]], [], summed, self.bound.size)
+            contraction = Contraction(1.0, [of_rows, *factors[:-1]], [], summed, self.size)
             others = {factor.key for factor in factors[:-1]}
             features = tuple(feature for key, feature in by_key.items() if key in others)
             known = LocalTerm(contraction, features, ())
         parts, look_ups = (*known.parts, part), (*known.look_ups, by_key[looked_up.key])
         self._local_terms[alike] = replace(known, parts=parts, look_ups=look_ups)
         return whole
+
+
+def source_of(bound: BoundModel, coordinates: Coordinates, owner: Variable, operand: Operand) -> Source:
+    """Return a known array along the data plate, as an operand of a term of ``owner`` needs it."""
+    node, own = operand.node, bound.of(operand.node)
+    assert bound.data_plate is not None
+    row_axis = node.plates.index(bound.data_plate)
+    if operand.statistic == OBSERVED and isinstance(node, Variable) and own.active is not None:
+        seen = own.active.shape
+        shape = (*seen[:row_axis], *seen[row_axis + 1 :], *(1,) * node.value_rank)
+        return Source(node, shape, None, has_missing=True)
+    values = bound.values_of(node)
+    shape = values.shape[:row_axis] + values.shape[row_axis + 1 :]
+    reference = None
+    if isinstance(node, Variable):
+        reference = coordinates.of(node)
+    elif operand.slot is not None and operand.slot.role.moves:
+        moved, rows = coordinates.of_known(owner, operand.slot), Axis(bound.data_plate)
+        axes = [axis for axis in operand.axes[: len(node.plates)] if axis is not rows]
+        reference = None if moved is None else np.broadcast_to(_over(axes, *moved), shape)
+    has_gaps, origin = own.entries is not None, coordinates.origin_of(node)
+    has_missing = has_gaps or own.observed is not None
+    others = beside(bound, node) if isinstance(node, Variable) else None
+    return Source(node, shape, reference, has_missing, issparse(values), has_gaps, origin, others)
 
 
 def key_of(operand: Operand) -> StatisticKey:

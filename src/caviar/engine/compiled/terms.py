@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 from ...language import Node, Variable
-from ..design.contraction import Contraction, Derivative
+from ..design.contraction import Contraction, Derivative, Evaluation
 from ..design.features import FeatureTable, Source
 from ..design.keys import FeatureKey, StatisticKey
 from ..local.local_factor import LocalFactor, LocalTerm, Part
@@ -29,6 +29,11 @@ class GlobalTerm(NamedTuple):
     owner: Variable
     contraction: Contraction
     whole: Contraction | None = None
+
+    def message(self, position: int) -> Evaluation:
+        """Return the function that returns the message to an operand."""
+        own = self.said_to(position)
+        return own.formula.derivative(position, None)(own.constant)
 
     def derivative(self, position: int) -> Derivative:
         """Return the message to an operand."""
@@ -61,6 +66,9 @@ class Compiled:
         (local factor or None, key of a feature) -> the variables whose terms use the feature there.
     zero_terms
         Terms that count the known probabilities of zero that a state of everything latent meets, global side.
+    layouts
+        Variable -> what follows from the terms for its update, whatever their constants are; see
+        :class:`~caviar.engine.compiled.global_update.GlobalUpdate`.
     """
 
     terms: tuple[GlobalTerm, ...]
@@ -70,6 +78,7 @@ class Compiled:
     sources: dict[Node, Source]
     users: dict[tuple[LocalFactor | None, FeatureKey], set[Variable]]
     zero_terms: tuple[GlobalTerm, ...] = ()
+    layouts: dict[Variable, Any] = field(default_factory=dict)
 
 
 def is_of(key: Hashable, variable: Variable) -> bool:

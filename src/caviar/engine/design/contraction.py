@@ -7,7 +7,7 @@ the others: no automatic differentiation is needed.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence, Set
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
@@ -152,8 +152,8 @@ def _filled(matrix: Any, entries: Array) -> Any:
     return filled
 
 
-class Contraction:
-    """A coefficient times a product of arrays, summed over all axes.
+class Formula:
+    """What a contraction is whatever its constants are: operands, axes, and how it is evaluated.
 
     Parameters
     ----------
@@ -162,7 +162,7 @@ class Contraction:
     factors
         The operands whose values change; found by key when the contraction is evaluated.
     constants
-        Known arrays with their axes; multiplied into one.
+        Axes of the known arrays.
     axes
         Every axis that is summed over, each once. Those that no operand has multiply the coefficient by their size.
     size
@@ -175,39 +175,41 @@ class Contraction:
         self,
         coefficient: float,
         factors: Sequence[Factor],
-        constants: Sequence[tuple[Array, tuple[Axis, ...]]],
+        constants: Sequence[tuple[Axis, ...]],
         axes: Sequence[Axis],
         size: Callable[[Axis], int],
-        gather: Gather | None = None,
+        gather: Gather | None,
     ) -> None:
         self.factors = tuple(factors)
         self.keys = [factor.key for factor in factors]
         self.size = size
         self.gather = gather
+        self._of_constants = tuple(constants)
         if gather is not None:
-            constants = [(gather.take(array, own), gather.axes(own)) for array, own in constants]
+            constants = [gather.axes(own) for own in constants]
             factors = [Factor(factor.key, gather.axes(factor.axes)) for factor in factors]
-        self._looked_up = tuple(factors)
-        arrays = [constant for constant in constants if constant[1]]
+        self.looked_up = tuple(factors)
+        arrays = [own for own in constants if own]
         of_factors: set[Axis] = set().union(*[factor.axes for factor in factors if factor.axes])
         if axes or arrays or of_factors:
-            present = of_factors.union(*[own for _, own in arrays])
+            present = of_factors.union(*arrays)
             for axis in axes:
                 if axis not in present:
                     coefficient *= size(axis)
             self._axes = (*axes, *present)
-        for array, own in constants:
-            if not own:
-                coefficient *= float(array)
-        self.constant, self.constant_axes = self._fold(coefficient, arrays, of_factors)
+        self._coefficient = coefficient
+        self._arrays = arrays
+        self.constant_axes = tuple(
+            dict.fromkeys([axis for own in arrays for axis in own if axis in of_factors])
+        )
         self.is_scalar = not of_factors and not self.constant_axes
         """Whether all that changes in it are numbers, as is most of a small model; then einsum is not needed."""
+        self._made: dict[Hashable, Callable[[Array], Evaluation]] = {}
 
     def __getstate__(self) -> dict[str, object]:
-        """Return its state without functions; with the sizes of its axes, for what tells them may hold all the data."""
-        sizes = {axis: self.size(axis) for factor in self.factors for axis in factor.axes}
-        own = {name: value for name, value in vars(self).items() if name != "value"}
-        return {**own, "size": sizes.__getitem__}
+        """Return its state without functions."""
+        own = {name: own for name, own in vars(self).items() if name not in ("value", "_between")}
+        return {**own, "_made": {}}
 
     @cached_property
     def _letter(self) -> dict[Axis, str]:
@@ -216,69 +218,74 @@ class Contraction:
     def _spell(self, axes: Sequence[Axis]) -> str:
         return "".join([self._letter[axis] for axis in axes])
 
-    def _fold(
-        self,
-        coefficient: float,
-        arrays: Sequence[tuple[Array, tuple[Axis, ...]]],
-        shared: Set[Axis],
-    ) -> tuple[Array, tuple[Axis, ...]]:
-        """Multiply the constants into one array, over the axes that a changing operand shares."""
-        if not arrays:
-            return np.asarray(float(coefficient)), ()
-        kept = tuple(dict.fromkeys([axis for _, axes in arrays for axis in axes if axis in shared]))
-        if len(arrays) == 1 and kept == arrays[0][1]:
-            return coefficient * arrays[0][0], kept
-        spec = self._spec([axes for _, axes in arrays], kept)
-        return coefficient * np.einsum(spec, *[array for array, _ in arrays]), kept
-
     def _spec(self, operands: Sequence[Sequence[Axis]], out: Sequence[Axis]) -> str:
         return ",".join([self._spell(axes) for axes in operands]) + "->" + self._spell(out)
 
-    def _evaluation(self, positions: Sequence[int], out: Sequence[Axis]) -> Evaluation:
-        """Return what contracts some operands, looked up by label where they are, over all axes but ``out``.
+    @cached_property
+    def _folding(self) -> str | None:
+        """How arrays are multiplied into one, over the axes that a changing operand shares; None for one as it is."""
+        if len(self._arrays) == 1 and self.constant_axes == self._arrays[0]:
+            return None
+        return self._spec(self._arrays, self.constant_axes)
 
-        For few numbers ``einsum`` takes longer to read the letters than to add. So sums over all entries, inner
-        products and multiples of an array are made without it. Arrays that are stretched along an axis of length one
-        need it.
+    def folded(self, constants: Sequence[Array]) -> Array:
+        """Return the product of known arrays and the coefficient, over :attr:`constant_axes`."""
+        coefficient, arrays = self._coefficient, constants
+        if self.gather is not None:
+            arrays = [self.gather.take(*own) for own in zip(constants, self._of_constants, strict=True)]
+        if len(self._arrays) < len(arrays):
+            of_axes = zip(arrays, self._of_constants, strict=True)
+            arrays = []
+            for array, own in of_axes:
+                if own:
+                    arrays.append(array)
+                else:
+                    coefficient *= float(array)
+        if not arrays:
+            return np.asarray(float(coefficient))
+        spec = self._folding
+        return coefficient * (arrays[0] if spec is None else np.einsum(spec, *arrays))
+
+    def evaluation(self, positions: Sequence[int], out: Sequence[Axis]) -> Callable[[Array], Evaluation]:
+        """Return what makes, of the constant, what contracts some operands over all axes but ``out``.
+
+        Operands are looked up by label where they are. For few numbers ``einsum`` takes longer to read the letters than
+        to add. So sums over all entries, inner products and multiples of an array are made without it. Arrays that are
+        stretched along an axis of length one need it.
         """
-        axes = [self._looked_up[position].axes for position in positions]
+        axes = [self.looked_up[position].axes for position in positions]
         reads = [self._read(position) for position in positions]
         if not self.constant_axes:
             return self._of_operands(axes, reads, tuple(out))
-        constant = self.constant
         if not reads and self.constant_axes == tuple(out):
-            return lambda arrays: constant
+            return lambda constant: lambda arrays: constant
         if len(reads) == 1 and not axes[0] and self.constant_axes == tuple(out):
             (number,) = reads
-            return lambda arrays: number(arrays) * constant
+            return lambda constant: lambda arrays: number(arrays) * constant
         spec = self._spec([*axes, self.constant_axes], out)
         if len(reads) != 1:
-            return lambda arrays: np.einsum(spec, *[read(arrays) for read in reads], constant)
+            return lambda constant: (
+                lambda arrays: np.einsum(spec, *[read(arrays) for read in reads], constant)
+            )
         (read,) = reads
         if not out and _is_inner(axes[0], self.constant_axes):
-            return lambda arrays: _inner(spec, read(arrays), constant)
-        return lambda arrays: np.einsum(spec, read(arrays), constant)
+            return lambda constant: lambda arrays: _inner(spec, read(arrays), constant)
+        return lambda constant: lambda arrays: np.einsum(spec, read(arrays), constant)
 
     def _of_operands(
         self, axes: Sequence[tuple[Axis, ...]], reads: Sequence[Evaluation], out: tuple[Axis, ...]
-    ) -> Evaluation:
+    ) -> Callable[[Array], Evaluation]:
         """Return the same where the constant is a number."""
-        constant = self.constant
         if not reads:
-            return lambda arrays: constant
-        scale, first = constant.item(), reads[0]
+            return lambda constant: lambda arrays: constant
         if len(reads) == 1 and axes[0] == out:
-            return lambda arrays: scale * first(arrays)
+            return lambda constant: _times(constant.item(), reads[0])
         if len(reads) == 1 and not out and len(set(axes[0])) == len(axes[0]):
-            return lambda arrays: scale * np.add.reduce(first(arrays), axis=None)
+            return lambda constant: _times_sum(constant.item(), reads[0])
         spec = self._spec(axes, out)
         if len(reads) == 2 and not out and _is_inner(*axes):
-            second = reads[1]
-            return lambda arrays: scale * _inner(spec, first(arrays), second(arrays))
-        if scale == 1.0 and len(reads) > 1:
-            # of one array alone it may be a view
-            return lambda arrays: np.einsum(spec, *[read(arrays) for read in reads])
-        return lambda arrays: scale * np.einsum(spec, *[read(arrays) for read in reads])
+            return lambda constant: _times_inner(constant.item(), spec, *reads)
+        return lambda constant: _times_product(constant.item(), spec, reads)
 
     def _read(self, position: int) -> Evaluation:
         """Return what finds an operand among the arrays."""
@@ -295,17 +302,150 @@ class Contraction:
         return _BetweenLabels.of(self.gather, self.factors, self.size)
 
     @cached_property
-    def value(self) -> Callable[[Mapping[Hashable, Array]], float]:
-        """The function that returns the contraction over all axes."""
+    def value(self) -> Callable[[Array], Callable[[Mapping[Hashable, Array]], float]]:
+        """What makes, of the constant, the function that returns the contraction over all axes."""
+        keys = self.keys
         if self.is_scalar:
-            # the function does not know this object, which would keep itself alive, and the data with it
-            return partial(_product, self.constant.item(), self.keys)
+            return lambda constant: partial(_product, constant.item(), keys)
         between = self._between
         if between is not None:
-            scale, keys = float(self.constant), self.keys
-            return lambda arrays: scale * between.value([arrays[key] for key in keys])
-        contracted = self._evaluation(range(len(self.keys)), ())
-        return lambda arrays: float(contracted(arrays))
+            value = between.value
+            return lambda constant: lambda arrays: float(constant) * value([arrays[key] for key in keys])
+        made = self.evaluation(range(len(keys)), ())
+        return lambda constant: _as_float(made(constant))
+
+    def derivative(self, position: int, keep: Axis | None) -> Callable[[Array], Evaluation]:
+        """Return what makes, of the constant, the derivative with respect to an operand: see :class:`Derivative`."""
+        found = self._made.get((position, keep))
+        if found is None:
+            found = self._made[position, keep] = self._derivative(position, keep)
+        return found
+
+    def _derivative(self, position: int, keep: Axis | None) -> Callable[[Array], Evaluation]:
+        kept = () if keep is None else (keep,)
+        if self.is_scalar:
+            keys = self.keys[:position] + self.keys[position + 1 :]
+            if not kept:
+                return lambda constant: _number(constant.item(), keys)
+            ones = (1,) * len(kept)
+            return lambda constant: lambda arrays: np.full(ones, _product(constant.item(), keys, arrays))
+        between = self._between if keep is None else None
+        if between is not None:
+            every, derivative = self.keys, between.derivative
+            return lambda constant: (
+                lambda arrays: constant * derivative(position, [arrays.get(key, _NONE) for key in every])
+            )
+        target = self.looked_up[position]
+        places = [place for place in range(len(self.keys)) if place != position]
+        present = {axis for place in places for axis in self.looked_up[place].axes}
+        present |= set(self.constant_axes)
+        if len(places) == 1 and not kept and self.gather is None and present.issubset(target.axes):
+            other = self.factors[places[0]]
+            if len(set(other.axes)) == len(other.axes):
+                return self._multiple(other, target)
+        axes = tuple(dict.fromkeys((*kept, *target.axes)))
+        made = self.evaluation(places, [axis for axis in axes if axis in present])
+        if not present.issuperset(axes):
+            # axes that only the target has: the derivative is the same all along them
+            stretched = tuple(slice(None) if axis in present else None for axis in axes)
+            made = _then(made, lambda found: found[stretched])
+        gather, own = self.gather, self.factors[position].axes
+        if gather is not None and gather.axis is not keep and not gather.labels.keys().isdisjoint(own):
+            made = _then(made, partial(gather.put, axes=(*kept, *own), size=self.size))
+        repeated = [axis for axis in axes if target.axes.count(axis) > 1]
+        if repeated:
+            place = axes.index(repeated[0])
+            diagonal = _diagonal(axes[place:], self.size)
+            made = _then(made, partial(_on_diagonal, place - len(axes), diagonal))
+        return made
+
+    def _multiple(self, other: Factor, target: Factor) -> Callable[[Array], Evaluation]:
+        """Return what makes, of the constant, what multiplies one operand by it, where nothing is summed over.
+
+        Along axes that only the target has, all are the same; of a trace, in which it has an axis twice, the constant
+        is zero off the diagonal.
+        """
+        read, known = itemgetter(other.key), self.constant_axes
+        if other.axes == target.axes and not known:
+            return lambda constant: _times(constant.item(), read)
+        axes = tuple(dict.fromkeys(target.axes))
+        order, index = _laid_along(known, axes)
+        alone = np.ones([1 if axis in known or axis in other.axes else self.size(axis) for axis in axes])
+        own_order, own_index = _laid_along(other.axes, axes)
+        for place, axis in enumerate(axes):
+            if target.axes.count(axis) > 1:
+                alone = _on_diagonal(place - len(axes), _diagonal(axes[place:], self.size), alone)
+                index = (*index[: place + 1], None, *index[place + 1 :])
+                own_index = (*own_index[: place + 1], None, *own_index[place + 1 :])
+                break
+        return lambda constant: _times_array(
+            constant.transpose(order)[index] * alone, read, own_order, own_index
+        )
+
+
+class Contraction:
+    """A coefficient times a product of arrays, summed over all axes: a formula with its constants.
+
+    Parameters
+    ----------
+    coefficient, factors, axes, size, gather
+        Of the :class:`Formula`.
+    constants
+        Known arrays with their axes; multiplied into one.
+    """
+
+    def __init__(
+        self,
+        coefficient: float,
+        factors: Sequence[Factor],
+        constants: Sequence[tuple[Array, tuple[Axis, ...]]],
+        axes: Sequence[Axis],
+        size: Callable[[Axis], int],
+        gather: Gather | None = None,
+    ) -> None:
+        formula = Formula(coefficient, factors, [own for _, own in constants], axes, size, gather)
+        self._take(formula, formula.folded([array for array, _ in constants]))
+
+    def _take(self, formula: Formula, constant: Array) -> None:
+        self.formula = formula
+        self.factors = formula.factors
+        self.keys = formula.keys
+        self.constant = constant
+
+    @classmethod
+    def of(cls, formula: Formula, constants: Sequence[Array]) -> Contraction:
+        """Return a formula with its constants."""
+        return cls._of_product(formula, formula.folded(constants))
+
+    @classmethod
+    def _of_product(cls, formula: Formula, constant: Array) -> Contraction:
+        contraction = cls.__new__(cls)
+        contraction._take(formula, constant)
+        return contraction
+
+    def __getstate__(self) -> dict[str, object]:
+        """Return its state without functions."""
+        return {name: own for name, own in vars(self).items() if name != "value"}
+
+    @property
+    def constant_axes(self) -> tuple[Axis, ...]:
+        """Axes of the product of the constants."""
+        return self.formula.constant_axes
+
+    @property
+    def gather(self) -> Gather | None:
+        """Labels by which operands are looked up."""
+        return self.formula.gather
+
+    @property
+    def size(self) -> Callable[[Axis], int]:
+        """What returns the size of an axis."""
+        return self.formula.size
+
+    @cached_property
+    def value(self) -> Callable[[Mapping[Hashable, Array]], float]:
+        """The function that returns the contraction over all axes; it does not know this object."""
+        return self.formula.value(self.constant)
 
     def magnitude(self, arrays: Mapping[Hashable, Array]) -> float:
         """Return the sum of the sizes of all products that :meth:`value` adds up: its rounding goes with them."""
@@ -321,15 +461,14 @@ class Contraction:
     @cached_property
     def absolute(self) -> Contraction:
         """The same contraction with the sizes of its constants."""
-        other = copy(self)
-        other.constant = np.abs(self.constant)
-        return other
+        return self._of_product(self.formula, np.abs(self.constant))
 
     def along(self, axis: Axis, arrays: Mapping[Hashable, Array]) -> Array | None:
         """Return the contraction over all axes but one, along which it is kept; None if no operand has that one."""
-        if axis not in self.constant_axes and all(axis not in factor.axes for factor in self._looked_up):
+        formula = self.formula
+        if axis not in formula.constant_axes and all(axis not in own.axes for own in formula.looked_up):
             return None
-        return self._evaluation(range(len(self.keys)), (axis,))(arrays)
+        return formula.evaluation(range(len(self.keys)), (axis,))(self.constant)(arrays)
 
     def derivative(self, position: int, keep: Axis | None = None) -> Derivative:
         """Return the compiled derivative with respect to the operand at ``position``: see :class:`Derivative`."""
@@ -367,70 +506,18 @@ class Derivative:
     @cached_property
     def function(self) -> Evaluation:
         """The function that returns it."""
-        contraction, position = self._contraction, self._position
-        kept = () if self._keep is None else (self._keep,)
-        if contraction.is_scalar:
-            keys = contraction.keys[:position] + contraction.keys[position + 1 :]
-            constant = contraction.constant.item()
-            if not kept:
-                return lambda arrays: np.float64(_product(constant, keys, arrays))
-            ones = (1,) * len(kept)
-            return lambda arrays: np.full(ones, _product(constant, keys, arrays))
-        between = contraction._between if self._keep is None else None
-        if between is not None:
-            scale, keys = contraction.constant, contraction.keys
-            return lambda arrays: (
-                scale * between.derivative(position, [arrays.get(key, _NONE) for key in keys])
-            )
-        target = contraction._looked_up[position]
-        places = [place for place in range(len(contraction.keys)) if place != position]
-        present = {axis for place in places for axis in contraction._looked_up[place].axes}
-        present |= set(contraction.constant_axes)
-        if len(places) == 1 and not kept and contraction.gather is None and present.issubset(target.axes):
-            (other,) = (contraction.factors[place] for place in places)
-            if len(set(other.axes)) == len(other.axes):
-                return _multiple(contraction, other, target)
-        axes = tuple(dict.fromkeys((*kept, *target.axes)))
-        evaluation = contraction._evaluation(places, [axis for axis in axes if axis in present])
-        if not present.issuperset(axes):
-            # axes that only the target has: the derivative is the same all along them
-            stretched = tuple(slice(None) if axis in present else None for axis in axes)
-            evaluation = _then(evaluation, lambda found: found[stretched])
-        gather, own = contraction.gather, contraction.factors[position].axes
-        if gather is not None and gather.axis is not self._keep and not gather.labels.keys().isdisjoint(own):
-            evaluation = _then(evaluation, partial(gather.put, axes=(*kept, *own), size=contraction.size))
-        repeated = [axis for axis in axes if target.axes.count(axis) > 1]
-        if repeated:
-            place = axes.index(repeated[0])
-            diagonal = _diagonal(axes[place:], contraction.size)
-            of_trace = partial(_on_diagonal, place - len(axes), diagonal)
-            evaluation = _then(evaluation, of_trace)
-        return evaluation
+        contraction = self._contraction
+        return contraction.formula.derivative(self._position, self._keep)(contraction.constant)
 
 
-def _multiple(contraction: Contraction, other: Factor, target: Factor) -> Evaluation:
-    """Return what multiplies one operand by a constant, where nothing is summed over.
+def _times(scale: float, read: Evaluation) -> Evaluation:
+    return lambda arrays: scale * read(arrays)
 
-    Along axes that only the target has, all are the same; of a trace, in which it has an axis twice, the constant is
-    zero off the diagonal.
-    """
-    read, constant, own = itemgetter(other.key), contraction.constant, contraction.constant_axes
-    if other.axes == target.axes and not own:
-        scale = constant.item()
-        return lambda arrays: scale * read(arrays)
-    axes = tuple(dict.fromkeys(target.axes))
-    if own != axes:
-        order, index = _laid_along(own, axes)
-        constant = constant.transpose(order)[index]
-        alone = [1 if axis in own or axis in other.axes else contraction.size(axis) for axis in axes]
-        constant = constant * np.ones(alone)
-    order, index = _laid_along(other.axes, axes)
-    for place, axis in enumerate(axes):
-        if target.axes.count(axis) > 1:
-            constant = _on_diagonal(place - len(axes), _diagonal(axes[place:], contraction.size), constant)
-            index = (*index[: place + 1], None, *index[place + 1 :])
-            break
-    if not other.axes:
+
+def _times_array(
+    constant: Array, read: Evaluation, order: Sequence[int], index: tuple[slice | None, ...]
+) -> Evaluation:
+    if not order:
         return lambda arrays: read(arrays) * constant
     return lambda arrays: read(arrays).transpose(order)[index] * constant
 
@@ -446,6 +533,29 @@ def _diagonal(axes: Sequence[Axis], size: Callable[[Axis], int]) -> Array:
     return np.eye(size(axes[0])).reshape(size(axes[0]), size(axes[0]), *(1,) * (len(axes) - 1))
 
 
+def _times_sum(scale: float, read: Evaluation) -> Evaluation:
+    return lambda arrays: scale * np.add.reduce(read(arrays), axis=None)
+
+
+def _times_inner(scale: float, spec: str, first: Evaluation, second: Evaluation) -> Evaluation:
+    return lambda arrays: scale * _inner(spec, first(arrays), second(arrays))
+
+
+def _times_product(scale: float, spec: str, reads: Sequence[Evaluation]) -> Evaluation:
+    if scale == 1.0 and len(reads) > 1:
+        # of one array alone it may be a view
+        return lambda arrays: np.einsum(spec, *[read(arrays) for read in reads])
+    return lambda arrays: scale * np.einsum(spec, *[read(arrays) for read in reads])
+
+
+def _number(constant: float, keys: Sequence[Hashable]) -> Evaluation:
+    return lambda arrays: np.float64(_product(constant, keys, arrays))
+
+
+def _as_float(evaluation: Evaluation) -> Callable[[Mapping[Hashable, Array]], float]:
+    return lambda arrays: float(evaluation(arrays))
+
+
 def _product(constant: float, keys: Sequence[Hashable], arrays: Mapping[Hashable, Array]) -> float:
     """Return a constant times numbers, of a contraction that is scalar."""
     product = constant
@@ -454,8 +564,16 @@ def _product(constant: float, keys: Sequence[Hashable], arrays: Mapping[Hashable
     return product
 
 
-def _then(evaluation: Evaluation, step: Callable[[Array], Array]) -> Evaluation:
-    return lambda arrays: step(evaluation(arrays))
+def _then(
+    made: Callable[[Array], Evaluation], step: Callable[[Array], Array]
+) -> Callable[[Array], Evaluation]:
+    """Return what makes evaluations that are followed by a step."""
+
+    def followed(constant: Array) -> Evaluation:
+        evaluation = made(constant)
+        return lambda arrays: step(evaluation(arrays))
+
+    return followed
 
 
 def _on_diagonal(place: int, diagonal: Array, derivative: Array) -> Array:

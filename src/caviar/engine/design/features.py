@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Protocol
@@ -20,6 +21,7 @@ from ..._typing import AnyArray, Array
 from ...language import Node, Variable
 from ...language.roles import Role
 from ...numerics.cached import cached_property
+from ...numerics.records import replaced
 from ..binding.missing.values import OBSERVED
 from ..design.keys import ColumnKey, FeatureKey
 from .scratch import Scratch
@@ -33,6 +35,18 @@ class Origin(Protocol):
 
     def of(self, known: Callable[[Node], AnyArray]) -> AnyArray:
         """Return the point of each row, (B, ...), from the known arrays of the rows."""
+        ...
+
+
+class Beside(Protocol):
+    """What is known beside the values of a variable, where their statistics depend on it."""
+
+    def of(self, known: Callable[[Node], AnyArray]) -> dict[str, AnyArray]:
+        """Return the arrays of a block of rows, (B, ...), by slot, from the known arrays of the rows."""
+        ...
+
+    def of_one(self) -> dict[str, AnyArray]:
+        """Return arrays as they are of one row, of zeros."""
         ...
 
 
@@ -56,6 +70,8 @@ class Source:
         Whether a block holds its rows as a sparse matrix.
     has_gaps
         Whether vectors are missing in part; the block says which entries were observed.
+    beside
+        What is known beside the values, where their statistics depend on it; or None.
     """
 
     node: Node
@@ -65,6 +81,7 @@ class Source:
     is_sparse: bool = False
     has_gaps: bool = False
     origin: Origin | None = None
+    beside: Beside | None = None
 
     @cached_property
     def key(self) -> ColumnKey:
@@ -75,6 +92,11 @@ class Source:
     def mask_key(self) -> ColumnKey:
         """Of the block's column that tells which entries were observed."""
         return self.key.observed
+
+    @property
+    def without_reference(self) -> Source:
+        """The same without the numbers of its reference point."""
+        return self if self.reference is None else replaced(self, reference=np.zeros(()))
 
     def observed(self, block: Mapping[ColumnKey, AnyArray], ndim: int) -> AnyArray:
         """Return which of a block's entries were observed, to be multiplied with a statistic of ``ndim`` axes."""
@@ -127,6 +149,12 @@ class Feature:
         column = "" if self.source is None else self.source.key.name
         return FeatureKey(column, self.statistic, "" if self.role is None else self.role.name, self.summed)
 
+    def of_source(self, source: Source) -> Feature:
+        """Return the same statistic of a source that differs in its reference point alone."""
+        other = object.__new__(Feature)
+        vars(other).update(vars(self), source=source)
+        return other
+
     @cached_property
     def shape(self) -> tuple[int, ...]:
         """Shape of one row's statistic, without the axes that are summed over."""
@@ -145,7 +173,8 @@ class Feature:
         if _rank(self.role) == 2:
             # a matrix has a log-determinant if it is definite
             probe += np.eye(self.source.shape[-1], dtype=np.int64)
-        return self.of_rows(probe).shape[:-1]
+        own = self.source.beside
+        return self.of_rows(probe, None if own is None else own.of_one()).shape[:-1]
 
     @property
     def _is_power(self) -> bool:
@@ -213,7 +242,12 @@ class Feature:
             return np.ones(n_rows)
         if self.statistic == OBSERVED:
             return self.source.observed(block, len(self.shape) + 1).astype(np.float64)
-        computed = self._powers(block) if self._is_power else self.of_rows(block[self.source.key])
+        if self._is_power:
+            computed = self._powers(block)
+        else:
+            own = self.source.beside
+            known = None if own is None else own.of(lambda node: block[ColumnKey(node.name)])
+            computed = self.of_rows(block[self.source.key], known)
         if self.source.has_missing:
             return computed * self.source.observed(block, computed.ndim)
         return computed
@@ -226,13 +260,21 @@ class Feature:
             return values
         return values[..., :, None, :] * values[..., None, :, :] if self.is_outer else values * values
 
-    def of_rows(self, rows: AnyArray) -> AnyArray:
-        """Return the statistic of a block of rows (B, ...) that is no power, unsummed and feature-major: (..., B)."""
+    def of_rows(self, rows: AnyArray, known: Mapping[str, AnyArray] | None = None) -> AnyArray:
+        """Return the statistic of a block of rows (B, ...) that is no power, unsummed and feature-major: (..., B).
+
+        Where it depends on what is known beside the values, that is given by slot.
+        """
         if self.source is None:
             return np.ones(len(rows))
         if self.role is None:
             assert isinstance(self.source.node, Variable)
-            computed = self.source.node.statistic(self.statistic, rows)
+            node = self.source.node
+            computed = (
+                node.statistic(self.statistic, rows)
+                if known is None
+                else node.statistic_beside(self.statistic, rows, known)
+            )
         else:
             computed = self.role.of_known(self.statistic, np.asarray(rows, dtype=np.float64))
         return feature_major(computed)
@@ -354,6 +396,14 @@ class FeatureTable:
             if feature.is_tallied
         )
         self.n_dense = self.tallied[0][1].start if self.tallied else self.n_rows
+
+    def with_features(self, features: Sequence[Feature]) -> FeatureTable:
+        """Return the same table with other features in the same rows."""
+        other = copy(self)
+        other.features = tuple(features)
+        tallied = zip(other.features, self.slices, strict=True) if self.tallied else ()
+        other.tallied = tuple((own, rows) for own, rows in tallied if own.is_tallied)
+        return other
 
     def fill(self, block: Mapping[ColumnKey, AnyArray], table: Array, scratch: Scratch) -> None:
         """Write the dense rows of T for a block of rows: shape (``n_dense``, B)."""

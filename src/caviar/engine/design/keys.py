@@ -6,6 +6,7 @@ found by the name of its first variable, for no variable has two.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
@@ -55,6 +56,11 @@ class StatisticKey(NamedTuple):
 
     variable: str
     statistic: str
+
+
+def together(names: Iterable[str]) -> StatisticKey:
+    """Return what the one-hot of several labels of a row at once is found by; of one label it is that of its own."""
+    return StatisticKey("\0".join(names), "x")
 
 
 class FeatureKey(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from ... import families
 from ..._errors import ModelError, ParameterError
 from ..._typing import AnyArray, Array
 from ...families.coupled_normals import CoupledNormals
+from ...families.joint_labels import JointLabels
 from ...language import Variable
 from ...lazy.rows import in_memory
 from ..ascent.driver import Settings, ascend
@@ -24,8 +25,7 @@ from ..binding.clamped.given import refuse_missing_value
 from ..binding.coordinates import Coordinates, coordinates_about
 from ..binding.nested import outer_variables
 from ..design.keys import FactorKey, StatisticKey
-from ..local.categorical import CategoricalFactor
-from ..local.gated import Switched
+from ..local.gated import Switched, SwitchedFactor
 from ..local.local_factor import LocalFactor
 from ..local.statistics import LocalState, Summary
 from ..rows.executor import Executor
@@ -153,7 +153,11 @@ class GivenGlobals:
                     for variable, distribution in factor.distributions(block[factor.key]).items():
                         found.setdefault(variable, []).append(distribution)
         order = _inverse(source.places(0, source.n_rows))
-        by_name = {chain.name: path for chain, path in paths.items()}
+        by_name = {
+            variable.name: own
+            for chain, path in paths.items()
+            for variable, own in chain.distributions_of_path(path).items()
+        }
         return by_name | {
             variable.name: _translated(
                 problem, variable, _in_order(_joined(parts) if parts[1:] else parts[0], order)
@@ -238,7 +242,9 @@ def _joined(parts: list[Any]) -> Any:
     first = parts[0]
     if isinstance(first, Switched):
         probabilities = np.concatenate([part.probabilities for part in parts])
-        return Switched(probabilities, _joined([part.conditional for part in parts]))
+        return Switched(probabilities, _joined([part.conditional for part in parts]), first.names)
+    if isinstance(first, JointLabels):
+        return JointLabels(np.concatenate([part.joint for part in parts]), first.names, first.name)
     if isinstance(first, families.Categorical):
         return families.Categorical(np.concatenate([part.probabilities for part in parts]))
     naturals = zip(*(part.natural for part in parts), strict=True)
@@ -255,7 +261,10 @@ def _in_order(distribution: Any, order: AnyArray | None) -> Any:
     if order is None:
         return distribution
     if isinstance(distribution, Switched):
-        return Switched(distribution.probabilities[order], _in_order(distribution.conditional, order))
+        conditional = _in_order(distribution.conditional, order)
+        return Switched(distribution.probabilities[order], conditional, distribution.names)
+    if isinstance(distribution, JointLabels):
+        return JointLabels(distribution.joint[order], distribution.names, distribution.name)
     if isinstance(distribution, families.Categorical):
         return families.Categorical(distribution.probabilities[order])
     return type(distribution).from_natural(tuple(array[order] for array in distribution.natural))
@@ -299,6 +308,20 @@ def objective_at(problem: Problem, factors: Mapping[str, Any], row_map: RowMap) 
         return _with_given_locals(problem, q, factors, given, row_map)
 
 
+def _together(labels: Sequence[families.Categorical]) -> families.Categorical:
+    """Return the Categorical of the combinations of labels: independent ones, unless all are given with their joint."""
+    if len(labels) == 1:
+        return labels[0]
+    shared = [own.joint for own in labels if isinstance(own, JointLabels)]
+    if len(shared) == len(labels) and all(np.array_equal(own, shared[0]) for own in shared):
+        joint = shared[0]
+    else:
+        joint = np.ones(len(labels[0].probabilities))
+        for own in labels:
+            joint = joint[..., None] * own.probabilities.reshape(len(joint), *(1,) * (joint.ndim - 1), -1)
+    return families.Categorical(joint.reshape(len(joint), -1))
+
+
 def _with_given_locals(
     problem: Problem,
     q: Mapping[Variable, Any],
@@ -309,28 +332,31 @@ def _with_given_locals(
     if (
         bool(problem.chains)
         or set(given.values()) != set(problem.factors)
-        or not all(isinstance(f, CategoricalFactor) for f in given.values())
+        or not all(set(f.labels) == set(f.variables) for f in given.values())
+        or any(label.name not in given for f in given.values() for label in f.labels)
     ):
         raise ModelError("local factors can be given only for Categoricals, and then for all local variables")
     problem, q, arrays, coefficients = ready(problem, q, statistics_of(problem, q))
     weights = in_memory(problem.bound.row_weights)
     expected: LocalState = {}
     entropies: dict[FactorKey, float] = {}
-    for name, factor in given.items():
-        distribution = factors[name]
-        shape = factor.shapes[StatisticKey(factor.variables[0].name, "x")]
-        refuse_other_labels(name, distribution, (row_map.source.n_rows, *shape))
-        probabilities = np.asarray(distribution.probabilities)
-        expected[factor.key] = np.ascontiguousarray(np.moveaxis(probabilities, 0, -1)).reshape(
-            factor.n_rows, -1
-        )
-        entropy = distribution.entropy()
-        (variable,) = factor.variables
+    for factor in dict.fromkeys(given.values()):
+        for label in factor.labels:
+            shape = factor.shapes[StatisticKey(label.name, "x")]
+            refuse_other_labels(label.name, factors[label.name], (row_map.source.n_rows, *shape))
+        own = _together([factors[label.name] for label in factor.labels])
+        expected[factor.key] = np.zeros((factor.n_rows, len(own.probabilities)))
+        choices = factor.choices(expected[factor.key])
+        choices[...] = np.moveaxis(own.probabilities, 0, -1)
+        if isinstance(factor, SwitchedFactor):
+            factor.write_marginals(expected[factor.key])
+        entropy = own.entropy()
+        variable = factor.variables[0]
         active = problem.bound.of(variable).active
         if active is not None:
             seen, plate = in_memory(active), problem.bound.data_plate
             entropy = entropy * np.moveaxis(seen, [p is plate for p in variable.plates].index(True), 0)
-        by_row = entropy.reshape(len(probabilities), -1).sum(axis=1)
+        by_row = entropy.reshape(len(own.probabilities), -1).sum(axis=1)
         entropies[factor.key] = float(by_row.sum() if weights is None else weights @ by_row)
     summary = row_map.at(problem.rows).sum_given(
         lambda rows: {f: v[:, rows.where].copy() for f, v in expected.items()},

@@ -5,8 +5,8 @@ Given its parents, a row's log density is a sum of terms. Where each term holds 
 
 .. math:: \log p(x) = \log \mathrm E_q\, e^{\langle T, t(\theta) \rangle} + C = A(\eta + T) - A(\eta) + C
 
-is one formula for every family: A is its log-partition, :math:`\eta` the natural parameter of q. A local Categorical
-is summed over: each of its categories is a row of the same kind, with the category known.
+is one formula for every family: A is its log-partition, :math:`\eta` the natural parameter of q. Local Categoricals
+are summed over: each combination of their categories is a row of the same kind, with these known.
 """
 
 from __future__ import annotations
@@ -55,9 +55,11 @@ def log_predictive(bound: BoundModel, measure: Callable[[Variable | None, int | 
     ModelError
         If it has no closed form; the message says why.
     """
-    gate = _gate(bound)
-    categories = [None] if gate is None else range(gate.dimension or 1)
-    each = [RowsInCategory(bound, measure(gate, category), gate, category) for category in categories]
+    labels = _labels(bound)
+    places = np.ndindex(tuple(label.dimension or 1 for label in labels))
+    every = [dict(zip(labels, own, strict=True)) for own in places]
+    first = labels[0] if len(labels) == 1 else None
+    each = [RowsInCategory(bound, measure(first, None if first is None else h[first]), h) for h in every]
     _check(each[0])
     result = np.empty(bound.n_rows)
     told = _Told.of(each[0])
@@ -71,8 +73,12 @@ def log_predictive(bound: BoundModel, measure: Callable[[Variable | None, int | 
     return result
 
 
-def _gate(bound: BoundModel) -> Variable | None:
-    """Return the local Categorical that is summed over; refuse every other local variable."""
+_MOST_CATEGORIES = 4_096
+"""Combinations of labels that are summed over at the most."""
+
+
+def _labels(bound: BoundModel) -> list[Variable]:
+    """Return the local Categoricals that are summed over; refuse every other local variable."""
     local = [variable for variable in bound.latent if bound.is_local(variable)]
     if bound.data_plate is None:
         raise ModelError("a predictive density is one of rows, and the model has no plate with rows of data")
@@ -88,12 +94,17 @@ def _gate(bound: BoundModel) -> Variable | None:
                 f"the predictive density has no closed form: the local {kind} would have to be integrated out "
                 f"together with the global factors. {_SAMPLES}"
             )
-        if variable.plates != (bound.data_plate,) or len(local) > 1:
-            names = ", ".join(f"'{other.name}'" for other in local)
+        if variable.plates != (bound.data_plate,):
             raise ModelError(
-                f"the predictive density is summed over one local Categorical with a label for each row; the model has "
-                f"{names}. {_SAMPLES}"
+                f"the predictive density is summed over Categoricals with one label for each row; '{variable.name}' "
+                f"has several. {_SAMPLES}"
             )
+    if math.prod(variable.dimension or 1 for variable in local) > _MOST_CATEGORIES:
+        names = ", ".join(f"'{other.name}'" for other in local)
+        raise ModelError(
+            f"the predictive density is summed over the combinations of labels of a row, and those of {names} are more "
+            f"than {_MOST_CATEGORIES:,}. {_SAMPLES}"
+        )
     partial = bound.gathered(lambda own: own.entries)
     if partial:
         names = ", ".join(f"'{leaf.name}'" for leaf in partial)
@@ -105,7 +116,7 @@ def _gate(bound: BoundModel) -> Variable | None:
         raise ModelError(
             f"the predictive density takes labels of '{local[0].name}' for all rows or for none; leave them out"
         )
-    return local[0] if local else None
+    return local
 
 
 def _check(row: RowsInCategory) -> None:
@@ -161,7 +172,7 @@ def _only(row: RowsInCategory, variable: Variable, choices: set[Choices]) -> Cho
     if len(choices) == 1:
         (choice,) = choices
         return choice
-    if any(own.by is row.gate for choice in choices for own in choice):
+    if any(own.by in row.held for choice in choices for own in choice):
         raise ModelError(
             f"the predictive density has no closed form here: '{variable.name}' enters it both with and without the "
             f"choice of a category. {_SAMPLES}"
@@ -176,10 +187,10 @@ def _counted(row: RowsInCategory, choices: Mapping[Variable, Choices]) -> dict[V
     """
     found: dict[Any, list[Operand | None]] = {}
     for term in (term for owner in row.owners for term in row.terms(owner)):
-        gate = row.settled(term)
+        settled = row.settled(term)
         for operand in row.latent(term):
-            known = [other for other in term.operands if other is not operand and other.node is not row.gate]
-            columns = [axis for axis in operand.axes if axis is not gate]
+            known = [other for other in term.operands if other is not operand and other.node not in row.held]
+            columns = [axis for axis in operand.axes if axis not in settled]
             plain = len(known) == 1 and term.coefficient == 1 and list(known[0].axes[1:]) == columns
             sparse = plain and (
                 issparse(row.bound.of(known[0].node).values) or is_label_of_rows(known[0], row.bound)

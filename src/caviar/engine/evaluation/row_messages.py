@@ -51,7 +51,7 @@ Choices: TypeAlias = tuple[Choice, ...]
 
 @dataclass(frozen=True)
 class RowsInCategory:
-    """Rows in one category, and what is known of the globals.
+    """Rows in one category of each of their labels, and what is known of the globals.
 
     Attributes
     ----------
@@ -59,16 +59,13 @@ class RowsInCategory:
         The rows.
     measured
         The points that locations are measured from, and the global factors measured from these.
-    gate
-        The local Categorical, if any.
-    category
-        Its value.
+    held
+        The local Categoricals, each with its value.
     """
 
     bound: BoundModel
     measured: Measured
-    gate: Variable | None
-    category: int | None
+    held: Mapping[Variable, int]
 
     @property
     def q(self) -> Mapping[Variable, Any]:
@@ -85,32 +82,32 @@ class RowsInCategory:
     def owners(self) -> list[Variable]:
         """The variables whose densities a row multiplies; what is observed once for all rows is no part of one."""
         observed = [variable for variable in self.bound.observed if self.bound.is_local(variable)]
-        return [*observed, *([] if self.gate is None else [self.gate])]
+        return [*observed, *self.held]
 
     def terms(self, owner: Variable) -> Sequence[Term]:
         """Return the terms of a variable's log density, of an observed one with its base measure."""
-        return terms_of(owner) if owner is self.gate else (*terms_of(owner), *base_terms_of(owner))
+        return terms_of(owner) if owner in self.held else (*terms_of(owner), *base_terms_of(owner))
 
     def zero_terms(self, owner: Variable) -> Sequence[Term]:
         """Return the terms that count the known probabilities of zero in a variable's density, of points too."""
         return zero_terms_of(owner, lambda node: node.is_known or isinstance(self.q.get(node), PointMass))  # type: ignore[arg-type]
 
     def latent(self, term: Term) -> list[Operand]:
-        """Return the operands that q leaves open: neither known, nor a point, nor the category."""
+        """Return the operands that q leaves open: neither known, nor a point, nor a label that is held."""
         return [
             operand
             for operand in term.operands
             if not self.bound.is_known(operand.node)
-            and operand.node is not self.gate
+            and operand.node not in self.held
             and not isinstance(self.q.get(operand.node), PointMass)  # type: ignore[arg-type]
         ]
 
-    def settled(self, term: Term) -> Axis | None:
-        """Return the axis along which a term's parents are chosen, which the category settles.
+    def settled(self, term: Term) -> dict[Axis, int]:
+        """Return the axes along which a term's parents are chosen, each with the category that settles it.
 
-        In the density of the category itself that axis runs over the probabilities it is drawn with.
+        In the density of a label itself its own axis runs over the probabilities that it is drawn with.
         """
-        return None if self.gate is None or term.owner is self.gate else Axis(self.gate, "k")
+        return {Axis(label, "k"): own for label, own in self.held.items() if label is not term.owner}
 
     def choices(self) -> dict[Variable, set[Choices]]:
         """Return how rows choose from each factor that they speak to."""
@@ -123,10 +120,8 @@ class RowsInCategory:
 
     def _choices(self, term: Term, operand: Operand) -> Choices:
         choosing = {axis: label.node for axis, label in self._labels(term).items()}
-        gate = self.settled(term)
-        if self.gate is not None and gate is not None:
-            # whatever else chooses, the category is known
-            choosing = {gate: self.gate, **choosing}
+        # whatever else chooses, the categories are known
+        choosing = {**{axis: axis.of for axis in self.settled(term)}, **choosing}
         found = tuple(
             Choice(node, operand.axes.index(axis)) for axis, node in choosing.items() if axis in operand.axes
         )
@@ -151,9 +146,9 @@ class RowsInCategory:
         return {axis: label for axis, label in labels.items() if axis not in of_rows}
 
     def labels_of(self, choice: Choice) -> AnyArray:
-        """Return the label of each row by which it chooses, (rows,); of the category one number, without axes."""
-        if choice.by is self.gate:
-            return np.asarray(self.category)
+        """Return the label of each row by which it chooses, (rows,); of one that is held one number, without axes."""
+        if choice.by in self.held:
+            return np.asarray(self.held[choice.by])  # type: ignore[index]
         return self.bound.values_of(choice.by).astype(np.intp)
 
     def share(self, term: Term) -> Array:
@@ -177,13 +172,13 @@ class RowsInCategory:
             Of shape (rows or 1, plates that are not chosen from..., event axes...), of length one along what it does
             not vary with.
         """
-        gate, node = self.settled(term), operand.node
+        settled, node = self.settled(term), operand.node
         looked_up = {
             axis
             for axis, label in self._labels(term).items()
             if axis not in operand.axes or any(choice.by is label.node for choice in choices)
         }
-        target = Factor(_FACTOR, tuple(axis for axis in operand.axes if axis is not gate))
+        target = Factor(_FACTOR, tuple(axis for axis in operand.axes if axis not in settled))
         contraction, arrays = self._contraction(term, (target,), looked_up)
         found = meaning(contraction.derivative(0, keep=self.data_axis)(arrays))
         if len(node.letters[operand.statistic]) == 2:  # type: ignore[union-attr]
@@ -195,7 +190,7 @@ class RowsInCategory:
         self, term: Term, targets: tuple[Factor, ...], looked_up: set[Axis] | frozenset[Axis]
     ) -> tuple[Contraction, dict[Any, Array]]:
         """Return a term as a contraction, and the arrays of what is known in it that rows differ in."""
-        data, gate = self.data_axis, self.settled(term)
+        data, settled = self.data_axis, self.settled(term)
         labels = {axis: label for axis, label in self._labels(term).items() if axis in looked_up}
         gather = None
         if labels:
@@ -208,29 +203,29 @@ class RowsInCategory:
                 arrays[place] = array
             else:
                 constants.append((array, axes))
-        axes = [axis for axis in term.axes if axis is not data and axis is not gate and axis not in labels]
+        axes = [axis for axis in term.axes if axis is not data and axis not in (*settled, *labels)]
         return Contraction(term.coefficient, factors, constants, axes, self.bound.size, gather), arrays
 
     def _known(self, term: Term, labels: Sequence[Operand]) -> Iterator[tuple[Array, tuple[Axis, ...]]]:
         """Yield the arrays that a term multiplies, labels excepted, and what their axes mean."""
-        owner, gate = term.owner, self.settled(term)
+        owner, settled = term.owner, self.settled(term)
         for operand in term.operands:
             node: Any = operand.node
             if operand in labels:
                 continue
             if self.bound.is_known(node):
                 array, axes = known_statistic(self.bound, self.measured[0], owner, operand)
-            elif node is self.gate:
-                if owner is self.gate:
-                    yield np.eye(node.dimension)[self.category], (Axis(node, "k"),)
+            elif node in self.held:
+                if owner is node or operand.slot is not None:
+                    yield np.eye(node.dimension)[self.held[node]], operand.axes[-1:]
                 continue
             elif isinstance(self.q.get(node), PointMass):
                 array, axes = _at_point(self.q[node], operand), operand.axes
             else:
                 continue
-            if gate in axes:
-                array = np.take(array, self.category or 0, axis=axes.index(gate))
-                axes = tuple(axis for axis in axes if axis is not gate)
+            for axis in settled.keys() & set(axes):
+                array = np.take(array, settled[axis], axis=axes.index(axis))
+                axes = tuple(own for own in axes if own is not axis)
             yield array, axes
         if self.bound.of(owner).observed is not None:
             observed = Operand(owner, OBSERVED, tuple(Axis(plate) for plate in owner.plates))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import numpy as np
@@ -64,7 +64,11 @@ class CategoricalFactor(LocalFactor):
     ) -> None:
         axes = {StatisticKey(variable.name, "x"): own_axes(variable, "x", data_axis)}
         super().__init__([variable], [evidence], axes, size)
-        self.label = variable
+        self.labels = (variable,)
+
+    @property
+    def one_hots(self) -> Collection[StatisticKey]:
+        return self.rows.keys()
 
     @property
     def values(self) -> Array | None:

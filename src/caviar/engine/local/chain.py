@@ -81,14 +81,18 @@ class Steps:
         Whether a sequence begins at each step, shape (B,).
     inputs
         Inputs of each step, (B, P), or None.
+    weights
+        How often the sequence of each step counts, (B,); None if all count once.
     """
 
     starts: AnyArray
     inputs: Array | None = None
+    weights: Array | None = None
 
     def at(self, places: slice | AnyArray) -> Steps:
         """Return the facts about some of the steps."""
-        return Steps(self.starts[places], None if self.inputs is None else self.inputs[places])
+        inputs, weights = (None if own is None else own[places] for own in (self.inputs, self.weights))
+        return Steps(self.starts[places], inputs, weights)
 
     def put(self, places: slice | AnyArray, steps: Steps) -> None:
         """Copy the facts about some of the steps from others."""
@@ -140,7 +144,7 @@ class ChainFactor(LocalFactor):
 
     def _is_along(self, bound: BoundModel) -> None:
         """Take the starts of sequences and the inputs from the model."""
-        (variable,) = self.variables
+        variable = self.variables[0]
         self.starts, self.inputs = _starts_of(bound, variable), _inputs_of(bound, variable)
         self._summed = [StatisticKey(variable.name, statistic) for statistic in variable.summed]
 
@@ -168,13 +172,17 @@ class ChainFactor(LocalFactor):
         """
 
     @abstractmethod
-    def continued(self, path: Any, is_counted: AnyArray, steps: Steps, means: Mapping[str, Array]) -> Any:
+    def continued(
+        self, path: Any, natural: Array, is_counted: AnyArray, steps: Steps, means: Mapping[str, Array]
+    ) -> Any:
         """Return the distribution of the states of more rows: forecasts after the last observation of each sequence.
 
         Parameters
         ----------
         path
             The distribution of the rows that lead to an observation.
+        natural
+            What all rows say, (E, N).
         is_counted
             Which of all rows these are, shape (N,).
         steps
@@ -182,6 +190,10 @@ class ChainFactor(LocalFactor):
         means
             Slot of the chain -> expectation of what is there.
         """
+
+    def distributions_of_path(self, path: Any) -> dict[Variable, Any]:
+        """Return the factors of its variables in all rows, from what :meth:`path` or :meth:`continued` gave."""
+        return {self.variables[0]: path}
 
     def smoothing(
         self, natural: Array, steps: Steps, sums: Mapping[Hashable, Array], scratch: Scratch

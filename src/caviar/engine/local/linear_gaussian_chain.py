@@ -37,7 +37,8 @@ class LinearGaussianChainFactor(ChainFactor, FamilyFactor):
         self._is_along(bound)
         self._variable = variable
         self._size = variable.dimension or 1
-        known = variable.known("transition")
+        is_known = variable.is_stated_with_constant("transition")
+        known = bound.values_of(variable.slots["transition"].node) if is_known else None
         self._transition = None if "residual_xx" not in variable.summed else known
 
     def path(
@@ -136,6 +137,7 @@ class LinearGaussianChainFactor(ChainFactor, FamilyFactor):
     def continued(
         self,
         path: families.LinearGaussianChain,
+        natural: Array,
         is_counted: AnyArray,
         steps: Steps,
         means: Mapping[str, Array],

@@ -8,7 +8,7 @@ statistics, B rows of data.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,20 +51,20 @@ class LocalFactor(ABC):
     rows
         Key -> rows of the (E, B) layout that hold it.
     labelled
-        The Categorical among them that is known in part, or None.
+        The Categoricals among them that are known in part.
     has_unseen
         Whether some of its repetitions have no observation below them, and must count nothing.
-    label
-        The Categorical among them, or None.
-    category
-        The axis of its categories, where it switches the other variables; None of other factors.
+    labels
+        The Categoricals among them, unless they are none of a factor of its own kind.
+    categories
+        The axes of their categories, where they switch other variables or share the factor; none of other factors.
     certain
         Priors so certain that their terms lose digits: entropies are minus the divergence from them, and their terms
         are 0 in the objective. See :func:`~caviar.engine.compiled.stated_priors.certain_priors`.
     """
 
-    label: Variable | None = None
-    category: Axis | None = None
+    labels: tuple[Variable, ...] = ()
+    categories: tuple[Axis, ...] = ()
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class LocalFactor(ABC):
         self.variables = tuple(variables)
         self.key: FactorKey = variables[0].name
         known = zip(variables, evidence, strict=True)
-        self.labelled = next((variable for variable, own in known if own.labels is not None), None)
+        self.labelled = tuple(variable for variable, own in known if own.labels is not None)
         self.has_unseen = evidence[0].active is not None
         self.axes = axes
         self.shapes = {key: tuple(map(size, own)) for key, own in axes.items()}
@@ -93,6 +93,11 @@ class LocalFactor(ABC):
     def name(self) -> str:
         """Names of its variables, joined."""
         return ",".join(variable.name for variable in self.variables)
+
+    @property
+    def one_hots(self) -> Collection[StatisticKey]:
+        """The statistics of which exactly one is 1 in a row: those of its labels, and of sets of them."""
+        return ()
 
     @property
     def values(self) -> Array | None:
@@ -121,19 +126,36 @@ class LocalFactor(ABC):
             How many known probabilities of zero each statistic meets, (E, B), or None: labels that meet the fewest
             are left. Where these meet any, the row is impossible, and :mod:`~caviar.engine.ascent.impossible` says so.
         """
-        if self.label is None or (self.labelled is None and zeros is None):
+        if not self.labels or not (self.labelled or zeros is not None):
             return
-        logits = self.view(natural, StatisticKey(self.label.name, "x"))
-        np.copyto(logits, -np.inf, where=self.excluded(columns, zeros))
+        np.copyto(self.choices(natural), -np.inf, where=self.excluded(columns, zeros))
 
     def excluded(self, columns: Mapping[ColumnKey, AnyArray], zeros: Array | None) -> AnyArray:
-        """Return which labels of the Categorical are excluded, (plates..., K, B); see :meth:`restrict`."""
-        assert self.label is not None
-        key = StatisticKey(self.label.name, "x")
-        labels = None if self.labelled is None else columns[ColumnKey(self.labelled.name)]
-        own = None if zeros is None else self.view(zeros, key)
-        n_rows = len(labels) if own is None else own.shape[-1]  # type: ignore[arg-type]
-        return excluded_labels((*self.shapes[key], n_rows), labels, own)
+        """Return which labels, or combinations of labels, are excluded, (plates..., K, B); see :meth:`restrict`.
+
+        These are not the known ones, or meet more known probabilities of zero than another does.
+        """
+        excluded = self.not_known(columns)
+        if zeros is not None:
+            met = self.met(zeros)
+            excluded = excluded | meets_more(np.where(excluded, np.inf, met))
+        return excluded
+
+    def choices(self, values: Array) -> Array:
+        """Return the view of (E, B) values that has a number for each label, or combination, (plates..., K, B)."""
+        (label,) = self.labels
+        return self.view(values, StatisticKey(label.name, "x"))
+
+    def met(self, values: Array) -> Array:
+        """Return the sum of the values (E, B) that each label, or combination of labels, meets, (plates..., K, B)."""
+        return self.choices(values)
+
+    def not_known(self, columns: Mapping[ColumnKey, AnyArray]) -> AnyArray:
+        """Return which labels, or combinations of labels, are not the known ones, (plates..., K, B) or of length 1."""
+        if not self.labelled:
+            return np.zeros((1, 1), dtype=bool)
+        (label,) = self.labelled
+        return is_other(columns[ColumnKey(label.name)], label.dimension or 1)
 
     def seen(self, columns: Mapping[ColumnKey, AnyArray]) -> AnyArray | None:
         """Return which repetitions of a block count, (plates..., B), or None if all do."""
@@ -251,27 +273,16 @@ def symmetric(matrices: Array) -> Array:
     return 0.5 * (matrices + np.swapaxes(matrices, -3, -2))
 
 
+def is_other(labels: AnyArray, n_categories: int) -> AnyArray:
+    """Return which categories a label is known not to be, (plates..., K, B), from labels (B, plates...), -1 unknown."""
+    known = feature_major(labels)[..., None, :]
+    return (known >= 0) & (known != np.arange(n_categories)[:, None])
+
+
+def meets_more(zeros: Array) -> AnyArray:
+    """Return which labels meet more known probabilities of zero than another one does, (..., K, B) both."""
+    return zeros > zeros.min(axis=-2, keepdims=True) + _FEWER
+
+
 _FEWER = 1e-9
 """Difference of two counts of zeros, which are weighted with responsibilities, that is none but rounding."""
-
-
-def excluded_labels(shape: tuple[int, ...], labels: AnyArray | None, zeros: Array | None) -> AnyArray:
-    """Return which labels are not the known one, or meet more known probabilities of zero than another label does.
-
-    Parameters
-    ----------
-    shape
-        (plates..., K, B).
-    labels
-        Known labels, (B, plates...), -1 where unknown, or None.
-    zeros
-        How many known probabilities of zero each label meets, of that shape, or None.
-    """
-    excluded = np.zeros(shape, dtype=bool)
-    if labels is not None:
-        known = feature_major(labels)[..., None, :]
-        excluded |= (known >= 0) & (known != np.arange(shape[-2])[:, None])
-    if zeros is not None:
-        fewest = np.where(excluded, np.inf, zeros).min(axis=-2, keepdims=True)
-        excluded |= zeros > fewest + _FEWER
-    return excluded

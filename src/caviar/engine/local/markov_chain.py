@@ -37,7 +37,12 @@ class MarkovChainFactor(ChainFactor, CategoricalFactor):
         return families.MarkovChain(natural.T, steps.starts, *self._logs(sums))
 
     def continued(
-        self, path: families.MarkovChain, is_counted: AnyArray, steps: Steps, means: Mapping[str, Array]
+        self,
+        path: families.MarkovChain,
+        natural: Array,
+        is_counted: AnyArray,
+        steps: Steps,
+        means: Mapping[str, Array],
     ) -> families.ForecastMarkovChain:
         """Return the chain with a forecast: its states move by the expected transition."""
         return families.ForecastMarkovChain(
@@ -49,7 +54,11 @@ class MarkovChainFactor(ChainFactor, CategoricalFactor):
     ) -> Smoothing:
         """Return the probabilities of the states, first states and pairs; they lie in the scratch."""
         return smooth(
-            natural.T, steps.starts, *self._logs(sums), lambda name, shape: scratch.array((self, name), shape)
+            natural.T,
+            steps.starts,
+            *self._logs(sums),
+            lambda name, shape: scratch.array((self, name), shape),
+            steps.weights,
         )
 
     def response_of_sequences(
@@ -67,7 +76,14 @@ class MarkovChainFactor(ChainFactor, CategoricalFactor):
             for key in self._summed
         )
         found = response_of_smoothing(
-            natural.T, steps.starts, initial, transition, changes.swapaxes(1, 2), of_initial, of_transition
+            natural.T,
+            steps.starts,
+            initial,
+            transition,
+            changes.swapaxes(1, 2),
+            of_initial,
+            of_transition,
+            steps.weights,
         )
         return SequenceResponse(
             found.marginals.T,
@@ -95,8 +111,9 @@ class MarkovChainFactor(ChainFactor, CategoricalFactor):
     def sums_given(self, expected: Array, steps: Steps) -> Arrays:
         """Return the sums over the rows, states independent with these marginals (K, B)."""
         after = steps.after
-        first = expected[:, steps.starts].sum(axis=1)
-        return self._keyed({"first": first, "pairs": expected[:, after - 1] @ expected[:, after].T})
+        counted = expected if steps.weights is None else expected * steps.weights
+        first = counted[:, steps.starts].sum(axis=1)
+        return self._keyed({"first": first, "pairs": expected[:, after - 1] @ counted[:, after].T})
 
     def drawn(self, natural: Array, rng: np.random.Generator) -> Array:
         """Return random probabilities of the states for each distinct row.

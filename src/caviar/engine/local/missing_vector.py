@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,10 @@ class VectorFactor(LocalFactor):
     def __init__(self, variable: Variable, evidence: Evidence, size: Callable[[Axis], int]) -> None:
         axes: dict[StatisticKey, tuple[Axis, ...]] = {StatisticKey(variable.name, WHOLE): ()}
         super().__init__([variable], [evidence], axes, size)
+
+    @property
+    def one_hots(self) -> Collection[StatisticKey]:
+        return self.rows.keys()
 
     def infer(self, natural: Array) -> Inferred:
         """Overwrite the log density of what was observed, (1, B), by 1."""

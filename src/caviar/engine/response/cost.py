@@ -13,11 +13,18 @@ from .solution import ALWAYS_FORMED, MOST_FORMED
 _CALL = 2e4
 """Approximate operations of a contraction of any size: a call of einsum."""
 
+_OF_PRODUCT = 0.5
+"""Operations that a number of a large product of matrices is worth: 100,000 rows of 8 components and 4 columns take as
+long as 2.5 iterations of a fit."""
+
 _STEPS = 25
 """Approximate steps of conjugate gradients for a column."""
 
 _ALWAYS = 2e8
 """Operations that are few for any fit: about a fifth of a second."""
+
+_RANDOM, _SHARE = 16, 4
+"""Random columns that find a range, about, and the share of the coordinates that its dimensions are at most."""
 
 _MOST_COORDINATES = 5_000
 """Above this number, the steps of each question need memory for many columns."""
@@ -37,14 +44,19 @@ def is_cheap(problem: Problem, statistics: Any, n_rows: int, n_iterations: int) 
     n_rows, n_iterations
         Of the fit.
     """
-    size = sum(int(np.size(own)) for each in statistics for own in each)
-    if size > _MOST_COORDINATES:
-        return False
+    sizes = [sum(int(np.size(own)) for own in each) for each in statistics]
+    size = sum(sizes)
     calls = _CALL * len(problem.compiled.terms)
     per_row = _operations_of_a_row(problem)
     columns = size if size <= MOST_FORMED else _STEPS * size
-    passes = min(columns * per_row * n_rows, _of_all_pairs(problem) * n_rows)
     algebra = float(size) ** 3 if size <= MOST_FORMED else 0.0
+    met = 4 * (size - max(sizes, default=0)) + _RANDOM
+    if not problem.factors and size > ALWAYS_FORMED and met < size // _SHARE:
+        # the updates of the largest factor change with those of the others alone: the range has few dimensions
+        columns, algebra = met, float(size) * met**2
+    elif size > _MOST_COORDINATES:
+        return False
+    passes = min(columns * per_row * n_rows, _of_all_pairs(problem) * n_rows)
     ours = passes + columns * (calls + 4.0 * size) + algebra * (1.0 if size > ALWAYS_FORMED else 0.5)
     return ours <= max(_ALWAYS, n_iterations * (per_row * n_rows + calls))
 
@@ -65,4 +77,4 @@ def _of_all_pairs(problem: Problem) -> float:
     if not problem.rows.is_dense:
         return np.inf
     tables = problem.rows.tables
-    return sum(2.0 * n_pairs(own.n_rows) * n_pairs(tables[own].n_rows) for own in problem.factors)
+    return sum(_OF_PRODUCT * n_pairs(own.n_rows) * n_pairs(tables[own].n_rows) for own in problem.factors)

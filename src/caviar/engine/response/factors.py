@@ -12,6 +12,7 @@ import numpy as np
 
 from ..._errors import ImproperError, ModelError
 from ..._typing import AnyArray, Array, Statistics
+from ...families._roots import MatrixRoots, Roots
 from ...language import Variable
 from ..ascent.problem import Problem
 
@@ -39,11 +40,10 @@ class FactorResponse:
     places
         Where the statistics of each repetition are among those of all globals, shape (R, p).
     roots
-        For each repetition a square root L of the covariance of its statistics, V = L L', (p, rank).
+        Square roots L of the covariances of their statistics, V = L L', and the responses of their entries to
+        standardised tilts.
     value_places
         Where the entries of the value of each repetition are among all entries of the variable, (R, G).
-    values
-        For each repetition the response of its entries to standardised tilts, L^+ Cov(t, g), (rank, G).
     covariances
         Of the entries of each repetition under the factor, (R, G, G).
     shapes
@@ -56,9 +56,8 @@ class FactorResponse:
 
     variable: Variable
     places: AnyArray
-    roots: Sequence[Array]
+    roots: Roots
     value_places: AnyArray
-    values: Sequence[Array]
     covariances: Array
     shapes: tuple[tuple[int, ...], ...]
     counts: AnyArray
@@ -100,19 +99,32 @@ def factor_response(
     if not learnt.any():
         none = np.zeros((0, value_places.shape[1], value_places.shape[1]))
         return FactorResponse(
-            variable, places, [], value_places, [], none, shapes, active[learnt], active[learnt]
+            variable, places, MatrixRoots([], []), value_places, none, shapes, active[learnt], active[learnt]
         )
+    roots, own = _responding(variable, factor, natural, learnt)
+    counts = active[learnt]
+    own, forecasts = _averaged(factor, own, counts)
+    return FactorResponse(variable, places, roots, value_places, own, shapes, counts, forecasts)
+
+
+def _responding(
+    variable: Variable, factor: Any, natural: Statistics, learnt: AnyArray
+) -> tuple[Roots, Array]:
+    """Return the roots of the repetitions that are learnt, and the covariances of their entries, (R, G, G)."""
+    if factor.learnt is not None and not variable.members:
+        member = variable.family.from_natural(tuple(eta[learnt] for eta in natural))
+        closed = member.roots()
+        if closed is not None:
+            return closed, member.covariance_of_value()
     covariance, crossed, own = _responses(variable, factor, natural, learnt)
-    roots, values = [], []
+    matrices, values = [], []
     for (root, inverse), own_crossed in zip(_roots(covariance), crossed, strict=True):
-        roots.append(root)
+        matrices.append(root)
         values.append(inverse @ own_crossed)
     if own is None:
         # what a point says of its value it says by its statistics
         own = np.stack([value.T @ value for value in values]) if values else np.zeros((0, 0, 0))
-    counts = active[learnt]
-    own, forecasts = _averaged(factor, own, counts)
-    return FactorResponse(variable, places, roots, value_places, values, own, shapes, counts, forecasts)
+    return MatrixRoots(matrices, values), own
 
 
 def _averaged(factor: Any, own: Array, counts: AnyArray) -> tuple[Array, AnyArray]:

@@ -13,10 +13,10 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csc_array
 
 from ..._typing import AnyArray, Array, Statistics
 from ...language import Variable
@@ -77,7 +77,8 @@ class ResponseOperator:
                 self._places[member.name] = start + sum(eta.size for eta in own[: 2 * number])
             start += sum(eta.size for eta in own)
         self.n_statistics = start
-        self.root = _block_diagonal(self.factors, start)
+        ranks = [sum(factor.roots.ranks) for factor in self.factors]
+        self._coordinates = [slice(b - a, b) for a, b in zip(ranks, accumulate(ranks), strict=True)]
         self._of_updates = Multilinear(_uses(problem))
         needed: set[Hashable] = set(self._model.parts_of_messages) if problem.factors else set()
         if problem.factors:
@@ -94,7 +95,7 @@ class ResponseOperator:
     @property
     def size(self) -> int:
         """Number of standardised coordinates, r."""
-        return self.root.shape[1]
+        return self._coordinates[-1].stop if self._coordinates else 0
 
     def start_of(self, name: str) -> int:
         """Return the place of the first statistic of a variable among those of all globals."""
@@ -121,7 +122,7 @@ class ResponseOperator:
 
     def _of_coordinates(self, values: Sequence[Any] | AnyArray) -> AnyArray:
         """Return a value for each coordinate, (r,), from one for each repetition of all factors."""
-        ranks = [root.shape[1] for factor in self.factors for root in factor.roots]
+        ranks = [rank for factor in self.factors for rank in factor.roots.ranks]
         return np.repeat(np.asarray(values), ranks)
 
     def matrix(self) -> Array:
@@ -132,7 +133,19 @@ class ResponseOperator:
         """Return K times some columns of coordinates, (r, n)."""
         images = [self._natural_changes(columns) for columns in self._portions(coordinates)]
         whole = np.concatenate(images, axis=1) if images else np.zeros((self.n_statistics, 0))
-        return np.asarray(self.root.T @ whole)
+        return self.transposed(whole)
+
+    def times(self, coordinates: Array) -> Array:
+        """Return the changes of the statistics, L z, (P, n), from coordinates, (r, n)."""
+        found = np.zeros((self.n_statistics, coordinates.shape[1]))
+        for factor, own in zip(self.factors, self._coordinates, strict=True):
+            found[factor.places.ravel()] = factor.roots.times(coordinates[own])
+        return found
+
+    def transposed(self, natural: Array) -> Array:
+        """Return changes of natural parameters in coordinates, L' times (P, n), shape (r, n)."""
+        parts = [factor.roots.transposed(natural[factor.places.ravel()]) for factor in self.factors]
+        return np.concatenate(parts) if parts else np.zeros((0, natural.shape[1]))
 
     def _portions(self, coordinates: Array) -> Iterator[Array]:
         most = _MOST_AT_ONCE
@@ -149,7 +162,7 @@ class ResponseOperator:
 
     def _natural_changes(self, coordinates: Array) -> Array:
         """Return by how much the natural parameters of all updates change, (P, n)."""
-        changes = [self._apart(column) for column in np.asarray(self.root @ coordinates).T]
+        changes = [self._apart(column) for column in self.times(coordinates).T]
         sums = self._sums_changes(changes)
         found = np.zeros((self.n_statistics, len(changes)))
         for number, (own, parts) in enumerate(zip(changes, sums, strict=True)):
@@ -255,20 +268,3 @@ def _uses(problem: Problem) -> Iterator[tuple[Hashable, Any, int]]:
         for position, key in enumerate(term.contraction.keys):
             if isinstance(key, StatisticKey) and key.variable in names:
                 yield key, term.said_to(position), position
-
-
-def _block_diagonal(factors: Sequence[FactorResponse], n_statistics: int) -> Any:
-    """Return the square roots of all repetitions as one sparse matrix, (P, r)."""
-    rows, columns, entries = [], [], []
-    start = 0
-    for factor in factors:
-        for places, root in zip(factor.places, factor.roots, strict=True):
-            rank = root.shape[1]
-            rows.append(np.repeat(places, rank))
-            columns.append(np.tile(np.arange(start, start + rank), len(places)))
-            entries.append(root.ravel())
-            start += rank
-    if not entries:
-        return csc_array((n_statistics, 0))
-    triples = (np.concatenate(entries), (np.concatenate(rows), np.concatenate(columns)))
-    return csc_array(triples, shape=(n_statistics, start))

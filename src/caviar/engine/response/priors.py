@@ -23,16 +23,22 @@ class PriorParameter(NamedTuple):
     variable: Variable
     name: str
     node: Constant
+    value: Array
 
 
 def parameters_of(problem: Problem) -> Iterator[PriorParameter]:
     """Yield the parameters of the priors of global variables that known numbers alone state."""
+    values_of = problem.bound.values_of
     for variable in (own for each in problem.order for own in each.members or (each,)):
-        if problem.bound.of(variable).prior is not None or variable.is_flat or stated_prior(variable) is None:
+        if (
+            problem.bound.of(variable).prior is not None
+            or variable.is_flat
+            or stated_prior(variable, values_of) is None
+        ):
             continue
         for slot in variable.slots.values():
             assert isinstance(slot.node, Constant)
-            yield PriorParameter(variable, slot.name, slot.node)
+            yield PriorParameter(variable, slot.name, slot.node, values_of(slot.node))
 
 
 def tilts_of(problem: Problem, parameter: PriorParameter, like: Statistics) -> Iterator[Statistics]:
@@ -83,12 +89,12 @@ def slopes_of_objective(
             at(value + times * step * change) - at(value - times * step * change) for times in (1.0, 2.0)
         )
         slopes.append((8.0 * narrow - wide) / (12.0 * step))
-    return np.reshape(slopes, parameter.node.value.shape)
+    return np.reshape(slopes, parameter.value.shape)
 
 
 def _changes(parameter: PriorParameter) -> Iterator[tuple[Array, Array, float]]:
     """Yield the value, and for each of its entries a change by one and the size of a step."""
-    value = parameter.node.value
+    value = parameter.value
     is_matrix = value.ndim - len(parameter.node.plates) == 2
     for place in np.ndindex(value.shape):
         change = np.zeros(value.shape)
@@ -101,6 +107,6 @@ def _changes(parameter: PriorParameter) -> Iterator[tuple[Array, Array, float]]:
 
 def _prior(problem: Problem, parameter: PriorParameter, value: Array) -> Any:
     """Return a prior with a changed parameter, measured from the frame."""
-    member: Any = stated_prior(parameter.variable, other={parameter.name: value})
+    member: Any = stated_prior(parameter.variable, problem.bound.values_of, other={parameter.name: value})
     reference = problem.coordinates.of(parameter.variable)
     return member if reference is None else member.translate(-reference)

@@ -28,6 +28,9 @@ _UNSETTLED = 1.0
 _SADDLE, _NEARLY_FLAT = -1e-7, 1e-4
 """Eigenvalue below which there is no covariance, and size below which it may be 0 if the fit went on."""
 
+_TELLING = 0.05
+"""Share of a direction from which on a variable is named with it."""
+
 FLAT_DIRECTION = "along some direction, such as a rotation of factors, the objective does not change"
 
 
@@ -73,6 +76,36 @@ class Response:
         with self._session():
             return self._solution.smallest_eigenvalue
 
+    @property
+    def weakest_direction(self) -> str:
+        """The variables along which the objective changes least, or rises, in words."""
+        with self._session():
+            _, vector = self._solution.smallest
+        shares = []
+        for factor in self._operator.factors:
+            start = self._starts[factor.variable.name]
+            own = vector[start : start + sum(factor.roots.ranks)]
+            shares.append((float(own @ own), factor.variable.name))
+        shares.sort(reverse=True)
+        total = sum(share for share, _ in shares)
+        named = [f"'{name}'" for share, name in shares if share > _TELLING * total] or ["some direction"]
+        return named[0] if len(named) == 1 else f"{', '.join(named[:-1])} and {named[-1]}"
+
+    def log_determinant(self) -> float:
+        """Return the log of the determinant of I - V^(1/2) H V^(1/2).
+
+        Raises
+        ------
+        ModelError
+            Where there is no covariance, along a flat direction, and for too many coordinates.
+        """
+        self.check()
+        with self._session():
+            found = self._solution.log_determinant
+        if found == -np.inf:
+            raise ModelError(f"the determinant of linear response is 0: {FLAT_DIRECTION}")
+        return found
+
     def _shift(self, state: AscentState) -> float:
         """Return by how many standard deviations the factors are off where all updates agree, at most; about."""
         pieces = []
@@ -95,7 +128,7 @@ class Response:
         residual = np.zeros(self._operator.n_statistics)
         for factor, own in zip(self._operator.factors, pieces, strict=True):
             residual[factor.places] = own
-        told = np.asarray(self._operator.root.T @ residual)[:, None]
+        told = self._operator.transposed(residual[:, None])
         if self.smallest_eigenvalue < 0:
             return np.inf
         squared = float((told * (told + self._solution.excess(told))).sum())
@@ -110,7 +143,7 @@ class Response:
             At a saddle point, and where the factors have not settled.
         """
         if self.smallest_eigenvalue < _SADDLE:
-            raise ModelError(why_saddle(self.smallest_eigenvalue))
+            raise ModelError(why_saddle(self.smallest_eigenvalue, self.weakest_direction))
         if self.shift > _UNSETTLED:
             raise ModelError(
                 f"the fit has not settled for these data: its factors would move by {self.shift:.2g} standard "
@@ -125,7 +158,7 @@ class Response:
             return (
                 FLAT_DIRECTION
                 if self.smallest_eigenvalue > -_NEARLY_FLAT
-                else "the fit ended at a saddle point"
+                else f"the fit ended at a saddle point, and the ELBO rises along {self.weakest_direction}"
             )
         return "the fit has not settled" if self.shift > _UNSETTLED else ""
 
@@ -183,7 +216,7 @@ class Response:
             told = np.stack(tilts, axis=1) if tilts else np.zeros((self._operator.size, 0))
             with self._session():
                 slopes = columns.T @ (told + self._solution.excess(told))
-            shape = (*parameter.node.value.shape, columns.shape[1])
+            shape = (*parameter.value.shape, columns.shape[1])
             found[f"{parameter.variable.name}.{parameter.name}"] = slopes.T.reshape(shape)
         return found
 
@@ -201,7 +234,7 @@ class Response:
     def prior_values(self) -> dict[str, tuple[str, str, Array]]:
         """Return the parameters of the priors: name -> variable, name of the parameter, and its stated value."""
         return {
-            f"{own.variable.name}.{own.name}": (own.variable.name, own.name, own.node.value)
+            f"{own.variable.name}.{own.name}": (own.variable.name, own.name, own.value)
             for own in parameters_of(self._operator.problem)
         }
 
@@ -211,14 +244,14 @@ class Response:
         flat = np.zeros(self._operator.n_statistics)
         stop = start + sum(own.size for own in tilt)
         flat[start:stop] = np.concatenate([own.ravel() for own in tilt])
-        return np.asarray(self._operator.root.T @ flat)
+        return self._operator.transposed(flat[:, None])[:, 0]
 
     def _columns(self, name: str) -> Array:
         """Return what each entry of a variable is in standardised coordinates, (r, n)."""
         factor, mine = self._entries[name]
         start = self._starts[factor.variable.name]
         found = np.zeros((self._operator.size, factor.n_entries))
-        for places, value in zip(factor.value_places, factor.values, strict=True):
+        for places, value in zip(factor.value_places, factor.roots.values, strict=True):
             found[start : start + len(value), places] = value
             start += len(value)
         return found[:, mine]
@@ -239,6 +272,6 @@ def _starts(operator: ResponseOperator) -> dict[str, int]:
         start = 0
         for factor in operator.factors:
             yield factor.variable.name, start
-            start += sum(root.shape[1] for root in factor.roots)
+            start += sum(factor.roots.ranks)
 
     return dict(places())

@@ -1,10 +1,12 @@
 r"""Solutions of linear response: :math:`S = (I - K)^{-1}`, beside the identity that mean field has in its place.
 
-Where there are few coordinates, K is formed and its eigenvalues tell all. Of more, conjugate gradients make each
-answer, all columns of a question in the same passes, until many are asked, and Lanczos' method finds the smallest
-eigenvalue of I - K.
+Where there are few coordinates, K is formed and its eigenvalues tell all. Of more, K often has a range of few
+dimensions, as that of a regression, whose coefficients meet one precision: random columns find the range. Else
+conjugate gradients make each answer, all columns of a question in the same passes, until many are asked, and Lanczos'
+method finds the smallest eigenvalue of I - K.
 
-Source: Parlett, *The Symmetric Eigenvalue Problem* (1998), chapter 13, for the latter.
+Sources: Halko, Martinsson and Tropp, "Finding structure with randomness" (2011), for the range; Parlett, *The Symmetric
+Eigenvalue Problem* (1998), chapter 13, for the latter.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from abc import ABC, abstractmethod
 from functools import cached_property
 
 import numpy as np
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from ..._errors import ModelError
 from ..._typing import AnyArray, Array
@@ -33,17 +36,42 @@ FLAT = 1e-7
 _RESIDUAL = 1e-10
 """Of conjugate gradients, relative to what is asked."""
 
+_FIRST_COLUMNS = 8
+"""Random columns by which the range of K is looked for, at first; doubled while they find more."""
+
+_MOST_OF_RANGE, _SHARE_OF_RANGE = 256, 8
+"""Dimensions up to which the range is looked for: so many, and an eighth of the coordinates."""
+
+_IN_RANGE = 1e-11
+"""Size below which a column is in the range that is known, relative to the largest singular value."""
+
 _MOST_STEPS = 500
-_LANCZOS_STEPS, _LANCZOS_GAIN = 60, 1e-4
+_LANCZOS_GAIN = 1e-4
 
 
 class Solution(ABC):
     """What linear response adds to the factors, in standardised coordinates."""
 
     @property
-    @abstractmethod
     def smallest_eigenvalue(self) -> float:
         """The smallest eigenvalue of I - K; infinity where there is nothing."""
+        return self.smallest[0]
+
+    @property
+    @abstractmethod
+    def smallest(self) -> tuple[float, Array]:
+        """The smallest eigenvalue of I - K and its vector, (r,)."""
+
+    @property
+    @abstractmethod
+    def log_determinant(self) -> float:
+        """The log of the determinant of I - K, of the coordinates that count; minus infinity with flat directions.
+
+        Raises
+        ------
+        ModelError
+            If there are too many coordinates.
+        """
 
     @abstractmethod
     def excess(self, columns: Array) -> Array:
@@ -59,7 +87,7 @@ def solution_of(operator: ResponseOperator) -> Solution:
     if operator.size <= ALWAYS_FORMED:
         return Formed(operator)
     if operator.counts.all():
-        return Asked(operator)
+        return low_rank_of(operator) or Asked(operator)
     if operator.size > _MOST_WITH_UNSEEN:
         raise ModelError(
             f"linear response of more than {_MOST_WITH_UNSEEN} coordinates (this model has {operator.size}) takes no "
@@ -82,6 +110,9 @@ class Formed(Solution):
         own = matrix[np.ix_(counts, counts)]
         values, vectors = np.linalg.eigh(0.5 * (own + own.T))
         self._values, self._counts = 1.0 - values, counts
+        self._last = np.zeros(len(matrix))
+        if len(values):
+            self._last[counts] = vectors[:, -1]
         self._flat = np.zeros((len(matrix), int((np.abs(self._values) < FLAT).sum())))
         self._flat[counts] = vectors[:, np.abs(self._values) < FLAT]
         kept = np.abs(self._values) >= FLAT
@@ -94,16 +125,24 @@ class Formed(Solution):
         self._excess = solved - np.eye(len(matrix))
 
     @property
-    def smallest_eigenvalue(self) -> float:
-        return float(self._values.min(initial=np.inf))
+    def smallest(self) -> tuple[float, Array]:
+        return float(self._values.min(initial=np.inf)), self._last
+
+    @property
+    def log_determinant(self) -> float:
+        return float(np.log(self._values).sum()) if (self._values >= FLAT).all() else -np.inf
 
     def excess(self, columns: Array) -> Array:
         return self._excess @ columns
 
     def flat(self, columns: Array) -> AnyArray:
-        shares = np.abs(self._flat.T @ columns).max(axis=0, initial=0.0)
-        lengths = np.sqrt((columns * columns).sum(axis=0))
-        return shares > np.sqrt(FLAT) * lengths
+        return _shares_in(self._flat, columns)
+
+
+def _shares_in(flat: Array, columns: Array) -> AnyArray:
+    """Return which columns (r, n) have a share in flat directions (r, f), (n,)."""
+    shares = np.abs(flat.T @ columns).max(axis=0, initial=0.0)
+    return shares > np.sqrt(FLAT) * np.sqrt((columns * columns).sum(axis=0))
 
 
 def _drawn_below(matrix: Array, solved: Array, counts: AnyArray, forecasts: AnyArray) -> Array:
@@ -127,6 +166,62 @@ def _reached(matrix: Array, flat: Array, counts: AnyArray) -> Array:
     return np.asarray(np.linalg.solve(inside, matrix[np.ix_(below, counts)] @ flat[counts]), dtype=np.float64)
 
 
+class LowRank(Solution):
+    """The solution from the eigenvectors of K of which the eigenvalue is not 0.
+
+    Parameters
+    ----------
+    values, vectors
+        Eigenvalues of K, (k,), and their vectors, (r, k).
+    """
+
+    def __init__(self, values: Array, vectors: Array) -> None:
+        left = 1.0 - values
+        flat = np.abs(left) < FLAT
+        self._values, self._vectors, self._flat = left, vectors, vectors[:, flat]
+        # along flat directions nothing is added
+        self._gains = np.divide(values, left, out=np.zeros_like(values), where=~flat)
+
+    @property
+    def smallest(self) -> tuple[float, Array]:
+        if not len(self._values):
+            return 1.0, np.zeros(len(self._vectors))
+        place = int(self._values.argmin())
+        return min(float(self._values[place]), 1.0), self._vectors[:, place]
+
+    @property
+    def log_determinant(self) -> float:
+        return float(np.log(self._values).sum()) if (self._values >= FLAT).all() else -np.inf
+
+    def excess(self, columns: Array) -> Array:
+        return self._vectors @ (self._gains[:, None] * (self._vectors.T @ columns))
+
+    def flat(self, columns: Array) -> AnyArray:
+        return _shares_in(self._flat, columns)
+
+
+def low_rank_of(operator: ResponseOperator) -> LowRank | None:
+    """Return the solution from the range of K, found by random columns; None if the range has many dimensions."""
+    most = min(_MOST_OF_RANGE, operator.size // _SHARE_OF_RANGE)
+    rng, width = np.random.default_rng(0), _FIRST_COLUMNS
+    basis, largest = np.zeros((operator.size, 0)), 0.0
+    while basis.shape[1] + width <= most:
+        tried = operator.apply(rng.normal(size=(operator.size, width)))
+        for _ in range(2):
+            # twice, so that rounding leaves nothing of what is known
+            tried = tried - basis @ (basis.T @ tried)
+        vectors, sizes, _ = np.linalg.svd(tried, full_matrices=False)
+        largest = max(largest, float(sizes[0]))
+        new = sizes > _IN_RANGE * largest
+        basis = np.concatenate([basis, vectors[:, new]], axis=1)
+        if not new.all():
+            inner = basis.T @ operator.apply(basis)
+            values, turned = np.linalg.eigh(0.5 * (inner + inner.T))
+            return LowRank(values, basis @ turned)
+        width *= 2
+    return None
+
+
 class Asked(Solution):
     """The solution by steps, until so many columns were asked for that the matrix would have taken less."""
 
@@ -136,15 +231,21 @@ class Asked(Solution):
         self._n_asked, self._is_formed = 0, False
 
     @property
-    def smallest_eigenvalue(self) -> float:
-        return self._solution.smallest_eigenvalue
+    def smallest(self) -> tuple[float, Array]:
+        return self._solution.smallest
+
+    @property
+    def log_determinant(self) -> float:
+        return self._formed_if(self._operator.size <= MOST_FORMED).log_determinant
 
     def excess(self, columns: Array) -> Array:
         self._n_asked += columns.shape[1]
-        size = self._operator.size
-        if not self._is_formed and _STEPS * self._n_asked > size <= MOST_FORMED:
+        return self._formed_if(_STEPS * self._n_asked > self._operator.size <= MOST_FORMED).excess(columns)
+
+    def _formed_if(self, is_worth_it: bool) -> Solution:
+        if is_worth_it and not self._is_formed:
             self._solution, self._is_formed = Formed(self._operator), True
-        return self._solution.excess(columns)
+        return self._solution
 
     def flat(self, columns: Array) -> AnyArray:
         return self._solution.flat(columns)
@@ -157,28 +258,30 @@ class Iterated(Solution):
         self._operator = operator
 
     @cached_property
-    def smallest_eigenvalue(self) -> float:  # pyright: ignore[reportIncompatibleMethodOverride]
-        vector = np.random.default_rng(0).normal(size=self._operator.size)
-        basis = [vector / np.linalg.norm(vector)]
-        diagonal: list[float] = []
-        beside: list[float] = []
-        smallest = np.inf
-        for _ in range(min(_LANCZOS_STEPS, self._operator.size)):
-            image = basis[-1] - self._operator.apply(basis[-1][:, None])[:, 0]
-            diagonal.append(float(basis[-1] @ image))
-            tridiagonal = np.diag(diagonal) + np.diag(beside, 1) + np.diag(beside, -1)
-            before, smallest = smallest, float(np.linalg.eigvalsh(tridiagonal)[0])
-            if before - smallest < _LANCZOS_GAIN * abs(smallest):
-                break
-            whole = np.array(basis)
-            for _ in range(2):
-                # twice, so that rounding leaves nothing of the others
-                image = image - whole.T @ (whole @ image)
-            beside.append(float(np.linalg.norm(image)))
-            if beside[-1] < _RESIDUAL:
-                break
-            basis.append(image / beside[-1])
-        return smallest
+    def smallest(self) -> tuple[float, Array]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        size = self._operator.size
+
+        def image(vector: Array) -> Array:
+            column = vector.reshape(size, 1)
+            return (column - self._operator.apply(column))[:, 0]
+
+        begin = np.random.default_rng(0).normal(size=size)
+        of_operator = LinearOperator((size, size), matvec=image, dtype=np.float64)
+        try:
+            values, vectors = eigsh(of_operator, k=1, which="SA", v0=begin, tol=_LANCZOS_GAIN)
+        except ArpackNoConvergence as unsettled:
+            raise ModelError(
+                "the smallest eigenvalue of linear response has not settled: many directions are nearly flat; give "
+                "priors that tell what the data do not"
+            ) from unsettled
+        return float(values[0]), vectors[:, 0]
+
+    @property
+    def log_determinant(self) -> float:
+        raise ModelError(
+            f"the determinant of linear response needs at most {MOST_FORMED:,} coordinates; this model has "
+            f"{self._operator.size:,}"
+        )
 
     def excess(self, columns: Array) -> Array:
         """Return (S - I) w of each column w: x with (I - K) x = K w."""
@@ -194,7 +297,7 @@ class Iterated(Solution):
             image = own - self._operator.apply(own)
             curvature = (own * image).sum(axis=0)
             if (curvature <= 0).any():
-                raise ModelError(why_saddle(float((curvature / (own**2).sum(axis=0)).min())))
+                raise ModelError(why_saddle(self.smallest_eigenvalue))
             step = squared[open_] / curvature
             found[:, open_] += step * own
             residual[:, open_] -= step * image
@@ -210,10 +313,10 @@ class Iterated(Solution):
         return np.zeros(columns.shape[1], dtype=bool)
 
 
-def why_saddle(eigenvalue: float) -> str:
-    """Say that a fit ended at a saddle point."""
+def why_saddle(eigenvalue: float, along: str = "some direction") -> str:
+    """Say that a fit ended at a saddle point, and along which direction the ELBO rises."""
     return (
-        f"the fit has ended at a saddle point: along some direction the ELBO rises (smallest eigenvalue "
+        f"the fit has ended at a saddle point: along {along} the ELBO rises (smallest eigenvalue "
         f"{eigenvalue:.2g}, which must be positive), so it has no covariance there. Fit again with another seed "
         f"or more restarts"
     )

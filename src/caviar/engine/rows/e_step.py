@@ -108,7 +108,7 @@ class IndependentRows:
 
     def __getstate__(self) -> dict[str, object]:
         """Return what a block of rows needs of it: nothing of the globals, nor of the data of other rows."""
-        compiled = replace(self.compiled, terms=(), zero_terms=(), sources={}, users={})
+        compiled = replace(self.compiled, terms=(), zero_terms=(), sources={}, users={}, layouts={})
         return {**vars(self), "compiled": compiled, "_part_derivatives": [], "_zero_derivatives": []}
 
     @property
@@ -210,7 +210,7 @@ class IndependentRows:
         if type(factor) is not CategoricalFactor:
             kinds = " and ".join(type(variable).__name__ for variable in factor.variables)
             return f"{name} is no Categorical by itself, but a factor of {kinds}"
-        if factor.labelled is not None:
+        if factor.labelled:
             return f"labels of {name} are known in part"
         if factor.has_unseen:
             return f"{name} has repetitions with nothing observed below them"

@@ -55,7 +55,7 @@ class FactorOfRows:
         factor, rows = self.factor, work.rows
         natural = self._added(work, work.coefficients, self._terms, "natural")
         zeros = None
-        if work.coefficients.zeros is not None and factor.label is not None:
+        if work.coefficients.zeros is not None and factor.labels:
             zeros = self.zeros(work, work.coefficients.zeros)
         factor.restrict(natural, rows.columns, zeros)
         return natural

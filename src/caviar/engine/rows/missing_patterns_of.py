@@ -8,11 +8,10 @@ from typing import NoReturn
 import numpy as np
 
 from ..._errors import DataError
-from ...language import Label, Variable
+from ...language import Variable
 from ..binding.bound_model import BoundModel
 from ..binding.missing.entries import Gaps
 from ..compiled.terms import Compiled
-from ..design.keys import StatisticKey
 from ..local.local_factor import LocalFactor
 from .terms.centred import Centres
 from .terms.missing_patterns import MissingPatterns
@@ -43,21 +42,12 @@ def missing_patterns_of(
             for feature in (*term.features, *term.look_ups)
         )
         factor, stat = next(iter(stats), (None, None))
-        if len(stats) != 1 or unfused or factor is None or stat is None or not _is_choice(factor, stat, leaf):
+        if len(stats) != 1 or unfused or factor is None or stat is None or stat not in factor.one_hots:
             _refuse(leaf, gaps)
         table = compiled.tables[factor]
         own = MissingPatterns(leaf, gaps, factor, factor.rows[stat], table, centres.get(factor, ()))
         found.setdefault(factor, []).append(own)
     return found
-
-
-def _is_choice(factor: LocalFactor, stat: StatisticKey, leaf: Variable) -> bool:
-    """Whether a statistic is the one-hot of a Categorical, or the 1 of a vector that nothing gates."""
-    return any(
-        variable is leaf or isinstance(variable, Label)
-        for variable in factor.variables
-        if variable.name == stat.variable
-    )
 
 
 def _refuse(leaf: Variable, gaps: Gaps) -> NoReturn:

@@ -252,7 +252,7 @@ def _can_move(
     if any(slot.index is not gate for slot in slots) or len(chosen) != 1:
         return False
     locations = [v for v in group.variables if not bound.is_known(v)]
-    if any(v not in chosen or v.known("mean") is None for v in locations):
+    if any(v not in chosen or not v.is_stated_with_constant("mean") for v in locations):
         return False
     for leaf, slot in zip(leaves, slots, strict=True):
         plates = tuple(Axis(p) for p in leaf.plates if p is not bound.data_plate)

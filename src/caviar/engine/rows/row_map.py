@@ -315,7 +315,7 @@ class RowMap:
         if counted.all():
             return chain.path(natural, steps, coefficients.parts)
         path = chain.path(natural[:, counted], steps.at(counted), coefficients.parts)
-        return chain.continued(path, counted, steps, means)
+        return chain.continued(path, natural, counted, steps, means)
 
     def natural_parameters(
         self, coefficients: Coefficients, given: LocalState | None = None

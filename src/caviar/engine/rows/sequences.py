@@ -8,6 +8,7 @@ by tile, in as many rows as matrix products are fastest with.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any, Protocol, TypeVar
 
@@ -354,4 +355,6 @@ def known_of_block(chain: ChainFactor, rows: Rows) -> Steps:
     """Return the facts about each row of a block of whole sequences as a step; a sequence begins at its first row."""
     steps = chain.steps(rows.columns, rows.n_rows)
     steps.starts[0] = True
-    return steps
+    if rows.weights is None or np.all(rows.weights == 1.0):
+        return steps
+    return replace(steps, weights=rows.weights)

@@ -20,7 +20,6 @@ from ..._typing import AnyArray, Array
 from ...language import Variable
 from ..ascent.problem import Problem
 from ..binding.nested import outer_variables
-from ..local.chain import ChainFactor
 from ..rows.row_map import RowMap
 from ..rows.subsample import Sample
 from ..topics.kind_of_rows import kind_of
@@ -144,7 +143,7 @@ def _by_chance(basis: Basis, gate: Gate, cloud: Cloud, turn: int) -> AnyArray:
     rng = basis.rng
     if turn % 4 > 1:
         return _at_random(basis, gate, cloud, turn)
-    if isinstance(gate.factor, ChainFactor):
+    if gate.chain is not None:
         several = list(neighbouring(basis, gate, cloud))
         return several[rng.integers(len(several))]
     if basis.differs(gate):

@@ -12,12 +12,12 @@ from ..ascent.problem import Problem, statistics_of
 from ..binding.clamped.factor import PointMass
 from ..rows.row_map import RowMap
 from ..rows.subsample import Sample
+from .clustering.sequences import in_order
 from .components.gates import gates_of
 from .factors.prior import Start, prior_draw, prior_start
 from .guesses.assignment import assigned
 from .guesses.basis import Basis, Guess
 from .guesses.from_labels import from_labels
-from .guesses.sequences import in_order
 from .products.columns import Setting
 from .products.indicators import indicators_of
 from .products.labels import labels_of_products
@@ -28,7 +28,7 @@ from .products.scores import scores_of
 def basis_of(problem: Problem, sample: Sample, row_map: RowMap, rng: np.random.Generator) -> Basis:
     """Return what the candidates of a start are made from: of a chain of labels, rows that follow each other."""
     gates = gates_of(problem)
-    if any(gate.factor in problem.chains for gate in gates):
+    if any(gate.chain is not None for gate in gates):
         sample = in_order(row_map.source, problem.chains)
     q = prior_start(problem)
     for variable in _multiplied(problem):

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..._errors import ImproperError
 from ..._typing import AnyArray
-from ...language import Data, Indexed
+from ...language import Data
 from ..design.keys import ColumnKey
 from .candidates import start_from
 from .components.gates import Gate
@@ -81,8 +81,7 @@ def _known_beside(basis: Basis, gate: Gate) -> Iterator[AnyArray]:
     data_plate = basis.problem.bound.data_plate
     for leaf in leaves_below(basis.problem.bound, gate.variable):
         for slot in leaf.slots.values():
-            stated = slot.expression
-            for known in stated.known if isinstance(stated, Indexed) and slot.index is gate.variable else ():
+            for known in slot.chosen if slot.chosen_by(gate.variable) else ():
                 column = basis.sample.columns.get(ColumnKey(known.by.name))
                 if isinstance(known.by, Data) and known.by.plates == (data_plate,) and column is not None:
                     yield np.asarray(column, dtype=np.int64)

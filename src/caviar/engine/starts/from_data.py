@@ -22,9 +22,10 @@ from .factors.prior import Start
 from .guesses.basis import Basis, Guess
 from .guesses.by_chance import alike, at_random, without_labels
 from .guesses.clusterwise import by_regression
+from .guesses.in_cells import in_cells
 from .guesses.in_time import in_time
 from .guesses.neighbours import by_neighbours
-from .guesses.partitioned import in_clusters, in_fewer_clusters, one_by_one
+from .guesses.partitioned import are_clear, in_clusters, in_fewer_clusters
 from .race import Begun, best_of
 from .regroup import regrouping_of
 from .trials import tried
@@ -45,11 +46,11 @@ GUESSES: tuple[Callable[[Basis], Iterator[Guess]], ...] = (
     in_clusters,
     by_regression,
     by_products,
+    in_cells,
     in_time,
     by_neighbours,
     without_labels,
     in_fewer_clusters,
-    one_by_one,
     alike,
     at_random,
 )
@@ -71,22 +72,23 @@ def data_start(problem: Problem, sample: Sample, row_map: RowMap, rng: np.random
         # labels that follow from a word alone keep it to one topic, from which proportions cannot bring it back
         nested = [settled(*_start(basis, guess), row_map) for guess in (next(guesses), {})]
         return Begun(max(nested, key=lambda start: begin(*start, row_map).elbo))
-    raced = list(guesses)
+    first = next(guesses)
+    if are_clear(basis, first):
+        return best_of([partial(_start, basis, first)], basis.sample, basis.row_map)
+    raced = [first, *guesses]
     regrouping = regrouping_of(basis)
     if regrouping is not None:
         raced = regrouping.shortlist(raced)
     # vectors missing in part are as all rows in a start, and that costs starts with narrow clusters most
     behind = _BEHIND if basis.is_plain and not problem.bound.gathered(lambda own: own.entries) else np.inf
     starts = tried(basis, list(_starts(basis, raced)))
-    are_labels = len(starts) == len(raced) and _follows_from_labels(basis)
-    best = best_of(starts, basis.sample, basis.row_map, behind, follows_from_labels=are_labels)
-    begun = exchanged(basis, best)
+    begun = exchanged(basis, best_of(starts, basis.sample, basis.row_map, behind))
     begun = with_cells_moved(basis, begun)
     return begun if regrouping is None else regrouping.regrouped(begun)
 
 
 def _candidates(basis: Basis) -> Iterator[Guess]:
-    """Yield guesses, in which gates of one category have it; and the prior, where it tells components apart."""
+    """Yield guesses, in which gates of one category have it; the prior where there is nothing to guess."""
     problem = basis.problem
     pooled = any(is_pooled(problem, variable) for variable in problem.order)
     if not (problem.factors or basis.gates or pooled):
@@ -103,17 +105,6 @@ def _candidates(basis: Basis) -> Iterator[Guess]:
     for guesses in GUESSES:
         for guess in guesses(basis):
             yield {**certain, **guess}
-    if pooled or any(basis.differs(gate) for gate in basis.gates):
-        yield PRIOR
-
-
-def _follows_from_labels(basis: Basis) -> bool:
-    """Whether everything follows from the labels of the rows, one each, as in an ordinary mixture."""
-    labels = [
-        gate.variable for gate in basis.gates if gate.factor is not None and len(gate.factor.shapes) == 1
-    ]
-    hidden = [variable for factor in basis.problem.factors for variable in factor.variables]
-    return basis.is_plain and not basis.problem.chains and len(hidden) == 1 and labels == hidden
 
 
 def _starts(basis: Basis, guesses: Sequence[Guess]) -> Iterator[Callable[[], Start]]:
@@ -124,7 +115,7 @@ def _starts(basis: Basis, guesses: Sequence[Guess]) -> Iterator[Callable[[], Sta
     """
     for number, guess in enumerate(guesses):
         yield partial(_start, basis, guess)
-        if number < _SCORED and (guess is not PRIOR or len(guesses) == 1):
+        if number < _SCORED:
             others = (*with_scores(basis, guess), *with_followers(basis, guess))
             yield from (partial(start_from, other, dict(guess)) for other in others)
         if not number:

@@ -29,7 +29,7 @@ from ..topics.kind_of_rows import kind_of
 from .factors.given_factors import refuse_other_factor
 from .factors.given_locals import GivenLocals
 from .factors.prior import Start, prior_start
-from .factors.swept import globals_from
+from .factors.swept import swept
 
 _FIRST_SWEEPS = Settings(max_iter=10, tol=1e-3)
 """Over everything but what is given: what it is found from first, as a noise level at its prior, may be far away."""
@@ -106,10 +106,10 @@ def given_start(
         return brought_near(problem, q, fixed, row_map)
     give = kind_of(problem).given_locals(problem, labelled, fixed)
     if give is not None:
-        return globals_from(problem, q, give, row_map.source, row_map, frozenset(fixed))
+        return swept(problem, q, give, row_map.source, row_map, frozenset(fixed))[:2]
     for _ in range(_ROUNDS):
         locals_ = GivenLocals(problem, q, labelled, row_map)
-        problem, q = globals_from(problem, q, locals_, row_map.source, row_map, frozenset(fixed))
+        problem, q, _ = swept(problem, q, locals_, row_map.source, row_map, frozenset(fixed))
         if locals_.are_all:
             break
     return problem, q

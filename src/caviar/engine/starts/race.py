@@ -12,7 +12,6 @@ from typing import TypeAlias
 import numpy as np
 
 from ..._errors import FallingElboWarning, ImproperError
-from ..._typing import AnyArray
 from ..ascent.driver import Settings, iterate
 from ..ascent.schedule import Beginning
 from ..ascent.schedules.acceleration import Memory
@@ -21,7 +20,6 @@ from ..ascent.status import Status
 from ..design.keys import StatisticKey
 from ..rows.row_map import RowMap
 from ..rows.subsample import Sample
-from .clustering.partitions import alike
 from .factors.prior import Start
 
 log = logging.getLogger("caviar")
@@ -79,10 +77,6 @@ _FEW_PARAMETERS = 20_000
 _ALIKE = 1e-7
 """Nats a row by which the objectives of starts may differ that count as the same."""
 
-_SAME = 0.99
-"""Share of rows with the same label, up to the numbering of components, above which the second of two starts is left
-out."""
-
 _UNSETTLED = 10.0
 """Tolerances by which a start that has settled may rise yet."""
 
@@ -101,8 +95,6 @@ def best_of(
     sample: Sample,
     row_map: RowMap,
     behind: float = np.inf,
-    *,
-    follows_from_labels: bool = False,
 ) -> Begun:
     """Return the start that leads to the highest objective within a race over the sample.
 
@@ -119,12 +111,10 @@ def best_of(
     behind
         Nats a value by which a start may be behind the best before the first iteration; nats a row where passes are
         dear.
-    follows_from_labels
-        Whether starts differ only in the labels of the rows.
     """
     if len(starts) == 1 and not sample.is_part:
         return Begun(starts[0]())
-    race = Race(row_map, sample, behind, follows_from_labels)
+    race = Race(row_map, sample, behind)
     start, reached = race.winner(_possible(starts))
     if reached is not None and sample.is_part and start[0].factors:
         reached = race.run(replace(reached, status=None), _TO_THE_END) or reached
@@ -179,7 +169,6 @@ class Race:
     row_map: RowMap
     sample: Sample
     behind: float
-    follows_from_labels: bool = False
 
     def winner(self, starts: Sequence[Start]) -> tuple[Start, BatchState | None]:
         """Return the start that wins, and where it has come to; no more than the first where none can run."""
@@ -189,8 +178,6 @@ class Race:
         budget = self._budget(begun[0][1])
         ample = budget >= _AMPLE * min(len(begun), _MOST)
         left = self._near_the_best(begun, ample)
-        if self.follows_from_labels and ample:
-            left = self._distinct(left)
         for fewest in _FEWEST:
             if len(left) == 1 or all(_has_settled(state) for _, state in left):
                 break
@@ -236,24 +223,6 @@ class Race:
         finite = [state.elbo for _, state in begun if np.isfinite(state.elbo)]
         least = max(finite, default=0.0) - self.behind * (self._n_values if ample else self._weight)
         return [one for one in begun if not one[1].elbo < least][:_MOST]
-
-    def _distinct(self, left: list[Runner]) -> list[Runner]:
-        """Return the starts without those that label the rows like a better one and would end at the same place."""
-        kept: list[Runner] = []
-        found: list[AnyArray] = []
-        for runner in left if len(left) > 1 else ():
-            labels = self._labels(runner[1])
-            if not any(alike(labels, other, self.sample.row_weights, _SAME) for other in found):
-                kept.append(runner)
-                found.append(labels)
-        return kept or left
-
-    def _labels(self, state: BatchState) -> AnyArray:
-        """Return the most probable label of each row, for a model without other local variables."""
-        (factor,) = state.problem.factors
-        rows = self.row_map.at(state.problem.rows)
-        blocks = rows.natural_parameters(state.problem.rows.coefficients(state.arrays))
-        return np.concatenate([own[factor.key].argmax(axis=0) for own in blocks])
 
     def _round(self, left: list[Runner], n_iter: int, ample: bool) -> list[Runner]:
         """Return the starts that are left after so many iterations, best first."""

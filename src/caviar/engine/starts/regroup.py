@@ -19,7 +19,6 @@ from ..._errors import ImproperError
 from ..._typing import AnyArray, Array
 from ...language import Dirichlet, StickBreaking
 from ..ascent.problem import statistics_of
-from ..local.chain import ChainFactor
 from .candidates import start_from
 from .clustering.improving import Likely, probabilities, shares_of
 from .clustering.likenesses import nearest
@@ -146,7 +145,7 @@ class Regrouping:
                 break
             likely = likeness.likely
             own = improved_ends(likely, labels[None])
-            ends = searched(likely, self.views, distinct([*ends, *own], likely), self._effort, self.basis.rng)
+            ends = searched(likely, self.views, distinct([*ends, *own], likely), self._effort)
             tried = distinct([*tried, *own], likely)
             least = max((end.bound for end in own), default=np.inf)
             least -= max(likeness.error, _ERROR * self._weight)
@@ -175,7 +174,6 @@ class Regrouping:
             self.cloud.weights,
             labels,
             self.gate.size,
-            self.basis.rng,
             most=max(self._effort.moves, most),
             most_lost=_MOST_LOST * (self.gate.size - 2),
         )
@@ -198,8 +196,8 @@ class Regrouping:
         if not np.isfinite(evidence).all():
             return None
         order: Order = Unordered(cloud.weights)
-        if isinstance(gate.factor, ChainFactor):
-            order = InSequence.of(gate.factor.starts.among(basis.sample.columns, basis.sample.n_rows))
+        if gate.chain is not None:
+            order = InSequence.of(gate.chain.starts.among(basis.sample.columns, basis.sample.n_rows))
         concentration = _concentration(basis, gate)
         evidence -= probabilities(order.counts(shares.transpose(1, 0, 2)), concentration)[1]
         likeness, points, error = nearest(

@@ -65,6 +65,7 @@ def bind_rows(
     leaves: Sequence[Variable],
     data: Mapping[str, Any],
     *,
+    values: Mapping[str, AnyArray] | None = None,
     data_plate: Plate | str | None = None,
     sample_weight: Any = None,
     factors: Any = None,
@@ -75,6 +76,8 @@ def bind_rows(
 
     Parameters
     ----------
+    values
+        Of the constants, by name; by default those that the nodes have.
     data_plate
         The plate of rows that a user wants; that of the tokens leaves every token a row.
     factors, named
@@ -83,7 +86,7 @@ def bind_rows(
     sizes
         Name of a plate -> its size, where names of its repetitions tell it.
     """
-    bound = partial(bind, nodes, leaves, data, sizes=sizes)
+    bound = partial(bind, nodes, leaves, data, values=values, sizes=sizes)
     pattern = pattern_of(nodes, leaves)
     if pattern is None or factors is not None or pattern.proportions.name in named:
         return _with_rows(bound(data_plate=data_plate, sample_weight=sample_weight))

@@ -10,11 +10,11 @@ from numpy.typing import ArrayLike
 
 from ..._typing import Array
 from ...densities import MixtureDensity, NormalMixture, ProductStudentMixture, StudentMixture
-from ...language import Categorical, Gamma, Normal, NormalGamma, Plate, Variable
+from ...language import Gamma, Normal, NormalGamma, Plate, Variable
 from .._arguments import as_broadcast
 from .._data_scale import DataScale
 from .._known import NORMAL_DF
-from .._structure import ComponentPrior, Components, CovarianceStructure, Form, JointForm
+from .._structure import ComponentPrior, Components, CovarianceStructure, Form, JointForm, Label
 
 
 class ColumnStructure(CovarianceStructure):
@@ -43,9 +43,9 @@ class ColumnStructure(CovarianceStructure):
         return 1 / covariances
 
 
-def _plates(z: Categorical, n_features: int) -> tuple[Plate, Plate]:
+def _plates(z: Label, n_features: int, component: Plate | None) -> tuple[Plate, Plate]:
     assert z.dimension is not None
-    return Plate("component", z.dimension), Plate("feature", n_features)
+    return component or Plate("component", z.dimension), Plate("feature", n_features)
 
 
 def _widening(q: Any) -> Array:
@@ -64,10 +64,15 @@ class JointColumns(JointForm):
     """
 
     def observe(
-        self, name: str, z: Categorical, prior: ComponentPrior, smallest_variance: ArrayLike | None = None
+        self,
+        name: str,
+        z: Label,
+        prior: ComponentPrior,
+        smallest_variance: ArrayLike | None = None,
+        component: Plate | None = None,
     ) -> Variable:
         """Return the rows, with Normal-Gammas above them."""
-        component, feature = _plates(z, prior.mean.shape[-1])
+        component, feature = _plates(z, prior.mean.shape[-1], component)
         shape = _half(prior.df)
         theta = NormalGamma(
             "theta",
@@ -130,10 +135,15 @@ class IndependentColumns(Form):
         return _mean_precision(name, given, scale, n_components)
 
     def observe(
-        self, name: str, z: Categorical, prior: ComponentPrior, smallest_variance: ArrayLike | None = None
+        self,
+        name: str,
+        z: Label,
+        prior: ComponentPrior,
+        smallest_variance: ArrayLike | None = None,
+        component: Plate | None = None,
     ) -> Variable:
         """Return the rows, with Normal means and Gamma precisions above them."""
-        component, feature = _plates(z, prior.mean.shape[-1])
+        component, feature = _plates(z, prior.mean.shape[-1], component)
         shape = _half(prior.df)
         mean = Normal("mean", prior.mean, prior.mean_precision.state(), plates=(component, feature))
         precision = Gamma(
@@ -193,10 +203,15 @@ class KnownColumns(Form):
         return np.broadcast_to(as_broadcast(name, given, shape, meaning, above=0), shape)
 
     def observe(
-        self, name: str, z: Categorical, prior: ComponentPrior, smallest_variance: ArrayLike | None = None
+        self,
+        name: str,
+        z: Label,
+        prior: ComponentPrior,
+        smallest_variance: ArrayLike | None = None,
+        component: Plate | None = None,
     ) -> Variable:
         """Return the rows, with Normal means above them."""
-        component, feature = _plates(z, prior.mean.shape[-1])
+        component, feature = _plates(z, prior.mean.shape[-1], component)
         mean = Normal("mean", prior.mean, prior.mean_precision.state(), plates=(component, feature))
         return Normal(name, mean[z], 1.0, plates=(*z.plates, feature))
 

@@ -16,12 +16,12 @@ from ...densities import (
     whitening_of_precisions,
     whitening_of_shapes,
 )
-from ...language import Categorical, MultivariateNormal, NormalWishart, Plate, Variable, Wishart
+from ...language import MultivariateNormal, NormalWishart, Plate, Variable, Wishart
 from ...numerics.linalg import cholesky, inverse
 from .._arguments import as_positive_definite, require_number
 from .._data_scale import DataScale
 from .._known import NORMAL_DF
-from .._structure import ComponentPrior, Components, CovarianceStructure, Form, JointForm
+from .._structure import ComponentPrior, Components, CovarianceStructure, Form, JointForm, Label
 
 
 class MatrixStructure(CovarianceStructure):
@@ -63,7 +63,7 @@ def _locations(theta: Any) -> Array:
     return theta.each(lambda q: q.mean, lambda point: point.location)
 
 
-def _component(z: Categorical) -> Plate:
+def _component(z: Label) -> Plate:
     assert z.dimension is not None
     return Plate("component", z.dimension)
 
@@ -75,10 +75,15 @@ class JointMatrices(JointForm):
     """
 
     def observe(
-        self, name: str, z: Categorical, prior: ComponentPrior, smallest_variance: ArrayLike | None = None
+        self,
+        name: str,
+        z: Label,
+        prior: ComponentPrior,
+        smallest_variance: ArrayLike | None = None,
+        component: Plate | None = None,
     ) -> Variable:
         """Return the rows, with a Normal-Wishart above them."""
-        component = _component(z)
+        component = component or _component(z)
         theta = NormalWishart(
             "theta",
             prior.mean,
@@ -146,10 +151,15 @@ class IndependentMatrices(Form):
         return as_positive_definite(name, given, shapes, "columns by columns, or such a matrix a component")
 
     def observe(
-        self, name: str, z: Categorical, prior: ComponentPrior, smallest_variance: ArrayLike | None = None
+        self,
+        name: str,
+        z: Label,
+        prior: ComponentPrior,
+        smallest_variance: ArrayLike | None = None,
+        component: Plate | None = None,
     ) -> Variable:
         """Return the rows, with Normal means and Wishart precisions above them."""
-        component = _component(z)
+        component = component or _component(z)
         mean = MultivariateNormal("mean", prior.mean, prior.mean_precision.state(), plates=component)
         precision = Wishart(
             "precision",

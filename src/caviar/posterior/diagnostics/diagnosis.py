@@ -57,6 +57,11 @@ class Diagnosis:
         1 / sum of the squared, smoothed and normalised weights.
     elbo
         The ELBO of the same factors; ``log_evidence`` minus it is KL(q || posterior), local factors included.
+    smallest_eigenvalue
+        That of :attr:`LinearResponse.smallest_eigenvalue`: positive at a maximum of the ELBO, negative at a saddle
+        point. None if the model has no linear response.
+    direction
+        Its direction: the variables along which the ELBO changes least, or rises.
 
     References
     ----------
@@ -72,6 +77,8 @@ class Diagnosis:
     log_evidence_error: float
     effective_draws: float
     elbo: float
+    smallest_eigenvalue: float | None = None
+    direction: str = ""
 
     @property
     def verdict(self) -> str:
@@ -102,7 +109,17 @@ class Diagnosis:
         return (
             f"Pareto k {self.pareto_k:.2f} +- {self.pareto_k_error:.2f}, {self.verdict}: {advice}\n"
             f"effective draws {self.effective_draws:.0f} of {len(self.log_weights)}\n"
-            f"{evidence}, ELBO {self.elbo:.3f}"
+            f"{evidence}, ELBO {self.elbo:.3f}{self._told_end}"
+        )
+
+    @property
+    def _told_end(self) -> str:
+        """A line if the fit has not ended at a maximum; empty if it has."""
+        if self.smallest_eigenvalue is None or self.smallest_eigenvalue >= 0:
+            return ""
+        return (
+            f"\nsaddle point: the ELBO rises along {self.direction} (smallest eigenvalue "
+            f"{self.smallest_eigenvalue:.2g}); fit again with another seed or more restarts"
         )
 
 
@@ -113,8 +130,14 @@ def diagnosis_of(
     elbo: float,
     n_draws: int,
     rng: np.random.Generator,
+    end: tuple[float | None, str] = (None, ""),
 ) -> Diagnosis:
     """Return the diagnosis of the factors of all globals, from a problem in which each is a point mass.
+
+    Parameters
+    ----------
+    end
+        The smallest eigenvalue of linear response, and its direction.
 
     Raises
     ------
@@ -132,7 +155,7 @@ def diagnosis_of(
         tail = tail_of(log_weights)
         evidence, error = log_mean_of(log_weights, tail)
     effective = float(np.exp(-np.logaddexp.reduce(2 * tail.log_weights)))
-    return Diagnosis(tail.k, tail.error, log_weights, evidence, error, effective, elbo)
+    return Diagnosis(tail.k, tail.error, log_weights, evidence, error, effective, elbo, *end)
 
 
 def refuse_other_data(of_fit: float, of_data: float) -> NoReturn:

@@ -145,7 +145,9 @@ def _groups_of_data(
         left_out["log_likelihood"] = reason
     else:
         (leaf, *others) = model.leaves
-        name = "rows" if others or leaf.plates[0] is not problem.bound.data_plate else leaf.name
+        plate = problem.bound.data_plate
+        is_alone = not others and plate is not None and leaf.plates[0].name == plate.name
+        name = leaf.name if is_alone else "rows"
         rows = np.stack([row_log_likelihoods(problem, values, row_map) for values in draws])
         groups["log_likelihood"] = {name: rows[None]}
     if nested_plates(model.nodes):

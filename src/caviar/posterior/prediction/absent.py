@@ -15,11 +15,12 @@ from ...engine.binding.clamped.repetitions import is_joint
 from ...engine.binding.nested import flattened
 from ...engine.binding.values import as_values, check_known_slots, check_support
 from ...engine.local.gated import Switched
-from ...language import Constant, Data, Label, MultivariateNormal, Node, Normal, Plate, Slot, Variable
+from ...families.joint_labels import JointLabels
+from ...language import Constant, Data, Label, Node, Plate, Slot, Variable
 from ..simulation import check_labels, conditional, known_arrays, settle_sizes
 from .expectations import Expectations, Joint, coupled_among, refuse
 from .forecasts import forecast_of
-from .moments import mixed, moments, weights_for
+from .moments import Gates, mixed, moments, weights_for
 from .prediction import Prediction
 
 
@@ -151,41 +152,38 @@ def _prediction(leaf: Variable, rows: _Rows) -> Prediction:
 
     parts = moments(leaf, rows.known, factors, gates, rows.joint)
     mean, variance = mixed(parts, len(leaf.plates))
-    is_real = isinstance(leaf, Normal | MultivariateNormal)
     n_event = np.ndim(mean) - len(leaf.plates)
     of_parts = tuple(
         (full(weight.reshape(weight.shape + (1,) * n_event)), full(own), np.sqrt(full(spread)))
         for weight, own, spread in parts
-        if is_real
+        if leaf.by_moments is not None
     )
-    return Prediction(full(mean), np.sqrt(full(variance)), of_parts, is_label=isinstance(leaf, Label))
+    return Prediction(full(mean), np.sqrt(full(variance)), of_parts, leaf.by_moments, isinstance(leaf, Label))
 
 
-def _parents(variable: Variable, leaf: Variable, rows: _Rows) -> tuple[dict[Variable, Array], dict[str, Any]]:
+def _parents(variable: Variable, leaf: Variable, rows: _Rows) -> tuple[Gates, dict[str, Any]]:
     """Return the probabilities of the labels that choose the parents of a variable, and the distributions of these."""
-    gates: dict[Variable, Array] = {
-        slot.index: weights_for(_weights(slot.index, leaf, rows), slot, variable, rows.known)
-        for slot in variable.slots.values()
-        if isinstance(slot.index, Variable) and slot.index.name not in rows.known
-    }
+    labels = [gate for gate in variable.chosen_by if gate.name not in rows.known]
+    gates: dict[tuple[Variable, ...], Array] = {}
+    for together in _sharing_factors(labels, rows):
+        weights = _weights_together(together, leaf, rows)
+        gates[together] = weights_for(weights, variable.chosen_by[together[0]], variable, rows.known)
     factors = {
         parent.name: _factor(parent, leaf, rows)
         for parent in variable.drawn_given
-        if isinstance(parent, Variable) and parent not in gates and parent.name not in rows.known
+        if isinstance(parent, Variable) and parent not in labels and parent.name not in rows.known
     }
     shared = coupled_among(rows.factors)
     return gates, factors | {own.name: own for name, own in shared.items() if name in factors}
 
 
-def _check_apart(
-    leaf: Variable, factors: Mapping[str, Any], gates: Mapping[Variable, Array], rows: _Rows
-) -> None:
+def _check_apart(leaf: Variable, factors: Mapping[str, Any], gates: Gates, rows: _Rows) -> None:
     """Refuse a leaf that depends on a forecast and, by another way, on what that is made from: these are correlated."""
     above: dict[str, str] = {}
-    for gate in gates:
-        for name in {gate.name, *_hidden_above(gate, rows)}:
-            if above.setdefault(name, gate.name) != gate.name:
-                refuse(leaf, f"'{gate.name}' and '{above[name]}', which choose for it, are not independent")
+    for first, *rest in gates:
+        for name in {first.name}.union(*({gate.name, *_hidden_above(gate, rows)} for gate in (first, *rest))):
+            if above.setdefault(name, first.name) != first.name:
+                refuse(leaf, f"'{first.name}' and '{above[name]}', which choose for it, are not independent")
     for parent in leaf.drawn_given:
         if not isinstance(parent, Variable) or parent.name not in factors:
             continue
@@ -252,6 +250,48 @@ def _in_order_of_plates(factor: Any, variable: Variable, data_plate: Plate | Non
     return type(factor).from_natural(tuple(np.moveaxis(array, 0, where) for array in factor.natural))
 
 
+def _sharing_factors(labels: Sequence[Variable], rows: _Rows) -> list[tuple[Variable, ...]]:
+    """Return labels, those that share a local factor together, and forecasts after what chooses for them."""
+    factors = [rows.local.get(label.name) for label in labels]
+    shared = [own.names for own in factors if isinstance(own, JointLabels)]
+    groups: dict[object, list[Variable]] = {}
+    follows = {label: _chooser(label, rows) for label in labels}
+    for label in sorted(labels, key=lambda own: follows[own] in labels):
+        chooser = follows[label]
+        first = label if chooser is None or chooser not in labels else chooser
+        names = next((own for own in shared if first.name in own), first.name)
+        groups.setdefault(names, []).append(label)
+    return [tuple(group) for group in groups.values()]
+
+
+def _chooser(label: Variable, rows: _Rows) -> Variable | None:
+    """Return the hidden label that chooses the probabilities of a label without an observation below it, if any."""
+    if label.name in rows.local or label.name in rows.factors or label.summed:
+        return None
+    return next((gate for gate in label.chosen_by if gate.name not in rows.known), None)
+
+
+def _weights_together(labels: tuple[Variable, ...], leaf: Variable, rows: _Rows) -> Array:
+    """Return the probabilities of labels that share a local factor, over their plates, (plates..., K, ...)."""
+    first = [label for label in labels if _chooser(label, rows) not in labels]
+    if len(first) == 1:
+        weights = _weights(first[0], leaf, rows)
+    else:
+        # a chain has a path; each label beside it knows their joint
+        factors = (rows.local.get(label.name) for label in first)
+        joint = next(own for own in factors if isinstance(own, JointLabels))
+        weights = joint.of(*(label.name for label in first))
+    for label in labels[len(first) :]:
+        chooser = _chooser(label, rows)
+        assert chooser is not None
+        given = np.stack(_weights_given(label, chooser, leaf, rows), axis=-2)
+        place = labels.index(chooser)
+        ones = [1] * (weights.ndim - len(chooser.plates))
+        ones[place] = given.shape[-2]
+        weights = weights[..., None] * given.reshape(*given.shape[:-2], *ones, given.shape[-1])
+    return weights
+
+
 def _weights(gate: Variable, leaf: Variable, rows: _Rows) -> Array:
     """Return the probabilities of a latent Categorical: given what was observed of the row, or expected before that."""
     _check_complete(gate, leaf, rows)
@@ -280,12 +320,17 @@ def _weights_chosen(gate: Variable, slot: Slot, leaf: Variable, rows: _Rows) -> 
     assert isinstance(chooser, Variable)
     if chooser.name not in rows.local or chooser.plates != gate.plates:
         refuse(leaf, f"the probabilities of '{gate.name}' are chosen by the latent '{chooser.name}'")
-    shares, found = _weights(chooser, leaf, rows), np.zeros(())
-    for category in range(shares.shape[-1]):
-        held = np.full(shares.shape[:-1], category)
-        own = replace(rows, known={**rows.known, chooser.name: held})
-        found = found + shares[..., category, None] * _weights_before(gate, slot, leaf, own)
-    return found
+    shares, given = _weights(chooser, leaf, rows), _weights_given(gate, chooser, leaf, rows)
+    return np.asarray(sum(shares[..., category, None] * own for category, own in enumerate(given)))
+
+
+def _weights_given(gate: Variable, chooser: Variable, leaf: Variable, rows: _Rows) -> list[Array]:
+    """Return the probabilities of a Categorical before anything is observed, for each category of what chooses them."""
+    (slot,) = gate.slots.values()
+    shape = tuple(rows.sizes[plate] for plate in chooser.plates)
+    held = (np.full(shape, category) for category in range(chooser.dimension or 1))
+    known = ({**rows.known, chooser.name: own} for own in held)
+    return [_weights_before(gate, slot, leaf, replace(rows, known=own)) for own in known]
 
 
 def _weights_before(gate: Variable, slot: Slot, leaf: Variable, rows: _Rows) -> Array:

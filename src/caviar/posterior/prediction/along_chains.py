@@ -94,7 +94,18 @@ def _nothing_below(
 def _chosen(rows: AnyArray, one: Prediction, other: Prediction) -> Prediction:
     """Return the prediction ``one`` for the rows where ``rows`` is true, and ``other`` elsewhere."""
 
-    def of(a: Array, b: Array) -> Array:
-        return np.where(rows.reshape(-1, *(1,) * (a.ndim - 1)), a, b)
+    def of(a: Any, b: Any, n_axes: int) -> Array:
+        return np.where(rows.reshape(-1, *(1,) * (n_axes - 1)), a, b)
 
-    return Prediction(of(one.mean, other.mean), of(one.standard_deviation, other.standard_deviation))
+    rank = one.mean.ndim
+    parts = (
+        *((of(weight, 0.0, rank), mean, sd) for weight, mean, sd in one.parts),
+        *((of(0.0, weight, rank), mean, sd) for weight, mean, sd in other.parts),
+    )
+    return Prediction(
+        of(one.mean, other.mean, rank),
+        of(one.standard_deviation, other.standard_deviation, rank),
+        parts,
+        one.by_moments,
+        one.is_label,
+    )

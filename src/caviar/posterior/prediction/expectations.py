@@ -15,7 +15,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from string import ascii_lowercase
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn, Protocol, TypeAlias
 
 import numpy as np
 
@@ -26,16 +26,13 @@ from ...engine.binding.clamped.factor import PointMass
 from ...families.coupled_normals import CoupledNormals
 from ...language import Constant, Diagonal, Indexed, Node, Part, Plate, Predictor, Slot, Variable
 from ...language.algebra import Addend, as_predictor
-from ...language.roles import SCALAR
+from ...language.roles import RATE, SCALAR
 from ...numerics.cached import cached_property
 from ...numerics.linalg import inverse
-from ..simulation import laid_out, operand_slot, slot_value
+from ..simulation import known_value, laid_out, operand_slot, slot_value, value_along
 
 SAMPLES = "posterior.predictive(data=..., n_draws=...) draws from it."
 """The way out where there is no closed form."""
-
-_NOTHING = 1e-12
-"""Relative size of a covariance that counts as rounding."""
 
 
 def refuse(owner: Variable, why: str) -> NoReturn:
@@ -51,11 +48,34 @@ def coupled_among(factors: Mapping[str, Any]) -> dict[str, CoupledNormals]:
 
 
 class Joint(Protocol):
-    """Covariances of variables that the factors treat as independent."""
+    """Covariances of locations: those of shared factors, or of variables that the factors treat as independent."""
 
-    def between(self, one: str, other: str) -> Array | None:
-        """Return the covariances of all entries of two locations, or of one, (n, m); None if they are not known."""
+    def between(self, one: str, i: AnyArray, other: str, j: AnyArray) -> Array | None:
+        """Return the covariances of numbers of two locations, by their places among the entries; i and j broadcast.
+
+        None if they are independent, or their covariance is not known.
+        """
         ...
+
+
+@dataclass(frozen=True)
+class SharedGaussians:
+    """The covariances of variables that share a Gaussian factor; the others are independent.
+
+    Attributes
+    ----------
+    by_variable
+        The shared factor of each variable that has one.
+    """
+
+    by_variable: Mapping[str, CoupledNormals]
+
+    def between(self, one: str, i: AnyArray, other: str, j: AnyArray) -> Array | None:
+        """Return the covariances of numbers of two variables, by their places; None if they share no factor."""
+        joint = self.by_variable.get(one)
+        if joint is None or joint is not self.by_variable.get(other):
+            return None
+        return joint.covariance(one, i, other, j)
 
 
 @dataclass(frozen=True)
@@ -71,7 +91,7 @@ class Expectations:
     factors
         Name -> distribution of each latent variable, batched over its plates.
     joint
-        Covariances of different variables, and of different repetitions of one; None where all are independent.
+        Covariances of different variables, and of different repetitions of one; None for those of shared factors.
     """
 
     owner: Variable
@@ -107,95 +127,46 @@ class Expectations:
                 shared = list(self._operands(other))
                 scale = addend.coefficient * other.coefficient * (1.0 if i == j else 2.0)
                 variance = variance + scale * _covariance(product, shared)
-                if self.joint is None:
-                    variance = variance + scale * self._coupled_covariance(product, shared)
-        if self.joint is not None:
-            # that of a shared factor among them
-            variance = variance + self._between_operands(stated, self.joint)
+                variance = variance + scale * self._covariance_between(product, shared)
         # rounding may leave a variance of zero just below
         return mean, np.maximum(variance, 0.0)
 
     @cached_property
-    def _coupled(self) -> dict[str, CoupledNormals]:
-        """The shared factor of each variable that has one."""
-        return coupled_among(self.factors)
+    def _joint(self) -> Joint | None:
+        """The covariances between variables; None where all are independent."""
+        shared = coupled_among(self.factors) if self.joint is None else {}
+        return SharedGaussians(shared) if shared else self.joint
 
-    def _coupled_covariance(self, one: Sequence[_Operand], other: Sequence[_Operand]) -> Array:
-        """Return the contribution of two variables that share a factor to the covariance of two products."""
-        total, slots = np.zeros(()), {id(slot): slot for slot in self.owner.slots.values()}
-        for mine, theirs in itertools.product(one, other) if self._coupled else ():
+    def _covariance_between(self, one: Sequence[_Operand], other: Sequence[_Operand]) -> Array:
+        """Return what covariances between variables add to the covariance of two products, to first order."""
+        total, slots, joint = np.zeros(()), {id(own): own for own in self.owner.slots.values()}, self._joint
+        if joint is None:
+            return total
+        for mine, theirs in itertools.product(one, other):
             first, second = slots.get(mine[0]), slots.get(theirs[0])
-            if first is None or second is None or first is second:
+            # what is known has no covariance
+            if first is None or second is None or first is second or mine[2] is None or theirs[2] is None:
                 continue
-            joint = self._coupled.get(first.node.name)
-            if joint is None or joint is not self._coupled.get(second.node.name):
-                continue
-            i, j = self._numbers(first, joint), self._numbers(second, joint)
+            i, j = self._numbers(first), self._numbers(second)
             if theirs[3]:
                 i, j = i[..., None], j[..., None, :] if mine[3] else j
             elif mine[3]:
                 j = j[..., None]
-            covariance = joint.covariance(first.node.name, i, second.node.name, j)
+            covariance = joint.between(first.node.name, i, second.node.name, j)
+            if covariance is None:
+                continue
             rest = [(m, letter) for key, m, _, letter in one if key != mine[0]]
             rest += [(m, letter.upper()) for key, m, _, letter in other if key != theirs[0]]
             total = total + _contracted([*rest, (covariance, mine[3] + theirs[3].upper())])
         return total
 
-    def _numbers(self, slot: Slot, joint: CoupledNormals) -> AnyArray:
-        """Return which numbers of a variable are in a slot, over the plates of the owner."""
-        member = joint.layout.members[joint.layout.number_of(slot.node.name)]
-        shape = (*member.shape, *member.event_shape)
+    def _numbers(self, slot: Slot) -> AnyArray:
+        """Return which entries of a variable are in a slot, over the plates of the owner."""
+        shape = np.shape(self._factor(slot.node).mean)
         numbers: Any = np.arange(math.prod(shape)).reshape(shape)
-        numbers = self._laid_out(slot, numbers)
-        return numbers[..., None] if self.owner.value_rank and not member.event_shape else numbers
-
-    def _between_operands(self, stated: Predictor, joint: Joint) -> Array:
-        """Return the contribution of covariances between operands to the variance of a sum of products, to first order.
-
-        A covariance is a sum of products of a direction of each operand, and a sum of products is linear in each
-        operand.
-        """
-        uses = [
-            (addend, number, slot)
-            for addend in stated.addends
-            for number, slot in enumerate(self._latent_slots(addend))
-            if slot is not None
-        ]
-        total = np.zeros(())
-        for (one, i, first), (other, j, second) in itertools.combinations(uses, 2):
-            if first is second:
-                continue
-            covariance = joint.between(first.node.name, second.node.name)
-            if covariance is None:
-                continue
-            left, sizes, right = np.linalg.svd(covariance, full_matrices=False)
-            for along, size, across in zip(left.T, sizes, right, strict=True):
-                if size > _NOTHING * sizes[0]:
-                    both = self._along(one, i, first, along) * self._along(other, j, second, across)
-                    total = total + 2.0 * one.coefficient * other.coefficient * size * both
-        return total
-
-    def _latent_slots(self, addend: Addend) -> Iterator[Slot | None]:
-        """Yield the slot of each operand of a product, None for an operand without a factor."""
-        for operand, _ in _with_letters(addend):
-            is_plain = isinstance(operand, Node | Indexed)
-            slot = operand_slot(self.owner, operand) if is_plain else None
-            known = slot is None or self._is_known(slot.node) or slot.node.name not in self.factors
-            yield None if known else slot
-
-    def _along(self, addend: Addend, number: int, slot: Slot, direction: Array) -> Array:
-        """Return a product with a direction instead of the mean of one operand, without its coefficient."""
-        factor = self._factor(slot.node)
-        mean = factor.location if factor.learnt is None else factor.mean
-        value = direction.reshape(np.shape(mean))
-        laid, parts = self._laid_out(slot, value), []
-        for place, (_, mean, _, letter) in enumerate(self._operands(addend)):
-            own = mean
-            if place == number:
-                plain = self.owner.value_rank and not letter
-                own = _of_entries(laid, None, is_vector=slot.role.rank == 1)[0] if plain else laid
-            parts.append((own, letter))
-        return _contracted(parts)
+        numbers = self._laid_out(slot, numbers).astype(np.intp)
+        is_number = len(shape) == len(slot.node.plates)
+        return numbers[..., None] if self.owner.value_rank and is_number else numbers
 
     def normal(self, predictor: Predictor) -> tuple[Array, Array]:
         """Return mean and variance of a predictor, and refuse one that is not Normal under q.
@@ -284,19 +255,40 @@ class Expectations:
         return found
 
     def positive(self, name: str) -> tuple[Array, Array]:
-        r"""Return mean and variance of a positive number, or of a product of several that are independent under q.
+        r"""Return mean and variance of a positive number, or of a sum of products of independent ones.
 
         .. math:: \mathrm{Var} \prod_i r_i = \prod_i (m_i^2 + v_i) - \prod_i m_i^2
         """
         stated = self.owner.stated[name]
         if not isinstance(stated, Predictor):
             return self._entries(self.owner.slots[name])
-        (addend,) = stated.addends
-        mean, variance = np.asarray(addend.coefficient), np.zeros(())
-        for operand in addend.numbers:
-            own, spread = self._entries(operand_slot(self.owner, operand))
-            mean, variance = mean * own, variance * (np.square(own) + spread) + np.square(mean) * spread
+        products = [product for addend in stated.addends for product in self._products(addend)]
+        mean = np.asarray(sum(_mean_of(product) for product in products))
+        variance = np.zeros(())
+        for i, one in enumerate(products):
+            variance = variance + _covariance_of(one, one)
+            for other in products[:i]:
+                if not one.keys().isdisjoint(other):
+                    variance = variance + 2.0 * _covariance_of(one, other)
         return mean, variance
+
+    def _products(self, addend: Addend) -> Iterator[_Product]:
+        """Yield the products of numbers that an addend is the sum of: several if it has a dot product."""
+        common: _Product = {"": (np.asarray(addend.coefficient), np.zeros(()))}
+        for operand in addend.numbers:
+            slot = operand_slot(self.owner, operand)
+            common[id(slot)] = self._entries(slot)
+        if not addend.dots:
+            yield common
+            return
+        slots = [operand_slot(self.owner, operand) for operand in addend.dots[0]]
+        moments = [self._entries(slot) for slot in slots]
+        for k in range(moments[0][0].shape[-1]):
+            own = zip(slots, moments, strict=True)
+            yield {
+                **common,
+                **{(id(slot), k): (mean[..., k], spread[..., k]) for slot, (mean, spread) in own},
+            }
 
     def inverse(self, name: str) -> tuple[Array, Array]:
         """Return the expected inverse of a precision or rate, and of its square; of a matrix the diagonal of the first.
@@ -358,7 +350,7 @@ class Expectations:
                 entries = entries * self._inverse(slot)[0][..., None]
                 continue
             if self._is_known(node):
-                value = 1.0 / np.asarray(node.value if isinstance(node, Constant) else self.known[node.name])
+                value = 1.0 / np.asarray(known_value(node, self.known))
             else:
                 value = self._inverse_moments(node)[0]
             entries = entries * laid_out(value, node.plates[:-1], self.owner, {})
@@ -411,6 +403,8 @@ class Expectations:
         return self._laid_out(slot, mean), self._laid_out(slot, covariance)
 
     def _laid_out(self, slot: Slot, array: Array, plates: tuple[Plate, ...] | None = None) -> Array:
+        if slot.along is not None and slot.role is RATE:
+            return value_along(self.owner, slot, array, self.known)
         return np.asarray(slot_value(self.owner, slot, {**self.known, slot.node.name: array}, plates))
 
     def _is_known(self, node: Node) -> bool:
@@ -452,6 +446,28 @@ def _covariance(one: Sequence[_Operand], other: Sequence[_Operand]) -> Array:
             parts += [(mean, mine), theirs[after_key]]
         total = total + _contracted(parts)
     return total
+
+
+_Product: TypeAlias = dict[Any, tuple[Array, Array]]
+"""Mean and variance of each number of a product, by what tells it apart; its coefficient is under ""."""
+
+
+def _mean_of(product: _Product) -> Array:
+    return math.prod((mean for mean, _ in product.values()), start=np.ones(()))
+
+
+def _covariance_of(one: _Product, other: _Product) -> Array:
+    """Return the covariance of two products of independent numbers, some of which they share."""
+    means, covariance = one[""][0] * other[""][0], np.zeros(())
+    for key, (mean, variance) in {**one, **other}.items():
+        if key == "":
+            continue
+        if key in one and key in other:
+            square = np.square(mean)
+            means, covariance = means * square, covariance * (square + variance) + means * variance
+        else:
+            means, covariance = means * mean, covariance * mean
+    return covariance
 
 
 def _outer(mean: Array, is_vector: bool) -> Array:

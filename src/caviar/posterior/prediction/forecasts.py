@@ -28,10 +28,10 @@ from ...engine.binding.bound_model import BoundModel
 from ...language import (
     Bernoulli,
     Categorical,
-    Constant,
     Gamma,
     Label,
     MultivariateNormal,
+    NegativeBinomial,
     Node,
     Normal,
     Poisson,
@@ -42,7 +42,7 @@ from ...language import (
 from ...numerics.linalg import inverse
 from ..simulation import parents_first
 from .expectations import Expectations
-from .moments import weights_for
+from .moments import Gates, categories_of, weights_for
 
 
 def with_forecasts(problem: Problem, factors: Mapping[str, Any]) -> dict[str, Any]:
@@ -67,16 +67,12 @@ def with_forecasts(problem: Problem, factors: Mapping[str, Any]) -> dict[str, An
         if active is None:
             continue
         known = {
-            node.name: _known_value(node, bound)
-            for node in variable.drawn_given
-            if bound.is_known(node) and not isinstance(node, Constant)
+            node.name: _known_value(node, bound) for node in variable.drawn_given if bound.is_known(node)
         }
-        gates: dict[Variable, Array] = {
-            slot.index: weights_for(
-                found[slot.index.name].each(_probabilities, _indicator), slot, variable, known
-            )
-            for slot in variable.slots.values()
-            if isinstance(slot.index, Variable) and slot.index.name not in known
+        gates: Gates = {
+            (gate,): weights_for(found[gate.name].each(_probabilities, _indicator), chosen, variable, known)
+            for gate, chosen in variable.chosen_by.items()
+            if gate.name not in known
         }
         told = forecast_of(variable, bound.nodes, known, found, gates)
         if told is None:
@@ -107,7 +103,7 @@ def forecast_of(
     nodes: Iterable[Node],
     known: Mapping[str, Any],
     factors: Mapping[str, Any],
-    gates: Mapping[Variable, Array],
+    gates: Gates,
 ) -> tuple[Any, AnyArray] | None:
     """Return the members with the moments of a variable given its parents under q, and which of them exist.
 
@@ -125,18 +121,14 @@ def forecast_of(
     factors
         Name -> distribution of each latent one.
     gates
-        The latent Categoricals that choose its parents -> probabilities, shape (plates of the variable..., K).
+        The latent Categoricals that choose its parents, and their probabilities.
     """
     match = next((own for kind, own in _MATCHES.items() if isinstance(variable, kind)), None)
     if match is None or _has_no_moments(variable):
         return None
     parts = []
-    for categories in itertools.product(*(range(weights.shape[-1]) for weights in gates.values())):
-        held, weight = dict(known), np.ones((1,) * len(variable.plates))
-        for (gate, weights), category in zip(gates.items(), categories, strict=True):
-            held[gate.name] = np.full((1,) * len(gate.plates), category)
-            weight = weight * weights[..., category]
-        parts += _at_each_place(_Part(weight, Expectations(variable, held, factors)))
+    for held, weight in categories_of(variable, gates):
+        parts += _at_each_place(_Part(weight, Expectations(variable, {**known, **held}, factors)))
     with np.errstate(all="ignore"):
         return match(variable, nodes, parts)
 
@@ -177,7 +169,7 @@ def _known_value(node: Any, bound: BoundModel) -> Any:
 def _choosing(bound: BoundModel) -> set[Node]:
     """Return the nodes whose values choose from a plate."""
     slots = (slot for node in bound.nodes if isinstance(node, Variable) for slot in node.slots.values())
-    return {by for slot in slots for by in (slot.index, *(own.by for own in slot.choices)) if by is not None}
+    return {own.by for slot in slots for own in (*slot.chosen, *slot.choices)}
 
 
 def _average(parts: Sequence[_Part], of: Callable[[Expectations], Array], n_events: int) -> Array:
@@ -266,7 +258,7 @@ def _shape_of(product: Array, least: float) -> Array:
 
 
 def _is_rate_of_counts(variable: Variable, nodes: Iterable[Node]) -> bool:
-    children = (node for node in nodes if isinstance(node, Poisson))
+    children = (node for node in nodes if isinstance(node, Poisson | NegativeBinomial))
     return any(slot.node is variable for child in children for slot in child.slots.values())
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from ..._typing import Array
-from ...language import Indexed, Slot, Variable
+from ...language import Indexed, Variable
 from ..simulation import laid_out
 from .expectations import Expectations, Joint, refuse
 
@@ -19,12 +19,30 @@ Moments = tuple[Array, Array]
 Part = tuple[Array, Array, Array]
 """Weight, mean and variance of a variable for one category of each latent label that chooses its parents."""
 
+Gates: TypeAlias = Mapping[tuple[Variable, ...], Array]
+"""Latent Categoricals, those that share a factor together -> probabilities, shape (plates of an owner..., K, ...), of
+length 1 along the plates where they do not vary."""
+
+
+def categories_of(owner: Variable, gates: Gates) -> Iterator[tuple[dict[str, Array], Array]]:
+    """Yield each choice of categories of all gates, and its probabilities over the plates of the owner."""
+    shapes = [weights.shape[len(owner.plates) :] for weights in gates.values()]
+    for places in itertools.product(*map(np.ndindex, shapes)):
+        held: dict[str, Array] = {}
+        weight = np.ones((1,) * len(owner.plates))
+        for (several, weights), categories in zip(gates.items(), places, strict=True):
+            for gate, category in zip(several, categories, strict=True):
+                # a label that is the same everywhere has an axis of length 1 for each plate
+                held[gate.name] = np.full((1,) * len(gate.plates), category)
+            weight = weight * weights[(..., *categories)]
+        yield held, weight
+
 
 def moments(
     owner: Variable,
     known: Mapping[str, Any],
     factors: Mapping[str, Any],
-    gates: Mapping[Variable, Array],
+    gates: Gates,
     joint: Joint | None = None,
 ) -> list[Part]:
     r"""Return weight, mean and variance of a variable under q for each choice of its parents by latent Categoricals.
@@ -38,8 +56,7 @@ def moments(
     factors
         Name -> distribution of each latent variable that has one.
     gates
-        The latent Categoricals that choose parents of ``owner`` -> probabilities, shape (plates of ``owner``..., K),
-        of length 1 along those where they do not vary.
+        The latent Categoricals that choose parents of ``owner``, and their probabilities.
     joint
         Covariances between variables; None where they are independent.
 
@@ -48,30 +65,25 @@ def moments(
     ModelError
         If they have no closed form.
     """
-    components = []
-    for categories in itertools.product(*(range(weights.shape[-1]) for weights in gates.values())):
-        weight = np.ones((1,) * len(owner.plates))
-        held = dict(known)
-        for (gate, weights), category in zip(gates.items(), categories, strict=True):
-            # a label that is the same everywhere has an axis of length 1 for each plate
-            held[gate.name] = np.full((1,) * len(gate.plates), category)
-            weight = weight * weights[..., category]
-        components.append((weight, *owner.moments_given(Expectations(owner, held, factors, joint))))
-    return components
+    return [
+        (weight, *owner.moments_given(Expectations(owner, {**known, **held}, factors, joint)))
+        for held, weight in categories_of(owner, gates)
+    ]
 
 
-def weights_for(weights: Array, slot: Slot, owner: Variable, known: Mapping[str, Any]) -> Array:
-    """Return probabilities of the Categorical that chooses in a slot over the plates of the owner, (plates..., K).
+def weights_for(weights: Array, chosen: Indexed, owner: Variable, known: Mapping[str, Any]) -> Array:
+    """Return probabilities of a Categorical, or of several at once, over the plates of the owner, (plates..., K, ...).
 
     Parameters
     ----------
     weights
-        Over the plates of the Categorical.
+        Over the plates of the Categoricals.
+    chosen
+        What the first of them chooses.
     known
         Name -> values of known arrays: of a label of groups, what says which group each repetition is of.
     """
-    assert isinstance(slot.expression, Indexed)
-    chosen, labels = slot.expression, {}
+    labels = {}
     if set(chosen.along) - set(owner.plates):
         refuse(owner, "a Categorical chooses its parents that is repeated over plates which it does not have")
     if chosen.through is not None:

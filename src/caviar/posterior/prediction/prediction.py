@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from html import escape
+from numbers import Integral
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtr, ndtri
 from scipy.stats import norm
 
-from ..._errors import ModelError
+from ..._errors import ModelError, ParameterError
 from ..._typing import Array
 from ...families import Categorical, ExponentialFamily, ForecastMarkovChain, MarkovChain
+from ...families._by_moments import REALS, ByMoments
 from ...names import Names
+from ...numerics.randomness import generator
 from ..pandas_tables import data_frame
+from ..tables import html_table, text_table
 from ..uncertainty import ends_of
 
-_BISECTIONS = 60
-"""Steps, each of which halves what is not known of a quantile."""
+_MOST_LINES = 10
+"""Rows that are printed."""
 
 
 class OfRows(dict[str, Any]):
@@ -109,7 +113,15 @@ class Predictions(OfRows):
         names: Names | None = None,
         index: Any = None,
     ) -> None:
-        super().__init__(found, names, index)
+        named = {} if names is None else {name: names.entries(name) for name in found}
+        super().__init__(
+            {
+                name: replace(own, names=named.get(name), index=index) if isinstance(own, Prediction) else own
+                for name, own in found.items()
+            },
+            names,
+            index,
+        )
         self._given, self._learnt = tuple(given), tuple(learnt)
 
     def __missing__(self, name: str) -> Any:
@@ -131,6 +143,8 @@ class Prediction:
     .. math:: \mathrm E[y] = \mathrm E_q[\mathrm E[y \mid \theta]], \qquad
               \mathrm{Var}[y] = \mathrm E_q[\mathrm{Var}[y \mid \theta]] + \mathrm{Var}_q[\mathrm E[y \mid \theta]]
 
+    It prints as a table, also in a notebook.
+
     Attributes
     ----------
     mean
@@ -140,22 +154,72 @@ class Prediction:
         Of a single value, of the same shape: noise and what is not known of the parameters. Of a vector that of each
         entry, of a Categorical that of the indicator of each category. Infinite where the variance is.
     parts
-        For real numbers, weight, mean and standard deviation for each choice of parents by latent labels; a single part
-        if nothing is chosen. None for counts and labels.
+        Weight, mean and standard deviation for each choice of parents by latent labels; a single part if nothing is
+        chosen. Empty for labels.
+    by_moments
+        The family of each part given its mean and standard deviation: Normal for real numbers; negative binomial,
+        Poisson or binomial for counts; Bernoulli for binary outcomes. None for labels and others.
     is_label
         Whether it predicts a Categorical, so that ``mean`` has a probability for each category.
+    names
+        Names of the entries of a vector, or of the categories; None for numbers.
+    index
+        Index of the rows of a DataFrame of pandas; None if the data had none.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> Prediction(np.array([1.5, 2.0]), np.array([0.5, 0.25]))
-    Prediction(mean=[1.5, 2. ], standard_deviation=[0.5 , 0.25])
+    >>> import caviar as cv
+    >>> w = cv.Normal("w", 0, 1)
+    >>> obs = cv.Plate("obs")
+    >>> model = cv.Model(cv.Normal("y", cv.Data("x", plates=obs) * w, 4.0, plates=obs))
+    >>> y = model.fit({"x": [1.0, 2.0, 3.0], "y": [1.1, 1.9, 3.2]}).predict({"x": [4.0, 0.0]})["y"]
+    >>> y
+    Prediction(mean=[4.0702, 0.    ], standard_deviation=[0.7285, 0.5   ])
+    >>> print(y)
+    row  mean      sd  95% interval
+    0    4.07  0.7285  2.642 to 5.498
+    1       0     0.5  -0.98 to 0.98
+    >>> y.quantile([0.1, 0.5]).round(2)
+    array([[ 3.14, -0.64],
+           [ 4.07,  0.  ]])
     """
 
     mean: Array
     standard_deviation: Array
     parts: tuple[tuple[Array, Array, Array], ...] = ()
-    is_label: bool = field(default=False, kw_only=True)
+    by_moments: ByMoments | None = None
+    is_label: bool = False
+    names: Sequence[str] | None = field(default=None, kw_only=True)
+    index: Any = field(default=None, kw_only=True)
+
+    @classmethod
+    def of_parts(
+        cls, weights: Array, means: Array, sds: Array, by_moments: ByMoments = REALS, **named: Any
+    ) -> Prediction:
+        r"""Return the prediction of a mixture.
+
+        .. math:: \mathrm E[y] = \sum_k w_k m_k, \qquad \mathrm{Var}[y] = \sum_k w_k (s_k^2 + (m_k - \mathrm E[y])^2)
+
+        Parameters
+        ----------
+        weights, means, sds
+            The parts along the first axis, then rows.
+        by_moments
+            The family of the parts.
+        **named
+            ``names`` and ``index``.
+        """
+        weights, means, sds = np.broadcast_arrays(weights, means, sds)
+        mean = (weights * means).sum(axis=0)
+        # a part of weight zero adds nothing, not even infinity
+        spread = np.where(weights > 0, np.square(sds) + np.square(means - mean), 0.0)
+        sd = np.sqrt((weights * spread).sum(axis=0))
+        return cls(mean, sd, tuple(zip(weights, means, sds, strict=True)), by_moments, **named)
+
+    @classmethod
+    def of_probabilities(cls, shares: Array, **named: Any) -> Prediction:
+        """Return the prediction of labels with these probabilities, (rows..., K)."""
+        return cls(shares, np.sqrt(shares * (1.0 - shares)), is_label=True, **named)
 
     @property
     def sd(self) -> Array:
@@ -163,9 +227,9 @@ class Prediction:
         return self.standard_deviation
 
     def interval(self, level: float = 0.95) -> Array:
-        """Return central intervals of real numbers: lower ends, then upper ends, (2, rows...).
+        """Return central intervals: lower ends, then upper ends, (2, rows...).
 
-        The intervals are those of Normals with these means and standard deviations, or of mixtures of such Normals.
+        The ends are quantiles of ``parts``, so the interval of a count has whole numbers.
 
         Parameters
         ----------
@@ -175,29 +239,136 @@ class Prediction:
         Raises
         ------
         ModelError
-            If this predicts a count or a label.
+            If this predicts a label.
         """
-        if not self.parts:
-            raise ModelError(
-                "counts and labels have no interval here; posterior.predictive(data=...) draws them"
-            )
-        return np.stack([self._quantile(end) for end in ends_of(level)])
+        return self.quantile(ends_of(level))
+
+    def quantile(self, q: Any) -> Array:
+        """Return the values below which each prediction is with probability q, shape of q + (rows...).
+
+        Parameters
+        ----------
+        q
+            Above 0 and below 1; a number or several.
+
+        Raises
+        ------
+        ModelError
+            If this predicts a label.
+        """
+        by_moments, shares = self._family("quantiles"), np.asarray(q, dtype=np.float64)
+        if not np.all((shares > 0) & (shares < 1)):
+            raise ParameterError(f"q must lie between 0 and 1; got {q!r}")
+        found = [by_moments.quantile(share, self.parts) for share in shares.ravel().tolist()]
+        return np.reshape(found, shares.shape + self.mean.shape)
 
     def log_density(self, values: Array) -> Array:
         """Return the log density of real numbers, those of Normals or of mixtures of them, in nats."""
-        own = [np.log(weight) + norm.logpdf(values, mean, sd) for weight, mean, sd in self.parts]
+        with np.errstate(divide="ignore"):
+            own = [np.log(weight) + norm.logpdf(values, mean, sd) for weight, mean, sd in self.parts]
         return np.asarray(np.logaddexp.reduce(own))
 
-    def _quantile(self, share: float) -> Array:
-        """Return the number below which each value is with a probability, by bisection between those of the parts."""
-        own = [(weight, mean + ndtri(share) * sd) for weight, mean, sd in self.parts]
-        counts = [np.where(weight > 0, end, np.nan) for weight, end in own]
-        low, high = np.fmin.reduce(counts), np.fmax.reduce(counts)
-        for _ in range(_BISECTIONS if len(self.parts) > 1 else 0):
-            middle = 0.5 * (low + high)
-            below = sum(weight * ndtr((middle - mean) / sd) for weight, mean, sd in self.parts) > share
-            low, high = np.where(below, low, middle), np.where(below, middle, high)
-        return 0.5 * (low + high)
+    def sample(self, n: int = 1, seed: int | np.random.Generator | None = None) -> Array:
+        """Return draws of each value by itself, shape (n, rows...); of labels (n, rows) with whole numbers.
+
+        Values of different rows, and entries of a vector, are drawn independently of each other;
+        ``posterior.predictive(data=...)`` draws them together.
+
+        Parameters
+        ----------
+        n
+            How many.
+        seed
+            Of the draws; the same seed gives the same values.
+        """
+        if isinstance(n, bool) or not isinstance(n, Integral) or n < 1:
+            raise ParameterError(f"n must be a whole number of at least 1; got {n!r}")
+        rng = generator(seed)
+        if self.is_label:
+            bounds = np.cumsum(self.mean, axis=-1)[..., :-1]
+            return (rng.random((n, *self.mean.shape[:-1], 1)) > bounds).sum(axis=-1)
+        by_moments = self._family("draws")
+        shape = (n, *self.mean.shape)
+        u, found, below = rng.random(shape), np.zeros(shape), np.zeros(shape)
+        for weight, mean, sd in self.parts:
+            is_here = (u >= below) & (u < below + weight)
+            below = below + weight
+            own = by_moments.draw(
+                np.broadcast_to(mean, shape)[is_here], np.broadcast_to(sd, shape)[is_here], rng
+            )
+            found[is_here] = own
+        # rounding of the weights' sum leaves no value out
+        rest = u >= below
+        found[rest] = np.broadcast_to(self.mean, shape)[rest]
+        return found
+
+    def to_frame(self, level: float = 0.95) -> Any:
+        """Return a DataFrame of pandas with a row for each row of data.
+
+        It has the columns ``mean``, ``sd``, ``lower`` and ``upper``; for a vector ``ENTRY_mean`` and so on for each
+        entry; for a label ``label``, the most probable category, and ``probability_CATEGORY``.
+
+        Parameters
+        ----------
+        level
+            Of the intervals, between 0 and 1.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+        """
+        n_rows = len(self.mean)
+        index = self.index if self.index is not None and len(self.index) == n_rows else None
+        return data_frame(self._columns(level), index)
+
+    def _columns(self, level: float) -> dict[str, Any]:
+        """Return figures of each row by name."""
+        rows = self.mean.reshape(len(self.mean), -1)
+        if self.is_label:
+            said = _as_many(self.names, rows.shape[1]) or [str(k) for k in range(rows.shape[1])]
+            best = np.array(said, dtype=object)[rows.argmax(axis=1)]
+            return {"label": best, **{f"probability_{own}": rows[:, k] for k, own in enumerate(said)}}
+        figures = {"mean": self.mean, "sd": self.sd}
+        if self.by_moments is not None and self.parts:
+            figures["lower"], figures["upper"] = self.interval(level)
+        if self.mean.ndim == 1:
+            return figures
+        flat = {figure: values.reshape(rows.shape) for figure, values in figures.items()}
+        entries = _as_many(self.names, rows.shape[1]) or [str(k) for k in range(rows.shape[1])]
+        return {
+            f"{entry}_{figure}": values[:, place]
+            for place, entry in enumerate(entries)
+            for figure, values in flat.items()
+        }
+
+    def _cells(self) -> Iterator[tuple[str, ...]]:
+        """Yield the header and the first rows as text."""
+        columns = {
+            name: values
+            for name, values in self._columns(0.95).items()
+            if not name.endswith(("lower", "upper"))
+        }
+        has_interval = self.mean.ndim == 1 and self.by_moments is not None and bool(self.parts)
+        ends = self.interval(0.95) if has_interval else None
+        yield ("row", *columns, *(["95% interval"] if ends is not None else []))
+        n_rows = len(self.mean)
+        index = range(n_rows) if self.index is None or len(self.index) != n_rows else self.index
+        for row in range(min(n_rows, _MOST_LINES)):
+            own = (_figure(values[row]) for values in columns.values())
+            between = [] if ends is None else [f"{ends[0][row]:.4g} to {ends[1][row]:.4g}"]
+            yield (str(index[row]), *own, *between)
+        if n_rows > _MOST_LINES:
+            width = len(columns) + (ends is not None)
+            yield (f"... {n_rows - _MOST_LINES} more", *[""] * width)
+
+    def _family(self, what: str) -> ByMoments:
+        if self.by_moments is None or not self.parts:
+            instead = "mean has the probability of each category" if self.is_label else "it has mean and sd"
+            raise ModelError(
+                f"this prediction has no {what}: {instead}; posterior.predictive(data=...) draws new rows"
+            )
+        return self.by_moments
 
     def __repr__(self) -> str:
         mean, deviation = (
@@ -205,3 +376,20 @@ class Prediction:
             for array in (self.mean, self.standard_deviation)
         )
         return f"Prediction(mean={mean}, standard_deviation={deviation})"
+
+    def __str__(self) -> str:
+        """Return the first rows as a table."""
+        if self.mean.ndim == 0 or self.mean.ndim > 2:
+            return repr(self)
+        cells = list(self._cells())
+        return text_table(cells, left={0, len(cells[0]) - 1} if "interval" in cells[0][-1] else {0})
+
+    def _repr_html_(self) -> str:
+        """Return the first rows as a table, for a notebook."""
+        if self.mean.ndim == 0 or self.mean.ndim > 2:
+            return f"<pre>{escape(repr(self))}</pre>"
+        return html_table(list(self._cells()))
+
+
+def _figure(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float | np.floating) else str(value)

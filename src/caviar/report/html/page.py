@@ -94,13 +94,13 @@ def write(fitted: Any, path: str | os.PathLike[str], data: Any = None, *, source
     Parameters
     ----------
     fitted
-        A fitted ``BayesianGaussianMixture``, ``GaussianMixture``, ``KnownVarianceMixture``, ``MixedMixture`` or
-        ``LatentDirichletAllocation``, or a :class:`caviar.Posterior`.
+        A fitted ``BayesianGaussianMixture``, ``GaussianMixture``, ``KnownVarianceMixture``, ``MixedMixture``,
+        ``HiddenMarkovModel`` or ``LatentDirichletAllocation``, or a :class:`caviar.Posterior`.
     path
         Of the file, which ends with ``.html``; written whole or not at all.
     data
-        As the methods of an estimator, or of the posterior, take them: those it was fitted to, or new ones. Without
-        them, less is shown, and the page says so.
+        As the methods of an estimator, or of the posterior, take them: those it was fitted to, or new ones; of several
+        sequences ``{"X": rows, "lengths": lengths}``. Without them, less is shown, and the page says so.
     source
         What the data are called on the page.
 
@@ -139,7 +139,8 @@ def _subject_of(fitted: Any, data: Any, source: str | None) -> Subject:
         raise ParameterError(
             f"a report is of a fitted estimator of caviar, or of a posterior; got {fitted!r:.200}. Call fit first"
         )
-    return (MixtureSubject if hasattr(fitted, "means_") else StatedSubject)(fitted, data, source)
+    is_mixture = hasattr(fitted, "means_") and hasattr(fitted, "weights_")
+    return (MixtureSubject if is_mixture else StatedSubject)(fitted, data, source)
 
 
 @cache

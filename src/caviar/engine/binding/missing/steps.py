@@ -102,8 +102,19 @@ def rows_that_count(
     return None if counted.all() else counted.astype(np.float64)
 
 
-def refuse_weights(chains: Sequence[Variable], weights: Array | None) -> None:
-    """Refuse weights of the rows of a chain, unless all are one.
+def refuse_weights(
+    chains: Sequence[Variable], weights: Array | None, values: Mapping[Node, AnyArray]
+) -> None:
+    """Refuse weights of the rows of a chain, unless it takes them and they are the same within each sequence.
+
+    Parameters
+    ----------
+    chains
+        The chains along the rows.
+    weights
+        Of the rows, or None.
+    values
+        Known values, among them where sequences begin.
 
     Raises
     ------
@@ -115,12 +126,26 @@ def refuse_weights(chains: Sequence[Variable], weights: Array | None) -> None:
     differs = (
         Computed(_is_not_one, (weights,), (), np.bool_) if isinstance(weights, LazyRows) else weights != 1
     )
-    if any_of(differs):
-        chain = chains[0]
-        raise DataError(
-            f"sample_weight is impossible with {type(chain).__name__} '{chain.name}': a step of a sequence counts "
-            f"once; leave it out, or repeat whole sequences"
-        )
+    if not any_of(differs):
+        return
+    for chain in chains:
+        what = f"{type(chain).__name__} '{chain.name}'"
+        if not chain.takes_weights or isinstance(weights, LazyRows):
+            raise DataError(
+                f"sample_weight is impossible with {what}: a step of a sequence counts once; leave it out, or repeat "
+                f"whole sequences"
+            )
+        follows = np.ones(len(weights), dtype=bool)
+        follows[0] = False
+        if "starts" in chain.slots:
+            follows &= np.broadcast_to(in_memory(values[chain.slots["starts"].node]), len(weights)) == 0
+        changed = np.flatnonzero(follows[1:] & (np.diff(weights) != 0)) + 1
+        if len(changed):
+            row = int(changed[0])
+            raise DataError(
+                f"sample_weight must be the same in all rows of a sequence of {what}: row {row} has "
+                f"{weights[row]:g}, and row {row - 1} before it has {weights[row - 1]:g}"
+            )
 
 
 def _is_not_one(block: AnyArray) -> AnyArray:

@@ -12,9 +12,34 @@ Source: Fraley, "Algorithms for model-based Gaussian hierarchical clustering" (S
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
 import numpy as np
 
 from ...._typing import AnyArray, Array
+
+_MOST_NUMBERS = 1_000_000
+"""Products of columns that are there at once."""
+
+LogDeterminants: TypeAlias = Callable[[Array], Array]
+"""The logarithms of the determinants of covariances (..., d, d) as a kind of Gaussian has them."""
+
+
+def _of_matrices(covariances: Array) -> Array:
+    return np.asarray(np.linalg.slogdet(covariances)[1])
+
+
+def _of_variances(covariances: Array) -> Array:
+    return np.log(np.diagonal(covariances, axis1=-2, axis2=-1)).sum(axis=-1)
+
+
+def _of_spheres(covariances: Array) -> Array:
+    return covariances.shape[-1] * np.log(np.diagonal(covariances, axis1=-2, axis2=-1).mean(axis=-1))
+
+
+LOG_DETERMINANTS: tuple[LogDeterminants, ...] = (_of_matrices, _of_variances, _of_spheres)
+"""Of Gaussians with a covariance each, with variances, and with one variance."""
 
 _PRIOR_VARIANCE = 0.3
 """Variance that the prior of a piece expects, in units of what a piece has where all are of equal size."""
@@ -43,7 +68,8 @@ def agglomerated(points: Array, weights: Array, labels: AnyArray, n_clusters: in
     """
     n_points, size = points.shape
     n_pieces = int(labels.max()) + 1
-    sums = _sums(points, weights * (n_points / weights.sum()), labels, n_pieces)
+    members = labels == np.arange(n_pieces)[:, None]
+    sums = sums_of(points, weights * (n_points / weights.sum()), members)
     prior = prior_of(size, n_pieces)
     gains = gains_of(sums, prior)
     losses = np.full((n_pieces, n_pieces), np.inf)
@@ -64,22 +90,30 @@ def agglomerated(points: Array, weights: Array, labels: AnyArray, n_clusters: in
     return np.unique(parent[labels], return_inverse=True)[1]
 
 
+def sums_of(points: Array, weights: Array, members: AnyArray) -> Array:
+    """Return the weighted sums of 1, x and xx' over sets of points, (m, 1 + d + d^2).
+
+    Parameters
+    ----------
+    members
+        Whether each point is in each set, (m, n).
+    """
+    n_points, size = points.shape
+    n_features = 1 + size + size * size
+    step = max(_MOST_NUMBERS // n_features, 1)
+    total = np.zeros((len(members), n_features))
+    for start in range(0, n_points, step):
+        some = slice(start, start + step)
+        own = points[some]
+        squares = (own[:, :, None] * own[:, None, :]).reshape(len(own), -1)
+        features = np.concatenate([np.ones((len(own), 1)), own, squares], axis=1)
+        total += (members[:, some] * weights[some]) @ features
+    return total
+
+
 def prior_of(size: int, n_pieces: int) -> Array:
     """Return the inverse scale of the Wishart prior of pieces, (d, d)."""
     return (size + 2) * _PRIOR_VARIANCE * n_pieces ** (-2.0 / size) * np.eye(size)
-
-
-def _sums(points: Array, weights: Array, labels: AnyArray, n_pieces: int) -> Array:
-    """Return the weighted sums of 1, x and xx' over pieces, (m, 1 + d + d^2), a row of xx' at a time."""
-    size = points.shape[1]
-    sums = np.empty((n_pieces, 1 + size + size**2))
-    sums[:, 0] = np.bincount(labels, weights, n_pieces)
-    for row in range(size + 1):
-        # the first is x itself, each further one that times a column
-        features = points if row == 0 else points[:, row - 1 : row] * points
-        for column in range(size):
-            sums[:, 1 + row * size + column] = np.bincount(labels, features[:, column] * weights, n_pieces)
-    return sums
 
 
 def _neighbours(means: Array) -> tuple[AnyArray, AnyArray]:
@@ -96,6 +130,11 @@ def _neighbours(means: Array) -> tuple[AnyArray, AnyArray]:
 
 def gains_of(sums: Array, prior: Array) -> Array:
     """Return l of clusters from their sums of 1, x and xx', (..., 1 + d + d^2), up to a constant."""
+    return gains_by(sums, prior, (_of_matrices,))[0]
+
+
+def gains_by(sums: Array, prior: Array, kinds: Sequence[LogDeterminants] = LOG_DETERMINANTS) -> list[Array]:
+    """Return the same by several kinds of Gaussians."""
     size = len(prior)
     count, total = sums[..., 0], sums[..., 1 : size + 1]
     scatter = sums[..., size + 1 :].reshape(*sums.shape[:-1], size, size)
@@ -104,4 +143,4 @@ def gains_of(sums: Array, prior: Array) -> Array:
     covariance = scatter - products
     covariance += prior
     covariance /= (count + size + 2)[..., None, None]
-    return count * (np.log(count) - 0.5 * np.linalg.slogdet(covariance)[1])
+    return [count * (np.log(count) - 0.5 * kind(covariance)) for kind in kinds]

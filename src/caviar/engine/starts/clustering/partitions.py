@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from ...._typing import AnyArray, Array
-from ....language import Indexed, Label
+from ....language import Label
 from ...ascent.problem import Problem
 from ...local.local_factor import LocalFactor
 from ...rows.subsample import Sample
@@ -69,10 +69,10 @@ def in_original_units(problem: Problem, factor: LocalFactor, sample: Sample, poi
 
 def _locations(problem: Problem, factor: LocalFactor, sample: Sample) -> Iterator[AnyArray]:
     """Yield the observed values (n, d) of each leaf whose location the factor's Categorical chooses."""
-    gate = factor.variables[0]
+    gates = factor.labels or factor.variables[:1]
     for group in problem.coordinates.groups:
         slots = [slot for v in group.variables for slot in v.slots.values() if slot.role.moves]
-        if not any(isinstance(slot.expression, Indexed) and slot.index is gate for slot in slots):
+        if not any(slot.chosen_by(gate) for slot in slots for gate in gates):
             continue
         for leaf in group.variables:
             if leaf in problem.compiled.sources:
@@ -103,8 +103,8 @@ def partition(points: Array, weights: Array, n_clusters: int, rng: np.random.Gen
 
 def partitions(
     points: Array, weights: Array, n_clusters: int, rng: np.random.Generator, *, many: bool
-) -> list[AnyArray]:
-    """Return labels of weighted points that differ: of k-means, and of many small clusters merged into few.
+) -> Iterator[AnyArray]:
+    """Yield labels of weighted points that differ: of k-means, and of many small clusters merged into few.
 
     The small clusters are those of k-means on whitened columns.
 
@@ -115,22 +115,24 @@ def partitions(
         are few points), of the nearest of k points, and random ones.
     """
     found = [partition(points, weights, n_clusters, rng)]
+    yield found[0]
     if n_clusters == 1:
-        return found
-    if points.shape[1] <= _MOST_COLUMNS:
-        white = whitened(points, weights)
-        both = many or points.size * n_clusters <= _FEW_NUMBERS
-        for pieces in _pieces([white, points] if both else [white], weights, n_clusters, rng):
-            labels = agglomerated(white, weights, pieces, n_clusters)
-            if not many and alike(labels, found[0], weights, _SAME):
-                # two ways that have nothing in common lead to the same clusters, so that a third would as well
-                break
-            if not any(alike(labels, other, weights) for other in found):
-                found.append(labels)
+        return
+    both = many or points.size * n_clusters <= _FEW_NUMBERS
+    for is_white in () if points.shape[1] == 1 else (True, False) if both else (True,):
+        labels = merged(points, weights, n_clusters, rng, is_white=is_white)
+        if labels is None:
+            continue
+        if not many and alike(labels, found[0], weights, _SAME):
+            # two ways that have nothing in common lead to the same clusters, so that a third would as well
+            break
+        if not any(alike(labels, other, weights) for other in found):
+            found.append(labels)
+            yield labels
     if many:
-        found += [kmeans(points, weights, n_clusters, rng, max_iter=0) for _ in range(2)]
-        found.append(rng.integers(0, n_clusters, len(points)))
-    return found
+        for _ in range(2):
+            yield kmeans(points, weights, n_clusters, rng, max_iter=0)
+        yield rng.integers(0, n_clusters, len(points))
 
 
 def merged(
@@ -146,14 +148,17 @@ def merged(
     """
     if not may_merge(points, n_clusters):
         return None
-    if points.shape[1] == 1:
-        n_pieces = min(_PIECES * n_clusters, len(points) // 2)
-        pieces = np.unique(partition(points, weights, n_pieces, rng), return_inverse=True)[1]
-        return agglomerated(points, weights, pieces, n_clusters) if pieces.max() >= n_clusters else None
-    white = whitened(points, weights)
-    for pieces in _pieces([white if is_white else points], weights, n_clusters, rng) if white.size else ():
-        return agglomerated(white, weights, pieces, n_clusters)
-    return None
+    n_points, size = points.shape
+    white = points if size == 1 else whitened(points, weights)
+    if not white.size:
+        return None
+    if size == 1:
+        pieces = partition(points, weights, min(_PIECES * n_clusters, n_points // 2), rng)
+    else:
+        n_pieces = _n_pieces(n_points, size, n_clusters)
+        pieces = kmeans(white if is_white else points, weights, n_pieces, rng, max_iter=_PIECE_ITERATIONS)
+    pieces = np.unique(pieces, return_inverse=True)[1]
+    return agglomerated(white, weights, pieces, n_clusters) if pieces.max() >= n_clusters else None
 
 
 def may_merge(points: Array, n_clusters: int) -> bool:
@@ -195,21 +200,6 @@ def further_kmeans(
         else:
             fresh.append(labels)
     return fresh
-
-
-def _pieces(
-    several: Sequence[Array], weights: Array, n_clusters: int, rng: np.random.Generator
-) -> Iterator[AnyArray]:
-    """Yield labels of small clusters, none of them empty; nothing where there are too few points for that."""
-    size = several[0].shape[1]
-    n_pieces = _n_pieces(len(weights), size, n_clusters)
-    if size < 2 or n_pieces <= n_clusters:
-        return
-    for columns in several:
-        labels = kmeans(columns, weights, n_pieces, rng, max_iter=_PIECE_ITERATIONS)
-        labels = np.unique(labels, return_inverse=True)[1]
-        if labels.max() >= n_clusters:
-            yield labels
 
 
 def _n_pieces(n_points: int, size: int, n_clusters: int) -> int:

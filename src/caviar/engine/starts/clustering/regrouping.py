@@ -2,7 +2,8 @@
 
 A fit that has two components in one cluster and one component in two does not get away from there by small steps, and
 other guesses of all clusters at once find other such ends. So pairs that lose little by being merged, and clusters that
-gain much by being split, are found by what a Gaussian for each of them loses or gains.
+gain much by being split, are found by what a Gaussian for each of them loses or gains. Where all such moves lose much
+the clusters are plain, and need no other guess.
 
 Source: Ueda, Nakano, Ghahramani and Hinton, "SMEM algorithm for mixture models" (Neural Computation, 2000).
 """
@@ -10,12 +11,12 @@ Source: Ueda, Nakano, Ghahramani and Hinton, "SMEM algorithm for mixture models"
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
 from ...._typing import AnyArray, Array
-from .agglomeration import gains_of, prior_of
-from .kmeans import kmeans
+from .agglomeration import gains_by, gains_of, prior_of, sums_of
 
 _MOST = 4
 """Partitions that are returned where no other number is asked for."""
@@ -26,13 +27,18 @@ _MOST_LOST = 0.1
 _FEWEST = 4
 """Members of a cluster that may be split."""
 
+_PLAIN = 0.3
+"""Nats for each point of its clusters that every move from plain clusters loses, at least."""
+
+_MOST_COLUMNS = 50
+"""Columns of points whose clusters may be plain: of more, a Gaussian has too many numbers to say anything."""
+
 
 def regrouped(
     points: Array,
     weights: Array,
     labels: AnyArray,
     n_clusters: int,
-    rng: np.random.Generator,
     *,
     most: int = _MOST,
     most_lost: float = _MOST_LOST,
@@ -58,53 +64,145 @@ def regrouped(
     ...     np.repeat([[-2.0], [-1.0], [1.0], [2.0]], 5, axis=0) + np.tile(np.linspace(0, 0.1, 5), 4)[:, None]
     ... )
     >>> labels = np.repeat([0, 1, 2, 2], 5)
-    >>> found = regrouped(points, np.ones(20), labels, 4, np.random.default_rng(0))[0]
+    >>> found = regrouped(points, np.ones(20), labels, 4)[0]
     >>> found[:10], sorted({int(found[10]), int(found[15])})
     (array([0, 0, 0, 0, 0, 1, 1, 1, 1, 1]), [2, 3])
     """
-    weights = weights * (len(weights) / weights.sum())
-    prior = prior_of(points.shape[1], n_clusters)
-    names, empty = np.unique(labels), np.setdiff1d(np.arange(n_clusters), labels)
-    sums = np.stack([_sums(points[labels == name], weights[labels == name]) for name in names])
-    gains = gains_of(sums, prior)
-    one, other = np.triu_indices(len(names), 1)
-    losses = gains[one] + gains[other] - gains_of(sums[one] + sums[other], prior)
-    merges = [(loss, names[a], names[b]) for loss, a, b in zip(losses, one, other, strict=True)]
-    splits = [
-        (float(gains_of(parts, prior).sum() - gain), name, leaves)
-        for name, gain in zip(names, gains, strict=True)
-        for leaves, parts in _halves(points, weights, labels, name, rng)
-    ]
-    found = [(-loss, np.where(labels == b, a, labels)) for loss, a, b in merges]
-    if len(empty):
-        found += [(gain, np.where(leaves, empty[0], labels)) for gain, _, leaves in splits]
-    found += [
-        (gain - loss, np.where(leaves, b, np.where(labels == b, a, labels)))
-        for gain, name, leaves in splits
-        for loss, a, b in merges
-        if name not in (a, b)
-    ]
-    found.sort(key=lambda move: -move[0])
-    return [own for gain, own in found[:most] if gain > -most_lost * len(labels)]
+    moves = _Moves.of(points, weights, labels)
+    losses, gains, both = moves.changes(gains_of(moves.sums, prior_of(points.shape[1], n_clusters)))
+    empty = np.setdiff1d(np.arange(n_clusters), labels)
+    several = (-losses, gains if len(empty) else gains[:0], both.ravel())
+    ends = np.cumsum([len(own) for own in several])
+    changes = np.concatenate(several)
+    found = []
+    for place in np.argsort(-changes, kind="stable")[:most].tolist():
+        if not changes[place] > -most_lost * len(labels):
+            break
+        if place < ends[0]:
+            found.append(moves.merged(labels, place))
+        elif place < ends[1]:
+            found.append(np.where(moves.leaves[place - ends[0]], empty[0], labels))
+        else:
+            cut, pair = divmod(place - ends[1], ends[0])
+            left = moves.names[moves.other[pair]]
+            found.append(np.where(moves.leaves[cut], left, moves.merged(labels, pair)))
+    return found
 
 
-def _halves(
-    points: Array, weights: Array, labels: AnyArray, name: int, rng: np.random.Generator
-) -> Iterator[tuple[AnyArray, Array]]:
-    """Yield the points (n,) that leave a cluster, and the sums of its parts: side by side, and far from near."""
-    members = np.flatnonzero(labels == name)
-    if len(members) < _FEWEST:
-        return
-    inside, own = points[members], weights[members]
-    squares = np.square(inside - own @ inside / own.sum()).sum(axis=1)
-    for half in (kmeans(inside, own, 2, rng) == 1, squares > np.median(squares)):
-        if half.any() and not half.all():
-            leaves = np.zeros(len(labels), dtype=bool)
-            leaves[members[half]] = True
-            yield leaves, np.stack([_sums(inside[part], own[part]) for part in (half, ~half)])
+def are_plain(points: Array, weights: Array, labels: AnyArray, n_clusters: int) -> bool:
+    """Whether clusters are so far from each other, and each so much of one piece, that no other guess is needed.
+
+    Any other guess puts two of them together, and may cut a third one. Whatever kind of Gaussian the components are
+    like, with a covariance, with variances or with one variance each, that loses much. Clusters of fewer points than a
+    covariance needs are not plain.
+
+    Parameters
+    ----------
+    points
+        Shape (n, d), columns in units of their spread.
+    weights
+        Shape (n,); only their proportions matter.
+    labels
+        Shape (n,), from 0 to ``n_clusters`` - 1.
+    """
+    size = points.shape[1]
+    if size > _MOST_COLUMNS or np.bincount(labels, minlength=n_clusters).min() < 2 * (size + 1):
+        return False
+    moves = _Moves.of(points, weights, labels)
+    counts = moves.sums[:, 0]
+    pairs = counts[moves.one] + counts[moves.other]
+    for gains_of_sets in gains_by(moves.sums, prior_of(size, n_clusters)):
+        losses, _, both = moves.changes(gains_of_sets)
+        both = both / (pairs + counts[moves.cut, None])
+        if max((-losses / pairs).max(), both.max(initial=-np.inf)) > -_PLAIN:
+            return False
+    return True
 
 
-def _sums(points: Array, weights: Array) -> Array:
-    """Return the weighted sums of 1, x and xx', (1 + d + d^2,)."""
-    weighted = points * weights[:, None]
-    return np.concatenate([[weights.sum()], weighted.sum(axis=0), (weighted.T @ points).ravel()])
+@dataclass(frozen=True, eq=False)
+class _Moves:
+    """Pairs of clusters that may be merged, and clusters that may be cut in two.
+
+    Attributes
+    ----------
+    names
+        The clusters that have points, (k,).
+    one, other
+        The clusters of each pair, (p,).
+    cut
+        The cluster of each cut, (s,).
+    leaves
+        The points that leave it, (s, n).
+    sums
+        The weighted sums of 1, x and xx' over the clusters, over what pairs of them would be, over what leaves in each
+        cut, and over what stays, (k + p + 2 s, 1 + d + d^2).
+    """
+
+    names: AnyArray
+    one: AnyArray
+    other: AnyArray
+    cut: AnyArray
+    leaves: AnyArray
+    sums: Array
+
+    @classmethod
+    def of(cls, points: Array, weights: Array, labels: AnyArray) -> _Moves:
+        """Return the moves from a partition."""
+        names = np.flatnonzero(np.bincount(labels))
+        members = labels == names[:, None]
+        weights = weights * (len(weights) / weights.sum())
+        own = sums_of(points, weights, members)
+        cuts = list(_halves(points, weights, members, own))
+        leaves = np.array([half for _, half in cuts], dtype=bool).reshape(-1, len(labels))
+        cut = np.array([place for place, _ in cuts], dtype=np.intp)
+        parts = sums_of(points, weights, leaves)
+        place = np.arange(len(names))
+        one, other = np.nonzero(place[:, None] < place)
+        sums = np.concatenate([own, own[one] + own[other], parts, own[cut] - parts])
+        return cls(names, one, other, cut, leaves, sums)
+
+    def merged(self, labels: AnyArray, pair: int) -> AnyArray:
+        """Return labels with the clusters of a pair in one."""
+        return np.where(labels == self.names[self.other[pair]], self.names[self.one[pair]], labels)
+
+    def changes(self, gains: Array) -> tuple[Array, Array, Array]:
+        """Return what each pair loses, (p,), what each cut gains, (s,), and what both gain together, (s, p).
+
+        Parameters
+        ----------
+        gains
+            Of the sets whose sums there are.
+        """
+        ends = np.cumsum([len(self.names), len(self.one), len(self.cut)])
+        own, pairs, parts, rests = np.split(gains, ends)
+        losses, gained = own[self.one] + own[self.other] - pairs, parts + rests - own[self.cut]
+        is_merged = (self.cut[:, None] == self.one) | (self.cut[:, None] == self.other)
+        return losses, gained, np.where(is_merged, -np.inf, gained[:, None] - losses)
+
+
+def _halves(points: Array, weights: Array, members: AnyArray, sums: Array) -> Iterator[tuple[int, AnyArray]]:
+    """Yield the place of a cluster, and the points (n,) that leave it: side by side, and far from near.
+
+    Side by side is the cut across the direction in which it is longest that leaves least squares.
+    """
+    size = points.shape[1]
+    means = sums[:, 1 : size + 1] / sums[:, :1]
+    squares = sums[:, size + 1 :].reshape(-1, size, size) / sums[:, :1, None]
+    directions = np.linalg.eigh(squares - means[:, :, None] * means[:, None, :])[1][:, :, -1]
+    for place, own in enumerate(members):
+        inside = np.flatnonzero(own)
+        if len(inside) < _FEWEST:
+            continue
+        centred = points[inside] - means[place]
+        along, away = centred @ directions[place], np.square(centred).sum(axis=1)
+        order = along.argsort(kind="stable")
+        counts, total = weights[inside][order].cumsum(), (weights[inside] * along)[order].cumsum()
+        # about their mean, the squares that a cut explains
+        explained = total[:-1] ** 2 * (1 / counts[:-1] + 1 / (counts[-1] - counts[:-1]))
+        explained[~(np.diff(along[order]) > 0)] = -np.inf
+        edge = along[order[explained.argmax()]]
+        for half in (along > edge, away > np.median(away)):
+            if half.any() and not half.all():
+                leaves = np.zeros(own.shape, dtype=bool)
+                leaves[inside[half]] = True
+                yield place, leaves

@@ -80,7 +80,6 @@ def searched(
     views: Sequence[Array],
     found: Sequence[End],
     effort: Effort,
-    rng: np.random.Generator,
 ) -> list[End]:
     """Return ends with those to which merging and splitting leads from the best of them, the best first.
 
@@ -100,7 +99,7 @@ def searched(
             for end in front
             for points in views
             for labels in regrouped(
-                points, likely.weights, end.labels, likely.size, rng, most=effort.moves, most_lost=np.inf
+                points, likely.weights, end.labels, likely.size, most=effort.moves, most_lost=np.inf
             )
         ]
         if not moved:

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ...._typing import AnyArray
-from ....language import Axis, Indexed, Label, Node, Plate, Variable
+from ....language import Axis, Label, Node, Plate, Variable
 from ...ascent.problem import Problem
+from ...local.chain import ChainFactor
 from ...local.local_factor import LocalFactor
 
 
@@ -33,6 +34,11 @@ class Gate:
     chosen: tuple[Plate, ...]
 
     @property
+    def chain(self) -> ChainFactor | None:
+        """The factor of its states, where these are a chain; None of a label that shares the factor of one."""
+        return self.factor if self.variable.summed and isinstance(self.factor, ChainFactor) else None
+
+    @property
     def axes(self) -> tuple[Axis, ...]:
         """The axes of terms that its categories run along."""
         return (Axis(self.variable, "k"), *(Axis(plate) for plate in self.chosen))
@@ -45,6 +51,11 @@ class Gate:
             if self.variable.summed
             else frozenset()
         )
+
+    @property
+    def has_known_labels(self) -> bool:
+        """Whether some of its labels may have come with the data."""
+        return self.factor is not None and self.variable in self.factor.labelled
 
     def shape(self, problem: Problem, n_rows: int) -> tuple[int, ...]:
         """Return the shape of its labels, rows first, for so many rows."""
@@ -80,5 +91,6 @@ def _chosen(problem: Problem, gate: Variable) -> Iterator[Plate]:
     for node in problem.bound.nodes:
         if isinstance(node, Variable) and node is not gate:
             for slot in node.slots.values():
-                if slot.index is gate and isinstance(slot.expression, Indexed):
-                    yield slot.expression.plate
+                chosen = slot.chosen_by(gate)
+                if chosen is not None:
+                    yield chosen.plate

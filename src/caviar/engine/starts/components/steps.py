@@ -17,7 +17,6 @@ from scipy.special import gammaln
 
 from ...._typing import AnyArray, Array
 from ...ascent.problem import Problem
-from ...local.chain import ChainFactor
 from ...rows.subsample import Sample
 from .differences import known_steps
 from .gates import Gate
@@ -46,9 +45,9 @@ def in_steps(
     gain
         What each cluster (rows) brings each state (columns) besides the steps, shape (K, K).
     """
-    assert isinstance(gate.factor, ChainFactor)
+    assert gate.chain is not None
     size = gate.size
-    starts = gate.factor.starts.among(sample.columns, sample.n_rows)
+    starts = gate.chain.starts.among(sample.columns, sample.n_rows)
     starts[0] = True
     within = np.flatnonzero(~starts)
     first: Array = np.bincount(labels[starts], minlength=size).astype(np.float64)

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from ...._typing import Array
+from ....families import Categorical
+from ....families.joint_labels import JointLabels
 from ....language import Variable
 from ...ascent.problem import Problem, statistics_of
 from ...binding.nested import nested_plates
@@ -68,13 +70,15 @@ def _near_each_other(factor: CategoricalFactor, n_rows: int, rng: np.random.Gene
 def _draw_gated(
     factor: SwitchedFactor, distributions: Mapping[Variable, Any], expected: Array, rng: np.random.Generator
 ) -> None:
-    labels = distributions[factor.gate].sample(seed=rng)
-    one_hot = factor.gate.statistics_of(labels)[0].T
-    factor.view(expected, StatisticKey(factor.gate.name, "x"))[...] = one_hot
-    for variable in factor.variables[1:]:
+    first = distributions[factor.labels[0]]
+    joint = first.joint if isinstance(first, JointLabels) else first.probabilities
+    labels = Categorical(joint.reshape(len(joint), -1)).sample(seed=rng)
+    one_hot = factor.choices(expected)
+    one_hot[labels, np.arange(len(labels))] = 1.0
+    factor.write_marginals(expected)
+    for variable in factor.switched:
         values = distributions[variable].conditional.sample(seed=rng)
         for name, statistic in zip(variable.family.statistics, variable.statistics_of(values), strict=True):
-            view = factor.view(expected, StatisticKey(variable.name, name))
-            view[...] = np.moveaxis(statistic, 0, -1) * one_hot.reshape(
-                len(one_hot), *(1,) * (view.ndim - 2), -1
-            )
+            view = expected[factor.rows[StatisticKey(variable.name, name)]]
+            own = np.moveaxis(statistic, 0, -1).reshape(len(one_hot), -1, len(labels))
+            view[...] = (own * one_hot[:, None]).reshape(view.shape)

@@ -10,6 +10,7 @@ import numpy as np
 from ...._errors import ModelError, ParameterError
 from ...._typing import AnyArray, Array
 from ....language import (
+    Axis,
     Label,
     NormalGamma,
     NormalWishart,
@@ -52,22 +53,37 @@ class GivenLocals:
         self._row_map = row_map
         self._coefficients = problem.rows.coefficients(statistics_of(problem, q))
         self._values = {v: _checked(problem, v, value, row_map.source.n_rows) for v, value in values.items()}
-        self.are_all = all(any(v in self._values for v in factor.variables) for factor in problem.factors)
+        self.are_all = all(self._is_given(factor) for factor in problem.factors)
         """Whether every local factor has a given value."""
 
     def __call__(self, rows: Rows) -> LocalState:
         """Return expected statistics (E, B) of every local factor, of those that are not given at their optimum."""
         given: LocalState = {}
-        for variable, values in self._values.items():
-            factor = next(f for f in self._problem.factors if variable in f.variables)
-            given[factor.key] = expected_of(self._problem, factor, variable, values[rows.where], rows)
+        for factor in filter(self._is_given, self._problem.factors):
+            own = {v: self._values[v][rows.where] for v in factor.variables if v in self._values}
+            given[factor.key] = expected_of(self._problem, factor, own, rows)
         if self.are_all:
             return given
         found = self._row_map.at(self._problem.rows).natural_of(rows, self._coefficients, given)
         for factor in self._problem.factors:
-            if factor.key not in given:
+            if factor.key in given:
+                continue
+            of_labels = {
+                label: _one_hot(label, self._values[label][rows.where])
+                for label in factor.labels
+                if label in self._values
+            }
+            if of_labels and isinstance(factor, SwitchedFactor):
+                factor.infer_given(found[factor.key], of_labels)
+            else:
                 factor.infer(found[factor.key])
         return {**found, **given}
+
+    def _is_given(self, factor: LocalFactor) -> bool:
+        """Whether all labels of a factor have values, or a variable of one without labels."""
+        if factor.labels:
+            return all(label in self._values for label in factor.labels)
+        return any(variable in self._values for variable in factor.variables)
 
 
 def _checked(problem: Problem, variable: Variable, value: Any, n_rows: int) -> AnyArray:
@@ -112,11 +128,12 @@ def _check_categories(variable: Variable, array: AnyArray, labels: tuple[int, ..
 
 
 def expected_of(
-    problem: Problem, factor: LocalFactor, variable: Variable, values: AnyArray, rows: Rows
+    problem: Problem, factor: LocalFactor, given: Mapping[Variable, AnyArray], rows: Rows
 ) -> Array:
-    """Return expected statistics (E, B) of a factor from values of one of its variables."""
-    if isinstance(variable, Label):
-        return with_labels(problem, factor, values, rows)
+    """Return expected statistics (E, B) of a factor from values of its labels, or of its variable."""
+    if factor.labels:
+        return with_labels(problem, factor, given, rows)
+    ((variable, values),) = given.items()
     if not isinstance(factor, FamilyFactor):
         raise ModelError(f"init of '{variable.name}' is not possible inside the joint factor '{factor.name}'")
     reference = problem.coordinates.of(variable)
@@ -130,31 +147,44 @@ def expected_of(
 def with_labels(
     problem: Problem,
     factor: LocalFactor,
-    labels: AnyArray,
+    labels: Mapping[Variable, AnyArray],
     rows: Rows,
     given: Mapping[Variable, Array] | None = None,
+    drawn: LocalState | None = None,
 ) -> Array:
-    """Return expected statistics of a factor whose Categorical is known.
+    """Return expected statistics of a factor whose Categoricals are known.
 
-    What it gates has values that are given, (B, ...), or else those of :func:`_seen_below`.
+    What they gate has values that are given, (B, ...), or else those of :func:`_seen_below`; labels without values are
+    as they were ``drawn``.
     """
-    gate = factor.variables[0]
-    probabilities = gate.statistics_of(labels)[0] if labels.ndim == len(gate.plates) else labels
-    one_hot = np.ascontiguousarray(np.moveaxis(probabilities, 0, -1), dtype=np.float64)
     if isinstance(factor, CategoricalFactor):
-        return np.array(one_hot.reshape(factor.n_rows, -1))
+        (label,) = factor.labels
+        return np.array(_one_hot(label, labels[label]).reshape(factor.n_rows, -1))
     assert isinstance(factor, SwitchedFactor)
-    expected = np.zeros((factor.n_rows, len(labels)))
-    factor.view(expected, StatisticKey(gate.name, "x"))[...] = one_hot
-    for variable in factor.variables[1:]:
+    expected = np.zeros((factor.n_rows, rows.n_rows))
+    table = factor.table(expected)
+    table[...] = 1.0
+    for label in factor.labels:
+        if label in labels:
+            own = _one_hot(label, labels[label])
+        else:
+            assert drawn is not None
+            own = factor.view(drawn[factor.key], StatisticKey(label.name, "x"))
+        table *= factor.stretched(own, (Axis(label, "k"),))
+    factor.write_marginals(expected)
+    for variable in factor.switched:
         known = None if given is None else given.get(variable)
         values = _seen_below(problem, variable, rows) if known is None else known
         for name, statistic in zip(variable.family.statistics, variable.statistics_of(values), strict=True):
             view = factor.view(expected, StatisticKey(variable.name, name))
-            view[...] = np.moveaxis(statistic, 0, -1)[None] * one_hot.reshape(
-                len(one_hot), *(1,) * (view.ndim - 2), -1
-            )
+            view[...] = np.moveaxis(statistic, 0, -1) * factor.over(table, view)
     return expected
+
+
+def _one_hot(label: Variable, values: AnyArray) -> Array:
+    """Return labels, or probabilities, rows first, as probabilities of the categories (plates..., K, B)."""
+    probabilities = label.statistics_of(values)[0] if values.ndim == len(label.plates) else values
+    return np.ascontiguousarray(np.moveaxis(probabilities, 0, -1), dtype=np.float64)
 
 
 def _seen_below(problem: Problem, variable: Variable, rows: Rows) -> Array:

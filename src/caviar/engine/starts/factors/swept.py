@@ -20,7 +20,6 @@ from ...local.statistics import LocalState, Rows
 from ...rows.row_map import RowMap
 from ...rows.tasks import RowSource
 from .pooling import is_pooled, unpooled
-from .prior import Start
 
 Swept: TypeAlias = tuple[Problem, dict[Variable, Any], dict[Hashable, Array]]
 """A problem, its global factors, and their statistics with the sums over rows."""
@@ -36,19 +35,6 @@ _MOST_SWEEPS, _SETTLED = 30, 1e-3
 """The same where locations are added up, and wait for each other; and the relative change of these that ends them."""
 
 
-def globals_from(
-    problem: Problem,
-    q: dict[Variable, Any],
-    give: Callable[[Rows], LocalState],
-    source: RowSource,
-    row_map: RowMap,
-    fixed: frozenset[Variable],
-) -> Start:
-    """Return the globals that follow from local factors by their own updates, locations first."""
-    problem, q, _ = swept(problem, q, give, source, row_map, fixed)
-    return problem, q
-
-
 def swept(
     problem: Problem,
     q: dict[Variable, Any],
@@ -57,7 +43,10 @@ def swept(
     row_map: RowMap,
     fixed: frozenset[Variable],
 ) -> Swept:
-    """Return the same as :func:`globals_from`, with the sums over rows and the statistics of the globals."""
+    """Return the globals that follow from local factors by their own updates, locations first, and their statistics.
+
+    The sums over rows are among these.
+    """
     problem, q, arrays = _sums(problem, q, give, source, row_map)
     if _sweep(problem, q, arrays, fixed):
         return problem, q, arrays
@@ -141,8 +130,11 @@ def _softened(factors: Sequence[LocalFactor], state: LocalState) -> LocalState:
         if isinstance(factor, CategoricalFactor | SwitchedFactor):
             for key, shape in factor.shapes.items():
                 view = factor.view(state[factor.key], key)
-                # the categories are the last axis of a Categorical's own factor, the first of a joint one
-                axis = 0 if isinstance(factor, SwitchedFactor) else len(shape) - 1
-                everyone = view.sum(axis=axis, keepdims=True) / view.shape[axis]
+                # the categories are the last axis of a Categorical's own factor, the first ones of a joint one
+                of_labels = [
+                    place for place, axis in enumerate(factor.axes[key]) if axis in factor.categories
+                ]
+                axes = tuple(of_labels or [len(shape) - 1])
+                everyone = view.mean(axis=axes, keepdims=True)
                 view[...] = (1 - _SHARE) * view + _SHARE * everyone
     return state

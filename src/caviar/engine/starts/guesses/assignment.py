@@ -62,7 +62,7 @@ def assigned(basis: Basis, guess: Guess, sweep: Callable[[Basis, Guess], Swept])
         Returns the globals after their updates with given labels.
     """
     guessed = [gate for gate in basis.gates if gate.variable in guess and gate.variable.plates]
-    gates = [gate for gate in guessed if basis.differs(gate) or _has_known_labels(gate)]
+    gates = [gate for gate in guessed if basis.differs(gate) or gate.has_known_labels]
     found = dict(guess)
     for _ in range(_ROUNDS if len(gates) > 1 else 1):
         for gate in gates:
@@ -150,13 +150,9 @@ def _best_order(basis: Basis, gate: Gate, labels: AnyArray, fit: Array) -> AnyAr
     return linear_sum_assignment(fit, maximize=True)[1]
 
 
-def _has_known_labels(gate: Gate) -> bool:
-    return gate.factor is not None and gate.factor.labelled is gate.variable
-
-
 def _known_labels(basis: Basis, gate: Gate) -> AnyArray | None:
     """Return the labels that came with the data, -1 where unknown, or None."""
-    if _has_known_labels(gate):
+    if gate.has_known_labels:
         return basis.sample.columns[ColumnKey(gate.variable.name)]
     return None
 

@@ -89,7 +89,7 @@ class Basis:
     @property
     def has_states(self) -> bool:
         """Whether the labels of the rows are the states of a chain."""
-        return any(gate.factor in self.problem.chains for gate in self.gates)
+        return any(gate.chain is not None for gate in self.gates)
 
     @cached_property
     def shared(self) -> frozenset[Gate]:

@@ -8,7 +8,6 @@ from itertools import pairwise
 import numpy as np
 
 from ...._typing import AnyArray, Array
-from ...local.chain import ChainFactor
 from ..clustering.partitions import in_units, partition
 from ..components.differences import differs_in_steps
 from .basis import Basis, Guess
@@ -23,9 +22,9 @@ _WEIGHT_OF_TIME = 1.0
 def in_time(basis: Basis) -> Iterator[Guess]:
     """Yield labels of states that are passed in some order: parts of each sequence, and clusters in time."""
     for gate in basis.gates:
-        if not (isinstance(gate.factor, ChainFactor) and differs_in_steps(basis.problem, gate)):
+        if not (gate.chain is not None and differs_in_steps(basis.problem, gate)):
             continue
-        starts = gate.factor.starts.among(basis.sample.columns, basis.sample.n_rows)
+        starts = gate.chain.starts.among(basis.sample.columns, basis.sample.n_rows)
         starts[0] = True
         edges = np.append(np.flatnonzero(starts), basis.sample.n_rows)
         lengths = np.diff(edges)

@@ -12,7 +12,6 @@ import numpy as np
 
 from ...._typing import AnyArray, Array
 from ....language import MultivariateNormal, Normal, Variable
-from ...local.chain import ChainFactor
 from ..clustering.partitions import alike, in_units, partition
 from ..components.gates import Gate
 from .basis import Basis, Guess
@@ -35,7 +34,7 @@ _MANY_STATES = 4
 def by_neighbours(basis: Basis) -> Iterator[Guess]:
     """Yield labels of a chain's states by the rows before and after each, and by widths where states choose them."""
     for gate in basis.gates:
-        if not isinstance(gate.factor, ChainFactor) or gate.size == 1:
+        if gate.chain is None or gate.size == 1:
             continue
         found: list[AnyArray] = []
         for cloud in basis.clouds(gate)[:1]:
@@ -49,8 +48,8 @@ def neighbouring(basis: Basis, gate: Gate, cloud: Cloud) -> Iterator[AnyArray]:
     """Yield labels of a chain's states, in as many clusters as there are states, however alike they are."""
     points, weights = cloud.points, cloud.weights
 
-    def clusters(points: Array, weights: Array) -> list[AnyArray]:
-        return [partition(points, weights, gate.size, basis.rng)]
+    def clusters(points: Array, weights: Array) -> Iterator[AnyArray]:
+        yield partition(points, weights, gate.size, basis.rng)
 
     if _chooses_widths(basis, gate):
         yield from by_value(gate, Cloud(_widths(basis, gate, cloud), weights), clusters)
@@ -98,7 +97,7 @@ def _chooses_widths(basis: Basis, gate: Gate) -> bool:
 
 def _is_width_chosen(leaf: Variable, gate: Gate) -> bool:
     return any(
-        slot.index is gate.variable and "precision" in (slot.name.split(".")[0], *slot.role.statistics)
+        slot.chosen_by(gate.variable) and "precision" in (slot.name.split(".")[0], *slot.role.statistics)
         for slot in leaf.slots.values()
     )
 
@@ -108,9 +107,9 @@ def _places(basis: Basis, gate: Gate, reach: int) -> AnyArray:
 
     At the ends of a sequence its first and last row are in the place of those that there are not.
     """
-    assert isinstance(gate.factor, ChainFactor)
+    assert gate.chain is not None
     n_rows = basis.sample.n_rows
-    starts = gate.factor.starts.among(basis.sample.columns, n_rows)
+    starts = gate.chain.starts.among(basis.sample.columns, n_rows)
     starts[0] = True
     first = np.flatnonzero(starts)
     number = np.cumsum(starts) - 1

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from ...._typing import AnyArray, Array
-from ....language import Variable
 from ..clustering.kmeans import kmeans
 from ..clustering.partitions import alike, further_kmeans, in_original_units, merged, partition, partitions
+from ..clustering.regrouping import are_plain
 from ..components.gates import Gate
 from .basis import Basis, Guess
 from .points import Cloud
@@ -48,51 +48,61 @@ def in_fewer_clusters(basis: Basis) -> Iterator[Guess]:
     yield from _together(basis, _fewer)
 
 
-def one_by_one(basis: Basis) -> Iterator[Guess]:
-    """Yield labels of each gate that shares its values with others, which have one category: few labels may do."""
-    gates = [gate for gate in basis.gates if gate in basis.shared and gate.size > 1]
-    n_rows = basis.sample.n_rows
-    alone = {gate.variable: np.zeros(gate.shape(basis.problem, n_rows), dtype=np.int64) for gate in gates}
-    for gate in gates:
-        for cloud in basis.clouds(gate)[:1]:
+def are_clear(basis: Basis, guess: Guess) -> bool:
+    """Whether the clusters of an ordinary mixture are so plain that all starts would end where theirs does.
 
-            def cluster(points: Array, weights: Array, size: int = gate.size) -> list[AnyArray]:
-                return [partition(points, weights, size, basis.rng)]
-
-            (labels,) = by_value(gate, cloud, cluster)
-            yield {**alone, gate.variable: labels.reshape(gate.shape(basis.problem, n_rows))}
+    Answers and vectors that are missing in part have no distances that could tell, and known labels may cut a cluster.
+    """
+    if not basis.is_plain or basis.is_of_answers or basis.problem.bound.gathered(lambda own: own.entries):
+        return False
+    gates = [gate for gate in basis.gates if gate.size > 1]
+    clouds = {gate: basis.clouds(gate)[0] for gate in gates}
+    return bool(gates) and all(
+        gate.variable in guess
+        and not gate.has_known_labels
+        and are_plain(clouds[gate].points, clouds[gate].weights, guess[gate.variable].ravel(), gate.size)
+        for gate in gates
+    )
 
 
 def _together(
-    basis: Basis, cluster: Callable[[Basis, Gate, Sequence[Cloud]], list[AnyArray]]
+    basis: Basis, cluster: Callable[[Basis, Gate, Sequence[Cloud]], Iterator[AnyArray]]
 ) -> Iterator[Guess]:
-    """Yield labels of all gates that have some: as many guesses as the gate with most, the others repeat theirs."""
-    found: dict[Variable, list[AnyArray]] = {}
-    for gate in basis.gates:
-        labels = cluster(basis, gate, basis.clouds(gate)) if gate.size > 1 else []
-        if labels:
-            shape = gate.shape(basis.problem, basis.sample.n_rows)
-            found[gate.variable] = [own.reshape(shape) for own in labels]
-    for number in range(max(map(len, found.values()), default=0)):
-        yield {variable: several[number % len(several)] for variable, several in found.items()}
+    """Yield labels of all gates that have some: as many guesses as the gate with most, the others repeat theirs.
+
+    No more is clustered for the first guess than it needs: it may be enough.
+    """
+    shapes = {gate.variable: gate.shape(basis.problem, basis.sample.n_rows) for gate in basis.gates}
+    several = {
+        gate.variable: cluster(basis, gate, basis.clouds(gate)) for gate in basis.gates if gate.size > 1
+    }
+    first = {variable: own for variable, labels in several.items() if (own := next(labels, None)) is not None}
+    if first:
+        yield {variable: own.reshape(shapes[variable]) for variable, own in first.items()}
+    found = {variable: [own, *several[variable]] for variable, own in first.items()}
+    for number in range(1, max(map(len, found.values()), default=0)):
+        yield {variable: own[number % len(own)].reshape(shapes[variable]) for variable, own in found.items()}
 
 
-def _several(basis: Basis, gate: Gate, several: Sequence[Cloud]) -> list[AnyArray]:
-    """Return labels of each set of points; of more seeds where the model is no ordinary mixture."""
+def _several(basis: Basis, gate: Gate, several: Sequence[Cloud]) -> Iterator[AnyArray]:
+    """Yield labels of each set of points; of more seeds where the model is no ordinary mixture."""
     found: list[AnyArray] = []
     for number, cloud in enumerate(several):
         many = basis.sample.is_part and not number and gate.factor is not None and not gate.variable.summed
 
-        def cluster(points: Array, weights: Array, many: bool = many) -> list[AnyArray]:
-            labels = partitions(points, weights, gate.size, basis.rng, many=many)
-            return labels if basis.is_plain else [*labels, *_again(points, weights, gate.size, basis.rng)]
+        def cluster(points: Array, weights: Array, many: bool = many) -> Iterator[AnyArray]:
+            yield from partitions(points, weights, gate.size, basis.rng, many=many)
+            if not basis.is_plain:
+                yield from _again(points, weights, gate.size, basis.rng)
 
         for labels in by_value(gate, cloud, cluster):
             if basis.is_plain or not any(alike(labels, other, cloud.weights) for other in found):
                 found.append(labels)
+                yield labels
         if not number:
-            found += _further(basis, gate, cloud, found)
-    return found
+            further = _further(basis, gate, cloud, found)
+            found += further
+            yield from further
 
 
 def _again(points: Array, weights: Array, n_clusters: int, rng: np.random.Generator) -> list[AnyArray]:
@@ -117,18 +127,16 @@ def _further(basis: Basis, gate: Gate, cloud: Cloud, found: Sequence[AnyArray]) 
     return further_kmeans(found, several, cloud.weights, gate.size, basis.rng)
 
 
-def _fewer(basis: Basis, gate: Gate, several: Sequence[Cloud]) -> list[AnyArray]:
-    """Return labels of the first set of points in fewer clusters than there are categories."""
-    found = []
+def _fewer(basis: Basis, gate: Gate, several: Sequence[Cloud]) -> Iterator[AnyArray]:
+    """Yield labels of the first set of points in fewer clusters than there are categories."""
     for cloud in several[:1]:
         is_open = bool(gate.variable.summed) and not basis.differs(gate)
         for n_clusters in _numbers(gate.size, len(cloud.points), is_open=is_open):
 
-            def cluster(points: Array, weights: Array, n_clusters: int = n_clusters) -> list[AnyArray]:
-                return [_tightest(points, weights, n_clusters, basis.rng)]
+            def cluster(points: Array, weights: Array, n_clusters: int = n_clusters) -> Iterator[AnyArray]:
+                yield _tightest(points, weights, n_clusters, basis.rng)
 
-            found += by_value(gate, cloud, cluster)
-    return found
+            yield from by_value(gate, cloud, cluster)
 
 
 def _tightest(points: Array, weights: Array, n_clusters: int, rng: np.random.Generator) -> AnyArray:
@@ -162,14 +170,15 @@ def _numbers(size: int, n_points: int, *, is_open: bool) -> list[int]:
     return sorted({number for number in numbers if number <= most}, reverse=True)
 
 
-def by_value(gate: Gate, cloud: Cloud, cluster: Callable[[Array, Array], list[AnyArray]]) -> list[AnyArray]:
-    """Return labels of points; those of a chain are clustered in an order that their own does not change."""
+def by_value(
+    gate: Gate, cloud: Cloud, cluster: Callable[[Array, Array], Iterator[AnyArray]]
+) -> Iterator[AnyArray]:
+    """Yield labels of points; those of a chain are clustered in an order that their own does not change."""
     if not gate.variable.summed:
-        return cluster(cloud.points, cloud.weights)
+        yield from cluster(cloud.points, cloud.weights)
+        return
     order = np.lexsort(cloud.points.T)
-    found = []
     for labels in cluster(cloud.points[order], cloud.weights[order]):
         back = np.empty_like(labels)
         back[order] = labels
-        found.append(back)
-    return found
+        yield back

@@ -38,27 +38,19 @@ class Side:
         The labels that choose among its repetitions, or None.
     chosen
         The plate that they choose from, or None.
+    variance
+        The prior variance of an entry, if that is known.
     """
 
     variable: Variable
-    index: Any = None
-    chosen: Plate | None = None
+    index: Any
+    chosen: Plate | None
+    variance: float | None
 
     @property
     def size(self) -> int:
         """Length of the vectors; 1 of numbers."""
         return self.variable.dimension or 1
-
-    @property
-    def variance(self) -> float | None:
-        """The prior variance of an entry, if that is known."""
-        slot = self.variable.slots.get("precision")
-        if slot is None or slot.index is not None or not isinstance(slot.node, Constant):
-            return None
-        precision = slot.node.value
-        if self.variable.value_rank:
-            precision = precision.diagonal(axis1=-2, axis2=-1)
-        return float(1 / precision.mean()) if precision.mean() > 0 else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +100,7 @@ def products_of(problem: Problem) -> dict[Variable, list[Product]]:
 def _products(problem: Problem, leaf: Variable) -> Iterator[Product]:
     stated = sum_of(leaf)
     for addend in () if stated is None else stated.addends:
-        sides = [_side(leaf, operand) for operand in addend.operands]
+        sides = [_side(problem, leaf, operand) for operand in addend.operands]
         one, other = sides if len(sides) == 2 else (None, None)
         if one is None or other is None or one.variable is other.variable:
             continue
@@ -120,7 +112,7 @@ def _products(problem: Problem, leaf: Variable) -> Iterator[Product]:
             yield Product(leaf, addend, one, other)
 
 
-def _side(leaf: Variable, operand: Any) -> Side | None:
+def _side(problem: Problem, leaf: Variable, operand: Any) -> Side | None:
     """Return an operand as a location, None if it is none."""
     node: Node = operand.node if isinstance(operand, Indexed | Part) else operand
     if not isinstance(node, Normal | MultivariateNormal):
@@ -128,8 +120,20 @@ def _side(leaf: Variable, operand: Any) -> Side | None:
     for slot in leaf.slots.values():
         by = operand.by if isinstance(operand, Indexed) else None
         if slot.node is node and slot.index is by:
-            return Side(node, by, slot.expression.plate if isinstance(slot.expression, Indexed) else None)
+            chosen = slot.expression.plate if isinstance(slot.expression, Indexed) else None
+            return Side(node, by, chosen, _variance(problem, node))
     return None
+
+
+def _variance(problem: Problem, location: Variable) -> float | None:
+    """Return the prior variance of an entry of a location, if that is known."""
+    slot = location.slots.get("precision")
+    if slot is None or slot.index is not None or not isinstance(slot.node, Constant):
+        return None
+    precision = problem.bound.values_of(slot.node)
+    if location.value_rank:
+        precision = precision.diagonal(axis1=-2, axis2=-1)
+    return float(1 / precision.mean()) if precision.mean() > 0 else None
 
 
 def _is_free(problem: Problem, variable: Variable) -> bool:

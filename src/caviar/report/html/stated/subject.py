@@ -8,7 +8,6 @@ from typing import Any
 
 from ...._errors import DataError, ParameterError
 from ....estimators._components import column_names
-from ....estimators._mixture import RowsToFit
 from ....language import Categorical, Data, MarkovChain
 from ....posterior.posterior import Posterior
 from ..numbers import number
@@ -29,7 +28,7 @@ class StatedSubject(Subject):
     Parameters
     ----------
     fitted
-        A posterior, or a fitted estimator around one: LatentDirichletAllocation, MixedMixture.
+        A posterior, or a fitted estimator around one: HiddenMarkovModel, LatentDirichletAllocation, MixedMixture.
     data
         A mapping for a posterior; what the methods of an estimator take; None for none.
     source
@@ -71,12 +70,9 @@ class StatedSubject(Subject):
             return
         self.estimator, self.posterior = fitted, fitted.posterior_
         self.about = dict(getattr(fitted, "about_", {}))
-        rows = None if data is None else fitted._validated(data, reset=False)
         if hasattr(fitted, "components_"):
             self.vocabulary = column_names(fitted)
-            self.data = None if rows is None else {"word": rows}
-        else:
-            self.data = None if rows is None else fitted._data(RowsToFit(rows))
+        self.data = None if data is None else fitted._as_data(data)
 
     @cached_property
     def hidden(self) -> list[str]:

@@ -1,0 +1,137 @@
+"""``caviar fit --model FILE.py:FUNCTION``: a model that is stated in Python, fitted to a table or to arrays."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import typer
+
+import caviar as cv
+from caviar.files.naming import listed
+
+from .arrays import is_numpy_file, opened_arrays
+from .files import require_writable
+from .fit_request import FitRequest, command_of
+from .non_numeric import NonNumeric
+from .progress import resumptions_told, watching
+from .results import print_document
+from .speaking import complain, gathered_warnings, say, standard_error, standard_output
+from .stated import PosteriorOfFile
+from .tables import input_file, source_name
+
+_NO_OPTIONS = "it is stated in the file, which says all of that"
+
+
+def fit_stated(request: FitRequest) -> None:
+    """Do what ``caviar fit`` does for a model that is stated in a file."""
+    _require_stated(request)
+    require_writable(request.output, ".caviar", inputs=(request.data,))
+    model = model_of(str(request.model))
+    with input_file(request.data) as file:
+        data = _data(request, file)
+        posterior = _fitted(request, model, data)
+    summary = posterior.data_summary or {}
+    posterior.data_summary = {
+        **summary,
+        "about": {
+            "source": source_name(request.data),
+            "query": request.sql,
+            "command": command_of(request),
+            "seed": request.arguments.get("random_state"),
+        },
+    }
+    if request.output is not None:
+        posterior.save(request.output)
+    saved = None if request.output is None else str(request.output)
+    shown = PosteriorOfFile(posterior, request.output or Path("the model"))
+    if request.as_json:
+        print_document({**shown.document(), "saved": saved})
+        return
+    console = standard_output()
+    shown.print(console)
+    say(console, f"seed {request.arguments['random_state']}")
+    if saved is not None:
+        say(console, f"saved in {saved}")
+
+
+def model_of(place: str) -> cv.Model:
+    """Return the model that a function of a Python file states; the code of the file runs.
+
+    Parameters
+    ----------
+    place
+        ``FILE.py:FUNCTION``.
+
+    Raises
+    ------
+    DataError
+        If there is no such file or function, it fails, or it returns something else.
+    """
+    file, _, name = place.rpartition(":")
+    if not Path(file).is_file():
+        raise cv.DataError(f"there is no file {file}")
+    complain("warning", f"running the Python code of {file}: fit only models of files that you trust")
+    try:
+        found = runpy.run_path(file)
+    except Exception as error:
+        raise cv.DataError(f"{file} does not run: {type(error).__name__}: {error}") from error
+    if not callable(found.get(name)):
+        functions = [own for own, value in found.items() if callable(value) and not own.startswith("_")]
+        raise cv.DataError(f"{file} has no function {name!r}; it has {listed(functions) or 'none'}")
+    try:
+        model = found[name]()
+    except cv.CaviarError:
+        raise
+    except Exception as error:
+        raise cv.DataError(f"{name}() of {file} fails: {type(error).__name__}: {error}") from error
+    if not isinstance(model, cv.Model):
+        raise cv.DataError(
+            f"{name}() of {file} must return a caviar.Model; it returned a {type(model).__name__}"
+        )
+    return model
+
+
+def _data(request: FitRequest, file: str | None) -> Any:
+    """Return data by name: arrays of a NumPy file, or the columns of a table."""
+    if is_numpy_file(file):
+        return dict(opened_arrays(Path(str(file))))
+    return cv.data.read_columns(file, columns=request.columns, sql=request.sql)
+
+
+def _fitted(request: FitRequest, model: cv.Model, data: Any) -> cv.Posterior:
+    given = request.arguments
+    with (
+        resumptions_told(quiet=request.quiet),
+        gathered_warnings(),
+        watching(standard_error(), "ELBO", quiet=request.quiet, tol=given["tol"]) as callback,
+    ):
+        return model.fit(
+            data,
+            seed=np.random.default_rng(given["random_state"]),
+            n_restarts=given["n_init"],
+            max_iter=given["max_iter"],
+            tol=given["tol"],
+            executor=given["n_jobs"],
+            checkpoint=request.checkpoint,
+            progress=callback,
+        )
+
+
+def _require_stated(request: FitRequest) -> None:
+    """Refuse options that a stated model does not have.
+
+    Raises
+    ------
+    BadParameter
+        If the user gave one.
+    """
+    given = [name for name, value in request.options.items() if value is not None]
+    given += ["--components"] if request.arguments.get("n_components") is not None else []
+    given += ["--picture"] if request.picture is not None else []
+    given += ["--sequence"] if request.sequence is not None else []
+    given += ["--non-numeric"] if request.non_numeric is not NonNumeric.ERROR else []
+    if given:
+        raise typer.BadParameter(f"{given[0]} does not belong to --model {request.model}: {_NO_OPTIONS}")

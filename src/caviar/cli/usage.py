@@ -1,0 +1,79 @@
+"""Refusals of wrong usage, in the words and the form of all other errors."""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from .speaking import BAD_INPUT, FAILURE, complain
+
+_USAGE: type[Exception] = next(
+    kind
+    for kind in typer.BadParameter.__mro__
+    if issubclass(kind, Exception) and kind.__name__ == "UsageError"
+)
+
+_IN_WORDS = (
+    (r"^Invalid value for (.*?): ", r"\1: "),
+    (r"^Invalid value: ", ""),
+    (r"Value error, ", ""),
+    (r"Input should be a valid (integer|number)(, unable to parse string as an? \w+)?", r"expected a \1"),
+    (r"\bexpected a integer", "expected a whole number"),
+    (r"Input should be greater than or equal to ", "expected at least "),
+    (r"Input should be less than or equal to ", "expected at most "),
+    (r"Input should be ", "expected "),
+)
+"""What libraries below say, and what is said in its place."""
+
+
+class CommandsInWords(TyperGroup):
+    """The commands, whose errors are all one line that begins with "error:"."""
+
+    def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:
+        """Run a command; end the process with its status, if it is run by itself."""
+        if not standalone_mode:
+            return super().main(*args, standalone_mode=False, **extra)
+        try:
+            status = super().main(*args, standalone_mode=False, **extra)
+        except _USAGE as error:
+            # without any argument the help text is shown, which is no error of the user
+            if type(error).__name__ == "NoArgsIsHelpError":
+                return super().main(*args, standalone_mode=True, **extra)
+            complain("error", told(error))
+            sys.exit(BAD_INPUT)
+        except typer.Abort:
+            complain("error", "interrupted; nothing was kept")
+            sys.exit(FAILURE)
+        sys.exit(status if isinstance(status, int) else 0)
+
+
+def told(error: Any) -> str:
+    """Return what is wrong with the usage, and where the right one is described."""
+    text = in_words(error.format_message())
+    context = getattr(error, "ctx", None)
+    return (
+        text if context is None else f"{text.rstrip('.')}; {context.command_path} --help says what it takes"
+    )
+
+
+def in_words(message: str) -> str:
+    """Return a message without the words of libraries.
+
+    Examples
+    --------
+    >>> in_words("Invalid value for '--covariance': Value error, 'ful' is not one of 'full', 'tied'.")
+    "'--covariance': 'ful' is not one of 'full', 'tied'."
+    >>> in_words(
+    ...     "Invalid value for '--tol': Input should be a valid number, unable to parse string as a number"
+    ... )
+    "'--tol': expected a number"
+    >>> in_words("Missing option '--output' / '-o'.")
+    "missing option '--output' / '-o'."
+    """
+    for pattern, plain in _IN_WORDS:
+        message = re.sub(pattern, plain, message)
+    return message[:1].lower() + message[1:]

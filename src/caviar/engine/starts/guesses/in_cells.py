@@ -1,0 +1,118 @@
+"""Guesses of labels that choose from one table: as many clusters as it has cells, each cluster in a cell of its own.
+
+Which cluster is in which cell matters to the probabilities of the labels, and to the steps of a chain, whose states
+then follow each other as they should.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import combinations, permutations
+from math import factorial, prod
+
+import numpy as np
+
+from ...._errors import ImproperError
+from ...._typing import AnyArray
+from ....language import Variable
+from ..clustering.partitions import partition
+from ..components.gates import Gate
+from .assignment import objective
+from .basis import Basis, Guess
+from .from_labels import from_labels
+
+_CLUSTERINGS = 3
+"""Clusterings of the values, whose clusters are arranged each."""
+
+_EVERY = 60
+"""Arrangements that differ up to which all are compared; of more, some, improved by exchanges of two clusters."""
+
+_BEGINNINGS, _EXCHANGES = 4, 60
+"""Random arrangements in the place of all, and exchanges that are tried with each."""
+
+_MOST_CELLS = 32
+"""Cells of a table beyond which nothing is arranged."""
+
+_MOST_NUMBERS = 200_000
+"""Largest product of the number of rows and the size of the globals for which arrangements are compared."""
+
+
+def in_cells(basis: Basis) -> Iterator[Guess]:
+    """Yield labels of tables that several hidden labels of a row choose from."""
+    is_dear = basis.sample.n_rows * basis.problem.n_natural > _MOST_NUMBERS
+    for gates in _tables(basis):
+        sizes = tuple(gate.size for gate in gates)
+        clouds = basis.clouds(gates[0])
+        if not clouds or prod(sizes) > _MOST_CELLS:
+            continue
+        for number in range(_CLUSTERINGS):
+            points, weights = clouds[number % len(clouds)].points, clouds[number % len(clouds)].weights
+            clusters = partition(points, weights, prod(sizes), basis.rng)
+            if is_dear:
+                yield _placed(basis, gates, clusters, np.arange(prod(sizes)))
+            else:
+                yield _arranged(basis, gates, clusters)
+
+
+def _tables(basis: Basis) -> list[tuple[Gate, ...]]:
+    """Return the gates of rows that choose from a table together, chains first."""
+    by_variable = {gate.variable: gate for gate in basis.gates if gate.factor is not None and gate.size > 1}
+    found: dict[frozenset[Variable], tuple[Gate, ...]] = {}
+    for node in basis.problem.bound.nodes:
+        for slot in node.slots.values() if isinstance(node, Variable) else ():
+            labels = [own.by for own in slot.gates if own.by in by_variable]
+            if len(labels) > 1 and all(label.plates == labels[0].plates for label in labels):
+                gates = sorted((by_variable[own] for own in labels), key=lambda gate: gate.chain is None)
+                found.setdefault(frozenset(labels), tuple(gates))
+    return list(found.values())
+
+
+def _placed(basis: Basis, gates: Sequence[Gate], clusters: AnyArray, cells: AnyArray) -> Guess:
+    """Return the labels of rows whose clusters are in these cells."""
+    shape = gates[0].shape(basis.problem, basis.sample.n_rows)
+    places = np.unravel_index(cells[clusters].reshape(shape), tuple(gate.size for gate in gates))
+    return {gate.variable: own for gate, own in zip(gates, places, strict=True)}
+
+
+def _arranged(basis: Basis, gates: Sequence[Gate], clusters: AnyArray) -> Guess:
+    """Return labels by the arrangement of clusters with the highest objective."""
+    sizes = tuple(gate.size for gate in gates)
+
+    def score(cells: AnyArray) -> float:
+        try:
+            return objective(from_labels(basis, _placed(basis, gates, clusters, cells)))
+        except ImproperError:
+            return -np.inf
+
+    if factorial(prod(sizes)) <= _EVERY * prod(map(factorial, sizes)):
+        best = max(_distinct(sizes), key=score)
+        return _placed(basis, gates, clusters, best)
+    ends = [_exchanged(basis.rng.permutation(prod(sizes)), score, basis.rng) for _ in range(_BEGINNINGS)]
+    return _placed(basis, gates, clusters, max(ends, key=lambda end: end[0])[1])
+
+
+def _distinct(sizes: tuple[int, ...]) -> Iterator[AnyArray]:
+    """Yield arrangements in cells that differ in more than the names of the categories."""
+    seen = set()
+    for cells in permutations(range(prod(sizes))):
+        places = np.stack(np.unravel_index(cells, sizes))
+        # categories in the order in which the clusters have them
+        named = tuple(tuple(np.unique(own, return_index=True)[1].argsort().argsort()[own]) for own in places)
+        if named not in seen:
+            seen.add(named)
+            yield np.asarray(cells)
+
+
+def _exchanged(
+    cells: AnyArray, score: Callable[[AnyArray], float], rng: np.random.Generator
+) -> tuple[float, AnyArray]:
+    """Return the score of an arrangement, and that, after exchanges of two clusters that raise it."""
+    best = score(cells)
+    pairs = list(combinations(range(len(cells)), 2))
+    for place in rng.permutation(len(pairs))[:_EXCHANGES]:
+        moved = cells.copy()
+        moved[list(pairs[place])] = cells[list(pairs[place][::-1])]
+        own = score(moved)
+        if own > best:
+            best, cells = own, moved
+    return best, cells

@@ -1,0 +1,41 @@
+"""Tables of numbers in memory, under scikit-learn's contract."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import validate_data
+
+from .._typing import AnyArray
+from ..data.rows import on_host
+from ._lazy_rows import checked_rows, lazy_rows, whole
+from ._mixture import quiet, refuse_equal_names, words_told
+
+
+def rows_of_numbers(estimator: Any, X: Any, *, reset: bool) -> AnyArray:
+    """Return rows of finite numbers, or NaN where an entry is missing, (N, D), in double precision.
+
+    Parameters
+    ----------
+    estimator
+        Remembers number and names of the columns (``reset``), or has those of the fit.
+    X
+        An array or a table; one that is read in blocks has to fit in memory.
+
+    Raises
+    ------
+    ValueError
+        If they are no such rows.
+    """
+    refuse_equal_names(X)
+    X = on_host(X)
+    rows = lazy_rows(X)
+    if rows is not None and (rows.ndim == 2 or not isinstance(X, np.ndarray)):
+        return np.asarray(
+            whole(checked_rows(estimator, X, rows, reset=reset), "a sequence"), dtype=np.float64
+        )
+    with np.errstate(invalid="ignore"), words_told(X):
+        return quiet(
+            validate_data(estimator, X, reset=reset, dtype=np.float64, ensure_all_finite="allow-nan")
+        )

@@ -1,0 +1,507 @@
+"""Hidden Markov models under scikit-learn's contract."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
+
+from .._errors import ParameterError
+from .._typing import AnyArray, Array
+from ..engine.ascent.status import Status
+from ..fitting.model import Model
+from ..language import Data, Dirichlet, MarkovChain, Plate
+from ..names import with_columns
+from ..posterior.posterior import Posterior
+from ..posterior.prediction import Prediction
+from ..posterior.uncertainty import Asked
+from ._arguments import as_broadcast, as_generator, require_choice, require_number, require_whole
+from ._checkpointing import Checkpointing
+from ._components import Component, Estimate
+from ._declared import estimator
+from ._fitted import Fitted, keep
+from ._labels import known_labels
+from ._mixture import UnsettledWarning
+from ._saveable import Saveable
+from ._sequences import checked_lengths, continued, log_densities_in_turn, starts_of, weights_of_rows
+from .emissions import EMISSIONS, Emission
+
+_REMEDY = "Fit again"
+_ALGORITHMS = ("viterbi", "map")
+
+
+@estimator
+class HiddenMarkovModel(Saveable):
+    r"""Hidden Markov model: rows in the order of time, each emitted by a hidden state that follows the one before.
+
+    .. math::
+        \pi \sim \mathrm{Dir}(\alpha), \quad A_k \sim \mathrm{Dir}(\beta_k), \quad
+        s_1 \sim \mathrm{Cat}(\pi), \quad s_t \mid s_{t-1} \sim \mathrm{Cat}(A_{s_{t-1}}), \quad
+        x_t \mid s_t \sim p(x \mid \theta_{s_t})
+
+    The states of a sequence are one factor of the posterior, exact (forward-backward), so its rows are not taken for
+    independent.
+
+    Parameters
+    ----------
+    n_components
+        Number of states K.
+    emission
+        What a state emits: ``"gaussian"``, rows of D numbers; ``"categorical"``, one column of categories (texts or
+        numbers); ``"poisson"``, D counts, independent given the state.
+    covariance_type
+        Of Gaussians: ``"full"``, ``"tied"``, ``"diag"``, ``"spherical"`` or ``"unit"``, as in
+        :class:`BayesianGaussianMixture`.
+    initial_prior
+        :math:`\alpha`, a number or shape (K,).
+    transition_prior
+        :math:`\beta`, a number or shape (K,) or (K, K), a row for each present state.
+    stickiness
+        Added to the diagonal of ``transition_prior``: how many steps that stay in their state the prior is worth, for
+        each state. Large numbers expect states that last.
+    mean_precision_family, mean_prior, mean_precision_prior, degrees_of_freedom_prior, covariance_prior
+        Prior of Gaussians, as in :class:`BayesianGaussianMixture`.
+    categories
+        The categories, in their order; by default those of the fit, sorted. List them to include some without rows.
+    category_prior
+        Concentration of the Dirichlet of the categories in each state: a number, or shape (M,) or (K, M).
+    count_prior
+        Shape and rate of the Gamma of each rate of counts. By default 1, and the inverse of the mean of the column.
+    {tol}
+    {max_iter}
+    {n_init}
+    {random_state}
+    {n_jobs}
+    {executor}
+    {verbose}
+    {uncertainty}
+
+    Attributes
+    ----------
+    initial_
+        Expected probabilities of the first state, shape (K,).
+    transition_
+        Expected probabilities of the next state, shape (K, K), a row for each present state.
+    occupancy_
+        Share of the rows of the fit in each state, shape (K,).
+    means_, covariances_, precisions_
+        Of Gaussian emissions, as in :class:`BayesianGaussianMixture`.
+    emission_probabilities_
+        Of categories: their expected probabilities in each state, shape (K, M).
+    categories_
+        The categories, in the order of the columns of ``emission_probabilities_``.
+    rates_
+        Of counts: expected rates, shape (K, D).
+    elbo_, lower_bound_
+        Lower bound of the log evidence in nats, every constant included.
+    elbo_trace_
+        The bound at the start and after each iteration, shape (n_iter_ + 1,). It never falls.
+    n_iter_, converged_
+        Iterations of the kept start, and whether the bound settled.
+    posterior_
+        The :class:`caviar.Posterior`, with variables ``initial``, ``transition``, ``s``, ``x`` and those of the states.
+    n_components_
+        K.
+    {columns}
+
+    Notes
+    -----
+    ``X`` holds all sequences, one below the other, and ``lengths`` says how many rows each has. Rows, or entries, that
+    are missing (NaN) are integrated out.
+
+    :meth:`predict` and :meth:`predict_proba` give the factor of the states, q(s), as the fit uses it.
+    :meth:`score_samples` is a density: each row given those before it, with expected transitions and the predictive
+    density of each state (Student-t, negative binomial). It integrates to one.
+
+    For users of hmmlearn: ``initial_`` is its ``startprob_``, and ``transition_`` its ``transmat_``. :meth:`score` is
+    the mean over rows, as in scikit-learn; the log density of all sequences is ``score_samples(X, lengths).sum()``.
+    :meth:`fit` takes ``lengths=`` by name.
+
+    Examples
+    --------
+    >>> import caviar as cv
+    >>> rng = np.random.default_rng(0)
+    >>> path = np.arange(400) // 50 % 2
+    >>> X = rng.normal(4.0 * path, 1.0)[:, None]
+    >>> hmm = cv.HiddenMarkovModel(2, random_state=0).fit(X, lengths=[200, 200])
+    >>> order = hmm.means_[:, 0].argsort()
+    >>> hmm.means_[order].round(1)
+    array([[0. ],
+           [3.9]])
+    >>> hmm.transition_[np.ix_(order, order)].round(2)
+    array([[0.98, 0.02],
+           [0.02, 0.98]])
+    >>> print((order.argsort()[hmm.predict(X, lengths=[200, 200])] == path).mean())
+    1.0
+    >>> hmm.forecast(X, 3).mean.shape
+    (3, 1)
+    """
+
+    n_components: Any = field(default=2, kw_only=False)
+    emission: str = "gaussian"
+    covariance_type: str = "full"
+    initial_prior: ArrayLike = 1.0
+    transition_prior: ArrayLike = 1.0
+    stickiness: float = 0.0
+    mean_precision_family: str = "joint"
+    mean_prior: ArrayLike | None = None
+    mean_precision_prior: ArrayLike | str | None = "auto"
+    degrees_of_freedom_prior: ArrayLike | None = None
+    covariance_prior: ArrayLike | str | None = "auto"
+    categories: Sequence[Any] | None = None
+    category_prior: ArrayLike = 1.0
+    count_prior: Sequence[float] | None = None
+
+    _kind_in_words = "Hidden Markov model"
+    initial_: ClassVar[Any] = Fitted(_REMEDY)
+    transition_: ClassVar[Any] = Fitted(_REMEDY)
+    occupancy_: ClassVar[Any] = Fitted(_REMEDY)
+    means_: ClassVar[Any] = Fitted(_REMEDY)
+    covariances_: ClassVar[Any] = Fitted(_REMEDY)
+    precisions_: ClassVar[Any] = Fitted(_REMEDY)
+    emission_probabilities_: ClassVar[Any] = Fitted(_REMEDY)
+    categories_: ClassVar[Any] = Fitted("Fit again: categories= says what they are")
+    rates_: ClassVar[Any] = Fitted(_REMEDY)
+    elbo_: ClassVar[Any] = Fitted()
+    lower_bound_: ClassVar[Any] = Fitted()
+    elbo_trace_: ClassVar[Any] = Fitted()
+    n_components_: ClassVar[Any] = Fitted()
+
+    def __sklearn_tags__(self) -> Any:
+        """Say which entries are welcome."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = self.emission == "categorical"
+        tags.input_tags.positive_only = self.emission == "poisson"
+        return tags
+
+    @property
+    def _emission(self) -> Emission:
+        return EMISSIONS[self.emission]
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        lengths: Any = None,
+        states: Any = None,
+        sequence_weight: Any = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_every: float = 60.0,
+    ) -> Self:
+        """Fit the model to sequences.
+
+        Parameters
+        ----------
+        X
+            Rows of all sequences in the order of time, shape (N, D); NaN where an entry is missing. An array or a
+            table.
+        y
+            Ignored; it is there so that pipelines can pass one.
+        lengths
+            Number of rows of each sequence; by default all rows are one sequence.
+        states
+            States that are known, shape (N,): a whole number of 0 to K - 1 for each row, -1 where unknown.
+        sequence_weight
+            Weight of each sequence, not negative; 2 is the sequence twice. None weighs each sequence 1.
+        {checkpoint}
+
+        {end_of_fit}
+        """
+        checkpointing = Checkpointing(checkpoint, checkpoint_every)
+        checkpointing.check(self.random_state)
+        self._check_settings()
+        _refuse_lengths_in_place_of_y(y, X, lengths)
+        rows = self._emission.rows(self, X, reset=True)
+        lengths = checked_lengths(lengths, len(rows))
+        data, weights = self._data(rows, lengths), weights_of_rows(sequence_weight, lengths)
+        if states is not None:
+            data["s"] = known_labels(states, len(rows), self.n_components)
+        generator = as_generator(self.random_state)
+        model = self._stated(rows, weights)(self.n_components)
+        with checkpointing.opened() as next_fit:
+            posterior = model.fit(
+                data,
+                seed=generator,
+                n_restarts=self.n_init,
+                sample_weight=weights,
+                checkpoint=next_fit(),
+                **self._arguments_of_model(),
+            )
+        if self.uncertainty == "linear_response":
+            posterior._show(Asked(data, weights, self._place))
+        if posterior.status in (Status.MAX_ITER, Status.INTERRUPTED) and self.max_iter:
+            message = f"{type(self).__name__}: {posterior.status.explanation}"
+            warnings.warn(message, UnsettledWarning, stacklevel=2)
+        self._keep(posterior)
+        shares = posterior.local(data)["s"].probabilities
+        keep(self, occupancy_=np.average(shares, axis=0, weights=weights))
+        self._generator = generator.spawn(1)[0]
+        return self
+
+    def _stated(self, rows: Array, weights: Array | None) -> Callable[[int], Model]:
+        """Return number of states -> the model of these rows."""
+        observe_of = self._emission.stated(self, rows, weights)
+
+        def model_of(n_states: int) -> Model:
+            state, time = Plate("state", n_states), Plate("time")
+            chain = MarkovChain(
+                "s",
+                Dirichlet("initial", self._concentration("initial_prior", (n_states,))),
+                Dirichlet("transition", self._transition_prior(n_states), plates=state),
+                along=time,
+                starts=Data("starts", plates=time),
+            )
+            return Model(observe_of(n_states)(chain, state))
+
+        return model_of
+
+    def _concentration(self, name: str, shape: tuple[int, ...]) -> Array:
+        given = getattr(self, name)
+        own = shape if np.ndim(given) != 1 else shape[-1:]
+        found = as_broadcast(name, given, own, "one for each state", above=0)
+        return np.broadcast_to(np.asarray(found, dtype=np.float64), shape)
+
+    def _transition_prior(self, n_states: int) -> Array:
+        found = self._concentration("transition_prior", (n_states, n_states))
+        return found + self.stickiness * np.eye(n_states)
+
+    def _data(self, rows: Array, lengths: AnyArray) -> dict[str, Any]:
+        """Return rows as the model takes them."""
+        return {"x": self._emission.values(rows), "starts": starts_of(lengths)}
+
+    def _as_data(self, X: Any) -> dict[str, Any]:
+        """Return rows by name; of several sequences ``X`` is a mapping with ``"X"`` and ``"lengths"``."""
+        given = X if isinstance(X, Mapping) else {"X": X}
+        if set(given) - {"X", "lengths"} or "X" not in given:
+            raise ParameterError(
+                f"data of several sequences are {{'X': rows, 'lengths': lengths}}; got {', '.join(map(repr, given))}"
+            )
+        return self._data(*self._sequences(given["X"], given.get("lengths")))
+
+    def _check_settings(self) -> None:
+        """Refuse impossible arguments, and those of another emission, which would change nothing."""
+        require_whole("n_components", self.n_components, 1)
+        self._check_fit_arguments()
+        require_choice("emission", self.emission, tuple(EMISSIONS))
+        require_number("stickiness", self.stickiness)
+        defaults = type(self)().get_params(deep=False)
+        for other in EMISSIONS.values():
+            for name in other.arguments:
+                own = getattr(self, name)
+                if (
+                    name not in self._emission.arguments
+                    and own is not defaults[name]
+                    and own != defaults[name]
+                ):
+                    raise ParameterError(
+                        f"{name} belongs to emission={other.name!r}, and this model has emission={self.emission!r}; "
+                        f"leave it out"
+                    )
+        self._emission.check(self)
+
+    def _keep(self, posterior: Posterior) -> None:
+        keep(self, posterior_=posterior, elbo_=posterior.elbo, lower_bound_=posterior.elbo)
+        keep(self, elbo_trace_=posterior.elbo_trace)
+        if hasattr(self, "feature_names_in_"):
+            # for its summary and plots
+            posterior.data_summary = with_columns(posterior.data_summary, "x", self.feature_names_in_)
+        self.converged_, self.n_iter_ = posterior.converged, posterior.n_iter
+        transition = posterior["transition"].mean
+        keep(self, initial_=posterior["initial"].mean, transition_=transition, n_components_=len(transition))
+        self._emitted = self._emission.emitted(self, posterior)
+        keep(self, **self._emitted.attributes())
+
+    def _check_restored(self) -> None:
+        self._check_settings()
+        shape = (self.n_components_,)
+        if np.shape(self.occupancy_) != shape or not np.isclose(np.sum(self.occupancy_), 1.0):
+            raise ValueError("shares of the states that are none")
+        width = len(self._emitted.figures(0.95)[0][0])
+        if type(self.n_features_in_) is not int or self.n_features_in_ != width:
+            raise ValueError(f"it has {width} columns, and says {self.n_features_in_!r:.40}")
+
+    def _attribute_as_plain(self, name: str, value: Any) -> Any:
+        return list(value) if name == "categories_" else value
+
+    def _attribute_of_plain(self, name: str, value: Any) -> Any:
+        return tuple(value) if name == "categories_" else value
+
+    def _sequences(self, X: Any, lengths: Any) -> tuple[Array, AnyArray]:
+        """Return rows, and the lengths of their sequences, after they were checked."""
+        check_is_fitted(self)
+        rows = self._emission.rows(self, X, reset=False)
+        return rows, checked_lengths(lengths, len(rows))
+
+    def _states(self, rows: Array, lengths: AnyArray) -> Any:
+        """Return q of the states of rows.
+
+        Data cannot be missing altogether, so a sequence of one row that is there comes first.
+        """
+        first = np.zeros((1, rows.shape[1]))
+        data = self._data(np.vstack([first, rows]), np.append(1, lengths))
+        return self.posterior_.local(data)["s"]
+
+    def predict(self, X: Any, lengths: Any = None) -> AnyArray:
+        """Return the most probable path of states of each sequence, shape (N,).
+
+        Parameters
+        ----------
+        X, lengths
+            As for :meth:`fit`.
+        """
+        return self.decode(X, lengths)[1]
+
+    def decode(self, X: Any, lengths: Any = None, algorithm: str = "viterbi") -> tuple[float, AnyArray]:
+        """Return states of the rows, shape (N,), and their log probability given the rows, in nats.
+
+        Parameters
+        ----------
+        X, lengths
+            As for :meth:`fit`.
+        algorithm
+            ``"viterbi"``: the path that is most probable as a whole. ``"map"``: the most probable state of each row by
+            itself; such a path may be impossible, and its log probability minus infinity.
+
+        Returns
+        -------
+        log_probability, states
+            The log probability q(s) of these states, all sequences together.
+        """
+        require_choice("algorithm", algorithm, _ALGORITHMS)
+        chain = self._states(*self._sequences(X, lengths))
+        path = chain.mode() if algorithm == "viterbi" else chain.probabilities.argmax(axis=1)
+        # the sequence of one row that comes first has no part in it
+        path[0] = (own := chain.probabilities[0]).argmax()
+        return float(chain.log_density(path) - np.log(own[path[0]])), path[1:]
+
+    def predict_proba(self, X: Any, lengths: Any = None) -> Array:
+        """Return the probability of each state at each row, q(s), given all rows of its sequence, shape (N, K).
+
+        Parameters
+        ----------
+        X, lengths
+            As for :meth:`fit`.
+        """
+        return self._states(*self._sequences(X, lengths)).probabilities[1:]
+
+    def score_samples(self, X: Any, lengths: Any = None) -> Array:
+        """Return the log density of each row given the rows before it in its sequence, shape (N,), in nats.
+
+        The sum over a sequence is the log density of the sequence.
+
+        Parameters
+        ----------
+        X, lengths
+            As for :meth:`fit`. A missing row has 0.
+        """
+        rows, lengths = self._sequences(X, lengths)
+        found = log_densities_in_turn(
+            self._emitted.log_densities(rows), starts_of(lengths), self.initial_, self.transition_
+        )
+        return np.where(np.isnan(rows).all(axis=1), 0.0, found)
+
+    def score(self, X: Any, y: Any = None, lengths: Any = None) -> float:
+        """Return the mean log density of the rows, in nats a row.
+
+        Parameters
+        ----------
+        X, lengths
+            As for :meth:`fit`.
+        y
+            Ignored.
+        """
+        _refuse_lengths_in_place_of_y(y, X, lengths)
+        return float(self.score_samples(X, lengths).mean())
+
+    def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[AnyArray, AnyArray]:
+        """Return a new sequence of rows, (n, D), and its states, (n,).
+
+        Parameters
+        ----------
+        {sample}
+        """
+        check_is_fitted(self)
+        require_whole("n_samples", n_samples, 1)
+        generator = self._generator if random_state is None else as_generator(random_state)
+        u, path = generator.random(n_samples), np.empty(n_samples, dtype=np.intp)
+        first, onward = np.cumsum(self.initial_)[:-1], np.cumsum(self.transition_, axis=1)[:, :-1]
+        for t in range(n_samples):
+            path[t] = (u[t] > (onward[path[t - 1]] if t else first)).sum()
+        return self._emitted.draw(path, generator), path
+
+    def forecast(self, X: Any, n_steps: int, lengths: Any = None) -> Prediction:
+        """Return the prediction of the steps after the last row of each sequence.
+
+        Parameters
+        ----------
+        X, lengths
+            As for :meth:`fit`.
+        n_steps
+            How many steps after each sequence.
+
+        Returns
+        -------
+        Prediction
+            Rows are the steps after the first sequence, then those after the second, and so on: ``mean`` has shape
+            (sequences * n_steps, D). Of categories it has the probability of each.
+        """
+        return self._emitted.prediction(self.forecast_proba(X, n_steps, lengths))
+
+    def forecast_proba(self, X: Any, n_steps: int, lengths: Any = None) -> Array:
+        """Return the probability of each state at the steps after the last row of each sequence.
+
+        Parameters
+        ----------
+        X, n_steps, lengths
+            As for :meth:`forecast`.
+
+        Returns
+        -------
+        Array
+            Shape (sequences * n_steps, K), rows as for :meth:`forecast`.
+        """
+        require_whole("n_steps", n_steps, 1)
+        rows, lengths = self._sequences(X, lengths)
+        rows, lengths, ahead = continued(rows, lengths, n_steps)
+        return self._states(rows, lengths).probabilities[1 + ahead]
+
+    def _components(self, level: float) -> list[Component]:
+        return [
+            Component(
+                label=k,
+                weight=Estimate(float(self.occupancy_[k])),
+                mean=mean,
+                standard_deviation=spread,
+                probabilities=shares if any(own is not None for own in shares) else (),
+            )
+            for k, (mean, spread, shares) in enumerate(self._emitted.figures(level))
+        ]
+
+
+def _refuse_lengths_in_place_of_y(y: Any, X: Any, lengths: Any) -> None:
+    """Refuse lengths that were passed as the second argument, where scikit-learn has ``y``.
+
+    Raises
+    ------
+    ParameterError
+        If that is what ``y`` looks like.
+    """
+    if y is None or lengths is not None:
+        return
+    try:
+        given, n_rows = np.asarray(y), len(X)
+    except (TypeError, ValueError):
+        return
+    if given.ndim == 1 and given.dtype.kind in "iu" and len(given) != n_rows and given.sum() == n_rows:
+        raise ParameterError(
+            "the second argument is y, which is ignored, and these look like the lengths of sequences: pass them "
+            "by name, lengths=..."
+        )

@@ -1,0 +1,160 @@
+"""Distributions of a number of which only mean and standard deviation are known: quantiles and draws."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+from scipy.special import betainc, gammaincc, ndtr, ndtri
+
+from caviar._typing import AnyArray, Array
+
+_DOUBLINGS = 200
+
+
+class ByMoments(ABC):
+    """A family of distributions with a member for each mean and standard deviation."""
+
+    @abstractmethod
+    def below(self, value: Array, mean: Array, sd: Array) -> Array:
+        """Return the probability of at most this value."""
+
+    @abstractmethod
+    def draw(self, mean: Array, sd: Array, rng: np.random.Generator) -> Array:
+        """Return a draw for each mean."""
+
+    @abstractmethod
+    def quantile(self, q: float, parts: tuple[tuple[Array, Array, Array], ...]) -> Array:
+        """Return the smallest value such that the probability of at most this value is q, or more.
+
+        Parameters
+        ----------
+        q
+            Above 0 and below 1.
+        parts
+            Weight, mean and standard deviation of each part of a mixture.
+        """
+
+    def below_in_mixture(self, value: Array, parts: tuple[tuple[Array, Array, Array], ...]) -> Array:
+        """Return the probability of at most this value under a mixture; parts without weight do not count."""
+        return sum(
+            (np.where(weight > 0, weight * self.below(value, mean, sd), 0.0) for weight, mean, sd in parts),
+            start=np.zeros(()),
+        )
+
+
+class Reals(ByMoments):
+    """The Normal.
+
+    Examples
+    --------
+    >>> one = (np.ones(1), np.zeros(1), np.ones(1))
+    >>> Reals().quantile(0.975, (one,)).round(2)
+    array([1.96])
+    """
+
+    def below(self, value: Array, mean: Array, sd: Array) -> Array:
+        """Return the probability."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.where(sd > 0, ndtr((value - mean) / sd), np.where(value >= mean, 1.0, 0.0))
+
+    def draw(self, mean: Array, sd: Array, rng: np.random.Generator) -> Array:
+        """Return a draw for each mean."""
+        return rng.normal(mean, sd)
+
+    def quantile(self, q: float, parts: tuple[tuple[Array, Array, Array], ...]) -> Array:
+        """Return the quantile, by bisection between those of the parts."""
+        ends = [np.where(weight > 0, mean + ndtri(q) * sd, np.nan) for weight, mean, sd in parts]
+        low, high = np.fmin.reduce(ends), np.fmax.reduce(ends)
+        for _ in range(60 if len(parts) > 1 else 0):
+            middle = 0.5 * (low + high)
+            is_below = self.below_in_mixture(middle, parts) > q
+            low, high = np.where(is_below, low, middle), np.where(is_below, middle, high)
+        return 0.5 * (low + high)
+
+
+class Counts(ByMoments):
+    """Negative binomial if the variance is above the mean, Poisson if they are equal, and else a binomial.
+
+    Examples
+    --------
+    >>> one = (np.ones(1), np.array([4.0]), np.array([2.0]))
+    >>> Counts().quantile(0.5, (one,))
+    array([4.])
+    """
+
+    def below(self, value: Array, mean: Array, sd: Array) -> Array:
+        """Return the probability."""
+        value, mean, variance = np.broadcast_arrays(np.floor(value), mean, np.square(sd))
+        k = np.maximum(value, 0.0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            fewer, more = _trials(mean, variance), mean**2 / (variance - mean)
+            binomial = betainc(np.maximum(fewer - k, 1e-300), k + 1, 1 - mean / fewer)
+            found = np.where(variance > mean, betainc(more, k + 1, mean / variance), binomial)
+            found = np.where((variance <= mean) & (k >= fewer), 1.0, found)
+        found = np.where(_is_poisson(mean, variance), gammaincc(k + 1, mean), found)
+        return np.where(value < 0, 0.0, np.where(mean > 0, found, 1.0))
+
+    def draw(self, mean: Array, sd: Array, rng: np.random.Generator) -> Array:
+        """Return a draw for each mean."""
+        mean, variance = np.broadcast_arrays(mean, np.square(sd))
+        rate, is_wide = np.array(mean), (variance > mean) & ~_is_poisson(mean, variance)
+        wide, more = mean[is_wide], variance[is_wide] - mean[is_wide]
+        # a negative binomial is a Poisson whose rate is a Gamma
+        rate[is_wide] = rng.gamma(wide**2 / more, more / wide)
+        found = rng.poisson(rate).astype(np.float64)
+        is_narrow = (variance < mean) & ~_is_poisson(mean, variance)
+        trials = _trials(mean[is_narrow], variance[is_narrow])
+        found[is_narrow] = rng.binomial(trials.astype(np.int64), mean[is_narrow] / trials)
+        return found
+
+    def quantile(self, q: float, parts: tuple[tuple[Array, Array, Array], ...]) -> Array:
+        """Return the quantile, by doubling and bisection."""
+        shape = np.broadcast_shapes(*(np.shape(own) for part in parts for own in part))
+        high = np.ones(shape)
+        for _ in range(_DOUBLINGS):
+            is_short = self.below_in_mixture(high, parts) < q
+            if not is_short.any():
+                break
+            high = np.where(is_short, 2 * high, high)
+        low = np.full(shape, -1.0)
+        while np.any(high - low > 1):
+            middle = np.floor(0.5 * (low + high))
+            is_short = self.below_in_mixture(middle, parts) < q
+            low, high = np.where(is_short, middle, low), np.where(is_short, high, middle)
+        return high
+
+
+def _is_poisson(mean: Array, variance: Array) -> AnyArray:
+    return np.abs(variance - mean) <= 1e-9 * mean
+
+
+def _trials(mean: Array, variance: Array) -> Array:
+    """Return the draws of the binomial that is nearest, so many that its mean can be this."""
+    return np.maximum(np.round(mean**2 / (mean - variance)), np.ceil(mean))
+
+
+class Binary(ByMoments):
+    """The Bernoulli: 0 or 1.
+
+    Examples
+    --------
+    >>> one = (np.ones(2), np.array([0.2, 0.7]), np.array([0.4, 0.46]))
+    >>> Binary().quantile(0.5, (one,))
+    array([0., 1.])
+    """
+
+    def below(self, value: Array, mean: Array, sd: Array) -> Array:
+        """Return the probability."""
+        return np.where(value < 0, 0.0, np.where(value < 1, 1.0 - mean, 1.0))
+
+    def draw(self, mean: Array, sd: Array, rng: np.random.Generator) -> Array:
+        """Return a draw for each mean."""
+        return (rng.random(np.shape(mean)) < mean).astype(np.float64)
+
+    def quantile(self, q: float, parts: tuple[tuple[Array, Array, Array], ...]) -> Array:
+        """Return 0 or 1."""
+        return np.where(self.below_in_mixture(np.zeros(()), parts) >= q, 0.0, 1.0)
+
+
+REALS, COUNTS, BINARY = Reals(), Counts(), Binary()

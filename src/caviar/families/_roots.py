@@ -1,0 +1,149 @@
+r"""Square roots L of the covariances of sufficient statistics, V = L L', of a batch of R repetitions.
+
+The coordinates z of a repetition are uncorrelated with variance one, and its statistics are t = E[t] + L z to first
+order. Those of a Normal vector have a closed form: with :math:`x = m + L u` and u standard Normal, the functions
+:math:`u_i`, :math:`u_i u_j` and :math:`(u_i^2 - 1) / \sqrt 2` are orthonormal, and
+
+.. math:: x x' = m m' + m (L u)' + (L u) m' + L u u' L'.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.sparse import csc_array
+
+from caviar._typing import AnyArray, Array
+
+
+class Roots(ABC):
+    """Square roots of the covariances of the statistics of R repetitions."""
+
+    @property
+    @abstractmethod
+    def ranks(self) -> Sequence[int]:
+        """Coordinates of each repetition."""
+
+    @property
+    @abstractmethod
+    def values(self) -> Sequence[Array]:
+        """For each repetition the covariances of its coordinates with the entries of its value, (rank, G)."""
+
+    @abstractmethod
+    def times(self, coordinates: Array) -> Array:
+        """Return the statistics of all repetitions, (R p, n), from their coordinates, (r, n)."""
+
+    @abstractmethod
+    def transposed(self, natural: Array) -> Array:
+        """Return what natural parameters of all repetitions, (R p, n), are in coordinates, (r, n): L' times these."""
+
+
+@dataclass(frozen=True, eq=False)
+class MatrixRoots(Roots):
+    """Square roots as matrices.
+
+    Attributes
+    ----------
+    matrices
+        Of each repetition, (p, rank).
+    of_values
+        Of each repetition the covariances of its coordinates with the entries of its value, (rank, G).
+    """
+
+    matrices: Sequence[Array]
+    of_values: Sequence[Array]
+
+    @property
+    def ranks(self) -> Sequence[int]:
+        return [root.shape[1] for root in self.matrices]
+
+    @property
+    def values(self) -> Sequence[Array]:
+        return self.of_values
+
+    @cached_property
+    def _whole(self) -> csc_array:
+        """All of them, block diagonal."""
+        rows, columns, entries = [], [], []
+        row = column = 0
+        for root in self.matrices:
+            i, j = np.indices(root.shape)
+            rows.append(row + i.ravel())
+            columns.append(column + j.ravel())
+            entries.append(root.ravel())
+            row, column = row + root.shape[0], column + root.shape[1]
+        if not entries:
+            return csc_array((0, 0))
+        triples = (np.concatenate(entries), (np.concatenate(rows), np.concatenate(columns)))
+        return csc_array(triples, shape=(row, column))
+
+    def times(self, coordinates: Array) -> Array:
+        return np.asarray(self._whole @ coordinates)
+
+    def transposed(self, natural: Array) -> Array:
+        return np.asarray(self._whole.T @ natural)
+
+
+@dataclass(frozen=True, eq=False)
+class NormalRoots(Roots):
+    """Those of Normal vectors, whose statistics are x and xx', without a matrix of the statistics.
+
+    The coordinates of a repetition are D of the vector, and D (D + 1) / 2 of the pairs i <= j.
+
+    Attributes
+    ----------
+    mean
+        Shape (R, D).
+    lower
+        With the covariance L L', (R, D, D).
+    """
+
+    mean: Array
+    lower: Array
+
+    @property
+    def _pairs(self) -> tuple[AnyArray, AnyArray]:
+        return np.triu_indices(self.mean.shape[1])
+
+    @property
+    def ranks(self) -> Sequence[int]:
+        n, d = self.mean.shape
+        return [d + d * (d + 1) // 2] * n
+
+    @property
+    def values(self) -> Sequence[Array]:
+        n, d = self.mean.shape
+        found = np.zeros((n, d + d * (d + 1) // 2, d))
+        found[:, :d] = self.lower.swapaxes(1, 2)
+        return list(found)
+
+    def times(self, coordinates: Array) -> Array:
+        n, d = self.mean.shape
+        i, j = self._pairs
+        own = np.moveaxis(coordinates.reshape(n, -1, coordinates.shape[1]), 2, 1)
+        lower = self.lower[:, None]
+        products = np.zeros((*own.shape[:2], d, d))
+        products[..., i, j] = own[..., d:] * np.where(i == j, np.sqrt(2.0), 1.0)
+        products[..., j, i] = products[..., i, j]
+        location = own[..., :d] @ self.lower.swapaxes(1, 2)
+        moved = self.mean[:, None, :, None] * location[..., None, :]
+        square = lower @ products @ lower.swapaxes(2, 3) + moved + moved.swapaxes(2, 3)
+        whole = np.concatenate([location, square.reshape(*own.shape[:2], d * d)], axis=2)
+        return np.moveaxis(whole, 1, 2).reshape(-1, coordinates.shape[1])
+
+    def transposed(self, natural: Array) -> Array:
+        n, d = self.mean.shape
+        i, j = self._pairs
+        own = np.moveaxis(natural.reshape(n, -1, natural.shape[1]), 2, 1)
+        square = own[..., d:].reshape(*own.shape[:2], d, d)
+        square = square + square.swapaxes(2, 3)
+        linear = own[..., :d] + (square @ self.mean[:, None, :, None])[..., 0]
+        lower = self.lower[:, None]
+        products = (lower.swapaxes(2, 3) @ square @ lower)[..., i, j]
+        pairs = products * np.where(i == j, np.sqrt(0.5), 1.0)
+        whole = np.concatenate([linear @ self.lower, pairs], axis=2)
+        return np.moveaxis(whole, 1, 2).reshape(-1, natural.shape[1])

@@ -1,0 +1,64 @@
+"""The rows of a fit, and what maps them: the arrays along the data plate, and the executor that a user names."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+
+from .._errors import ParameterError
+from ..data import ArrayRows
+from ..engine.binding.bound_model import BoundModel
+from ..engine.binding.missing.entries import order_of_patterns
+from ..engine.design.keys import ColumnKey
+from ..engine.rows.executor import Executor
+from ..engine.topics.lowering import BoundDocuments
+from ..execution import DaskExecutor, Threads, is_client
+
+
+def rows_of(bound: BoundModel) -> ArrayRows:
+    """Return the rows of bound data: every known array along the data plate, with that plate first."""
+    if bound.data_plate is None:
+        return ArrayRows({}, 0, None)
+    if isinstance(bound, BoundDocuments):
+        return ArrayRows({ColumnKey(bound.pattern.word.name): bound.counts}, bound.n_rows, bound.row_weights)
+    every = bound.columns()
+    columns = {
+        ColumnKey(node.name, kind): _rows_first(value, node.plates.index(bound.data_plate))
+        for node, kind, value in every
+    }
+    rows = ArrayRows(columns, bound.n_rows, bound.row_weights)
+    if any(variable.summed for variable in bound.latent_locals()):
+        # successive rows stay so; those of a block are sorted where it is summed
+        return rows
+    entries = [value for _, kind, value in every if kind == "entries"]
+    return rows.in_order(order_of_patterns(entries)) if entries else rows
+
+
+def _rows_first(value: Any, axis: int) -> Any:
+    """Return an array with this axis as its first; a sparse matrix has it there."""
+    return value if axis == 0 or issparse(value) else np.moveaxis(value, axis, 0)
+
+
+def as_executor(executor: Any) -> Executor:
+    """Return an executor: threads of this process unless one is given.
+
+    Raises
+    ------
+    ParameterError
+        If it is none, nor a number of threads, a client of Dask, or the address of a scheduler.
+    """
+    if is_client(executor) or (isinstance(executor, str) and ":" in executor):
+        return DaskExecutor(executor)
+    if executor is None:
+        return Threads()
+    if isinstance(executor, Integral) and int(executor) >= 1:
+        return Threads(int(executor))
+    if not isinstance(executor, Executor):
+        raise ParameterError(
+            f"executor is a number of threads >= 1, an executor, a distributed.Client, or the address of a Dask "
+            f"scheduler; got {executor!r}"
+        )
+    return executor

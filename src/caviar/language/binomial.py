@@ -1,0 +1,219 @@
+"""The Binomial: how many of a known number of trials succeeded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.special import gammaln, log_expit
+
+from .. import families
+from .._errors import ModelError
+from .._typing import AnyArray, Array
+from .algebra import LinkOfProbability
+from .counts import no_counts
+from .expected_slots import ExpectedSlots
+from .links import Answer, Hidden, Logistic
+from .nodes import Expression, Indexed, Node
+from .plates import Plates
+from .roles import AUGMENTING_SUM, PROBABILITY, TRIALS, Role
+from .templates import Density, template
+
+_LOG_2 = float(np.log(2.0))
+
+
+class PolyaGammaOfTrials(Hidden):
+    r"""The Polya-Gamma number of an answer of n trials: a sum of those of its trials.
+
+    .. math:: \omega \sim PG(n, 0); \qquad \omega \mid y, \eta \sim PG(n, |\eta|)
+    """
+
+    family = families.PolyaGammaSum
+    letters: ClassVar = {"x": "", "relative_entropy": ""}
+    noun = "polya_gamma"
+    role: ClassVar[Role] = AUGMENTING_SUM
+    density = template()
+    term: ClassVar[Density] = template(
+        (1, "self.x probability.x"),
+        (-1 / 2, "trials.x probability.x"),
+        (-1 / 2, "trials.x hidden.x probability.xx"),
+        (1, "trials.x hidden.relative_entropy"),
+        (-_LOG_2, "trials.x"),
+    )
+
+    def distribution_given(self, slots: Mapping[str, Any]) -> families.PolyaGammaSum:
+        """Return the distribution given the predictor and the trials; the answer tells no more."""
+        shape = np.broadcast_shapes(*(np.shape(slots[name]) for name in ("answer", "predictor", "trials")))
+        tilt = np.broadcast_to(np.abs(slots["predictor"]), shape)
+        return families.PolyaGammaSum(np.broadcast_to(slots["trials"], shape), tilt)
+
+
+class Binomial(Answer):
+    r"""The number of successes in n trials.
+
+    .. math:: \log \mathrm{Bin}(x \mid n, p) = x\log p + (n - x)\log(1 - p) + \log \binom{n}{x}
+
+    It can only be observed: the binomial coefficient has no expectation in closed form.
+
+    Parameters
+    ----------
+    name
+        Unique within the model.
+    trials
+        n: a number, an array over the last plates, or :class:`Data`, whose values come with the data.
+    probability
+        Probability of a success: number, array or Beta; or :func:`logistic` of a predictor. That adds the hidden
+        variable ``"y.polya_gamma"`` to the model, one number PG(n, 0) for each answer.
+    plates
+        Its repetitions.
+
+    Notes
+    -----
+    Polson, Scott and Windle (2013). The ELBO is that of n Bernoulli answers with the same predictor, plus the logarithm
+    of the binomial coefficient; the cost of an answer does not depend on n.
+
+    Examples
+    --------
+    >>> import caviar as cv
+    >>> hospital, rate = cv.Plate("hospital"), cv.Beta("rate", 1, 1)
+    >>> model = cv.Model(cv.Binomial("deaths", cv.Data("operations", plates=hospital), rate, plates=hospital))
+    >>> model.fit({"deaths": [0, 18, 8], "operations": [47, 148, 119]})["rate"]
+    Beta(
+        a=27.0,
+        b=289.0,
+    )  # batch ()
+    """
+
+    family = families.Bernoulli
+    """Of one trial: the statistic and natural parameter of the sum are the same."""
+    is_discrete = True
+    letters: ClassVar = {"x": ""}
+    base = template((1, "self.log_carrier"))
+    density = template(
+        (1, "probability.log_x self.x"),
+        (-1, "probability.log_complement self.x"),
+        (1, "trials.x probability.log_complement"),
+    )
+    zeros = template((1, "probability.zero_x self.x"), (1, "probability.zero_complement self.complement"))
+    beside = ("trials",)
+
+    def __init__(
+        self, name: str, trials: Expression, probability: Expression, *, plates: Plates = ()
+    ) -> None:
+        if isinstance(trials, Indexed) or (isinstance(trials, Node) and not trials.is_known):
+            raise ModelError(
+                f"'trials' of Binomial '{name}' must be known: a number, an array, a Data or a Constant; got "
+                f"{trials!r}. Give the trials of each answer with the data: Data('trials', plates=...)"
+            )
+        own = {"trials": (trials, TRIALS)}
+        if isinstance(probability, Logistic):
+            self._state_link(name, plates, "probability", probability, PolyaGammaOfTrials, **own)
+        elif isinstance(probability, LinkOfProbability):
+            raise ModelError(
+                f"'probability' of Binomial '{name}' takes logistic(...) of a predictor, not {probability!r}. State a "
+                f"Bernoulli with a row for each success and each failure, or two rows with their numbers as "
+                f"sample_weight="
+            )
+        else:
+            self._state(name, plates, {**own, "probability": (probability, PROBABILITY)}, dimension=1)
+
+    def distribution_given(self, slots: Mapping[str, Any]) -> Any:
+        """Return the distribution of the number of successes."""
+        probability = np.asarray(slots["probability"], dtype=np.float64)
+        if self.hidden is not None:
+            odds = probability
+        else:
+            with np.errstate(divide="ignore"):
+                odds = np.log(probability) - np.log1p(-probability)
+        shape = np.broadcast_shapes(np.shape(slots["trials"]), odds.shape)
+        return Successes(np.broadcast_to(slots["trials"], shape), np.broadcast_to(odds, shape))
+
+    def moments_given(self, slots: ExpectedSlots) -> tuple[Array, Array]:
+        """Return mean and variance."""
+        trials, _ = slots.entries("trials")
+        stated = self.stated["probability"]
+        if isinstance(stated, LinkOfProbability):
+            mean, variance = slots.normal(stated.predictor)
+            yes, no = stated.expected(mean, variance)
+            product = stated.expected_product(mean, variance)
+            spread = np.maximum(yes * no - product, 0.0)
+        else:
+            yes, spread = slots.entries("probability")
+            product = yes * (1.0 - yes) - spread
+        return trials * yes, trials * product + np.square(trials) * spread
+
+    def statistic_beside(self, name: str, value: AnyArray, known: Mapping[str, AnyArray]) -> Array:
+        """Return the number of successes or of failures, or the logarithm of the binomial coefficient."""
+        x = np.asarray(value, dtype=np.float64)
+        # what is missing lies anywhere, and counts nothing
+        failures = np.maximum(known["trials"] - x, 0.0)
+        if name == "complement":
+            return failures
+        if name != "log_carrier":
+            return x
+        return gammaln(x + failures + 1.0) - gammaln(x + 1.0) - gammaln(failures + 1.0)
+
+    def evened(self, value: Array) -> Array:
+        """Return square roots."""
+        return np.sqrt(value)
+
+    def problem_with(self, value: AnyArray) -> str:
+        """Return what is wrong with numbers that are no counts."""
+        return no_counts(value)
+
+    def problem_beside(self, value: AnyArray, known: Mapping[str, AnyArray]) -> str:
+        """Return what is wrong with more successes than trials."""
+        trials = np.broadcast_to(known["trials"], value.shape)
+        wrong = value > trials
+        if not np.any(wrong):
+            return ""
+        where = tuple(np.argwhere(wrong)[0])
+        place = f"; row {where[0]} has" if where else "; got"
+        return f"must not exceed its trials{place} {value[where]:g} successes in {trials[where]:g} trials"
+
+
+@dataclass(frozen=True)
+class Successes:
+    """Binomial distributions, to be drawn from and evaluated.
+
+    Attributes
+    ----------
+    trials
+        Of the batch shape.
+    log_odds
+        Of a success, of the batch shape.
+    """
+
+    trials: AnyArray
+    log_odds: Array
+
+    @property
+    def batch_shape(self) -> tuple[int, ...]:
+        """Shape of the batch of distributions."""
+        return self.log_odds.shape
+
+    def __getitem__(self, index: Any) -> Successes:
+        """Return the part of the batch at ``index``."""
+        return Successes(self.trials[index], self.log_odds[index])
+
+    def sample(self, size: int | tuple[int, ...] | None, seed: int | np.random.Generator | None) -> AnyArray:
+        """Return counts of shape size + batch."""
+        before = () if size is None else tuple(np.atleast_1d(size))
+        probability = np.exp(log_expit(self.log_odds))
+        trials = np.asarray(self.trials, dtype=np.int64)
+        return np.asarray(
+            np.random.default_rng(seed).binomial(trials, probability, before + self.batch_shape)
+        )
+
+    def log_density(self, value: AnyArray) -> Array:
+        """Return the log-probability of counts; minus infinity outside 0 to n."""
+        x = np.asarray(value, dtype=np.float64)
+        inside = (x >= 0) & (x <= self.trials) & (x == np.floor(x))
+        x = np.where(inside, x, 0.0)
+        rest = self.trials - x
+        choices = gammaln(np.asarray(self.trials) + 1.0) - gammaln(x + 1.0) - gammaln(rest + 1.0)
+        successes = np.where(x > 0, x * log_expit(self.log_odds), 0.0)
+        failures = np.where(rest > 0, rest * log_expit(-self.log_odds), 0.0)
+        return np.where(inside, choices + successes + failures, -np.inf)

@@ -1,0 +1,22 @@
+"""Counts: what is wrong with numbers that are none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+
+
+def no_counts(value: Any) -> str:
+    """Return what is wrong with numbers that are no counts, or an empty string."""
+    entries = value.data if issparse(value) else value
+    wrong = (entries < 0) | (entries != np.floor(entries))
+    if not np.any(wrong):
+        return ""
+    where = tuple(np.argwhere(wrong)[0])
+    first = where[:1]
+    if issparse(value):
+        first = (np.searchsorted(value.indptr, where[0], side="right") - 1,)
+    place = f"; row {first[0]} has" if first else "; got"
+    return f"must hold counts, whole numbers from 0{place} {entries[where]:g}"

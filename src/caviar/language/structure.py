@@ -1,0 +1,197 @@
+"""Structures: what statements have in common that differ in nothing but the values of their constants.
+
+The engine works with the nodes of a structure and takes the values of constants from the binding. So what it makes of a
+statement serves all others of the same structure: fits of many small tables, whose priors depend on the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import Any
+
+from . import roles
+from .algebra import Diagonal, Link, Predictor
+from .constants import Constant
+from .nodes import Data, Indexed, Node, Part
+from .plates import Plate
+from .roles import Role
+from .variable import Variable
+
+_MOST_STRUCTURES = 64
+"""Statements that are remembered, those that were asked for last."""
+
+_TOLD_BY_THE_REST = frozenset({"name", "plates", "slots", "stated", "log_density", "functions"})
+"""Attributes of a variable that are told by others, or looked at in a way of their own."""
+
+
+@dataclass(frozen=True, eq=False)
+class Structure:
+    """The nodes that the engine works with, in the place of those of a statement.
+
+    Attributes
+    ----------
+    nodes
+        Every node, a variable before its parents. Constants may have no values.
+    leaves
+        The observed variables.
+    plans
+        What was made of them, by all else that it depends on.
+    """
+
+    nodes: tuple[Node, ...]
+    leaves: tuple[Variable, ...]
+    plans: dict[Hashable, Any] = field(default_factory=dict)
+
+
+class _IncomparableError(Exception):
+    """A statement has something by which it cannot be compared with others."""
+
+
+class Structures:
+    """The structures of statements that were made more than once.
+
+    A statement that is made for the first time has its own nodes for a structure. When one like it is made, its nodes
+    are copied without the values of the constants, and the copy serves every further one.
+    """
+
+    def __init__(self) -> None:
+        # without a lock, which a process that is copied meanwhile would wait for: each step here is one of the
+        # dictionary, and what two threads make at the same time is the same
+        self._kept: dict[Hashable, Structure | None] = {}
+
+    def of(self, nodes: Sequence[Node], leaves: Sequence[Variable]) -> Structure:
+        """Return the structure of a statement."""
+        try:
+            key = _key(nodes, leaves)
+        except _IncomparableError:
+            return Structure(tuple(nodes), tuple(leaves))
+        own = Structure(tuple(nodes), tuple(leaves))
+        found = self._kept.pop(key, own)
+        if found is None:
+            found = _without_values(nodes, leaves)
+        self._kept[key] = None if found is own else found
+        if len(self._kept) > _MOST_STRUCTURES:
+            self._kept.pop(next(iter(list(self._kept))), None)
+        return found
+
+
+STRUCTURES = Structures()
+"""Those of this process."""
+
+
+def _key(nodes: Sequence[Node], leaves: Sequence[Variable]) -> Hashable:
+    """Return what is the same of two statements if they differ in nothing but the values of constants.
+
+    Raises
+    ------
+    _IncomparableError
+        If it has something whose meaning is not known here.
+    """
+    return _Reader(nodes).statement(nodes, leaves)
+
+
+class _Reader:
+    """Reads the nodes of one statement: each node and plate is the number of its place."""
+
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        self._places = {id(node): place for place, node in enumerate(nodes)}
+        self._plates: dict[int, int] = {}
+        self._told: list[Hashable] = []
+
+    def statement(self, nodes: Sequence[Node], leaves: Sequence[Variable]) -> Hashable:
+        """Return the key of all nodes."""
+        own = tuple([self._node(node) for node in nodes])
+        return own, tuple([self._places[id(leaf)] for leaf in leaves]), tuple(self._told)
+
+    def _plate(self, plate: Plate) -> int:
+        place = self._plates.get(id(plate))
+        if place is None:
+            within = None if plate.within is None else self._plate(plate.within)
+            place = self._plates[id(plate)] = len(self._plates)
+            self._told.append((plate.name, plate.size, within, plate.names))
+        return place
+
+    def _over(self, plates: Sequence[Plate]) -> tuple[int, ...]:
+        return tuple([self._plate(plate) for plate in plates])
+
+    def _node(self, node: Node) -> Hashable:
+        own = type(node), node.name, self._over(node.plates)
+        if isinstance(node, Constant):
+            return *own, node.value.shape
+        if type(node) is Data:
+            return *own, node.dimension, node.entry_names
+        if not isinstance(node, Variable) or node.functions or node.floor is not None:
+            # of these, values of constants are part of what a variable does
+            raise _IncomparableError
+        density = None if node.log_density is node.density else node.log_density
+        slots = tuple([(key, self._slot(slot)) for key, slot in node.slots.items()])
+        stated = tuple([self._expression(own) for own in node.stated.values()])
+        further = tuple(
+            [
+                (name, self._attribute(value))
+                for name, value in vars(node).items()
+                if name not in _TOLD_BY_THE_REST and name not in Node.kept_aside
+            ]
+        )
+        return *own, density, slots, stated, further
+
+    def _slot(self, slot: Any) -> Hashable:
+        along = None if slot.along is None else self._plate(slot.along)
+        part = None if slot.part is None else self._expression(slot.part)
+        return slot.name, self._expression(slot.expression), slot.dimension, along, part
+
+    def _expression(self, value: Any) -> Hashable:
+        if isinstance(value, Node):
+            place = self._places.get(id(value))
+            if place is None:
+                raise _IncomparableError
+            return place
+        if isinstance(value, Indexed):
+            others = (*value.indices, *value.others, *((value.through,) if value.through else ()))
+            chosen = self._over(value.candidates)
+            return self._expression(value.node), tuple([self._expression(own) for own in others]), chosen
+        if isinstance(value, Part):
+            return self._expression(value.whole), value.which
+        if isinstance(value, Predictor):
+            return tuple(
+                [
+                    (own.coefficient, len(own.numbers), *[self._expression(each) for each in own.operands])
+                    for own in value.addends
+                ]
+            )
+        if isinstance(value, Diagonal):
+            return Diagonal, self._expression(value.entries)
+        if isinstance(value, Link):
+            return type(value), self._expression(value.predictor)
+        raise _IncomparableError
+
+    def _attribute(self, value: Any) -> Hashable:
+        """Return another attribute of a variable, of those kinds that have no value of a constant in them."""
+        if value is None or isinstance(value, str | bool | int | float):
+            return value
+        if isinstance(value, tuple):
+            return tuple([self._attribute(own) for own in value])
+        if isinstance(value, dict):
+            return tuple([(name, self._attribute(own)) for name, own in value.items()])
+        if isinstance(value, Plate):
+            return Plate, self._plate(value)
+        return self._expression(value)
+
+
+def _without_values(nodes: Sequence[Node], leaves: Sequence[Variable]) -> Structure:
+    """Return a copy of the nodes of a statement without the values of constants."""
+    shared: list[Any] = [own for own in vars(roles).values() if isinstance(own, Role)]
+    shared += [node.log_density for node in nodes if isinstance(node, Variable)]
+    memo: dict[int, Any] = {id(own): own for own in shared}
+    for node in nodes:
+        if isinstance(node, Constant):
+            memo[id(node)] = node.without_value(deepcopy(node.plates, memo))
+    own, ends = deepcopy((tuple(nodes), tuple(leaves)), memo)
+    return Structure(own, ends)
+
+
+def constants_of(nodes: Sequence[Node]) -> Mapping[str, Any]:
+    """Return the values of the constants of a statement by name."""
+    return {node.name: node.value for node in nodes if isinstance(node, Constant)}

@@ -1,0 +1,238 @@
+"""What a posterior says of the evidence of its model."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ..._errors import CaviarError, DataError, ModelError, ParameterError
+from ..._typing import AnyArray
+from ...numerics.randomness import generator
+from ..diagnostics import refuse_what_has_no_weights
+from ..linear_response import LinearResponse
+from ..shared_factors import SharedFactors
+from ..simulation import check_count
+from .coordinates import Coordinates
+from .evidence import Evidence, second_order
+from .importance import ImportanceSample, importance_sample
+
+METHODS = ("auto", "importance_sampling", "second_order", "elbo")
+
+_OF_Q = 4_000
+"""Draws of q by whose mean the first proposal is centred."""
+
+_MOST_NUMBERS, _MOST_ROWS = 300, 5e7
+"""Most numbers of all globals that ``"auto"`` draws, since of more the weights are hardly ever usable; and most rows
+that all draws together read, some tens of seconds for a mixture."""
+
+
+class TellsEvidence(ABC):
+    """A posterior whose model has an evidence."""
+
+    elbo: float
+    _factors: Mapping[str, Any]
+    _shared: SharedFactors
+    _evaluator: Any
+
+    @property
+    @abstractmethod
+    def is_exact(self) -> bool:
+        """Whether a single factor holds everything that is unknown."""
+
+    @abstractmethod
+    def linear_response(
+        self, data: Any, *, sample_weight: Any = None, executor: Any = None
+    ) -> LinearResponse:
+        """Return linear response."""
+
+    @abstractmethod
+    def _counted(self, data: Any, sample_weight: Any = None) -> dict[str, AnyArray]:
+        """Return which repetitions of global variables count."""
+
+    def evidence(
+        self,
+        data: Any,
+        *,
+        method: str = "auto",
+        n_draws: int = 1000,
+        seed: int | np.random.Generator | None = 0,
+        sample_weight: Any = None,
+    ) -> Evidence:
+        r"""Return the log evidence log p(x) with an error, which the ELBO alone does not have.
+
+        Parameters
+        ----------
+        data
+            Those of the fit.
+        method
+            ``"second_order"`` adds the fluctuations of the factors that depend on each other to the ELBO,
+            :math:`-\frac12 \log |I - V H|`, at the cost of :meth:`linear_response`. ``"importance_sampling"`` is that
+            of :meth:`importance_sample`. ``"elbo"`` is the bound. ``"auto"`` is the best that there is: the ELBO where
+            it is exact, else importance sampling if its weights are usable (Pareto k below 0.7) and it reads at most
+            50 million rows in all, else second order.
+        n_draws, seed
+            Of importance sampling.
+        sample_weight
+            As for the fit.
+
+        Returns
+        -------
+        Evidence
+            ``.value`` and ``.error`` in nats, ``.method``, and ``.remark``, a sentence on it.
+
+        Raises
+        ------
+        DataError
+            If the data are not those of the fit.
+        ModelError
+            If a method that was asked for is not available; the message says why. ``"auto"`` says it in ``.remark``.
+
+        Notes
+        -----
+        With second order the error is a sixth of the correction, a cautious rule from simulations; it is exact where
+        the posterior of everything hidden is Normal, and leaves out what several local factors of a row have with each
+        other. All methods are about the mode of the fit: of a model with K exchangeable components, add log K! for
+        their orders.
+
+        Examples
+        --------
+        Two means that only their sum is known of; their posterior is Normal:
+
+        >>> import caviar as cv
+        >>> a, b = cv.Normal("a", 0, 1), cv.Normal("b", 0, 1)
+        >>> x = cv.Normal("x", a + b, 4.0, plates=cv.Plate("obs"))
+        >>> data = {"x": [1.0, 1.5, 2.0]}
+        >>> posterior = cv.Model(x).fit(data, tol=1e-12)
+        >>> print(round(posterior.elbo, 4), round(posterior.evidence(data, method="second_order").value, 4))
+        -4.7823 -3.8268
+        """
+        if method not in METHODS:
+            raise ParameterError(f"method must be one of {', '.join(map(repr, METHODS))}; got {method!r}")
+        if method == "elbo":
+            return Evidence(self.elbo, np.inf, "elbo", self.elbo)
+        if method == "auto" and self.is_exact:
+            return Evidence(self.elbo, 0.0, "exact", self.elbo)
+        if method == "second_order":
+            return self._second_order(data, sample_weight)
+        if method == "importance_sampling":
+            arguments = {"n_draws": n_draws, "seed": seed, "sample_weight": sample_weight}
+            return self._sampled(self.importance_sample(data, **arguments))
+        return self._best_evidence(data, n_draws, seed, sample_weight)
+
+    def _best_evidence(self, data: Any, n_draws: int, seed: Any, sample_weight: Any) -> Evidence:
+        """Return the evidence by the best method that there is."""
+        try:
+            response = self.linear_response(data, sample_weight=sample_weight)
+            log_determinant = response.log_determinant
+        except DataError:
+            raise
+        except (CaviarError, np.linalg.LinAlgError) as error:
+            return Evidence(self.elbo, np.inf, "elbo", self.elbo, None, _told(error))
+        try:
+            found = self._importance_sample(data, response, n_draws, seed, sample_weight, is_asked=False)
+        except (CaviarError, ImportError, np.linalg.LinAlgError) as error:
+            return second_order(self.elbo, log_determinant, _told(error))
+        if found.is_usable:
+            return self._sampled(found)
+        why = f"the weights of importance sampling have a Pareto k of {found.pareto_k:.2f}"
+        return second_order(self.elbo, log_determinant, why)
+
+    def importance_sample(
+        self,
+        data: Any,
+        *,
+        n_draws: int = 1000,
+        seed: int | np.random.Generator | None = 0,
+        sample_weight: Any = None,
+    ) -> ImportanceSample:
+        """Return draws of the posterior itself: of a proposal with the covariance of linear response, with weights.
+
+        Where q is too narrow for its draws to be weighed (see :meth:`diagnose`), those of this proposal mostly are: it
+        knows which globals depend on each other, and two rounds of pilot draws move it to where the posterior is. So
+        means are corrected too, which linear response leaves as they are.
+
+        Parameters
+        ----------
+        data
+            Those of the fit.
+        n_draws
+            How many, >= 100; as many again are used to find the proposal. Each costs a pass over the rows.
+        seed
+            Of the draws.
+        sample_weight
+            As for the fit.
+
+        Returns
+        -------
+        ImportanceSample
+            ``.mean(name)``, ``.sd(name)``, ``.interval(name, level)``, ``.pareto_k``, ``.log_evidence`` with its error,
+            ``.draws`` and ``.weights``.
+
+        Raises
+        ------
+        DataError
+            If the data are not those of the fit.
+        ModelError
+            If there is no linear response, p(x, globals) has no closed form, or a global is a label.
+        ImportError
+            If ArviZ is not installed.
+
+        Examples
+        --------
+        >>> import caviar as cv
+        >>> tau = cv.Gamma("tau", 1, 1)
+        >>> x = cv.Normal("x", cv.Normal("mean", 0, 0.1), tau, plates=cv.Plate("obs"))
+        >>> data = {"x": [1.1, 0.3, 2.2, 1.0]}
+        >>> found = cv.Model(x).fit(data, tol=1e-10).importance_sample(data, seed=0)
+        >>> found.is_usable, found.effective_draws > 500
+        (True, True)
+        """
+        response = self.linear_response(data, sample_weight=sample_weight)
+        return self._importance_sample(data, response, n_draws, seed, sample_weight, is_asked=True)
+
+    def _importance_sample(
+        self,
+        data: Any,
+        response: LinearResponse,
+        n_draws: int,
+        seed: Any,
+        sample_weight: Any,
+        *,
+        is_asked: bool,
+    ) -> ImportanceSample:
+        check_count("n_draws", n_draws)
+        rng = generator(seed)
+        weighed = self._evaluator.at_points(data, sample_weight)
+        refuse_what_has_no_weights(self._factors, weighed[0], n_draws)
+        coordinates = Coordinates.of(self._factors, self._counted(data, sample_weight), rng)
+        n_rows = weighed[1].source.n_rows
+        if not is_asked and coordinates.size > _MOST_NUMBERS:
+            raise ModelError(
+                f"importance sampling of {coordinates.size} numbers has no usable weights, as a rule"
+            )
+        if not is_asked and 2 * n_draws * n_rows > _MOST_ROWS:
+            raise ModelError(
+                f"importance sampling would read {n_rows:,} rows {2 * n_draws:,} times; "
+                f"method='importance_sampling' does it"
+            )
+        of_q = self._shared.drawn(self._factors, _OF_Q, rng)
+        covariance = coordinates.covariance(response.between_all)
+        center = coordinates.vectors(of_q).mean(axis=0)
+        return importance_sample(coordinates, center, covariance, weighed, n_draws, rng)
+
+    def _second_order(self, data: Any, sample_weight: Any) -> Evidence:
+        response = self.linear_response(data, sample_weight=sample_weight)
+        return second_order(self.elbo, response.log_determinant)
+
+    def _sampled(self, found: ImportanceSample) -> Evidence:
+        return Evidence(
+            found.log_evidence, found.log_evidence_error, "importance_sampling", self.elbo, found.pareto_k
+        )
+
+
+def _told(error: BaseException) -> str:
+    """Return the first sentence of a message."""
+    return str(error).partition(". ")[0].rstrip(".")

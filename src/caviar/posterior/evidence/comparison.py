@@ -1,0 +1,192 @@
+"""Models of the same data side by side, by their evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..._errors import ModelError, ParameterError
+from ..pandas_tables import data_frame
+from ..tables import html_table, text_table
+from .evidence import Evidence
+
+
+@dataclass(frozen=True)
+class ComparedModel:
+    """A model among others.
+
+    Attributes
+    ----------
+    name
+        As given.
+    evidence
+        Its log evidence, with error and method.
+    difference
+        Its log evidence minus that of the best model, in nats; 0 for the best.
+    difference_error
+        Standard error of the difference; infinite if one of the two is only a bound.
+    probability
+        Of the model given the data, if all were equally probable before.
+    """
+
+    name: str
+    evidence: Evidence
+    difference: float
+    difference_error: float
+    probability: float
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Models by their evidence, the best first; prints as a table, and as HTML in a notebook."""
+
+    rows: tuple[ComparedModel, ...]
+
+    @property
+    def best(self) -> str:
+        """Name of the model with the largest evidence."""
+        return self.rows[0].name
+
+    def _cells(self) -> list[tuple[str, ...]]:
+        found = [("model", "log p(x)", "error", "ELBO", "method", "difference", "error", "probability")]
+        for row in self.rows:
+            own = row.evidence
+            errors = (_error(own.error), _error(row.difference_error) if row.difference else "")
+            figures = (f"{own.value:.2f}", errors[0], f"{own.elbo:.2f}", own.method.replace("_", " "))
+            found.append((row.name, *figures, f"{row.difference:.2f}", errors[1], f"{row.probability:.2g}"))
+        return found
+
+    @property
+    def remark(self) -> str:
+        """A sentence on the methods; empty if all models have an error."""
+        bounds = [row.name for row in self.rows if np.isinf(row.evidence.error)]
+        if not bounds:
+            return ""
+        whose = ", ".join(f"'{name}'" for name in bounds)
+        return f"Of {whose} there is only the ELBO, a lower bound, so differences to it may be off."
+
+    def __str__(self) -> str:
+        return "\n".join(filter(None, [text_table(self._cells(), left={0, 4}), self.remark]))
+
+    def _repr_html_(self) -> str:
+        return html_table(self._cells(), bold={1})
+
+    def to_frame(self) -> Any:
+        """Return the table as a DataFrame of pandas.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+        """
+        return data_frame(
+            {
+                "model": [row.name for row in self.rows],
+                "log_evidence": [row.evidence.value for row in self.rows],
+                "error": [row.evidence.error for row in self.rows],
+                "elbo": [row.evidence.elbo for row in self.rows],
+                "method": [row.evidence.method for row in self.rows],
+                "difference": [row.difference for row in self.rows],
+                "difference_error": [row.difference_error for row in self.rows],
+                "probability": [row.probability for row in self.rows],
+            }
+        )
+
+
+def compare(
+    posteriors: Mapping[str, Any],
+    data: Any = None,
+    *,
+    method: str = "auto",
+    n_draws: int = 1000,
+    seed: int | np.random.Generator | None = 0,
+    sample_weight: Any = None,
+) -> Comparison:
+    """Compare models of the same data by their evidence, each by the best method that there is.
+
+    Parameters
+    ----------
+    posteriors
+        Name -> posterior.
+    data
+        Those of the fits: the observed variables of all, and the known arrays of any. Without data the models are
+        compared by their ELBOs, which favours models whose posterior is close to independent factors.
+    method, n_draws, seed, sample_weight
+        As for :meth:`Posterior.evidence`.
+
+    Returns
+    -------
+    Comparison
+        ``.rows`` with evidence, method, difference to the best and probability of each model, the best first.
+
+    Raises
+    ------
+    ParameterError
+        If there is no model.
+    ModelError
+        If the models observe different variables, whose evidences do not compare.
+    DataError
+        If the data are not those of a fit.
+
+    Examples
+    --------
+    Has the mean changed?
+
+    >>> import caviar as cv
+    >>> obs = cv.Plate("obs")
+    >>> def fitted(mean):
+    ...     x = cv.Normal("x", mean, cv.Gamma("tau", 2, 2), plates=obs)
+    ...     return cv.Model(x).fit(data, tol=1e-12)
+    >>> data = {"x": [0.9, 1.4, 0.2, 1.9, 1.1]}
+    >>> found = cv.compare({"zero": fitted(0.0), "free": fitted(cv.Normal("m", 0, 1))}, data)
+    >>> print(found.best, round(found.rows[1].difference, 1), found.rows[1].evidence.method)
+    free -1.8 exact
+    """
+    if not isinstance(posteriors, Mapping) or not posteriors:
+        raise ParameterError(f"posteriors is a mapping from names to posteriors; got {posteriors!r:.100}")
+    observed = {name: {leaf.name for leaf in own.model.leaves} for name, own in posteriors.items()}
+    first = next(iter(observed))
+    for name, own in observed.items():
+        if own != observed[first]:
+            raise ModelError(
+                f"models of the same data observe the same variables; '{first}' has {sorted(observed[first])}, and "
+                f"'{name}' has {sorted(own)}"
+            )
+    arguments = {"n_draws": n_draws, "seed": seed, "sample_weight": sample_weight}
+    evidences = {
+        name: own.evidence(None, method="elbo")
+        if data is None
+        else own.evidence(_of_model(own, data), method=method, **arguments)
+        for name, own in posteriors.items()
+    }
+    ordered = sorted(evidences, key=lambda name: -evidences[name].value)
+    best = evidences[ordered[0]]
+    differences = np.array([evidences[name].value - best.value for name in ordered])
+    shares = np.exp(differences - np.logaddexp.reduce(differences))
+    rows = (
+        ComparedModel(
+            name,
+            own,
+            float(difference),
+            0.0 if own is best else float(np.hypot(own.error, best.error)),
+            share,
+        )
+        for name, difference, share in zip(ordered, differences, shares.tolist(), strict=True)
+        for own in [evidences[name]]
+    )
+    return Comparison(tuple(rows))
+
+
+def _of_model(posterior: Any, data: Any) -> Any:
+    """Return the data without arrays that only other models have; tables are for all of them."""
+    if not isinstance(data, Mapping):
+        return data
+    names = {node.name for node in posterior.model.nodes}
+    return {name: value for name, value in data.items() if name in names}
+
+
+def _error(error: float) -> str:
+    return "" if np.isinf(error) else f"{error:.2g}"

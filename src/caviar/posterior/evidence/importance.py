@@ -1,0 +1,166 @@
+r"""Importance sampling of the globals, with a proposal that has the covariance of linear response.
+
+.. math:: w_s = \frac{p(x, \theta_s)}{r(\theta_s)}, \qquad \theta_s \sim r, \qquad p(x) = \mathrm E_r[w]
+
+The proposal r is a Student-t distribution of the globals as one vector without constraints. Two rounds of pilot draws
+move it to the mean and covariance that their weights tell; the draws that count are made afterwards, so the estimate of
+p(x) has no bias.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..._errors import ModelError
+from ..._typing import Array
+from ...engine.ascent.problem import Problem
+from ...engine.rows.row_map import RowMap
+from ..diagnostics.arviz import smoothed
+from ..diagnostics.diagnosis import USABLE
+from ..diagnostics.draws import Draws
+from ..diagnostics.tail import log_mean_of, tail_of
+from ..uncertainty import ends_of
+from .coordinates import Coordinates
+from .student import Student
+
+_DF = 10.0
+"""Degrees of freedom of proposals: tails of logarithms of scales and of log odds are longer than a Normal's."""
+
+_ROUNDS = 2
+"""Of pilot draws, each half as many as are made in the end."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ImportanceSample:
+    """Draws of the globals with weights that make them draws of the posterior.
+
+    Attributes
+    ----------
+    draws
+        Name -> values, shape (n_draws, plates..., event...); for a joint factor a pair (mean, precision) of these.
+    log_weights
+        Of each draw, smoothed and normalised: their exponentials sum to one.
+    pareto_k, pareto_k_error
+        Shape of the tail of the weights, and its standard error. Below 0.7 the weights can be used; below 0.5 they have
+        a variance.
+    effective_draws
+        1 / sum of the squared weights: so many draws of the posterior would serve as well.
+    log_evidence, log_evidence_error
+        Log of the mean weight, an estimate of log p(x), and its standard error.
+    """
+
+    draws: Mapping[str, Any]
+    log_weights: Array
+    pareto_k: float
+    pareto_k_error: float
+    effective_draws: float
+    log_evidence: float
+    log_evidence_error: float
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether k is below 0.7."""
+        return self.pareto_k < USABLE
+
+    @property
+    def weights(self) -> Array:
+        """Of each draw; they sum to one."""
+        return np.exp(self.log_weights)
+
+    def mean(self, name: str) -> Array:
+        """Return the posterior mean of each entry of a variable; of a joint factor with its part, "theta.mean"."""
+        return np.tensordot(self.weights, self._of(name), axes=1)
+
+    def sd(self, name: str) -> Array:
+        """Return the posterior standard deviation of each entry of a variable."""
+        deviations = self._of(name) - self.mean(name)
+        return np.sqrt(np.tensordot(self.weights, np.square(deviations), axes=1))
+
+    def interval(self, name: str, level: float = 0.95) -> Array:
+        """Return the central interval of each entry of a variable: lower ends, then upper ends, shape (2, ...).
+
+        Parameters
+        ----------
+        name
+            Of the variable; of a joint factor with its part, as ``"theta.mean"``.
+        level
+            Between 0 and 1.
+        """
+        values, ends = self._of(name), ends_of(level)
+        flat, weights = values.reshape(len(values), -1), self.weights
+        found = np.empty((2, flat.shape[1]))
+        for number, column in enumerate(flat.T):
+            order = np.argsort(column, kind="stable")
+            ordered = weights[order]
+            found[:, number] = np.interp(ends, np.cumsum(ordered) - 0.5 * ordered, column[order])
+        return found.reshape((2, *values.shape[1:]))
+
+    def _of(self, name: str) -> Array:
+        """Return the draws of a variable, or of a part of a joint one."""
+        found: dict[str, Any] = {}
+        for own, value in self.draws.items():
+            pair = (
+                zip((".mean", ".precision"), value, strict=True)
+                if isinstance(value, tuple)
+                else [("", value)]
+            )
+            found |= {own + part: values for part, values in pair}
+        if name not in found:
+            raise ModelError(f"there are draws of {', '.join(map(repr, found))}; got {name!r}")
+        return np.asarray(found[name], dtype=np.float64)
+
+    def __repr__(self) -> str:
+        return (
+            f"ImportanceSample({len(self.log_weights)} draws, effectively {self.effective_draws:.0f}; Pareto k "
+            f"{self.pareto_k:.2f} +- {self.pareto_k_error:.2f}; log p(x) {self.log_evidence:.3f} +- "
+            f"{self.log_evidence_error:.2g} nats)"
+        )
+
+
+def importance_sample(
+    coordinates: Coordinates,
+    center: Array,
+    covariance: Array,
+    weighed: tuple[Problem, RowMap],
+    n_draws: int,
+    rng: np.random.Generator,
+) -> ImportanceSample:
+    """Return weighted draws.
+
+    Parameters
+    ----------
+    coordinates
+        Of the globals.
+    center, covariance
+        Of the coordinates, about: those of the first proposal.
+    weighed
+        The problem in which every global is a point mass, and the map over its rows.
+    n_draws
+        How many.
+    rng
+        Of the draws.
+    """
+    proposal = Student(center, covariance, _DF)
+    for _ in range(_ROUNDS):
+        vectors = proposal.sample(max(n_draws // 2, 100), rng)
+        _, log_weights = _weighed(coordinates, proposal, vectors, *weighed)
+        proposal = proposal.moved(vectors, np.exp(smoothed(log_weights)[0]))
+    vectors = proposal.sample(n_draws, rng)
+    draws, log_weights = _weighed(coordinates, proposal, vectors, *weighed)
+    tail = tail_of(log_weights)
+    evidence, error = log_mean_of(log_weights, tail)
+    effective = float(np.exp(-np.logaddexp.reduce(2 * tail.log_weights)))
+    return ImportanceSample(draws, tail.log_weights, tail.k, tail.error, effective, evidence, error)
+
+
+def _weighed(
+    coordinates: Coordinates, proposal: Student, vectors: Array, problem: Problem, row_map: RowMap
+) -> tuple[dict[str, Any], Array]:
+    """Return the values of vectors, and the log weights of these, (n,)."""
+    values = coordinates.values(vectors)
+    log_proposal = proposal.log_density(vectors) - coordinates.log_volume(vectors)
+    return values, Draws(values, log_proposal).log_joint(problem, row_map) - log_proposal

@@ -1,0 +1,107 @@
+"""``caviar fit --model FILE.py:FUNCTION`` fits a model that is stated in Python; ``report`` writes beside the model."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import caviar as cv
+from caviar.data import write_table
+
+STATED = """
+import caviar as cv
+
+def build():
+    obs, school = cv.Plate("obs"), cv.Plate("school")
+    level = cv.Normal("level", 0, 0.1, plates=school)
+    return cv.Model(cv.Normal("y", level[cv.Data("school", plates=obs)], 1.0, plates=obs))
+
+def other():
+    return 3
+
+def wrong():
+    raise ValueError("no")
+"""
+SCHOOLS = np.array(["Elm", "Oak", "Elm", "Oak", "Oak"])
+Y = np.array([1.0, 4.0, 1.5, 3.5, 4.5])
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "model.py").write_text(STATED)
+    write_table(tmp_path / "pupils.csv", {"school": SCHOOLS, "y": Y, "note": SCHOOLS})
+    return tmp_path
+
+
+def test_the_fit_is_that_of_python(run, folder):
+    result = run(
+        "fit", "pupils.csv", "--model", "model.py:build", "-o", "m.caviar", "--seed", 0, "--json", "-q"
+    )
+    assert result.exit_code == 0
+    assert "running the Python code of model.py: fit only models of files that you trust" in result.stderr
+    found = cv.load("m.caviar")
+    assert found.names.plate("school") == ("Elm", "Oak")
+    sums = np.array([2.5, 12.0]) / (0.1 + np.array([2, 3]))
+    np.testing.assert_allclose(found["level"].mean, sums)
+    told = json.loads(result.stdout)
+    assert told["saved"] == "m.caviar"
+    assert told["elbo"] == pytest.approx(found.elbo)
+    assert [entry["at"] for entry in told["entries"]] == ["school Elm", "school Oak"]
+
+
+def test_arrays_of_a_numpy_file(run, folder):
+    np.savez(folder / "a.npz", y=Y, school=SCHOOLS)
+    assert run("fit", "a.npz", "--model", "model.py:build", "-o", "m.caviar", "-q").exit_code == 0
+    assert cv.load("m.caviar")["level"].mean.shape == (2,)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["model.py:nothing"], "has no function 'nothing'; it has build, other, wrong"),
+        (["model.py:other"], "must return a caviar.Model; it returned a int"),
+        (["model.py:wrong"], "wrong() of model.py fails: ValueError: no"),
+        (["gone.py:build"], "there is no file gone.py"),
+        (["model.py:build", "-k", "3"], "--components does not belong to --model model.py:build"),
+        (["model.py:build", "--covariance", "diag"], "--covariance does not belong"),
+    ],
+)
+def test_what_is_refused(run, folder, arguments, message):
+    result = run("fit", "pupils.csv", "-q", "--model", *arguments)
+    assert result.exit_code == 2
+    assert message in result.stderr
+
+
+def test_a_report_is_beside_its_model(run, folder):
+    run("fit", "pupils.csv", "--model", "model.py:build", "-o", "m.caviar", "-q")
+    result = run("report", "m.caviar")
+    assert result.stdout.startswith("report in m.html")
+    assert (folder / "m.html").exists()
+
+
+def test_models_of_all_kinds_are_compared_by_their_densities(run, folder):
+    write_table(folder / "steps.csv", {"x": np.tile([0.0, 0.1, 5.0, 5.1], 10)})
+    run("fit", "steps.csv", "-o", "mixture.caviar", "-q", "--seed", 0)
+    run("fit", "steps.csv", "--model", "hmm", "-o", "hmm.caviar", "-q", "--seed", 0)
+    result = run("compare", "steps.csv", "--model", "mixture.caviar", "--model", "hmm.caviar", "--json")
+    rows = json.loads(result.stdout)["rows"]
+    x = np.tile([0.0, 0.1, 5.0, 5.1], 10)[:, None]
+    assert [row["held_out"] for row in rows] == [
+        pytest.approx(cv.load("mixture.caviar").score(x)),
+        pytest.approx(cv.load("hmm.caviar").score(pytest.importorskip("pandas").DataFrame(x, columns=["x"]))),
+    ]
+
+
+def test_a_missing_file_is_told_before_anything_is_imported(folder):
+    code = (
+        "import sys\nfrom typer.testing import CliRunner\nfrom caviar.cli.app import app\n"
+        "for command in (['show', 'gone.caviar'], ['report', 'gone.caviar']):\n"
+        "    result = CliRunner().invoke(app, command)\n"
+        "    assert result.exit_code == 2 and 'there is no file gone.caviar' in result.stderr, result.stderr\n"
+        "assert not {'numpy', 'sklearn', 'scipy'} & set(sys.modules)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

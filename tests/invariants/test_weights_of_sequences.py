@@ -1,0 +1,94 @@
+"""A sequence of weight 2 is the sequence twice: in bound, updates and linear response; one of weight 0 is left out."""
+
+import numpy as np
+import pytest
+
+import caviar as cv
+
+LENGTHS = np.array([12, 1, 25, 9])
+WEIGHTS = np.array([2.0, 3.0, 1.0, 0.0])
+
+
+def data_of(lengths, x):
+    starts = np.zeros(int(np.sum(lengths)))
+    starts[np.cumsum(lengths) - lengths] = 1
+    return {"x": x, "starts": starts}
+
+
+def sequences():
+    rng = np.random.default_rng(0)
+    path = np.arange(LENGTHS.sum()) // 6 % 2
+    x = rng.normal(3.0 * path[:, None], 1.0)
+    x[[3, 30]] = np.nan
+    return x, path
+
+
+def both(schedule="batch", **arguments):
+    """Return the fit to weighted sequences, and the one to repeated ones, from the same states."""
+    x, path = sequences()
+    model = cv.models.gaussian_hidden_markov_model(1, 2, with_starts=True)
+    parts = np.split(np.arange(len(x)), np.cumsum(LENGTHS)[:-1])
+    repeated = [part for part, n in zip(parts, WEIGHTS.astype(int), strict=True) for _ in range(n)]
+    places = np.concatenate(repeated)
+    same = {"seed": 0, "schedule": schedule, "tol": 1e-13, "max_iter": 2000, **arguments}
+    weights = np.repeat(WEIGHTS, LENGTHS)
+    one = model.fit(data_of(LENGTHS, x), sample_weight=weights, init={"s": path}, **same)
+    other = model.fit(data_of([len(part) for part in repeated], x[places]), init={"s": path[places]}, **same)
+    return one, other, (data_of(LENGTHS, x), weights)
+
+
+@pytest.mark.parametrize("schedule", ["batch", "incremental"])
+def test_weights_are_repetitions(schedule):
+    one, other, (data, weights) = both(schedule)
+    assert one.elbo == pytest.approx(other.elbo, abs=1e-7)
+    for name in ("initial", "transition", "mean", "precision"):
+        np.testing.assert_allclose(one[name].mean, other[name].mean, rtol=1e-5)
+    assert np.all(np.diff(one.elbo_trace) > -1e-9)
+    assert one.elbo_at({}, data, sample_weight=weights) == pytest.approx(one.elbo, abs=1e-7)
+
+
+def test_standard_deviations_of_linear_response_are_those_of_repetitions():
+    one, other, _ = both(uncertainty="linear_response")
+    for name in ("initial", "transition", "mean"):
+        np.testing.assert_allclose(one.sd(name), other.sd(name), rtol=1e-5)
+
+
+def test_messages_that_underflow_count_the_weights_too():
+    """Rows a hundred standard deviations apart take the smoother to logarithms."""
+    from caviar.families.markov_chain import smooth
+
+    logits = np.array([[0.0, -800.0], [-900.0, 0.0], [0.0, -800.0], [0.0, -1.0]])
+    starts = np.array([1, 0, 0, 1])
+    logs = np.log([0.5, 0.5]), np.log([[1 - 1e-12, 1e-12], [1e-300, 1.0]])
+    weights = np.array([2.0, 2.0, 2.0, 1.0])
+    one = smooth(logits, starts, *logs, weights=weights)
+    other = smooth(np.vstack([logits[:3], logits]), np.append([1, 0, 0], starts), *logs)
+    assert one.log_partition == pytest.approx(other.log_partition)
+    np.testing.assert_allclose(one.pairs, other.pairs, atol=1e-12)
+    np.testing.assert_allclose(one.first, other.first)
+    assert one.entropy == pytest.approx(other.entropy, abs=1e-9)
+
+
+def test_what_is_refused():
+    x, _ = sequences()
+    weights = np.ones(len(x))
+    weights[5] = 2
+    model = cv.models.gaussian_hidden_markov_model(1, 2, with_starts=True)
+    with pytest.raises(
+        cv.DataError, match="the same in all rows of a sequence of MarkovChain 's': row 5 has 2"
+    ):
+        model.fit(data_of(LENGTHS, x), sample_weight=weights)
+
+
+def test_the_estimator_weighs_sequences():
+    x, _ = sequences()
+    one = cv.HiddenMarkovModel(
+        2, random_state=0, tol=1e-12, covariance_prior=np.eye(1), mean_precision_prior=0.1
+    )
+    one.set_params(mean_prior=[0.0], degrees_of_freedom_prior=2.0)
+    kept = slice(0, int(LENGTHS[:3].sum()))
+    weighted = one.fit(x, lengths=LENGTHS, sequence_weight=[1, 1, 1, 0]).elbo_
+    assert weighted == pytest.approx(one.fit(x[kept], lengths=LENGTHS[:3]).elbo_, abs=1e-6)
+    for wrong in ([1, 1, 1], [1, 1, 1, -1], [0, 0, 0, 0]):
+        with pytest.raises(cv.ParameterError, match="sequence_weight"):
+            one.fit(x, lengths=LENGTHS, sequence_weight=wrong)

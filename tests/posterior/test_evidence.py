@@ -1,0 +1,288 @@
+"""The evidence with its error: against closed forms, enumeration and quadrature."""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.special import expit, logsumexp
+
+import caviar as cv
+
+OBS = cv.Plate("obs")
+
+
+def _crossed(**arguments):
+    """Return a fit of a level and two sets of effects with known variances, and its exact evidence."""
+    rng = np.random.default_rng(5)
+    n, rows, columns = 40, 5, 4
+    g, h = rng.integers(0, rows, n), rng.integers(0, columns, n)
+    y = 0.7 + rng.normal(size=rows)[g] + rng.normal(size=columns)[h] + rng.normal(size=n)
+    a = cv.Normal("a", 0, 1.0, plates=cv.Plate("row", rows))
+    b = cv.Normal("b", 0, 1.0, plates=cv.Plate("column", columns))
+    at = cv.Normal("mu", 0, 0.5) + a[cv.Data("g", plates=OBS)] + b[cv.Data("h", plates=OBS)]
+    data = {"g": g, "h": h, "y": y}
+    posterior = cv.Model(cv.Normal("y", at, 1.0, plates=OBS)).fit(
+        data, tol=1e-13, max_iter=20_000, **arguments
+    )
+    covariance = np.eye(n) + 2.0 + (g[:, None] == g) + (h[:, None] == h)
+    return posterior, data, stats.multivariate_normal(np.zeros(n), covariance).logpdf(y)
+
+
+@pytest.mark.parametrize("factors", [None, [("mu", "a")]])
+def test_second_order_is_exact_where_the_posterior_is_normal(factors):
+    posterior, data, exact = _crossed(factors=factors)
+    found = posterior.evidence(data, method="second_order")
+    assert posterior.elbo < exact - 0.3
+    assert found.value == pytest.approx(exact, abs=1e-6)
+    assert found.method == "second_order"
+    assert "second-order correction" in found.remark
+
+
+def test_importance_sampling_of_effects():
+    posterior, data, exact = _crossed()
+    assert posterior.diagnose(data, seed=0).pareto_k > 0.5
+    found = posterior.evidence(data)
+    assert found.method == "importance_sampling"
+    assert found.pareto_k < 0.4
+    assert abs(found.value - exact) < 3 * found.error < 0.3
+
+
+def _normal_gamma(n, seed):
+    """Return a fit of a mean and a precision with independent priors, and its evidence by quadrature."""
+    rng = np.random.default_rng(seed)
+    y = rng.normal(rng.normal(0, 3), rng.gamma(1.5, 1.0) ** -0.5, n)
+    x = cv.Normal("x", cv.Normal("m", 0, 0.1), cv.Gamma("tau", 1.5, 1.0), plates=OBS)
+    posterior = cv.Model(x).fit({"x": y}, tol=1e-12, max_iter=5000)
+    # given the precision, the mean has a closed form
+    log_tau = np.linspace(-12, 8, 4001)
+    tau = np.exp(log_tau)
+    precision = 0.1 + n * tau
+    squares = tau * np.sum(y**2) - (tau * np.sum(y)) ** 2 / precision
+    log_density = 0.5 * (n * np.log(tau / (2 * np.pi)) + np.log(0.1 / precision) - squares)
+    log_density += stats.gamma(1.5).logpdf(tau) + log_tau
+    return posterior, {"x": y}, logsumexp(log_density) + np.log(log_tau[1] - log_tau[0])
+
+
+def test_a_mean_and_a_precision():
+    posterior, data, exact = _normal_gamma(8, 2)
+    found = posterior.evidence(data, method="second_order")
+    assert abs(found.value - exact) < 0.3 * (exact - posterior.elbo)
+    sampled = posterior.evidence(data, method="importance_sampling", n_draws=4000)
+    assert abs(sampled.value - exact) < 3 * sampled.error < 0.06
+
+
+@pytest.mark.slow
+def test_errors_hold_the_evidence():
+    """Of 100 simulated models."""
+    sampled, corrected = [], []
+    for seed in range(100):
+        posterior, data, exact = _normal_gamma(4 + seed % 12, seed)
+        both = [posterior.evidence(data, method=own) for own in ("importance_sampling", "second_order")]
+        for found, list_ in zip(both, (sampled, corrected), strict=True):
+            list_.append(abs(found.value - exact) < 2 * found.error)
+    assert np.mean(sampled) > 0.9
+    assert np.mean(corrected) > 0.85
+
+
+def test_a_small_mixture():
+    """By enumeration of all labels, the means and weights integrated out."""
+    rng = np.random.default_rng(1)
+    x = np.concatenate([rng.normal(-1.5, 1, 5), rng.normal(1.5, 1, 5)])
+    mean = cv.Normal("mean", [-1.0, 1.0], 1.0, plates=cv.Plate("component", 2))
+    z = cv.Categorical("z", cv.Dirichlet("weights", np.full(2, 2.0)), plates=OBS)
+    posterior = cv.Model(cv.Normal("x", mean[z], 1.0, plates=OBS)).fit({"x": x}, tol=1e-12, max_iter=5000)
+    logs = []
+    for labels in itertools.product([False, True], repeat=len(x)):
+        own = np.array(labels)
+        log_joint = stats.betabinom(len(x), 2, 2).logpmf(own.sum()) - np.log(
+            stats.binom(len(x), 0.5).pmf(own.sum()) * 2.0 ** len(x)
+        )
+        for chosen, center in ((x[~own], -1.0), (x[own], 1.0)):
+            if n := len(chosen):
+                log_joint += stats.multivariate_normal(np.full(n, center), np.eye(n) + 1.0).logpdf(chosen)
+        logs.append(log_joint)
+    exact = logsumexp(logs)
+    found = posterior.evidence({"x": x}, method="second_order")
+    assert abs(found.value - exact) < 2 * found.error < 0.4 * (exact - posterior.elbo)
+    sampled = posterior.evidence({"x": x})
+    assert sampled.method == "importance_sampling"
+    assert abs(sampled.value - exact) < 3 * sampled.error < 0.3
+
+
+def test_a_logistic_regression():
+    """Evidence, means, standard deviations and intervals by quadrature; those of q are off."""
+    rng = np.random.default_rng(7)
+    X = np.column_stack([np.ones(25), rng.normal(size=25)])
+    y = (rng.random(25) < expit(X @ [1.0, 2.0])).astype(float)
+    w = cv.MultivariateNormal("w", np.zeros(2), 0.2 * np.eye(2))
+    model = cv.Model(cv.Bernoulli("y", cv.logistic(cv.dot(cv.Data("X", plates=OBS), w)), plates=OBS))
+    data = {"X": X, "y": y}
+    posterior = model.fit(data, tol=1e-12, max_iter=5000)
+    axes = np.linspace(-8, 14, 441), np.linspace(-6, 20, 521)
+    grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
+    log_density = stats.norm(0, 5**0.5).logpdf(grid).sum(axis=-1)
+    for row, answer in zip(X, y, strict=True):
+        log_density -= np.logaddexp(0.0, (1 - 2 * answer) * (grid @ row))
+    cell = np.log((axes[0][1] - axes[0][0]) * (axes[1][1] - axes[1][0]))
+    exact = logsumexp(log_density) + cell
+    found = posterior.evidence(data, method="second_order")
+    assert abs(found.value - exact) < 2 * found.error < 0.4 * (exact - posterior.elbo)
+
+    sample = posterior.importance_sample(data, n_draws=4000)
+    assert sample.pareto_k < 0.5
+    assert abs(sample.log_evidence - exact) < 3 * sample.log_evidence_error < 0.1
+    share = np.exp(log_density - logsumexp(log_density))
+    for number, axis in enumerate(axes):
+        own = share.sum(axis=1 - number)
+        mean = own @ axis
+        sd = np.sqrt(own @ (axis - mean) ** 2)
+        assert sample.mean("w")[number] == pytest.approx(mean, abs=0.06 * sd)
+        assert sample.sd("w")[number] == pytest.approx(sd, rel=0.06)
+        ends = np.interp([0.05, 0.95], np.cumsum(own), axis)
+        np.testing.assert_allclose(sample.interval("w", 0.9)[:, number], ends, atol=0.2 * sd)
+
+
+def _exact_fits():
+    rng = np.random.default_rng(3)
+    component = cv.Plate("component", 3)
+    p = cv.Beta("p", 2, 1.5)
+    yield "beta", cv.Bernoulli("x", p, plates=OBS), {"x": [1, 1, 0, 1, 0, 1]}
+    pi = cv.Dirichlet("pi", [1.5, 2.0, 1.0])
+    labels = rng.integers(0, 3, 12)
+    yield "dirichlet", cv.Categorical("x", pi, plates=OBS), {"x": labels}
+    yield (
+        "sticks",
+        cv.Categorical("x", cv.StickBreaking("pi", 2.0, truncation=3), plates=OBS),
+        {"x": labels},
+    )
+    rate = cv.Gamma("rate", 2, 1, plates=component)
+    counts = rng.poisson(3, 12)
+    yield "gammas", cv.Poisson("x", rate[cv.Data("g", plates=OBS)], plates=OBS), {"g": labels, "x": counts}
+    X = rng.normal(size=(12, 2)) @ [[1.0, 0.4], [0.0, 0.7]]
+    theta = cv.NormalWishart("theta", np.zeros(2), 0.3, 4.0, np.eye(2))
+    yield "normal-wishart", cv.MultivariateNormal("x", theta, plates=OBS), {"x": X}
+    precision = cv.Wishart("precision", 5.0, np.eye(3))
+    Y = rng.normal(size=(10, 3))
+    yield "wishart", cv.MultivariateNormal("x", np.zeros(3), precision, plates=OBS), {"x": Y}
+    gamma = cv.NormalGamma("theta", 0.0, 0.5, 2.0, 2.0)
+    yield "normal-gamma", cv.Normal("x", gamma, plates=OBS), {"x": X[:, 0]}
+
+
+@pytest.mark.parametrize("case", list(_exact_fits()), ids=lambda case: case[0])
+def test_every_family_of_globals_is_drawn_with_its_density(case):
+    """Where a single factor is exact, so is the ELBO: the volumes of all transforms count."""
+    _, leaf, data = case
+    posterior = cv.Model(leaf).fit(data)
+    assert posterior.evidence(data).method == "exact"
+    found = posterior.evidence(data, method="importance_sampling", n_draws=2000)
+    assert abs(found.value - posterior.elbo) < 3.5 * found.error < 0.15
+
+
+def test_what_is_known_and_what_has_no_rows():
+    """One effect is known, and one group has no rows: the evidence is that of the rest, by a dense Normal."""
+    rng = np.random.default_rng(2)
+    g = np.repeat([0, 1, 2], 4)
+    y = rng.normal(size=12) + np.array([1.0, -0.5, 0.3])[g]
+    a = cv.Normal("a", 0, 1.0, plates=cv.Plate("group", 4))
+    at = cv.Normal("mu", 0, 0.5) + a[cv.Data("g", plates=OBS)]
+    data = {"g": g, "y": y, "a": np.array([np.nan, -0.4, np.nan, np.nan])}
+    posterior = cv.Model(cv.Normal("y", at, 1.0, plates=OBS)).fit(data, tol=1e-13, max_iter=5000)
+    covariance = np.eye(12) + 2.0 + ((g[:, None] == g) & (g != 1))
+    exact = stats.multivariate_normal(np.where(g == 1, -0.4, 0.0), covariance).logpdf(y)
+    exact += stats.norm.logpdf(-0.4)
+    found = posterior.evidence(data, method="second_order")
+    assert found.value == pytest.approx(exact, abs=1e-6)
+    sample = posterior.importance_sample(data)
+    assert abs(sample.log_evidence - exact) < 3 * sample.log_evidence_error < 0.1
+    assert (np.asarray(sample.draws["a"])[:, 1] == -0.4).all()
+
+
+def test_weights_of_rows_are_rows():
+    x = cv.Normal("x", cv.Normal("m", 0, 0.1), cv.Gamma("tau", 1.5, 1.0), plates=OBS)
+    model, y = cv.Model(x), np.array([0.3, 1.2, -0.4, 2.0])
+    weighted = model.fit({"x": y}, sample_weight=[2, 1, 1, 1], tol=1e-12)
+    twice = model.fit({"x": y[[0, 0, 1, 2, 3]]}, tol=1e-12)
+    one = weighted.evidence({"x": y}, sample_weight=[2, 1, 1, 1])
+    other = twice.evidence({"x": y[[0, 0, 1, 2, 3]]})
+    assert one.value == pytest.approx(other.value, abs=1e-6)
+
+
+def test_what_has_no_evidence_says_why():
+    posterior, data, _ = _normal_gamma(8, 2)
+    with pytest.raises(cv.DataError):
+        posterior.evidence({"x": data["x"] + 1.0})
+    with pytest.raises(cv.ParameterError, match="second_order"):
+        posterior.evidence(data, method="laplace")
+    assert posterior.evidence(data, method="elbo").error == np.inf
+    short = posterior.model.fit(data, max_iter=1, tol=0.0)
+    found = short.evidence(data)
+    assert found.method in ("elbo", "importance_sampling")
+    label = cv.Categorical("k", [0.5, 0.5])
+    mean = cv.Normal("mean", [-1.0, 1.0], 1.0, plates=cv.Plate("component", 2))
+    own = {"x": np.array([0.1, 1.5, 0.7])}
+    chosen = cv.Model(cv.Normal("x", mean[label], 1.0, plates=OBS)).fit(own, tol=1e-10)
+    found = chosen.evidence(own)
+    assert found.method == "second_order"
+    assert "label" in found.remark
+
+
+def test_many_rows_are_read_only_when_asked():
+    posterior, data, _ = _normal_gamma(60, 4)
+    found = posterior.evidence(data, n_draws=500_000)
+    assert found.method == "second_order"
+    assert "method='importance_sampling'" in found.remark
+
+
+def test_a_shared_factor_is_drawn_with_its_precisions():
+    """Of learnt precisions, the evidence of a fit with one Gaussian factor is that of a fit without."""
+    rng = np.random.default_rng(6)
+    g = np.repeat(np.arange(4), 5)
+    y = rng.normal(size=4)[g] + rng.normal(size=20)
+    a = cv.Normal("a", 0, cv.Gamma("of_a", 3, 3), plates=cv.Plate("group", 4))
+    at = cv.Normal("mu", 0, 0.5) + a[cv.Data("g", plates=OBS)]
+    model = cv.Model(cv.Normal("y", at, cv.Gamma("tau", 3, 3), plates=OBS))
+    data = {"g": g, "y": y}
+    apart = model.fit(data, tol=1e-11, max_iter=5000).evidence(data)
+    shared = model.fit(data, tol=1e-11, max_iter=5000, factors=[("mu", "a")]).evidence(data)
+    assert {apart.method, shared.method} == {"importance_sampling"}
+    assert abs(apart.value - shared.value) < 3 * np.hypot(apart.error, shared.error) < 0.3
+
+
+def test_models_side_by_side():
+    """Of two regressions the evidences are exact; a covariate that is not there costs what it costs."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20, 2))
+    y = 0.3 + X[:, 0] + rng.normal(size=20)
+
+    def fitted(*columns):
+        at = cv.Normal("level", 0, 1.0)
+        for column in columns:
+            at = at + cv.Data(f"x{column}", plates=OBS) * cv.Normal(f"slope{column}", 0, 1.0)
+        own = {"y": y, **{f"x{column}": X[:, column] for column in columns}}
+        return cv.Model(cv.Normal("y", at, 1.0, plates=OBS)).fit(own, tol=1e-13, max_iter=5000)
+
+    def exact(*columns):
+        design = np.column_stack([np.ones(20), X[:, list(columns)]])
+        return stats.multivariate_normal(np.zeros(20), np.eye(20) + design @ design.T).logpdf(y)
+
+    data = {"y": y, "x0": X[:, 0], "x1": X[:, 1]}
+    fits = {"none": fitted(), "first": fitted(0), "both": fitted(0, 1)}
+    found = cv.compare(fits, data, method="second_order")
+    told = {row.name: row for row in found.rows}
+    for name, columns in {"none": (), "first": (0,), "both": (0, 1)}.items():
+        assert told[name].evidence.value == pytest.approx(exact(*columns), abs=1e-6)
+    assert found.best == "first"
+    assert [row.difference for row in found.rows] == sorted(
+        (row.difference for row in found.rows), reverse=True
+    )
+    assert sum(row.probability for row in found.rows) == pytest.approx(1.0)
+    assert told["none"].difference == pytest.approx(exact() - exact(0), abs=1e-6)
+    assert "second order" in str(found)
+    assert list(found.to_frame()["model"]) == [row.name for row in found.rows]
+
+    bounds = cv.compare(fits)
+    assert "only the ELBO" in bounds.remark
+    other = cv.Model(cv.Normal("z", 0.0, cv.Gamma("tau", 1, 1), plates=OBS)).fit({"z": y})
+    with pytest.raises(cv.ModelError, match="observe the same variables"):
+        cv.compare({"y": fits["none"], "z": other}, data)

@@ -1,0 +1,76 @@
+"""What notebooks show: the graph of a model, with each node inside its plates only; fitted estimators with a table."""
+
+import xml.etree.ElementTree as ElementTree
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+import caviar as cv
+
+SVG = "{http://www.w3.org/2000/svg}"
+MODELS = {
+    "mixture": cv.models.gaussian_mixture(3, 2),
+    "chain": cv.models.poisson_hidden_markov_model(2, 3),
+    "regression": cv.models.varying_coefficients(3, 4),
+    "topics": cv.models.latent_dirichlet_allocation(3, 10),
+}
+
+
+def drawing(model):
+    """Return centres of nodes by name, boxes by plate, and the ends of arrows."""
+    root = ElementTree.fromstring(model._repr_html_().removeprefix("<div>").removesuffix("</div>"))
+    words = [element for element in root.iter(f"{SVG}text") if element.get("text-anchor") == "middle"]
+    centres = {word.text: (float(word.get("x")), float(word.get("y")) - 4.5) for word in words}
+    boxes, children = {}, list(root)
+    for element, after in pairwise(children):
+        if element.get("rx") == "7":
+            x, y, width, height = (float(element.get(name)) for name in ("x", "y", "width", "height"))
+            boxes.setdefault(after.text, []).append((x, y, x + width, y + height))
+    lines = [[float(line.get(name)) for name in ("x1", "y1", "x2", "y2")] for line in root.iter(f"{SVG}line")]
+    return centres, boxes, lines
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_nodes_are_inside_their_plates_and_no_others(name):
+    model = MODELS[name]
+    centres, boxes, _ = drawing(model)
+    nodes = {node.name: node for node in model.nodes if node.name in centres}
+    assert set(centres) == set(model.variables) | {
+        node.name for node in model.nodes if isinstance(node, cv.Data)
+    }
+    for own, (x, y) in centres.items():
+        inside = {plate for plate, found in boxes.items() for a, b, c, d in found if a < x < c and b < y < d}
+        assert inside == {plate.name for plate in nodes[own].plates}, own
+
+
+def test_arrows_lead_from_parents_to_children():
+    centres, _, lines = drawing(MODELS["mixture"])
+
+    def nearest(x, y):
+        return min(centres, key=lambda own: np.hypot(*(np.subtract(centres[own], (x, y)) / (2.5, 1))))
+
+    found = {(nearest(a, b), nearest(c, d)) for a, b, c, d in lines}
+    assert found == {("weights", "z"), ("z", "x"), ("mean", "x"), ("precision", "x")}
+
+
+def test_names_are_escaped():
+    html = cv.Model(cv.Normal("x<y", cv.Normal("a&b", 0, 1), 1.0, plates=cv.Plate("obs")))._repr_html_()
+    assert "x&lt;y" in html
+    assert "a&amp;b" in html
+
+
+def test_fitted_estimators_show_what_was_learnt():
+    X = cv.datasets.load_faithful().values
+    mixture = cv.BayesianGaussianMixture(2, random_state=0)
+    assert "95% interval" not in mixture._repr_html_()
+    mixture.fit(X)
+    table = mixture.summary(level=0.9, max_rows=2)
+    assert str(table).startswith(f"Bayesian mixture of Gaussians: ELBO {mixture.elbo_:.6f} nats, converged")
+    rows = {(row.variable, row.index): row for row in table.rows}
+    np.testing.assert_allclose(rows["theta.mean", "component 0, [0]"].mean, mixture.means_[0, 0])
+    assert len(table.to_frame()) == len(table.rows)
+    assert "95% interval" in mixture._repr_html_()
+    assert "95% interval" in mixture._repr_mimebundle_()["text/html"]
+    maximum = cv.GaussianMixture(2, random_state=0).fit(X)
+    assert f"log-likelihood {maximum.elbo_:.6f} nats" in maximum.summary().title
