@@ -11,7 +11,13 @@ from numpy.typing import ArrayLike
 from caviar._typing import Array, Statistics
 from caviar.families._base import LOG_TWO_PI, ExponentialFamily, as_value
 from caviar.families._marginals import Ends, Marginals, widened
-from caviar.families._parameters import matched_locations, read_parameters, refuse_improper, require
+from caviar.families._parameters import (
+    all_positive,
+    matched_locations,
+    read_parameters,
+    refuse_improper,
+    require,
+)
 from caviar.numerics.cached import cached_property
 
 
@@ -48,8 +54,8 @@ class Joint(ExponentialFamily):
     def _mean_precision_of(cls, quadratic: Array) -> Array:
         """Return k from its natural parameter -k/2."""
         mean_precision = -2.0 * quadratic
-        good = (mean_precision > 0) & (mean_precision < np.inf)
-        if not np.logical_and.reduce(good, axis=None):
+        if not all_positive(mean_precision):
+            good = (mean_precision > 0) & (mean_precision < np.inf)
             refuse_improper(cls.__name__, good, "mean_precision must be positive and finite")
         return mean_precision
 
@@ -136,12 +142,17 @@ class Joint(ExponentialFamily):
 
     def entropy_about_base(self) -> Array:
         """Return the entropy with respect to the base measure, from the scales alone: no location can cancel."""
-        return self.entropy() + self.precision_marginal.base_measure[0] * self.expected_statistics[2]
+        return self.precision_marginal.entropy_about_base() + self._entropy_of_locations
 
     def entropy(self) -> Array:
         """Return the entropy of the precision plus that expected of the locations given it."""
+        return self.precision_marginal.entropy() + self._entropy_of_locations
+
+    @property
+    def _entropy_of_locations(self) -> Array:
+        """Expected entropy of the locations given the precision."""
         expected_log = self._log_determinant + self._n_repeats * self.expected_statistics[2]
-        return self.precision_marginal.entropy() + 0.5 * (self._n_numbers * (1.0 + LOG_TWO_PI) - expected_log)
+        return 0.5 * (self._n_numbers * (1.0 + LOG_TWO_PI) - expected_log)
 
     @property
     @abstractmethod

@@ -1,5 +1,6 @@
 """Reading the standard parameters of a batch of distributions, and refusing impossible ones."""
 
+import math
 from collections.abc import Sequence
 from typing import NoReturn
 
@@ -9,6 +10,9 @@ from numpy.typing import ArrayLike
 from caviar._errors import ImproperError, ParameterError
 from caviar._typing import AnyArray, Array
 from caviar.numerics.linalg import eigenvalues, positive_definite, symmetric_part
+
+_FEW = 16
+"""Numbers that take less time one by one than as an array."""
 
 
 def read_parameters(
@@ -128,6 +132,23 @@ def precision_of_vector(family: str, name: str, parameters: dict[str, Array]) ->
             f"{matrix.shape}."
         )
     return matrix
+
+
+def all_positive(values: Array) -> bool:
+    """Whether numbers are all positive and finite; NaN is not."""
+    if values.size <= _FEW:
+        numbers = values.ravel().tolist()
+        # a sum that overflows, or has a NaN, says nothing
+        if min(numbers, default=1.0) > 0.0 and sum(numbers) < math.inf:
+            return True
+    return bool(np.logical_and.reduce((values > 0) & (values < np.inf), axis=None))
+
+
+def all_finite(values: Array) -> bool:
+    """Whether no number is infinite or NaN."""
+    if values.size <= _FEW and math.isfinite(sum(values.ravel().tolist())):
+        return True
+    return bool(np.logical_and.reduce(np.isfinite(values), axis=None))
 
 
 def refuse_improper(family: str, condition: AnyArray, expectation: str) -> NoReturn:

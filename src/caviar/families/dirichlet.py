@@ -12,7 +12,7 @@ from caviar._errors import ImproperError, ParameterError
 from caviar._typing import Array, Statistics
 from caviar.families._base import ExponentialFamily, Seed, Size, as_value, draw_shape, safe_log
 from caviar.families._marginals import Ends, Marginals, beta_marginals, matched_beta
-from caviar.families._parameters import read_parameters, refuse_improper, require
+from caviar.families._parameters import all_positive, read_parameters, refuse_improper, require
 from caviar.families._transforms import LogRatios, Transform
 from caviar.numerics.cached import cached_property
 from caviar.numerics.gamma_function import (
@@ -77,8 +77,8 @@ class Dirichlet(ExponentialFamily):
     def from_natural(cls, natural: Statistics) -> Self:
         """Return the distributions with natural parameter (concentration,)."""
         (concentration,) = natural
-        good = (concentration > 0) & (concentration < np.inf)
-        if not np.logical_and.reduce(good, axis=None):
+        if not all_positive(concentration):
+            good = (concentration > 0) & (concentration < np.inf)
             refuse_improper(
                 "Dirichlet",
                 np.all(good, axis=-1, keepdims=True)[..., 0],
@@ -195,7 +195,7 @@ class Dirichlet(ExponentialFamily):
 
     def entropy_about_base(self) -> Array:
         """Return the entropy with respect to the base measure: logarithms that grow, without what cancels."""
-        return entropy_remainder(self.concentration).sum(axis=-1) - entropy_remainder(self.total)
+        return np.add.reduce(entropy_remainder(self.concentration), axis=-1) - entropy_remainder(self.total)
 
     def entropy(self) -> Array:
         """Return the differential entropy over the first K - 1 weights."""

@@ -11,7 +11,7 @@ from caviar._errors import ImproperError, ParameterError
 from caviar._typing import Array, Statistics
 from caviar.families._base import ExponentialFamily, Seed, Size, as_value, draw_shape, safe_log
 from caviar.families._marginals import Ends, Marginals, matched_gamma
-from caviar.families._parameters import read_parameters, refuse_improper, require
+from caviar.families._parameters import all_positive, read_parameters, refuse_improper, require
 from caviar.families._transforms import LogScale, Transform
 from caviar.numerics.cached import cached_property
 from caviar.numerics.gamma_function import (
@@ -73,8 +73,8 @@ class Gamma(ExponentialFamily):
     @classmethod
     def _checked(cls, shape: Array, rate: Array, owner: str, **cached: Statistics) -> Self:
         """Return the distributions with these parameters, or refuse them in the name of ``owner``."""
-        good = (np.minimum(shape, rate) > 0) & (np.maximum(shape, rate) < np.inf)
-        if not np.logical_and.reduce(good, axis=None):
+        if not (all_positive(shape) and all_positive(rate)):
+            good = (np.minimum(shape, rate) > 0) & (np.maximum(shape, rate) < np.inf)
             refuse_improper(owner, good, "the shape and the rate must be positive and finite")
         if shape.shape != rate.shape:
             shape, rate = np.broadcast_arrays(shape, rate)
@@ -97,13 +97,9 @@ class Gamma(ExponentialFamily):
         return self.shape, -self.rate
 
     @cached_property
-    def _log_rate(self) -> Array:
-        return np.log(self.rate)
-
-    @cached_property
     def expected_statistics(self) -> Statistics:
         """(digamma(shape) - log rate, shape / rate)."""
-        return digamma(self.shape) - self._log_rate, self.mean
+        return digamma(self.shape) - np.log(self.rate), self.shape / self.rate
 
     def response(self, change: Statistics) -> Statistics:
         of_shape, of_rate = change
@@ -114,7 +110,7 @@ class Gamma(ExponentialFamily):
     @cached_property
     def log_partition(self) -> Array:
         """Log-gamma(shape) - shape * log rate."""
-        return gammaln(self.shape) - self.shape * self._log_rate
+        return gammaln(self.shape) - self.shape * np.log(self.rate)
 
     @cached_property
     def mean(self) -> Array:

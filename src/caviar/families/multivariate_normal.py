@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from caviar._typing import Array, Statistics
 from caviar.families._base import LOG_TWO_PI, ExponentialFamily, Seed, Size, as_value, draw_shape
 from caviar.families._marginals import Ends, Marginals, normal_marginals
-from caviar.families._parameters import precision_of_vector, read_parameters, refuse_improper
+from caviar.families._parameters import all_finite, precision_of_vector, read_parameters, refuse_improper
 from caviar.families._roots import NormalRoots
 from caviar.families._transforms import Transform, Unconstrained
 from caviar.numerics.cached import cached_property
@@ -85,7 +85,7 @@ class MultivariateNormal(ExponentialFamily):
         with np.errstate(over="ignore", invalid="ignore"):  # a precision next to 0: refused below
             covariance = inverse_from_factor(inverse_lower)
             mean = times_vector(covariance, linear)
-        if not np.logical_and.reduce(np.isfinite(mean), axis=None):
+        if not all_finite(mean):
             good = positive_definite(precision) & np.isfinite(mean).all(axis=-1)
             refuse_improper("MultivariateNormal", good, "the precision and the mean must be finite")
         of_lower = np.broadcast_to(log_determinant(lower), mean.shape[:-1])

@@ -13,7 +13,14 @@ from caviar._errors import ImproperError, ParameterError
 from caviar._typing import Array, Statistics
 from caviar.families._base import ExponentialFamily, Seed, Size, as_value, draw_shape
 from caviar.families._marginals import Ends, Marginals, matched_gamma, normal_marginals, on_the_diagonal
-from caviar.families._parameters import read_parameters, refuse_improper, require, require_positive_definite
+from caviar.families._parameters import (
+    all_finite,
+    all_positive,
+    read_parameters,
+    refuse_improper,
+    require,
+    require_positive_definite,
+)
 from caviar.families._transforms import LogCholesky, Transform
 from caviar.numerics.cached import cached_property
 from caviar.numerics.gamma_function import (
@@ -109,8 +116,8 @@ class Wishart(ExponentialFamily):
                 owner, positive_definite(inverse_scale), "the inverse scale must be positive definite"
             )
         log_det = log_determinant(lower)
-        good = (df > size - 1) & (df < np.inf) & np.isfinite(log_det)
-        if not np.logical_and.reduce(good, axis=None):
+        if not (all_positive(df - (size - 1)) and all_finite(log_det)):
+            good = (df > size - 1) & (df < np.inf) & np.isfinite(log_det)
             expectation = f"df must be greater than {size - 1} and finite, and the inverse scale finite"
             refuse_improper(owner, good, expectation)
         if df.shape != log_det.shape:
@@ -148,7 +155,7 @@ class Wishart(ExponentialFamily):
     def expected_statistics(self) -> Statistics:
         """(sum of digammas + D log 2 - log|B|, df B^-1)."""
         size = self.inverse_scale.shape[-1]
-        digammas = np.add.reduce(digamma(self._halves), axis=-1)
+        digammas = np.add.reduce(self._digammas, axis=-1)
         return digammas + (size * _LOG_TWO - self._log_determinant), self.mean
 
     def response(self, change: Statistics) -> Statistics:
@@ -185,6 +192,10 @@ class Wishart(ExponentialFamily):
     def _halves(self) -> Array:
         """(df - j) / 2 for j = 0, ..., D - 1: the arguments of the gamma functions."""
         return 0.5 * (self.df[..., np.newaxis] - _steps(self.inverse_scale.shape[-1]))
+
+    @cached_property
+    def _digammas(self) -> Array:
+        return digamma(self._halves)
 
     @cached_property
     def _lower(self) -> Array:
@@ -254,8 +265,8 @@ class Wishart(ExponentialFamily):
         """Return the entropy with respect to the base measure, which depends on the degrees of freedom alone."""
         size = self.inverse_scale.shape[-1]
         halves, steps = self._halves, _steps(size)
-        terms = entropy_remainder(halves) - 0.5 * steps * (digamma(halves) - 1.0)
-        return terms.sum(axis=-1) + 0.25 * size * (size - 1) * _LOG_PI
+        terms = entropy_remainder(halves) - 0.5 * steps * (self._digammas - 1.0)
+        return np.add.reduce(terms, axis=-1) + 0.25 * size * (size - 1) * _LOG_PI
 
     def entropy(self) -> Array:
         """Return the differential entropy over symmetric matrices."""

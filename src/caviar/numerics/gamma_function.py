@@ -147,7 +147,7 @@ def entropy_remainder(x: Array) -> Array:
     >>> entropy_remainder(np.array([1.0, 1e8])).round(6)
     array([ 1.577216, -7.791402])
     """
-    if x.max(initial=0.0) < _SMALL:
+    if np.maximum.reduce(x, None, initial=0.0) < _SMALL:
         return gammaln(x) - x * (digamma(x) - 1.0)
     large = x >= _SERIES_FROM
     small_x = np.where(large, 1.0, x)
@@ -268,7 +268,7 @@ def log_beta(concentration: Array, total: Array) -> Array:
     >>> float(log_beta(np.array([1e8, 1.0]), np.array(1e8 + 1.0)))  # the Beta function of (n, 1) is 1/n
     -18.420680743952367
     """
-    if (total < _LARGE).all():
+    if np.maximum.reduce(total, None, initial=0.0) < _LARGE:
         return np.add.reduce(gammaln(concentration), axis=-1) - gammaln(total)
     log_share = _log_shares(concentration, total)[-1]
     terms = concentration * log_share + stirling_remainder(concentration)
@@ -310,7 +310,7 @@ def expected_log_weights(concentration: Array, total: Array) -> Array:
     """
     plain = digamma(concentration)
     plain -= digamma(total)[..., np.newaxis]
-    if (total < _LARGE).all():
+    if np.maximum.reduce(total, None, initial=0.0) < _LARGE:
         return plain
     is_huge = concentration >= _HUGE
     if not (is_huge | (concentration > 0.5 * total[..., np.newaxis])).any():

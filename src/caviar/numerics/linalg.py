@@ -43,7 +43,7 @@ def inverse(matrix: Array) -> Array:
            [0.  , 0.25]])
     """
     pivots = np.abs(matrix.diagonal(0, -2, -1))
-    if pivots.size and pivots.max() < _LIKE * pivots.min():
+    if pivots.size and np.maximum.reduce(pivots, None) < _LIKE * np.minimum.reduce(pivots, None):
         return cast(Array, np.linalg.inv(matrix))
     # by powers of two, which changes no digit
     exponents = np.frexp(np.abs(matrix).max(axis=-1, initial=0.0))[1]

@@ -32,10 +32,9 @@ _LEAST_SIZE = 1e-12
 
 def has_collapsed(problem: Problem, q: Mapping[Variable, Any], arrays: Mapping[Hashable, Array]) -> bool:
     """Whether a flat factor has less than half a row left, or a singular covariance."""
-    flat = [variable for variable in problem.order if problem.bound.is_flat(variable)]
     return any(
         _is_empty(problem, variable, arrays) or _is_singular(problem, variable, q, arrays)
-        for variable in flat
+        for variable in problem.flat
     )
 
 

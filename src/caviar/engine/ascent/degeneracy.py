@@ -66,7 +66,7 @@ def refused_or_collapsed(problem: Problem, error: ImproperError) -> None:
     ImproperError
         If no prior is flat.
     """
-    if not any(problem.bound.is_flat(variable) for variable in problem.order):
+    if not problem.flat:
         refuse_far_priors(problem.bound, problem.coordinates)
         raise error
     log.info("collapsed: %s", error)

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..._typing import Array
 from ...language import Variable
+from ..compiled.own_terms import loses_digits
 from ..local.statistics import Summary
 from .problem import Problem
 
@@ -27,7 +28,8 @@ class Objective:
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self._terms = problem.compiled.terms
-        self._values = np.zeros(len(self._terms))
+        # floats: for few numbers, arrays take longer to index than to add up
+        self._values = [0.0] * len(self._terms)
         self._own: dict[str, float] = {}
         self._zeros = problem.compiled.zero_terms
         self._is_impossible = False
@@ -40,9 +42,9 @@ class Objective:
     def of(cls, problem: Problem, values: Array, own: Mapping[str, float]) -> Objective:
         """Return the objective of these values of the terms and entropies."""
         objective = cls(problem)
-        if values.shape != objective._values.shape:
+        if values.shape != (len(objective._terms),):
             raise ValueError(f"{values.shape} values of {len(objective._terms)} terms")
-        objective._values, objective._own = values, dict(own)
+        objective._values, objective._own = values.tolist(), dict(own)
         # which of them are divergences is not told: constants are looked at again
         objective._diverging = dict.fromkeys(problem.own_terms, 0.0)
         objective._summed()
@@ -50,8 +52,8 @@ class Objective:
 
     @property
     def values(self) -> Array:
-        """Value of each term; not to be changed."""
-        return self._values
+        """Value of each term."""
+        return np.array(self._values)
 
     @property
     def own(self) -> Mapping[str, float]:
@@ -70,8 +72,9 @@ class Objective:
     @np.errstate(all="ignore")
     def set_rows(self, arrays: Mapping[Hashable, Array], summary: Summary) -> float:
         """Return the objective after a pass over the rows."""
+        values_of_terms = self.problem.values_of_terms
         for i in self.problem.terms_of_rows:
-            self._values[i] = self._terms[i].contraction.value(arrays)
+            self._values[i] = values_of_terms[i](arrays)
         self._own |= summary.entropies
         return self._summed(arrays)
 
@@ -90,10 +93,9 @@ class Objective:
             What the terms said to it: a term is its message times the factor's statistic.
         """
         update = self.problem.updates[variable]
-        for i, value in update.values(messages, arrays):
-            self._values[i] = value
+        update.tell(self._values, messages, arrays)
         for i in update.others:
-            self._values[i] = self._terms[i].contraction.value(arrays)
+            self._values[i] = self.problem.values_of_terms[i](arrays)
         self._own[variable.name] = self.problem.own_entropy(variable, factor)
         self._without_cancellation(variable, factor, arrays)
         return self._summed(arrays)
@@ -101,9 +103,9 @@ class Objective:
     @np.errstate(all="ignore")
     def set_all(self, q: Mapping[Variable, Any], arrays: Mapping[Hashable, Array], summary: Summary) -> float:
         """Return the objective, everything computed anew."""
-        for i, term in enumerate(self._terms):
-            self._values[i] = term.contraction.value(arrays)
-        self._values[self.problem.untold_terms] = 0.0
+        self._values = [value(arrays) for value in self.problem.values_of_terms]
+        for i in self.problem.untold_terms:
+            self._values[i] = 0.0
         self._own = {
             variable.name: self.problem.own_entropy(variable, factor) for variable, factor in q.items()
         }
@@ -117,15 +119,18 @@ class Objective:
     ) -> None:
         """Put the divergence of a factor from its prior in the place of its terms and entropy, where they cancel."""
         own = self.problem.own_terms.get(variable)
-        if own is None or factor.learnt is not factor:
+        if own is None:
             return
         if variable in self._diverging:
             del self._diverging[variable]
-            self._values[own.where] = [term.contraction.value(arrays) for term in own.terms]
-        divergence = own.divergence(self._values[own.where], self._own[variable.name], factor)
+            self._values[own.where] = [value(arrays) for value in self.problem.values_of_terms[own.where]]
+        values = self._values[own.where]
+        if not loses_digits(values, self._own[variable.name]) or factor.learnt is not factor:
+            return
+        divergence = own.divergence(factor)
         if divergence is not None:
-            self._diverging[variable] = float(np.abs(self._values[own.where]).sum())
-            self._values[own.where], self._own[variable.name] = 0.0, -divergence
+            self._diverging[variable] = sum(map(abs, values))
+            self._values[own.where], self._own[variable.name] = [0.0] * len(values), -divergence
 
     def _summed(self, arrays: Mapping[Hashable, Array] | None = None) -> float:
         if self._zeros and arrays is not None:
@@ -133,15 +138,14 @@ class Objective:
         if self._is_impossible:
             self.value = -np.inf
             return self.value
-        self.value = float(np.add.reduce(self._values)) + sum(self._own.values())
+        self.value = sum(self._values) + sum(self._own.values())
         return self.value
 
     @property
     def scale(self) -> float:
         """Size of what is summed, against which rounding is judged."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            terms = float(np.abs(self._values).sum()) + sum(self._diverging.values())
-            return terms + sum(abs(v) for v in self._own.values())
+        terms = sum(map(abs, self._values)) + sum(self._diverging.values())
+        return terms + sum(map(abs, self._own.values()))
 
     def is_small(self, arrays: Mapping[Hashable, Array], most: float) -> bool:
         """Whether all that is summed is in all less than so many nats, however it cancels; often enough, if it is."""
@@ -178,7 +182,7 @@ class Objective:
             names.update(dict.fromkeys((variable.name for variable in factor.variables), factor.name))
         for term, value in zip(self._terms, self._values, strict=True):
             name = names.get(term.owner.name, term.owner.name)
-            totals[name] = totals.get(name, 0.0) + float(value)
+            totals[name] = totals.get(name, 0.0) + value
         for key, value in self._own.items():
             name = names.get(key, key)
             totals[name] = totals.get(name, 0.0) + value

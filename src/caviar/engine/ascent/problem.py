@@ -188,7 +188,8 @@ class Problem:
         if all(variable in self.updates for variable in variables):
             other = copy(self)
             other.order, other._together = tuple(variables), None
-            vars(other).pop("terms_of_rows", None)
+            for name in ("terms_of_rows", "flat"):
+                vars(other).pop(name, None)
             return other
         return self._again(order=variables)
 
@@ -218,6 +219,22 @@ class Problem:
                 not isinstance(key, StatisticKey) or key.variable not in updated
                 for key in term.contraction.keys
             )
+        ]
+
+    @cached_property
+    def flat(self) -> list[Variable]:
+        """The globals that are updated whose priors are flat."""
+        return [variable for variable in self.order if self.bound.is_flat(variable)]
+
+    @cached_property
+    def values_of_terms(self) -> list[Callable[[Mapping[Hashable, Array]], float]]:
+        """What returns the value of each term: from the message of an update where one has it."""
+        told = [own for update in self.updates.values() for own in update.told]
+        # the shortest message last, which is kept
+        told.sort(key=lambda own: -math.prod(own.shape))
+        values = {own.number: own.value for own in told}
+        return [
+            values.get(number) or term.contraction.value for number, term in enumerate(self.compiled.terms)
         ]
 
     @property
@@ -295,9 +312,11 @@ class Problem:
                 _why_improper(variable, "its matrix cannot be inverted.", self.bound.values_of)
             ) from error
         found: Arrays = dict(zip(self.keys[variable], expected, strict=True))
-        # in the order of the statistics of the factor that they share: two of each variable come first
-        own = (key for member in variable.members for key in self.keys[member])
-        return found | dict(zip(own, expected, strict=False))
+        if variable.members:
+            # in the order of the statistics of the factor that they share: two of each variable come first
+            own = [key for member in variable.members for key in self.keys[member]]
+            found.update(zip(own, expected, strict=False))
+        return found
 
     def own_entropy(self, variable: Variable, factor: Any) -> float:
         """Return what a factor adds to the objective by itself.

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, MutableSequence, Sequence
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..._typing import Array
 from ...language import Axis, Variable
+from ...numerics.linalg import symmetric_part
+from ...numerics.spread import spread
 from ..binding.bound_model import BoundModel
+from ..design.contraction import Evaluation
 from ..design.keys import StatisticKey
 from ..local.local_factor import meets_more
 from .terms import GlobalTerm
@@ -60,7 +65,8 @@ class UpdateLayout:
     fixed, changing
         Statistic, number of the term and position: of the messages that depend on nothing else, and of the others.
     told
-        Number of a term, statistic and message whose product is its value, and the shape of the statistic.
+        Number of a term, statistic and message whose product is its value, and the shape of the statistic; the
+        messages that depend on nothing else come after the others.
     others
         Terms whose values do not follow from the messages.
     square
@@ -86,25 +92,53 @@ class UpdateLayout:
         self.terms = [number for number, _ in uses]
         self.fixed: list[tuple[int, int, int]] = []
         self.changing: list[tuple[int, int, int]] = []
-        told: list[tuple[int, StatisticKey, int]] = []
         for number, position in uses:
             keys = terms[number].contraction.keys
             _, name = keys[position]  # type: ignore[misc]
-            own = (statistics.index(name), number, position)
-            if len(keys) == 1:
-                self.fixed.append(own)
-            else:
-                self.changing.append(own)
-                if terms[number].whole is None:
-                    told.append((number, StatisticKey(variable.name, name), len(self.changing) - 1))
-        numbers = [number for number, *_ in told]
-        # of a term with two statistics of the factor, a message depends on the factor itself
-        self.told = [
-            (number, key, place, self.shapes[self.changing[place][0]])
-            for number, key, place in told
-            if numbers.count(number) == 1
-        ]
+            (self.fixed if len(keys) == 1 else self.changing).append(
+                (statistics.index(name), number, position)
+            )
+        self.told: list[tuple[int, StatisticKey, int, tuple[int, ...]]] = []
+        for place, (statistic, number, _) in enumerate((*self.changing, *self.fixed)):
+            # of a term with two statistics of the factor, a message depends on the factor itself
+            if terms[number].whole is None and self.terms.count(number) == 1:
+                key = StatisticKey(variable.name, statistics[statistic])
+                self.told.append((number, key, place, self.shapes[statistic]))
         self.others = sorted(set(self.terms) - {number for number, *_ in self.told})
+
+
+class Told(NamedTuple):
+    """A term whose value is linear in a statistic of a factor.
+
+    Attributes
+    ----------
+    number
+        Of the term.
+    key, shape
+        Of the statistic.
+    message
+        Returns what the term says to it.
+    """
+
+    number: int
+    key: StatisticKey
+    shape: tuple[int, ...]
+    message: Evaluation
+
+    def value(self, arrays: Mapping[Hashable, Array]) -> float:
+        """Return the value of the term."""
+        return _product(self.message(arrays), arrays[self.key], self.shape)
+
+
+def _same(constant: Array, arrays: Mapping[Hashable, Array]) -> Array:
+    return constant
+
+
+def _product(message: Array, statistic: Array, shape: tuple[int, ...]) -> float:
+    """Return the sum of a message times a statistic of this shape; axes of length one are the same all along."""
+    if message.shape == statistic.shape == shape:
+        return message.ravel().dot(statistic.ravel()).item()
+    return float(np.add.reduce(message * spread(statistic, shape), None))
 
 
 class GlobalUpdate:
@@ -123,19 +157,28 @@ class GlobalUpdate:
         self.variable, self.terms, self.others = layout.variable, layout.terms, layout.others
         self._told, self._square = layout.told, layout.square
         self.fixed: list[Array] = [np.zeros(shape) for shape in layout.shapes]
+        self._constants: list[Array] = []
         for statistic, number, position in layout.fixed:
-            self.fixed[statistic] = self.fixed[statistic] + terms[number].message(position)({})
+            constant = spread(terms[number].message(position)({}), layout.shapes[statistic])
+            self.fixed[statistic] = self.fixed[statistic] + constant
+            self._constants.append(constant)
         self._statistics = [statistic for statistic, *_ in layout.changing]
         self._messages = [terms[number].message(position) for _, number, position in layout.changing]
 
-    def messages(self, arrays: Mapping[Hashable, Array]) -> list[Array]:
-        """Return what each term that changes says to the factor."""
-        return [message(arrays) for message in self._messages]
+    @property
+    def told(self) -> Iterator[Told]:
+        """The terms whose values follow from the messages."""
+        messages = [*self._messages, *(partial(_same, constant) for constant in self._constants)]
+        return (Told(number, key, shape, messages[place]) for number, key, place, shape in self._told)
 
-    def values(
-        self, messages: Sequence[Array], arrays: Mapping[Hashable, Array]
-    ) -> Iterator[tuple[int, float]]:
-        """Yield the number and the value of terms, which are linear in the factor's statistics.
+    def messages(self, arrays: Mapping[Hashable, Array]) -> list[Array]:
+        """Return what each term that changes says to the factor, then what the others say."""
+        return [message(arrays) for message in self._messages] + self._constants
+
+    def tell(
+        self, values: MutableSequence[float], messages: Sequence[Array], arrays: Mapping[Hashable, Array]
+    ) -> None:
+        """Write the values of terms, which are linear in the factor's statistics, into those of all terms.
 
         Parameters
         ----------
@@ -144,27 +187,27 @@ class GlobalUpdate:
         """
         for number, key, place, shape in self._told:
             message, own = messages[place], arrays[key]
-            if own.shape != shape:
-                own = np.broadcast_to(own, shape)
-            if message.shape == shape:
-                yield number, float(np.vdot(message, own))
+            if message.shape == own.shape == shape:
+                values[number] = message.ravel().dot(own.ravel()).item()
             else:
-                yield number, float(np.add.reduce(message * own, axis=None))
+                values[number] = _product(message, own, shape)
 
     def natural(
         self, arrays: Mapping[Hashable, Array], messages: Sequence[Array] | None = None
     ) -> tuple[Array, ...]:
         """Return the natural parameters of the optimal factor, from the messages if they are there."""
-        changing: list[Array | float] = [0.0] * len(self.fixed)
         found = self.messages(arrays) if messages is None else messages
-        for statistic, message in zip(self._statistics, found, strict=True):
-            changing[statistic] = changing[statistic] + message
-        # the prior last: a count of rows that cancels, as of those that are not 0, must not take it along
-        total = [own + fixed for own, fixed in zip(changing, self.fixed, strict=True)]
+        natural: list[Any] = [None] * len(self.fixed)
+        for statistic, message in zip(self._statistics, found, strict=False):
+            before = natural[statistic]
+            natural[statistic] = message if before is None else before + message
+        for statistic, own in enumerate(self.fixed):
+            # the prior last: a count of rows that cancels, as of those that are not 0, must not take it along
+            natural[statistic] = own if natural[statistic] is None else natural[statistic] + own
         for statistic in self._square:
             # only the symmetric part of m_i x_j matters to a symmetric statistic
-            total[statistic] = 0.5 * (total[statistic] + np.swapaxes(total[statistic], -1, -2))
-        return tuple(total)
+            natural[statistic] = symmetric_part(natural[statistic])
+        return tuple(natural)
 
     def magnitude(self, arrays: Mapping[Hashable, Array]) -> tuple[Array, ...]:
         """Return the sum of the sizes of all products that each natural parameter is the sum of."""

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from ..._errors import ImproperError, ParameterError
-from ..._typing import Array
 from ...families import ExponentialFamily
 from ...language import Variable
 from ...numerics.cached import cached_property
@@ -64,21 +63,8 @@ class OwnTerms:
         except (ImproperError, ParameterError):
             return None
 
-    def divergence(self, values: Array, entropy: float, factor: ExponentialFamily) -> float | None:
-        """Return the divergence of a factor from the prior, or None where the terms and its entropy lose no digits.
-
-        Parameters
-        ----------
-        values
-            Of these terms.
-        entropy
-            Of the factor, about the measure of its family.
-        """
-        largest = max(np.maximum.reduce(values), -np.minimum.reduce(values))
-        if largest < _LARGE:
-            return None
-        if largest < _HUGE and largest < _LARGE * max(1.0, abs(float(values.sum()) + entropy)):
-            return None
+    def divergence(self, factor: ExponentialFamily) -> float | None:
+        """Return the divergence of a factor from the prior, or None if double precision has no such prior."""
         if self.prior is None:
             return None
         with np.errstate(all="ignore"):
@@ -86,6 +72,22 @@ class OwnTerms:
         seen = self.bound.of(self.variable).active
         # repetitions with nothing observed below them count nothing
         return float(np.sum(divergence if seen is None else np.where(seen, divergence, 0.0)))
+
+
+def loses_digits(values: Sequence[float], entropy: float) -> bool:
+    """Whether the sum of own terms and an entropy has lost digits that matter.
+
+    Parameters
+    ----------
+    values
+        Of the terms.
+    entropy
+        Of the factor, about the measure of its family.
+    """
+    largest, total = max(map(abs, values)), sum(values)
+    if largest < _LARGE and total == total:
+        return False
+    return not (largest < _HUGE and largest < _LARGE * max(1.0, abs(total + entropy)))
 
 
 def own_terms_of(

@@ -340,6 +340,10 @@ class Formula:
         places = [place for place in range(len(self.keys)) if place != position]
         present = {axis for place in places for axis in self.looked_up[place].axes}
         present |= set(self.constant_axes)
+        if len(places) == 1 and not kept and self.gather is None and present.issubset(target.axes):
+            other = self.factors[places[0]]
+            if len(set(other.axes)) == len(other.axes):
+                return self._multiple(other, target)
         axes = tuple(dict.fromkeys((*kept, *target.axes)))
         made = self.evaluation(places, [axis for axis in axes if axis in present])
         if not present.issuperset(axes):
@@ -351,8 +355,33 @@ class Formula:
             made = _then(made, partial(gather.put, axes=(*kept, *own), size=self.size))
         repeated = [axis for axis in axes if target.axes.count(axis) > 1]
         if repeated:
-            made = _then(made, partial(_on_diagonal, axes.index(repeated[0]), self.size(repeated[0])))
+            place = axes.index(repeated[0])
+            diagonal = _diagonal(axes[place:], self.size)
+            made = _then(made, partial(_on_diagonal, place - len(axes), diagonal))
         return made
+
+    def _multiple(self, other: Factor, target: Factor) -> Callable[[Array], Evaluation]:
+        """Return what makes, of the constant, what multiplies one operand by it, where nothing is summed over.
+
+        Along axes that only the target has, all are the same; of a trace, in which it has an axis twice, the constant
+        is zero off the diagonal.
+        """
+        read, known = itemgetter(other.key), self.constant_axes
+        if other.axes == target.axes and not known:
+            return lambda constant: _times(constant.item(), read)
+        axes = tuple(dict.fromkeys(target.axes))
+        order, index = _laid_along(known, axes)
+        alone = np.ones([1 if axis in known or axis in other.axes else self.size(axis) for axis in axes])
+        own_order, own_index = _laid_along(other.axes, axes)
+        for place, axis in enumerate(axes):
+            if target.axes.count(axis) > 1:
+                alone = _on_diagonal(place - len(axes), _diagonal(axes[place:], self.size), alone)
+                index = (*index[: place + 1], None, *index[place + 1 :])
+                own_index = (*own_index[: place + 1], None, *own_index[place + 1 :])
+                break
+        return lambda constant: _times_array(
+            constant.transpose(order)[index] * alone, read, own_order, own_index
+        )
 
 
 class Contraction:
@@ -486,6 +515,25 @@ def _times(scale: float, read: Evaluation) -> Evaluation:
     return lambda arrays: scale * read(arrays)
 
 
+def _times_array(
+    constant: Array, read: Evaluation, order: Sequence[int], index: tuple[slice | None, ...]
+) -> Evaluation:
+    if not order:
+        return lambda arrays: read(arrays) * constant
+    return lambda arrays: read(arrays).transpose(order)[index] * constant
+
+
+def _laid_along(own: Sequence[Axis], axes: Sequence[Axis]) -> tuple[list[int], tuple[slice | None, ...]]:
+    """Return the order of its own axes among others, and the index that gives an array length one along these."""
+    order = [own.index(axis) for axis in axes if axis in own]
+    return order, tuple([slice(None) if axis in own else None for axis in axes])
+
+
+def _diagonal(axes: Sequence[Axis], size: Callable[[Axis], int]) -> Array:
+    """Return the identity of the size of the first axis, with axes of length one for the others."""
+    return np.eye(size(axes[0])).reshape(size(axes[0]), size(axes[0]), *(1,) * (len(axes) - 1))
+
+
 def _times_sum(scale: float, read: Evaluation) -> Evaluation:
     return lambda arrays: scale * np.add.reduce(read(arrays), axis=None)
 
@@ -529,10 +577,9 @@ def _then(
     return followed
 
 
-def _on_diagonal(place: int, size: int, derivative: Array) -> Array:
+def _on_diagonal(place: int, diagonal: Array, derivative: Array) -> Array:
     """Return the derivative of a trace, in which an axis is repeated: zero off the diagonal."""
-    diagonal = np.eye(size).reshape(size, size, *(1,) * (derivative.ndim - place - 1))
-    return np.expand_dims(derivative, place + 1) * diagonal
+    return np.expand_dims(derivative, place) * diagonal
 
 
 _FEW = 4_096
@@ -545,5 +592,5 @@ def _is_inner(one: tuple[Axis, ...], other: tuple[Axis, ...]) -> bool:
 
 def _inner(spec: str, one: Array, other: Array) -> Any:
     if one.shape == other.shape and one.size < _FEW:
-        return np.vdot(one, other)
+        return one.ravel().dot(other.ravel())
     return np.einsum(spec, one, other)

@@ -305,12 +305,11 @@ class Feature:
         return size * i + j, size * j + i, packed
 
     def pack(self, coefficients: Array) -> Array:
-        """Return coefficients (E, ``shape``...) for the rows of T: off-diagonal pairs are summed into one."""
-        flat = coefficients.reshape(len(coefficients), -1)
+        """Return coefficients (E, all entries) for the rows of T: off-diagonal pairs are summed into one."""
         if not self.is_packed:
-            return flat
+            return coefficients
         above, below, _ = self._places
-        packed = flat.take(above, axis=1) + flat.take(below, axis=1)
+        packed = coefficients.take(above, axis=1) + coefficients.take(below, axis=1)
         packed[:, : self.shape[0]] *= 0.5
         return packed
 

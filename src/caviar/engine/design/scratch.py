@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Hashable
+from operator import is_
 from typing import Any, Protocol
 
 import numpy as np
@@ -72,7 +73,7 @@ class Scratch:
         """Return what was last made under this key if it was made of these very objects, else make it."""
         memory = self._own.__dict__.setdefault("kept", {})
         before, made = memory.get(key, ((), None))
-        if len(before) != len(of) or any(a is not b for a, b in zip(before, of, strict=True)):
+        if len(before) != len(of) or not all(map(is_, before, of)):
             made = make()
             memory[key] = (of, made)
         return made

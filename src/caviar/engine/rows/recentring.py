@@ -14,6 +14,7 @@ import numpy as np
 
 from ..._typing import AnyArray, Array
 from ...language import Axis, Constant, Indexed, Plate, Variable
+from ...numerics.cached import cached_property
 from ..binding.bound_model import BoundModel
 from ..binding.coordinates import Coordinates, Group
 from ..compiled.terms import Compiled
@@ -181,31 +182,34 @@ class Recentring:
     def _means(self, coordinates: Coordinates, q: Mapping[Variable, Any]) -> Array:
         """Return the mean of each category's location, from its present reference: (K, point shape...)."""
         slot = self._leaves[0].slots["mean"]
-        assert isinstance(slot.expression, Indexed)
         if isinstance(slot.node, Variable):
             mean = q[slot.node].mean
-            mean = mean[0] if isinstance(mean, tuple) else mean
-            return self._turned(mean, slot.node.plates, slot.expression.plate)
+            return self._turned(mean[0] if isinstance(mean, tuple) else mean)
         moved = coordinates.of_known(self._leaves[0], slot)
         assert moved is not None
         assert self._known is not None
-        return self._turned(self._known, slot.node.plates, slot.expression.plate) - moved[0]
+        return self._turned(self._known) - moved[0]
 
-    def _order(self, plates: Sequence[Plate], chosen: Plate) -> list[int]:
-        """Return where the chosen plate, and those of the reference point in their order, are among plates."""
-        return [plates.index(chosen), *(list(map(Axis, plates)).index(axis) for axis in self._axes)]
+    @cached_property
+    def _order(self) -> tuple[int, ...]:
+        """Where the plate of the categories, and those of the reference point in their order, are of a location."""
+        slot = self._leaves[0].slots["mean"]
+        assert isinstance(slot.expression, Indexed)
+        plates = slot.node.plates
+        axes = list(map(Axis, plates))
+        return (plates.index(slot.expression.plate), *(axes.index(axis) for axis in self._axes))
 
-    def _turned(self, array: AnyArray, plates: Sequence[Plate], chosen: Plate) -> AnyArray:
+    def _turned(self, array: AnyArray) -> AnyArray:
         """Return an array over the plates of a location with the categories first, then as the point has them."""
-        return array.transpose(*self._order(plates, chosen), *range(len(plates), array.ndim))
+        order = self._order
+        return array.transpose(*order, *range(len(order), array.ndim))
 
     def translated(self, q: Mapping[Variable, Any], offsets: Array) -> dict[Variable, Any]:
         """Return the factors with those of the location measured from the displaced centres."""
         slot = self._leaves[0].slots["mean"]
         if not isinstance(slot.node, Variable):
             return dict(q)
-        assert isinstance(slot.expression, Indexed)
-        back = np.argsort(self._order(slot.node.plates, slot.expression.plate))
+        back = np.argsort(self._order)
         aligned = offsets.transpose(*back, *range(len(back), offsets.ndim))
         return {**q, slot.node: q[slot.node].translate(-aligned)}
 

@@ -57,7 +57,7 @@ class Whitening:
         full = feature.unpack(packed)
         diagonal = np.arange(full.shape[-1])
         full[:, diagonal, diagonal] *= 2.0
-        return feature.pack(0.5 * (self.root.T @ full @ self.root))
+        return feature.pack((0.5 * (self.root.T @ full @ self.root)).reshape(len(full), -1))
 
     def sums(self, feature: Feature, packed: Array) -> Array:
         """Return sums (E, rows) of a feature of the turned values as those of the values."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,6 +14,15 @@ from ...design.features import Feature, FeatureTable
 from ...design.keys import FactorKey
 from ...local.local_factor import LocalFactor, Part
 from ...local.statistics import Arrays
+
+
+class _Entry(NamedTuple):
+    """Where the coefficients and the sums of a part lie: statistics by features."""
+
+    part: Part
+    feature: Feature
+    rows: slice
+    columns: slice
 
 
 class MatrixLayout:
@@ -44,8 +54,8 @@ class MatrixLayout:
         self.key: FactorKey = "" if factor is None else factor.key
         self.table = table
         self.n_statistics = 1 if factor is None else factor.n_rows
-        self._entries: list[tuple[Part, Feature, slice]] = [
-            (part, part.feature, table.columns[part.feature.key])
+        self._entries: list[_Entry] = [
+            _Entry(part, part.feature, part.rows, table.columns[part.feature.key])
             for part in parts
             if part.feature is not None and part.factor is factor
         ]
@@ -60,30 +70,31 @@ class MatrixLayout:
         if factor is None or self.constant is None:
             self.n_product = self.n_statistics
         else:
-            meeting = (part.rows.stop for part, feature, _ in self._entries if feature.source is not None)
+            meeting = (own.rows.stop for own in self._entries if own.feature.source is not None)
             self.n_product = max(meeting, default=0)
 
     def packed(self, coefficients: Mapping[Hashable, Array]) -> Array:
         """Return the matrix of the coefficients by key of their sum, zero where there are none."""
         matrix = np.zeros((self.n_statistics, self.table.n_rows))
-        for part, feature, columns in self._entries:
+        for part, feature, rows, columns in self._entries:
             value = coefficients.get(part.key)
             if value is not None:
                 full = spread(value, part.shape)
-                if part.labels is None:
-                    matrix[part.rows, columns] += feature.pack(full.reshape(-1, *feature.shape))
+                if part.labels is not None:
+                    full = full.reshape(-1, part.shape[-1]).take(part.labels, axis=1)
                 else:
-                    matrix[part.rows, columns] += full.reshape(-1, part.shape[-1]).take(part.labels, axis=1)
+                    full = full.reshape(rows.stop - rows.start, -1)
+                matrix[rows, columns] += feature.pack(full) if feature.is_packed else full
         return matrix
 
     def unpacked(self, sums: Array) -> Arrays:
         """Return the sums of such a matrix by key, each in its own shape."""
         found: Arrays = {}
-        for part, feature, columns in self._entries:
-            own = sums[part.rows, columns]
-            if part.labels is None:
-                total = feature.unpack(own)
-            else:
-                total = sums_by_label(own, part.labels, part.shape[-1])
-            found[part.key] = total.reshape(part.shape)
+        for part, feature, rows, columns in self._entries:
+            own = sums[rows, columns]
+            if part.labels is not None:
+                own = sums_by_label(own, part.labels, part.shape[-1])
+            elif feature.is_packed:
+                own = feature.unpack(own)
+            found[part.key] = own.reshape(part.shape)
         return found

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...._typing import Array
-from ...design.features import FeatureTable
 from ...design.keys import FactorKey
 from ...design.look_ups import LookUp, look_up_of
 from ...local.statistics import Coefficients, Sums
@@ -32,7 +31,7 @@ class DenseProduct(MatrixTerm):
     writes = True
 
     def __init__(self, layout: MatrixLayout, others: Sequence[RowTerm] = ()) -> None:
-        self._layout = layout
+        self._layout, self._table = layout, layout.table
         self._others = others
 
     @classmethod
@@ -42,10 +41,6 @@ class DenseProduct(MatrixTerm):
     @property
     def targets(self) -> tuple[FactorKey, ...]:
         return (self._layout.key,)
-
-    @property
-    def _table(self) -> FeatureTable:
-        return self._layout.table
 
     def forward(self, target: FactorKey, work: BlockWork, coefficients: Coefficients, natural: Array) -> None:
         matrix = coefficients.matrices[target]

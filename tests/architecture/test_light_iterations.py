@@ -1,0 +1,62 @@
+"""An iteration of a small fit is few calls: they, and no arithmetic, are what it takes time for.
+
+Calls are counted, not timed, so that a busy machine does not matter. The numbers may only shrink.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import caviar as cv
+from caviar.engine.ascent.schedules import beyond_saddles
+from caviar.engine.ascent.schedules.batch import Batch
+from caviar.numerics.blas import one_blas_thread
+
+SOURCE = str(Path(cv.__file__).parent)
+
+
+def calls_of(function: Callable[[], object]) -> Counter[str]:
+    """Return how many functions of the library run in the second call of a function, by file."""
+    found: Counter[str] = Counter()
+
+    def count(frame: Any, event: str, _: object) -> None:
+        if event == "call" and frame.f_code.co_filename.startswith(SOURCE):
+            found[frame.f_code.co_filename] += 1
+
+    function()
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        function()
+    finally:
+        sys.setprofile(before)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("estimator", "most", "most_files", "most_of_saddle"),
+    [(cv.BayesianGaussianMixture, 285, 40, 880), (cv.GaussianMixture, 300, 44, 790)],
+)
+def test_iterations_and_looks_for_saddle_points_are_few_calls(
+    estimator: Any, most: int, most_files: int, most_of_saddle: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[Any] = []
+    looks: list[Any] = []
+    step, look = Batch.step, beyond_saddles.beyond_saddle
+    monkeypatch.setattr(Batch, "step", lambda *own: (steps.append(own), step(*own))[1])
+    monkeypatch.setattr(beyond_saddles, "beyond_saddle", lambda *own: (looks.append(own), look(*own))[1])
+    estimator(2, random_state=0).fit(cv.datasets.load_faithful().values)
+    # the last one moves nothing beyond its update
+    schedule, state = steps[-1]
+    with one_blas_thread():
+        iteration, saddle = calls_of(lambda: step(schedule, state)), calls_of(lambda: look(*looks[-1]))
+    assert state.memory is None
+    assert sum(iteration.values()) <= most
+    assert len(iteration) <= most_files
+    assert sum(saddle.values()) <= most_of_saddle
