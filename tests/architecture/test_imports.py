@@ -57,6 +57,7 @@ def test_the_root_of_the_package_holds_its_public_face_and_what_all_share():
         "_extras.py",
         "_typing.py",
         "_version.py",
+        "_words_of_others.py",
         "py.typed",
     }
     assert [path.name for path in root.glob("_*") if path.is_dir() and path.name != "__pycache__"] == []

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import caviar as cv
-from caviar.engine.design.contraction import Contraction, Factor
+from caviar.engine.design.contraction import Contraction
 from caviar.engine.design.features import FeatureTable
+from caviar.engine.design.gather import Factor
 from caviar.language import Axis
 
 ROW, COLUMN = Axis(cv.Plate("row")), Axis(cv.Plate("column"))

@@ -7,7 +7,8 @@ import pytest
 from scipy import stats
 
 import caviar as cv
-from caviar.engine.design.contraction import Contraction, Factor, Gather
+from caviar.engine.design.contraction import Contraction
+from caviar.engine.design.gather import Factor, Gather
 from caviar.language import Axis
 
 OBS, GROUP, FEATURE = cv.Plate("obs"), cv.Plate("group", 3), cv.Plate("feature", 2)

@@ -127,7 +127,8 @@ class _Reader:
             return *own, node.dimension, node.entry_names
         if not isinstance(node, Variable):
             raise _IncomparableError
-        density = None if node.log_density is node.density else node.log_density
+        # that of a class is told by which it is: the nodes that are kept hold it
+        density = id(node.density) if node.log_density is node.density else node.log_density
         slots = tuple([(key, self._slot(slot)) for key, slot in node.slots.items()])
         stated = tuple([self._expression(own) for own in node.stated.values()])
         further = tuple(

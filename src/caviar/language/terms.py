@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from heapq import heapify, heappop, heappush
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from .._errors import ConjugacyError, ModelError, PlateError
 from ..families._scalar_functions import PLAIN, Function, product_of
@@ -36,7 +36,7 @@ class Axis:
     def __new__(cls, of: Plate | Variable, letter: str = "") -> Axis:
         """Return the one object for this axis."""
         # threads that come at the same time get the same object
-        known: dict[str, Axis] | None = of.__dict__.get("_axes")
+        known: Any = of.__dict__.get("_axes")
         if known is None:
             known = of.__dict__.setdefault("_axes", {})
         axis = known.get(letter)

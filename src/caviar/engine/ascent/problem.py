@@ -29,7 +29,8 @@ from ..compiled.coupled_normals import CoupledVariable, coupled_variable, groups
 from ..compiled.global_update import possible, updates_of
 from ..compiled.own_terms import own_terms_of
 from ..compiled.terms import Compiled
-from ..design.contraction import Contraction, Factor
+from ..design.contraction import Contraction
+from ..design.gather import Factor
 from ..design.keys import StatisticKey
 from ..local.chain import ChainFactor
 from ..local.local_factor import LocalFactor

@@ -33,7 +33,8 @@ from ..binding.bound_model import BoundModel
 from ..binding.coordinates import Coordinates
 from ..binding.known_statistics import BESIDE_VALUES, known_statistic
 from ..binding.missing.values import OBSERVED
-from ..design.contraction import Contraction, Factor, Gather, with_axis
+from ..design.contraction import Contraction
+from ..design.gather import Factor, Gather, with_axis
 from ..design.keys import StatisticKey
 from ..local.local_factor import LocalFactor
 from .labels_that_meet import is_label_of_rows

@@ -23,7 +23,8 @@ from ...families import LinearGaussianChain, MultivariateNormal, Normal
 from ...families.coupled_normals import CoupledLayout, Cross, Member
 from ...language import Axis, Plate, Variable, terms_of
 from ..binding.bound_model import BoundModel
-from ..design.contraction import Contraction, Factor, Gather, with_axis
+from ..design.contraction import Contraction
+from ..design.gather import Factor, Gather, with_axis
 from ..design.keys import StatisticKey
 from .terms import Compiled, GlobalTerm
 

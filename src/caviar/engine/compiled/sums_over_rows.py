@@ -14,8 +14,9 @@ from ..binding.bound_model import BoundModel, JoinedLabels
 from ..binding.coordinates import Coordinates
 from ..binding.known_statistics import beside, role_of
 from ..binding.missing.values import OBSERVED
-from ..design.contraction import Contraction, Factor
+from ..design.contraction import Contraction
 from ..design.features import CONSTANT, Feature, FeatureTable, Source
+from ..design.gather import Factor
 from ..design.keys import FeatureKey, StatisticKey, SumKey, together
 from ..local.local_factor import LocalFactor, LocalTerm, Part
 from ..local.missing_vector import WHOLE

@@ -20,7 +20,8 @@ from ..binding.coordinates import Coordinates
 from ..binding.known_statistics import known_statistic
 from ..binding.missing.values import OBSERVED
 from ..compiled.labels_that_meet import is_label_of_rows
-from ..design.contraction import Contraction, Factor, Gather
+from ..design.contraction import Contraction
+from ..design.gather import Factor, Gather
 
 Measured: TypeAlias = tuple[Coordinates, Mapping[Variable, Any]]
 """A frame, and the global factors measured from its points."""

@@ -7,7 +7,8 @@ from ..binding.bound_model import BoundModel
 from ..binding.coordinates import Coordinates
 from ..compiled.compiler import compile_terms
 from ..compiled.terms import Compiled, GlobalTerm
-from ..design.contraction import Contraction, Factor
+from ..design.contraction import Contraction
+from ..design.gather import Factor
 from ..design.keys import FeatureKey, StatisticKey, SumKey
 from ..local.categorical import CategoricalFactor
 from ..local.family import FamilyFactor
