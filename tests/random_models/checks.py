@@ -83,6 +83,11 @@ def _estimate_of_observed(
         values, log_q = _draw(posterior, local, rng, {})
         log_q -= _unseen_log_q(posterior, local, values, unseen)
         values |= {name: _rows_to(values[name], axis) for name, axis in rows_at.items()}
+        for name, gap in gaps.items():
+            if "split" in variables[name].slots:
+                # a count of hidden parts is their sum, or it is impossible
+                parts = values[variables[name].slots["split"].node.name]
+                full[name] = np.where(gap, parts.sum(axis=-1), full[name])
         samples[i] = posterior.model.log_joint({**full, **values}) - log_q
         for name, gap in gaps.items():
             member = conditional(variables[name], {**full, **values})

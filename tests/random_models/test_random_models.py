@@ -12,6 +12,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import caviar as cv
+from caviar.language import Label
 
 from .checks import (
     assert_elbo_is_that_of_the_densities,
@@ -195,6 +196,7 @@ def test_the_elbo_of_labels_is_bounded_by_the_sum_over_them(drawn: Drawn):
     """Where all but labels is known; with one label a row, or a chain, it is that sum."""
     stated, data = drawn.stated, drawn.data
     assume(stated.latent)
+    assume(all(isinstance(stated.model.variables[name], Label) for name in stated.latent))
     every = stated.simulate_all(drawn.seed, drawn.n_rows)
     exact = enumerated_evidence(stated, data, {name: np.shape(every[name]) for name in stated.latent})
     assume(exact is not None)

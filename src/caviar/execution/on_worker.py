@@ -15,6 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from .._errors import CaviarError
 from ..engine.design.backend import Workspace
 from ..engine.rows.row_model import RowModel
@@ -58,7 +60,7 @@ class _WithoutLongConstants(pickle.Pickler):
     """Pickles a model without the constants that are as long as the data."""
 
     def reducer_override(self, value: Any) -> Any:
-        if isinstance(value, Constant) and value.value.size > _FEW:
+        if isinstance(value, Constant) and np.size(vars(value).get("value")) > _FEW:
             return copyreg.__newobj__, (type(value),), {**vars(value), "value": None}  # type: ignore[attr-defined]
         return NotImplemented
 
