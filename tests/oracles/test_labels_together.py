@@ -278,3 +278,22 @@ def test_too_many_combinations_are_refused():
     model = cv.Model(cv.Normal("x", mean[z, v], 1.0, plates=OBS))
     with pytest.raises(cv.ModelError, match="80 x 80 combinations of labels for each row, more than 4,096"):
         model.fit({"x": X}, factors=[("z", "v")])
+
+
+@pytest.mark.parametrize("mean", ["product", "sum"])
+def test_probabilities_of_one_of_two_labels_are_gated(mean):
+    """Hidden probabilities of a row integrate to their mean: the evidence is that of known ones."""
+    rng = np.random.default_rng(3)
+    data = {"x": rng.normal(size=4), "d": rng.normal(size=4)}
+
+    def elbo(shares):
+        y = cv.Categorical("y", shares, plates=OBS)
+        z = cv.Categorical("z", [0.4, 0.6], plates=OBS)
+        own = cv.Constant("own", [0.0, 1.5], plates=cv.Plate("of z", 2))[z]
+        width = cv.Constant("width", [2.5, 5.0], plates=cv.Plate("of y", 2))[y]
+        d = cv.Data("d", plates=OBS)
+        x = cv.Normal("x", own * d if mean == "product" else own + d, width, plates=OBS)
+        return cv.Model(x).fit(data, data_plate="obs", tol=1e-13).elbo
+
+    hidden = cv.Dirichlet("shares", [2.0, 1.0], plates=OBS)
+    assert elbo(hidden) == pytest.approx(elbo([2 / 3, 1 / 3]), rel=1e-12)

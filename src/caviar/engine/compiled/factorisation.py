@@ -68,8 +68,28 @@ def local_factors(
 
     # parents before children: a local variable meets its message from above first; and what no chain is above, which
     # tells a chain what its rows say, before the chains
-    ordered = sorted(factors, key=place)
+    ordered = _parents_first(sorted(factors, key=place))
     return [*ordered, *(VectorFactor(leaf, bound.of(leaf), bound.size) for leaf in alone)]
+
+
+def _parents_first(factors: Sequence[LocalFactor]) -> list[LocalFactor]:
+    """Return factors in this order, except that none comes before one with a variable above its own."""
+    rest, found = list(factors), []
+    while rest:
+        free = (
+            own
+            for own in rest
+            if not any(
+                is_above(v, w)
+                for other in rest
+                if other is not own
+                for v in other.variables
+                for w in own.variables
+            )
+        )
+        found.append(next(free, rest[0]))
+        rest.remove(found[-1])
+    return found
 
 
 def apart(

@@ -230,9 +230,9 @@ class Formula:
             made = _then(made, partial(gather.put, axes=(*kept, *own), size=self.size))
         repeated = [axis for axis in axes if target.axes.count(axis) > 1]
         if repeated:
-            place = axes.index(repeated[0])
+            place, after = axes.index(repeated[0]), _after_second(target.axes, repeated[0])
             diagonal = _diagonal(axes[place:], self.size)
-            made = _then(made, partial(_on_diagonal, place - len(axes), diagonal))
+            made = _then(made, partial(_on_diagonal, place - len(axes), after, diagonal))
         return made
 
     def _multiple(self, other: Factor, target: Factor) -> Callable[[Array], Evaluation]:
@@ -250,9 +250,11 @@ class Formula:
         own_order, own_index = _laid_along(other.axes, axes)
         for place, axis in enumerate(axes):
             if target.axes.count(axis) > 1:
-                alone = _on_diagonal(place - len(axes), _diagonal(axes[place:], self.size), alone)
-                index = (*index[: place + 1], None, *index[place + 1 :])
-                own_index = (*own_index[: place + 1], None, *own_index[place + 1 :])
+                after = _after_second(target.axes, axis)
+                alone = _on_diagonal(place - len(axes), after, _diagonal(axes[place:], self.size), alone)
+                second = len(axes) - after
+                index = (*index[:second], None, *index[second:])
+                own_index = (*own_index[:second], None, *own_index[second:])
                 break
         return lambda constant: _times_array(
             constant.transpose(order)[index] * alone, read, own_order, own_index
@@ -452,9 +454,23 @@ def _then(
     return followed
 
 
-def _on_diagonal(place: int, diagonal: Array, derivative: Array) -> Array:
-    """Return the derivative of a trace, in which an axis is repeated: zero off the diagonal."""
-    return np.expand_dims(derivative, place) * diagonal
+def _after_second(axes: Sequence[Axis], axis: Axis) -> int:
+    """Return how many axes follow an axis where it comes for the second time."""
+    return tuple(reversed(axes)).index(axis)
+
+
+def _on_diagonal(place: int, after: int, diagonal: Array, derivative: Array) -> Array:
+    """Return the derivative of a trace, in which an axis is repeated: zero off the diagonal.
+
+    Parameters
+    ----------
+    place
+        Of the axis, counted from the end.
+    after
+        Number of axes after it where it is repeated.
+    """
+    found = np.expand_dims(derivative, place) * diagonal
+    return found if place == -1 - after else np.moveaxis(found, place, -1 - after)
 
 
 _FEW = 4_096
