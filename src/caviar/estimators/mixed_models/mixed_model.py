@@ -83,7 +83,8 @@ class MixedModel(Saveable):
     levels_
         Name of a column of categories -> its levels, the reference first.
     groups_
-        What the groups of a term are called -> their names.
+        What the groups of a term are called -> their names. Of several columns these are joined by colons,
+        ``"Lincoln:2b"``; a colon within a name is written ``\:``.
     n_rows_
         Rows of the fit.
     size_
