@@ -10,7 +10,7 @@ from scipy.special import comb
 from sklearn.base import clone
 
 import caviar as cv
-from caviar.estimators.mixed_models.columns import Rows
+from caviar.estimators.mixed_models.columns import Rows, levels_of
 from caviar.estimators.mixed_models.formula import GroupTerm, read
 from caviar.estimators.mixed_models.statement import design_of
 
@@ -98,6 +98,13 @@ BAD_TABLES = {
     "a group for each row": (lambda t: t.assign(school=[f"s{i}" for i in t.index]), "a group of its own"),
     "constant response": (lambda t: t.assign(y=2.0), "2 in all rows"),
     "no table": (lambda t: t.to_numpy(), "a table has named columns"),
+    "no rows": (lambda t: t.iloc[:0], "the table has no rows"),
+    "far from zero": (
+        lambda t: t.assign(x=t["x"] + 1e7),
+        "'x' is .* standard deviations from zero.*Subtract",
+    ),
+    "response far from zero": (lambda t: t.assign(y=t["y"] + 1e7), "'y' is .* standard deviations from zero"),
+    "no noise": (lambda t: t.assign(y=3 + 2 * t["x"]), "without any noise"),
 }
 
 
@@ -283,14 +290,48 @@ def test_a_saved_model_is_the_same(sleep, tmp_path):
     assert clone(again).get_params() == sleep.get_params()
 
 
-def test_a_weight_of_two_is_the_row_twice():
+@pytest.mark.parametrize("family", ["gaussian", "negative_binomial", "bernoulli"])
+def test_a_weight_of_two_is_the_row_twice(family):
+    """In the priors too, whose scales are those of the response and of the columns."""
     table = schools()
-    twice = pd.concat([table, table.iloc[:10]])
-    weight = np.where(np.arange(len(table)) < 10, 2.0, 1.0)
-    # priors follow the scale of the table: the response without them
-    one = cv.MixedModel("seen ~ 1 + (1 | school)", family="bernoulli", random_state=0)
-    weighted = clone(one).fit(table, sample_weight=weight)
-    assert weighted.elbo_ == pytest.approx(clone(one).fit(twice).elbo_, abs=1e-6)
+    table["y"] = {"bernoulli": table["seen"], "negative_binomial": np.floor(np.abs(table["y"]))}.get(
+        family, table["y"]
+    )
+    weight = np.arange(len(table)) % 3
+    model = cv.MixedModel("y ~ x + (x | school)", family=family, size=2.0, random_state=0)
+    weighted = clone(model).fit(table, sample_weight=weight)
+    repeated = clone(model).fit(table.iloc[np.repeat(np.arange(len(table)), weight)])
+    assert weighted.elbo_ == pytest.approx(repeated.elbo_, abs=1e-7)
+    np.testing.assert_allclose(weighted.fixef(), repeated.fixef(), rtol=1e-6)
+
+
+def test_bad_weights_are_refused():
+    with pytest.raises(cv.DataError, match="sample_weight must be finite and not negative"):
+        cv.MixedModel("y ~ x").fit(schools(), sample_weight=-np.ones(len(schools())))
+
+
+def test_an_intercept_alone_needs_no_column():
+    model = cv.MixedModel("y ~ 1", random_state=0).fit(schools())
+    assert model.predict({"x": [1.0, 2.0]}).mean == pytest.approx(model.fixef()["Intercept"] * np.ones(2))
+    assert "Intercept" in str(model.summary())
+    assert model.ranef() == {}
+
+
+def test_groups_of_unlike_columns_have_unlike_names():
+    """Colons in names of groups, and numbers that are equal in double precision, merge no groups."""
+    table = schools()
+    half = np.arange(len(table)) % 2 == 0
+    names = {"g": np.where(half, "a:b", "a"), "h": np.where(half, "c", "b:c")}
+    model = cv.MixedModel("y ~ x + (1 | g:h)", random_state=0).fit(table.assign(**names))
+    assert model.groups_["g:h"] == [r"a:b\:c", r"a\:b:c"]
+    large = cv.MixedModel("y ~ x + (1 | g)", random_state=0).fit(table.assign(g=2**53 + half.astype(int)))
+    assert large.groups_["g"] == ["9007199254740992", "9007199254740993"]
+
+
+def test_names_that_are_one_number_have_an_order():
+    texts = np.array(["1.0", "1", "01", "nan"], dtype=object)
+    assert levels_of(texts[:3], None) == ["01", "1", "1.0"]
+    assert levels_of(texts, None) == ["01", "1", "1.0", "nan"]
 
 
 def test_successes_of_trials_are_as_many_rows_of_0_and_1():

@@ -59,9 +59,7 @@ def test_starts_that_came_with_the_data(starts):
 
 
 def test_weights_of_steps():
-    with pytest.raises(
-        cv.DataError, match="must be the same in all rows of a sequence of MarkovChain 's'"
-    ):
+    with pytest.raises(cv.DataError, match="must be the same in all rows of a sequence of MarkovChain 's'"):
         model(chain()).fit({"x": [0.0, 1.0]}, sample_weight=[1.0, 2.0])
 
 

@@ -117,3 +117,32 @@ def test_two_chains_in_one_factor_are_refused():
     assert np.isfinite(model.fit({"x": X}).elbo)
     with pytest.raises(cv.ModelError, match="names two chains"):
         model.fit({"x": X}, factors=[("s", "r")])
+
+
+@pytest.mark.parametrize("is_missing", [False, True])
+def test_a_sequence_of_weight_two_is_the_sequence_twice(is_missing):
+    """With known parameters the bound is the evidence of all sequences, and with unknown ones that of repeated rows."""
+    rng = np.random.default_rng(0)
+    rows = rng.normal(0.0, 3.0, 9)
+    if is_missing:
+        rows[[1, 6]] = np.nan
+    starts = np.arange(9) % 5 == 0
+    weights = np.where(np.arange(9) < 5, 2.0, 1.0)
+    repeated = np.r_[:5, :5, 5:9]
+
+    def stated(mean) -> cv.Model:
+        obs, k, j = cv.Plate("obs"), cv.Plate("k", 2), cv.Plate("j", 2)
+        transition = cv.Constant("transition", np.array([[0.7, 0.3], [0.2, 0.8]]), plates=k)
+        s = cv.MarkovChain("s", [0.4, 0.6], transition, along=obs, starts=cv.Data("starts", plates=obs))
+        z = cv.Categorical("z", [0.25, 0.75], plates=obs)
+        return cv.Model(cv.Normal("x", mean((k, j))[s, z], 1.0, plates=obs))
+
+    known = np.array([[0.0, 3.0], [-2.0, 5.0]])
+    for mean in (
+        lambda plates: cv.Constant("mean", known, plates=plates),
+        lambda plates: cv.Normal("mean", known, 0.5, plates=plates),
+    ):
+        data = {"x": rows, "starts": starts}
+        weighted = stated(mean).fit(data, seed=0, tol=1e-12, sample_weight=weights)
+        twice = stated(mean).fit({name: own[repeated] for name, own in data.items()}, seed=0, tol=1e-12)
+        assert weighted.elbo == pytest.approx(twice.elbo, abs=1e-7)

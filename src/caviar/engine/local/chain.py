@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -17,15 +17,6 @@ from ..design.keys import ColumnKey, StatisticKey
 from ..design.scratch import Scratch
 from .local_factor import LocalFactor
 from .statistics import Arrays
-
-
-class Path(Protocol):
-    """The distribution of the states of some whole sequences."""
-
-    @property
-    def smoothing(self) -> Any:
-        """Moments of the states and sums over the rows, with their ``entropy``."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -158,7 +149,7 @@ class ChainFactor(LocalFactor):
         return {key: np.asarray(found[key.statistic], dtype=np.float64) for key in self._summed}
 
     @abstractmethod
-    def path(self, natural: Array, steps: Steps, sums: Mapping[Hashable, Array]) -> Path:
+    def path(self, natural: Array, steps: Steps, sums: Mapping[Hashable, Array]) -> Any:
         """Return the distribution of the states of whole sequences.
 
         Parameters
@@ -198,7 +189,10 @@ class ChainFactor(LocalFactor):
     def smoothing(
         self, natural: Array, steps: Steps, sums: Mapping[Hashable, Array], scratch: Scratch
     ) -> Any:
-        """Return the moments of the states of whole sequences and sums over their rows; they may lie in the scratch."""
+        """Return the moments of the states of whole sequences and sums over their rows, with their ``entropy``.
+
+        They may lie in the scratch.
+        """
         return self.path(natural, steps, sums).smoothing
 
     @abstractmethod

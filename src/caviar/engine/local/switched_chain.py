@@ -64,12 +64,6 @@ class SwitchedPath:
     states: MarkovChain | ForecastMarkovChain
     natural: Array
 
-    @property
-    def smoothing(self) -> SwitchedSmoothing:
-        """The moments of the states, of the other labels, and the entropy of all."""
-        assert isinstance(self.states, MarkovChain)
-        return self.factor.smoothing_of(self.states.smoothing, self.natural)
-
 
 class SwitchedChainFactor(ChainFactor, SwitchedFactor):
     """The factor q(s) q(z, t | s) of a chain s, further labels z of its steps and the variables t that they gate.
@@ -114,21 +108,18 @@ class SwitchedChainFactor(ChainFactor, SwitchedFactor):
         """Return numbers of the states (K, B) with axes of length one for the other labels."""
         return states.reshape(len(states), *(1,) * len(self._rest), -1)
 
-    def smoothing_of(self, states: Smoothing, natural: Array) -> SwitchedSmoothing:
-        """Return the moments of all from those of the states."""
-        return self._smoothed(states, self._emission(natural))
-
-    def _smoothed(self, states: Smoothing, emission: _Emission) -> SwitchedSmoothing:
-        table = self._over_rest(states.marginals.T) * emission.given
-        inside = self.entropy_of(table, emission.conditionals).sum() - entr(states.marginals).sum()
-        return SwitchedSmoothing(states, table, emission.conditionals, states.entropy + float(inside))
-
     def smoothing(
         self, natural: Array, steps: Steps, sums: Mapping[Hashable, Array], scratch: Scratch
     ) -> SwitchedSmoothing:
         """Return the moments of all; those of the states lie in the scratch."""
         emission = self._emission(natural)
-        return self._smoothed(self._states.smoothing(emission.logits, steps, sums, scratch), emission)
+        states = self._states.smoothing(emission.logits, steps, sums, scratch)
+        table = self._over_rest(states.marginals.T) * emission.given
+        inside = self.entropy_of(table, emission.conditionals) - entr(states.marginals).sum(axis=1)
+        if steps.weights is not None:
+            # as in the entropy of the states, each step counts as often as its sequence
+            inside *= steps.weights
+        return SwitchedSmoothing(states, table, emission.conditionals, states.entropy + float(inside.sum()))
 
     def path(self, natural: Array, steps: Steps, sums: Mapping[Hashable, Array]) -> SwitchedPath:
         return SwitchedPath(self, self._states.path(self._emission(natural).logits, steps, sums), natural)

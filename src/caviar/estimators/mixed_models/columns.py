@@ -59,6 +59,12 @@ class Rows:
             str(name) for name in (self.columns.columns if isinstance(self.columns, Frame) else self.columns)
         ]
 
+    @property
+    def n_rows(self) -> int:
+        """Number of rows, as the first column has it."""
+        names = self.names
+        return len(self.column(names[0])) if names else 0
+
     def column(self, name: str) -> Any:
         """Return a column as it came.
 
@@ -115,8 +121,10 @@ class Rows:
         found = self.column(name)
         texts = text_labels(found, name)
         if texts is None:
-            values = self.numbers(name)
-            return np.array([_as_text(value) for value in values], dtype=object), None
+            values, whole = self.numbers(name), np.asarray(found)
+            # whole numbers as they are: two large ones may be the same number of double precision
+            own = whole if whole.dtype.kind in "iu" else values
+            return np.array([_as_text(value) for value in own.tolist()], dtype=object), None
         absent = np.flatnonzero([own is None for own in texts.values])
         if len(absent):
             raise DataError(
@@ -131,7 +139,7 @@ class Rows:
 
 
 def _as_text(value: float) -> str:
-    return str(int(value)) if value == np.floor(value) else repr(float(value))
+    return str(int(value)) if value == int(value) else repr(value)
 
 
 def _first_strange(values: AnyArray) -> str:
@@ -146,10 +154,18 @@ def levels_of(texts: AnyArray, categories: Sequence[str] | None) -> list[str]:
     found = set(texts.tolist())
     if categories is not None:
         return [own for own in categories if own in found]
+    numbers = {own: _as_number(own) for own in found}
+    if all(map(np.isfinite, numbers.values())):
+        # texts of one number, as 1 and 1.0, have an order too
+        return sorted(found, key=lambda own: (numbers[own], own))
+    return sorted(found)
+
+
+def _as_number(text: str) -> float:
     try:
-        return sorted(found, key=float)
+        return float(text)
     except ValueError:
-        return sorted(found)
+        return np.nan
 
 
 def refuse_unseen(name: str, texts: AnyArray, levels: Sequence[str]) -> None:
@@ -173,3 +189,12 @@ def refuse_unseen(name: str, texts: AnyArray, levels: Sequence[str]) -> None:
 def _listed(names: Sequence[str]) -> str:
     shown = ", ".join(map(repr, names[:_SHOWN]))
     return shown if len(names) <= _SHOWN else f"{shown} and {len(names) - _SHOWN} more"
+
+
+def mean_and_sd(values: Array, weights: Array | None) -> tuple[Array, Array]:
+    """Return the mean and standard deviation of columns over the rows, of which a weight of 2 is the row twice."""
+    # from the first row, so that the standard deviation of a constant is 0 and no rounding error
+    first = values[0]
+    share = np.full(len(values), 1.0 / len(values)) if weights is None else weights / weights.sum()
+    mean = share @ (values - first)
+    return first + mean, np.sqrt(share @ (values - first - mean) ** 2)

@@ -16,6 +16,9 @@ from .formula import FUNCTIONS, Formula, GroupTerm, columns_of, terms_of
 _COLLINEAR = 1e-9
 """Share of a column, beyond the columns before it, below which it is a combination of these."""
 
+_FAR = 1e5
+"""Standard deviations from zero beyond which the bound of a fit would be off by more than a thousandth."""
+
 NEW = "(new)"
 """The group in which rows of groups that the fit has not seen are placed."""
 
@@ -109,8 +112,7 @@ class Encoding:
         read = sorted(columns_of(self.formula.common)[0]) + [
             own for term in self.formula.groups for own in term.by
         ]
-        read = read or [self.formula.response]
-        return len(rows.column(read[0]))
+        return len(rows.column(read[0])) if read else rows.n_rows
 
     def places(self, term: GroupTerm, rows: Rows, *, known: bool = True) -> tuple[AnyArray, AnyArray]:
         """Return the name of each row's group, that of new groups where the fit had none, and where that is so.
@@ -133,9 +135,14 @@ def _labels(term: GroupTerm, rows: Rows) -> tuple[AnyArray, list[str] | None]:
     """Return the group of each row as a text, as ``Lincoln:2b``, and the order of the groups, if the type has one."""
     if len(term.by) == 1:
         return rows.labels(term.by[0])
-    parts = [rows.labels(name)[0] for name in term.by]
-    texts = [":".join(own) for own in zip(*(part.tolist() for part in parts), strict=True)]
+    parts = [map(_escaped, rows.labels(name)[0].tolist()) for name in term.by]
+    texts = [":".join(own) for own in zip(*parts, strict=True)]
     return np.array(texts, dtype=object), None
+
+
+def _escaped(text: str) -> str:
+    r"""Return a text with its colons as ``\:``, so that no two combinations of groups have one name."""
+    return text.replace("\\", "\\\\").replace(":", "\\:")
 
 
 def refuse_collinear(matrix: Array, names: Sequence[str]) -> None:
@@ -164,6 +171,23 @@ def refuse_collinear(matrix: Array, names: Sequence[str]) -> None:
             )
             raise DataError(f"the column {name!r} of the formula is {told}; leave it out")
         basis.append(left / np.linalg.norm(left))
+
+
+def refuse_far(matrix: Array, names: Sequence[str]) -> None:
+    """Refuse columns so far from zero that their squares lose what they vary by.
+
+    Raises
+    ------
+    DataError
+        If there is one; the message names it.
+    """
+    for values, name in zip(matrix.T, names, strict=True):
+        mean, sd = abs(values.mean()), values.std()
+        if np.ptp(values) > 0 and mean > _FAR * sd:
+            raise DataError(
+                f"'{name}' is {mean / sd:.0e} standard deviations from zero, where digits are lost: its mean is "
+                f"{values.mean():g} and its standard deviation {sd:g}. Subtract a number near the mean"
+            )
 
 
 def refuse_useless_groups(term: GroupTerm, texts: Any, n_levels: int, n_rows: int) -> None:

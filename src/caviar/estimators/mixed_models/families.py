@@ -25,7 +25,7 @@ from ...language import (
     logistic,
     probit,
 )
-from .columns import Rows
+from .columns import Rows, mean_and_sd
 from .formula import Formula
 
 RESIDUAL, TRIALS = "residual precision", "trials"
@@ -55,21 +55,24 @@ class Family(ABC):
             raise DataError(
                 f"the response '{response}' has texts; family={self.name!r} needs {self.needs}. Code it as numbers"
             )
-        return rows.numbers(response)
+        values = rows.numbers(response)
+        if not len(values):
+            raise DataError(f"the table has no rows: '{response}' is empty")
+        return values
 
     needs: ClassVar[str] = "numbers"
     """What its values are, in words."""
 
-    def scale(self, y: Array) -> float:
+    def scale(self, y: Array, weights: Array | None) -> float:
         """Return the scale of the predictor: its priors are in units of this."""
         return 1.0
 
-    def centre(self, y: Array) -> float:
+    def centre(self, y: Array, weights: Array | None) -> float:
         """Return the mean of the prior of the intercept."""
         return 0.0
 
     @abstractmethod
-    def leaf(self, name: str, predictor: Any, plate: Plate, y: Array) -> Variable:
+    def leaf(self, name: str, predictor: Any, plate: Plate, scale: float) -> Variable:
         """Return the response as a variable."""
 
 
@@ -84,11 +87,11 @@ class _Real(Family):
             raise DataError(f"the response '{response}' is {y[0]:g} in all rows; there is nothing to explain")
         return y
 
-    def scale(self, y: Array) -> float:
-        return float(y.std())
+    def scale(self, y: Array, weights: Array | None) -> float:
+        return float(mean_and_sd(y, weights)[1])
 
-    def centre(self, y: Array) -> float:
-        return float(y.mean())
+    def centre(self, y: Array, weights: Array | None) -> float:
+        return float(mean_and_sd(y, weights)[0])
 
 
 @dataclass(frozen=True)
@@ -97,8 +100,8 @@ class Gaussian(_Real):
 
     name: ClassVar[str] = "gaussian"
 
-    def leaf(self, name: str, predictor: Any, plate: Plate, y: Array) -> Variable:
-        return Normal(name, predictor, half_t(RESIDUAL, self.scale(y), _DF_OF_SCALES), plates=plate)
+    def leaf(self, name: str, predictor: Any, plate: Plate, scale: float) -> Variable:
+        return Normal(name, predictor, half_t(RESIDUAL, scale, _DF_OF_SCALES), plates=plate)
 
 
 @dataclass(frozen=True)
@@ -107,10 +110,10 @@ class Student(_Real):
 
     name: ClassVar[str] = "student"
 
-    def leaf(self, name: str, predictor: Any, plate: Plate, y: Array) -> Variable:
+    def leaf(self, name: str, predictor: Any, plate: Plate, scale: float) -> Variable:
         df = Gamma(_DF, 2.0, 0.1)
         weight = Gamma("weight", 0.5 * df, 0.5 * df, plates=plate)
-        return Normal(name, predictor, weight * half_t(RESIDUAL, self.scale(y), _DF_OF_SCALES), plates=plate)
+        return Normal(name, predictor, weight * half_t(RESIDUAL, scale, _DF_OF_SCALES), plates=plate)
 
 
 class _Binary(Family):
@@ -135,7 +138,7 @@ class Logit(_Binary):
 
     name: ClassVar[str] = "bernoulli"
 
-    def leaf(self, name: str, predictor: Any, plate: Plate, y: Array) -> Variable:
+    def leaf(self, name: str, predictor: Any, plate: Plate, scale: float) -> Variable:
         return Bernoulli(name, logistic(predictor), plates=plate)
 
 
@@ -145,7 +148,7 @@ class Probit(_Binary):
 
     name: ClassVar[str] = "probit"
 
-    def leaf(self, name: str, predictor: Any, plate: Plate, y: Array) -> Variable:
+    def leaf(self, name: str, predictor: Any, plate: Plate, scale: float) -> Variable:
         return Bernoulli(name, probit(predictor), plates=plate)
 
 
@@ -172,7 +175,7 @@ class Successes(_Counted):
 
     name: ClassVar[str] = "binomial"
 
-    def leaf(self, name: str, predictor: Any, plate: Plate, y: Array) -> Variable:
+    def leaf(self, name: str, predictor: Any, plate: Plate, scale: float) -> Variable:
         return Binomial(name, Data(TRIALS, plates=plate), logistic(predictor), plates=plate)
 
 
@@ -183,10 +186,11 @@ class OverdispersedCounts(_Counted):
     size: float
     name: ClassVar[str] = "negative_binomial"
 
-    def centre(self, y: Array) -> float:
-        return float(np.log(max(y.mean(), 0.5 / len(y))))
+    def centre(self, y: Array, weights: Array | None) -> float:
+        n_rows = len(y) if weights is None else weights.sum()
+        return float(np.log(max(mean_and_sd(y, weights)[0], 0.5 / n_rows)))
 
-    def leaf(self, name: str, predictor: Any, plate: Plate, y: Array) -> Variable:
+    def leaf(self, name: str, predictor: Any, plate: Plate, scale: float) -> Variable:
         return NegativeBinomial(name, exp(predictor), self.size, plates=plate)
 
 

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..._errors import ParameterError
 from ...engine.ascent.status import Status
+from ...engine.binding.values import as_weights
 from ...posterior.pandas_tables import data_frame
 from ...posterior.posterior import Posterior
 from ...posterior.prediction import Prediction
@@ -25,7 +26,7 @@ from .columns import Rows
 from .design import Encoding
 from .families import family_of, trials_of
 from .formula import Formula, read
-from .statement import COMMON, MATRIX, Block, Design, check_design, design_of, stated
+from .statement import COMMON, MATRIX, Block, Design, check_design, check_response, design_of, stated
 from .summary import MixedSummary, rows_of, title_of
 
 _GROUPS = ("known", "new")
@@ -82,7 +83,8 @@ class MixedModel(Saveable):
     levels_
         Name of a column of categories -> its levels, the reference first.
     groups_
-        What the groups of a term are called -> their names.
+        What the groups of a term are called -> their names. Of several columns these are joined by colons,
+        ``"Lincoln:2b"``; a colon within a name is written ``\:``.
     n_rows_
         Rows of the fit.
     size_
@@ -106,8 +108,8 @@ class MixedModel(Saveable):
     >>> y = 1 + 2 * x + np.repeat([-1.0, 0.0, 0.5, 1.0], 15) + rng.normal(size=60)
     >>> model = cv.MixedModel("y ~ x + (1 | school)").fit({"y": y, "x": x, "school": school})
     >>> model.fixef().round(1)
-    Intercept    1.1
-    x            1.8
+    Intercept    1.2
+    x            1.9
     Name: mean, dtype: float64
     >>> new = model.predict({"x": [0.0, 0.0], "school": ["Taft", "Washington"]})
     >>> bool(new.sd[1] > new.sd[0])
@@ -159,17 +161,21 @@ class MixedModel(Saveable):
         response = family_of(self.family, formula).values(rows, formula.response)
         encoding = Encoding.of(formula, rows)
         design = design_of(encoding, rows)
-        check_design(design, encoding, family_of(self.family, formula).has_noise)
+        weights = as_weights(sample_weight, len(response))
+        has_noise = family_of(self.family, formula).has_noise
+        check_design(design, encoding, has_noise)
+        if has_noise:
+            check_response(design, formula.response, response)
         data = {**design.data, **trials_of(formula, rows, len(response)), formula.response: response}
         generator = as_generator(self.random_state)
         seed = int(generator.integers(2**63))
 
         def fitted(size: float, uncertainty: str) -> Posterior:
             family = family_of(self.family, formula, size)
-            return stated(design, encoding, family, formula.response, response).fit(
+            return stated(design, encoding, family, formula.response, response, weights).fit(
                 data,
                 seed=seed,
-                sample_weight=sample_weight,
+                sample_weight=weights,
                 n_restarts=self.n_init,
                 factors=_together(design),
                 **{**self._arguments_of_model(), "uncertainty": uncertainty},

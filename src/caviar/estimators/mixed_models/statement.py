@@ -20,8 +20,8 @@ from ..._errors import DataError
 from ..._typing import Array
 from ...fitting.model import Model
 from ...language import Data, Gamma, MultivariateNormal, Normal, Plate, Wishart, diagonal, dot
-from .columns import Rows
-from .design import Encoding, refuse_collinear, refuse_useless_groups
+from .columns import Rows, mean_and_sd
+from .design import Encoding, refuse_collinear, refuse_far, refuse_useless_groups
 from .families import Family, half_t
 from .formula import GroupTerm
 
@@ -32,6 +32,9 @@ MATRIX = "matrix of common effects"
 """The known values that these are multiplied with."""
 _WIDE = 2.5
 """Standard deviation of the priors of coefficients, in units of the predictor for a standard deviation of a column."""
+
+_EXACT = 1e-13
+"""Share of the response, beyond the common effects, below which these explain it exactly."""
 
 _DF, _DF_OF_ONE = 2.0, 4.0
 """Degrees of freedom of the half-t priors of standard deviations: of correlated effects, and of one effect."""
@@ -148,31 +151,59 @@ def check_design(design: Design, encoding: Encoding, is_noisy: bool) -> None:
     if not design.names:
         raise DataError("the formula has no common effects; add an intercept (1) or a column")
     refuse_collinear(design.data[MATRIX], design.names)
+    refuse_far(design.data[MATRIX], design.names)
     for block in design.blocks:
         texts = design.data[block.labels]
         n_levels = len(encoding.groups[block.term.group])
         refuse_useless_groups(block.term, texts, n_levels, len(texts) if is_noisy else 0)
         if len(block.names) > 1:
             refuse_collinear(design.data[block.matrix], block.names)
+        if not block.is_intercept:
+            refuse_far(design.data[block.matrix].reshape(len(texts), -1), block.names)
 
 
-def stated(design: Design, encoding: Encoding, family: Family, response: str, y: Array) -> Model:
-    """Return the model of the rows of a fit."""
-    plate, unit = Plate("row"), family.scale(y)
-    common = _common(design, unit, family.centre(y))
+def check_response(design: Design, name: str, y: Array) -> None:
+    """Refuse a response of real numbers that leaves the noise undetermined.
+
+    Raises
+    ------
+    DataError
+        If its values are far from zero beside their spread, or the common effects explain it exactly.
+    """
+    refuse_far(y[:, None], [name])
+    matrix = design.data[MATRIX]
+    if len(y) <= matrix.shape[1]:
+        return
+    unit = matrix / np.sqrt((matrix**2).mean(axis=0))
+    left = y - unit @ np.linalg.lstsq(unit, y, rcond=None)[0]
+    if np.linalg.norm(left) <= _EXACT * np.linalg.norm(y):
+        raise DataError(
+            f"the response '{name}' is a combination of the columns of the formula, "
+            f"{', '.join(map(repr, design.names))}, without any noise; there is nothing to estimate"
+        )
+
+
+def stated(
+    design: Design, encoding: Encoding, family: Family, response: str, y: Array, weights: Array | None
+) -> Model:
+    """Return the model of the rows of a fit, with their weights if they have any."""
+    plate, unit = Plate("row"), family.scale(y, weights)
+    common = _common(design, unit, family.centre(y, weights), weights)
     predictor: Any = dot(Data(MATRIX, plates=plate), common)
     plates = {name: Plate(name, names=own) for name, own in encoding.group_names.items()}
     labels: dict[str, Data] = {}
     for block in design.blocks:
         known = labels.setdefault(block.labels, Data(block.labels, plates=plate))
-        predictor = predictor + _of_groups(block, design, plates[block.term.group], known, plate, unit)
-    return Model(family.leaf(response, predictor, plate, y))
+        predictor = predictor + _of_groups(
+            block, design, plates[block.term.group], known, plate, unit, weights
+        )
+    return Model(family.leaf(response, predictor, plate, unit))
 
 
-def _common(design: Design, unit: float, centre: float) -> MultivariateNormal:
+def _common(design: Design, unit: float, centre: float, weights: Array | None) -> MultivariateNormal:
     """Return the common effects: slopes about 0, and the intercept at the mean of the columns about its centre."""
     matrix, names = design.data[MATRIX], design.names
-    sds, means = matrix.std(axis=0), matrix.mean(axis=0)
+    means, sds = mean_and_sd(matrix, weights)
     wide = _WIDE * unit
     precision = np.diag([(sd / wide) ** 2 if sd > 0 else wide**-2.0 for sd in sds])
     mean = np.zeros(len(names))
@@ -185,10 +216,18 @@ def _common(design: Design, unit: float, centre: float) -> MultivariateNormal:
     return MultivariateNormal(COMMON, mean, precision, names=list(names))
 
 
-def _of_groups(block: Block, design: Design, plate: Plate, labels: Data, row: Plate, unit: float) -> Any:
+def _of_groups(
+    block: Block,
+    design: Design,
+    plate: Plate,
+    labels: Data,
+    row: Plate,
+    unit: float,
+    weights: Array | None,
+) -> Any:
     """Return what a block adds to the predictor."""
     if len(block.names) > 1:
-        sds = design.data[block.matrix].std(axis=0)
+        _, sds = mean_and_sd(design.data[block.matrix], weights)
         scales = _WIDE * unit / np.where(sds > 0, sds, 1.0)
         effect = Plate(f"effect of {block.label}", len(scales))
         inverse_scale = Gamma(
@@ -199,7 +238,7 @@ def _of_groups(block: Block, design: Design, plate: Plate, labels: Data, row: Pl
             block.label, np.zeros(len(scales)), precision, plates=plate, names=list(block.names)
         )
         return dot(Data(block.matrix, plates=row), effects[labels])
-    sd = 0.0 if block.is_intercept else float(design.data[block.matrix].std())
+    sd = 0.0 if block.is_intercept else float(mean_and_sd(design.data[block.matrix], weights)[1])
     precision = half_t(block.precision, _WIDE * unit / (sd if sd > 0 else 1.0), _DF_OF_ONE)
     effects = Normal(block.label, 0.0, precision, plates=plate)
     return effects[labels] if block.is_intercept else effects[labels] * Data(block.matrix, plates=row)
