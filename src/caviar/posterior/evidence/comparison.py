@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -66,13 +67,14 @@ class Comparison:
         if not bounds:
             return ""
         whose = ", ".join(f"'{name}'" for name in bounds)
-        return f"Of {whose} there is only the ELBO, a lower bound, so differences to it may be off."
+        return f"For {whose} only the ELBO, a lower bound, is known, so differences from it may be off."
 
     def __str__(self) -> str:
         return "\n".join(filter(None, [text_table(self._cells(), left={0, 4}), self.remark]))
 
     def _repr_html_(self) -> str:
-        return html_table(self._cells(), bold={1})
+        remark = f"<p>{escape(self.remark)}</p>" if self.remark else ""
+        return html_table(self._cells(), bold={1}) + remark
 
     def to_frame(self) -> Any:
         """Return the table as a DataFrame of pandas.
@@ -146,7 +148,15 @@ def compare(
     free -1.8 exact
     """
     if not isinstance(posteriors, Mapping) or not posteriors:
-        raise ParameterError(f"posteriors is a mapping from names to posteriors; got {posteriors!r:.100}")
+        raise ParameterError(
+            f"posteriors is a mapping from names to posteriors, as {{'a': first, 'b': second}}; got {posteriors!r:.100}"
+        )
+    for name, own in posteriors.items():
+        if not hasattr(own, "evidence"):
+            raise ParameterError(
+                f"posteriors takes what Model.fit gives, or posterior_ of a fitted estimator; '{name}' is a "
+                f"{type(own).__name__}"
+            )
     observed = {name: {leaf.name for leaf in own.model.leaves} for name, own in posteriors.items()}
     first = next(iter(observed))
     for name, own in observed.items():
