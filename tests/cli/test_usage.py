@@ -23,6 +23,11 @@ def message_of(result):
         (["fit", "*.nope"], "error: no file matches *.nope"),
         (["fit", "{csv}"], "column 'kind' does not hold numbers"),
         (["fit", "{csv}"], "--columns eruptions,waiting"),
+        (["fit", "{csv}", "--model", "hmm"], "or say --sequence COLUMN, if the column says which sequence"),
+        (
+            ["compare", "{csv}", "--non-numeric", "categorical"],
+            "--components 2, 3, ...; caviar compare --help",
+        ),
         (["fit", "{csv}", "--columns", "eruption"], "Did you mean 'eruptions'?"),
         (["fit", "{csv}", "--columns", ""], "expected the name of at least one column"),
         (["fit", "{csv}", "--columns", "waiting", "-k", "0"], "--components"),

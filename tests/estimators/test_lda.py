@@ -405,3 +405,9 @@ def test_topics_of_an_earlier_version_go_on(tmp_path) -> None:
     again = cv.load(tmp_path / "topics.caviar")
     assert again.n_batch_iter_ == lda.n_iter_
     assert again.partial_fit(counts).n_batch_iter_ > lda.n_iter_
+
+
+@pytest.mark.parametrize("kind", [list, np.array, pd.Series], ids=["list", "array", "series"])
+def test_texts_are_refused_with_how_to_count_their_words(kind):
+    with pytest.raises(cv.DataError, match=r"X has a text in row 0.*CountVectorizer\(\)\.fit_transform"):
+        cv.LatentDirichletAllocation(2).fit(kind(["goal ball", "law vote"]))

@@ -61,11 +61,11 @@ def caviar(
         bool, option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """Variational inference by coordinate ascent: mixtures of Gaussians for tables.
+    """Variational inference for tables: mixtures, hidden Markov models, and models stated in Python.
 
     To see what it does: caviar demo
 
-    Show, report, predict and sample also take topics, and posteriors of models stated in Python, that were saved.
+    Show, report, predict and sample also take topics, and posteriors of stated models, that Python saved.
     """
 
 
@@ -362,7 +362,7 @@ def sample(
     ] = _STANDARD_OUTPUT,
     seed: Annotated[
         int | None,
-        option(metavar="S", min=0, help="The same gives the same rows.", default="that of the model"),
+        option(metavar="S", min=0, help="The same seed gives the same rows.", default="that of the model"),
     ] = None,
     with_component: Annotated[
         bool,

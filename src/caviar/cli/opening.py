@@ -70,6 +70,11 @@ def _as_saved(found: Any, path: Path) -> Saved:
         return TopicsOfFile(found, path)
     if isinstance(found, cv.HiddenMarkovModel):
         return SequencesOfFile(found, path)
+    if isinstance(found, cv.MixedModel):
+        raise cv.DataError(
+            f"{path} holds a MixedModel, which the commands do not take; use it in Python: "
+            f"caviar.load({str(path)!r}).summary(), and .predict(table) for the rows of a DataFrame"
+        )
     return GaussianMixtureOfFile(found, path)
 
 

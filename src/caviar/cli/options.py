@@ -154,12 +154,18 @@ Tolerance = Annotated[
 FitSeed = Annotated[
     int | None,
     option(
-        metavar="S", min=0, help="The same gives the same result.", default="a new one; 0 with --checkpoint"
+        metavar="S",
+        min=0,
+        help="The same seed gives the same result.",
+        default="a new one; 0 with --checkpoint",
     ),
 ]
-FixedSeed = Annotated[int, option(metavar="S", min=0, help="The same gives the same result.", default="0")]
+FixedSeed = Annotated[
+    int, option(metavar="S", min=0, help="The same seed gives the same result.", default="0")
+]
 Threads = Annotated[
-    int | None, option(metavar="N", min=1, help="They do not change the result.", default="one a core")
+    int | None,
+    option(metavar="N", min=1, help="Their number does not change the result.", default="one a core"),
 ]
 HeldOut = Annotated[
     float | None,

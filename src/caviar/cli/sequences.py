@@ -87,9 +87,23 @@ def sequences_of(
             )
         rows = _as_read(data, sql, names[0])[:, None]
     else:
-        rows = cv.data.read_table(data, columns=names, sql=sql, missing_ok=True).values
+        with _sequence_told(sequence):
+            rows = cv.data.read_table(data, columns=names, sql=sql, missing_ok=True).values
     lengths, called = (np.array([len(rows)]), (0,)) if begun is None else begun
     return Sequences(rows, tuple(names), lengths, called)
+
+
+@contextmanager
+def _sequence_told(sequence: str | None) -> Iterator[None]:
+    """Add to the refusal of a column without numbers that it may say which sequence a row belongs to."""
+    try:
+        yield
+    except cv.DataError as error:
+        if sequence is not None or "does not hold numbers" not in str(error):
+            raise
+        raise cv.DataError(
+            f"{error}; or say --sequence COLUMN, if the column says which sequence a row belongs to"
+        ) from error
 
 
 def _as_read(data: str | None, sql: str | None, column: str) -> Any:

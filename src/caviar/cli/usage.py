@@ -55,9 +55,10 @@ def told(error: Any) -> str:
     """Return what is wrong with the usage, and where the right one is described."""
     text = in_words(error.format_message())
     context = getattr(error, "ctx", None)
-    return (
-        text if context is None else f"{text.rstrip('.')}; {context.command_path} --help says what it takes"
-    )
+    if context is None:
+        return text
+    clause = text if text.endswith("...") else text.rstrip(".")
+    return f"{clause}; {context.command_path} --help says what it takes"
 
 
 def in_words(message: str) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import validate_data
 
+from .._errors import DataError
 from .._typing import AnyArray
 from ..data.rows import on_host
 from ._lazy_rows import checked_rows, lazy_rows, whole
@@ -38,4 +39,21 @@ def rows_of_numbers(estimator: Any, X: Any, *, reset: bool) -> AnyArray:
     with np.errstate(invalid="ignore"), words_told(X):
         return quiet(
             validate_data(estimator, X, reset=reset, dtype=np.float64, ensure_all_finite="allow-nan")
+        )
+
+
+def refuse_texts(X: Any) -> None:
+    """Refuse a list, an array or a Series of texts, whose words have to be counted first.
+
+    Raises
+    ------
+    DataError
+        If the first document is a text.
+    """
+    is_array = isinstance(X, np.ndarray) or hasattr(X, "to_numpy")
+    is_flat = isinstance(X, list | tuple) or (is_array and getattr(X, "ndim", 2) == 1)
+    if is_flat and isinstance(next(iter(X), None), str):
+        raise DataError(
+            "X has a text in row 0, but topics take counts of words, documents x words: count them with "
+            "CountVectorizer().fit_transform(texts) of scikit-learn, and give get_feature_names_out() as vocabulary="
         )

@@ -32,6 +32,7 @@ from ._checkpointing import Checkpointing
 from ._declared import estimator
 from ._fitted import Fitted, keep
 from ._mixture import UnsettledWarning
+from ._numbers import refuse_texts
 from ._perplexity import PerplexityWatch
 from ._saveable import Saveable
 
@@ -592,6 +593,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
 
     def _validated(self, X: Any, *, reset: bool) -> csr_array:
         refuse_unmade(X)
+        refuse_texts(X)
         X = on_host(X)
         X = validate_data(
             self,

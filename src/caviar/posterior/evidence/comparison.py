@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from html import escape
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -66,13 +67,14 @@ class Comparison:
         if not bounds:
             return ""
         whose = ", ".join(f"'{name}'" for name in bounds)
-        return f"Of {whose} there is only the ELBO, a lower bound, so differences to it may be off."
+        return f"For {whose} only the ELBO, a lower bound, is known, so differences from it may be off."
 
     def __str__(self) -> str:
         return "\n".join(filter(None, [text_table(self._cells(), left={0, 4}), self.remark]))
 
     def _repr_html_(self) -> str:
-        return html_table(self._cells(), bold={1})
+        remark = f"<p>{escape(self.remark)}</p>" if self.remark else ""
+        return html_table(self._cells(), bold={1}) + remark
 
     def to_frame(self) -> Any:
         """Return the table as a DataFrame of pandas.
@@ -145,16 +147,7 @@ def compare(
     >>> print(found.best, round(found.rows[1].difference, 1), found.rows[1].evidence.method)
     free -1.8 exact
     """
-    if not isinstance(posteriors, Mapping) or not posteriors:
-        raise ParameterError(f"posteriors is a mapping from names to posteriors; got {posteriors!r:.100}")
-    observed = {name: {leaf.name for leaf in own.model.leaves} for name, own in posteriors.items()}
-    first = next(iter(observed))
-    for name, own in observed.items():
-        if own != observed[first]:
-            raise ModelError(
-                f"models of the same data observe the same variables; '{first}' has {sorted(observed[first])}, and "
-                f"'{name}' has {sorted(own)}"
-            )
+    _require_comparable(posteriors)
     arguments = {"n_draws": n_draws, "seed": seed, "sample_weight": sample_weight}
     evidences = {
         name: own.evidence(None, method="elbo")
@@ -178,6 +171,37 @@ def compare(
         for own in [evidences[name]]
     )
     return Comparison(tuple(rows))
+
+
+@runtime_checkable
+class _HasEvidence(Protocol):
+    """What a posterior can do, and an estimator cannot."""
+
+    def evidence(self, data: Any, *, method: str) -> Evidence:
+        """Return an estimate of the log evidence."""
+        ...
+
+
+def _require_comparable(posteriors: Any) -> None:
+    """Raise an error unless these are posteriors by name, of models that observe the same variables."""
+    if not isinstance(posteriors, Mapping) or not posteriors:
+        raise ParameterError(
+            f"posteriors is a mapping from names to posteriors, as {{'a': first, 'b': second}}; got {posteriors!r:.100}"
+        )
+    for name, own in posteriors.items():
+        if not isinstance(own, _HasEvidence):
+            raise ParameterError(
+                f"posteriors takes what Model.fit gives, or posterior_ of a fitted estimator; '{name}' is a "
+                f"{type(own).__name__}"
+            )
+    observed = {name: {leaf.name for leaf in own.model.leaves} for name, own in posteriors.items()}
+    first = next(iter(observed))
+    for name, own in observed.items():
+        if own != observed[first]:
+            raise ModelError(
+                f"models of the same data observe the same variables; '{first}' has {sorted(observed[first])}, and "
+                f"'{name}' has {sorted(own)}"
+            )
 
 
 def _of_model(posterior: Any, data: Any) -> Any:

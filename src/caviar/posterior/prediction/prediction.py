@@ -128,8 +128,8 @@ class Predictions(OfRows):
         there = ", ".join(map(repr, self)) or "none"
         if name in self._given:
             raise KeyError(
-                f"{name!r} is in the data, so it is not predicted, not even where its entries are missing: these are "
-                f"integrated out of what is told of the rest ({there}). Leave {name!r} out of the data to predict it"
+                f"{name!r} is in the data, so it is not predicted; its missing entries are integrated out. Leave "
+                f"{name!r} out of the data to predict it; these data predict {there}"
             )
         if name in self._learnt:
             raise KeyError(f"{name!r} is no variable of rows: its distribution is posterior[{name!r}]")
