@@ -135,14 +135,6 @@ def test_log_densities_of_new_rows(mixture):
         poisson.linear_response(counts).log_predictive(counts)
 
 
-def test_counts_and_labels_have_no_intervals_in_predictions():
-    p = cv.Beta("p", 1, 1)
-    data = {"x": [1, 1, 0]}
-    posterior = cv.Model(cv.Bernoulli("x", p, plates=OBS)).fit(data)
-    with pytest.raises(cv.ModelError, match="counts and labels"):
-        posterior.predict({})["x"].interval(0.9)
-
-
 def test_the_answers_of_a_logistic_regression_are_less_certain():
     """Against an integral over the Normal of linear response."""
     rng = np.random.default_rng(0)

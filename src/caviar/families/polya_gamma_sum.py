@@ -55,7 +55,7 @@ class PolyaGammaSum(ExponentialFamily):
     >>> q.mean.round(6)
     array([0.190399, 3.807971])
     >>> q.entropy().round(6)
-    array([-0.052984, -1.05968 ])
+    array([-0.052984, -1.059675])
     """
 
     shape: Array

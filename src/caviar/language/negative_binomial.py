@@ -114,7 +114,7 @@ class NegativeBinomial(Answer):
     >>> model = cv.Model(cv.NegativeBinomial("calls", mean, 2.0, plates=day))
     >>> posterior = model.fit({"calls": [3, 0, 11, 5, 6]})
     >>> print(posterior["mean"].mean.round(2))
-    4.96
+    5.34
     """
 
     family = families.Poisson

@@ -693,12 +693,12 @@ class Posterior(ShowsUncertainty, TellsEvidence):
 
         Examples
         --------
-        Two means that only their sum is known of, seen with noise:
+        Two means that only their sum is known of, with a factor each:
 
         >>> import numpy as np, caviar as cv
         >>> a, b = cv.Normal("a", 0, 1), cv.Normal("b", 0, 1)
         >>> x = cv.Normal("x", a + b, 4.0, plates=cv.Plate("obs"))
-        >>> posterior = cv.Model(x).fit({"x": [1.0, 1.5, 2.0]}, tol=1e-12)
+        >>> posterior = cv.Model(x).fit({"x": [1.0, 1.5, 2.0]}, factors="apart", tol=1e-12)
         >>> response = posterior.linear_response({"x": [1.0, 1.5, 2.0]})
         >>> print(round(float(np.sqrt(posterior["a"].variance)), 4), round(float(response.sd("a")), 4))
         0.2774 0.7211

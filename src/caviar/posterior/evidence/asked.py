@@ -110,7 +110,7 @@ class TellsEvidence(ABC):
         >>> a, b = cv.Normal("a", 0, 1), cv.Normal("b", 0, 1)
         >>> x = cv.Normal("x", a + b, 4.0, plates=cv.Plate("obs"))
         >>> data = {"x": [1.0, 1.5, 2.0]}
-        >>> posterior = cv.Model(x).fit(data, tol=1e-12)
+        >>> posterior = cv.Model(x).fit(data, factors="apart", tol=1e-12)
         >>> print(round(posterior.elbo, 4), round(posterior.evidence(data, method="second_order").value, 4))
         -4.7823 -3.8268
         """
