@@ -28,6 +28,9 @@ from ..numerics.pairwise import subtree_sums
 _FEW = 1_000
 """Numbers of a constant that travel with the model; more may be one for each row, and are where the rows are."""
 
+_NONE = np.zeros(0)
+"""In the place of the value of a constant that has none here."""
+
 _kept: dict[str, dict[int, Any]] = {}
 """Name of a pass -> number of a chunk -> what the pass has left of it."""
 
@@ -60,7 +63,7 @@ class _WithoutLongConstants(pickle.Pickler):
     """Pickles a model without the constants that are as long as the data."""
 
     def reducer_override(self, value: Any) -> Any:
-        if isinstance(value, Constant) and np.size(vars(value).get("value")) > _FEW:
+        if isinstance(value, Constant) and vars(value).get("value", _NONE).size > _FEW:
             return copyreg.__newobj__, (type(value),), {**vars(value), "value": None}  # type: ignore[attr-defined]
         return NotImplemented
 
