@@ -1,7 +1,8 @@
 """The first rounds of a fit with nested plates: from labels by chance a fit comes about as far as from the truth.
 
 Updated in turn from random labels, documents keep to the topics that they first preferred: without the rounds the same
-fits end 33 nats below one that starts at the topics the words were drawn from; with them some 20 nats below, and every second one at most 5.
+fits end 33 nats below one that starts at the topics the words were drawn from; with them some 20 nats below, and every
+second one at most 5.
 """
 
 import numpy as np
