@@ -35,7 +35,7 @@ def test_responses_are_symmetric_and_those_of_the_updates(drawn: Drawn, apart: b
     posterior = stated.model.fit(data, seed=0, max_iter=300, tol=1e-11, factors=factors)
     problem, rows = posterior._evaluator.bind(data)
     assume(problem.order)
-    state = begin(problem, in_frame(problem, {name: posterior[name] for name in posterior}), rows)
+    state = begin(problem, in_frame(problem, posterior._shared.beside(posterior._factors, ())), rows)
     operator = ResponseOperator(state.problem, state.q, state.arrays, state.rows, state.warm)
     matrix = operator.matrix()
     counts = operator.counts
