@@ -150,7 +150,7 @@ class PolyaGammaSum(ExponentialFamily):
         return np.zeros(self.batch_shape)
 
     def sample(self, size: Size = None, seed: Seed = None) -> Array:
-        """Return draws of shape size + batch: sums of gamma variables, the last of which stands for a tail."""
+        """Return draws of shape size + batch: sums of gamma variables, the last of which replaces the tail."""
         shape = draw_shape(size, self.batch_shape)
         shapes, tilts = np.broadcast_to(self.shape, shape), np.broadcast_to(self.tilt, shape)
         return draw_polya_gamma_sum(shapes, tilts, np.random.default_rng(seed))

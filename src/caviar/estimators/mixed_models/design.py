@@ -54,7 +54,7 @@ class Encoding:
         taken = next((name for name, own in groups.items() if NEW in own), None)
         if taken is not None:
             raise DataError(
-                f"'{taken}' has a group called {NEW!r}, which stands for new groups; give it another name"
+                f"'{taken}' has a group called {NEW!r}, which is the name of new groups; rename it"
             )
         return cls(formula, levels, groups)
 
