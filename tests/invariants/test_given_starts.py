@@ -199,3 +199,19 @@ def test_probabilities_of_a_global_label_are_checked():
     model, data, _ = _columns()
     with pytest.raises(cv.ParameterError, match=r"init of 'z', probabilities"):
         model.fit(data, init={"z": np.full((12, 3), 0.5)})
+
+
+def test_wrong_values_are_refused_before_a_start_from_the_data_is_made(monkeypatch):
+    def started(*_: Any) -> None:
+        raise AssertionError("the data were looked at")
+
+    monkeypatch.setattr("caviar.fitting.model.data_start", started)
+    model = cv.models.gaussian_mixture(2, 2)
+    data = {"x": np.random.default_rng(0).normal(size=(50, 2))}
+    for init in (
+        {"weights": [np.nan, 1.0]},
+        {"weights": [0.4, 0.6], "z": np.zeros(49, int)},
+        {"weights": [0.4, 0.6], "z": np.full(50, 2)},
+    ):
+        with pytest.raises(cv.CaviarError, match=f"init of '{list(init)[-1]}'"):
+            model.fit(data, init=init)

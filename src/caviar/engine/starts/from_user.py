@@ -27,7 +27,7 @@ from ..binding.clamped.factor import GlobalFactor, PointMass
 from ..rows.row_map import RowMap
 from ..topics.kind_of_rows import kind_of
 from .factors.given_factors import refuse_other_factor
-from .factors.given_locals import GivenLocals
+from .factors.given_locals import GivenLocals, checked_values
 from .factors.prior import Start, prior_start
 from .factors.swept import swept
 
@@ -94,21 +94,24 @@ def given_start(
         If a name is unknown, or a value has the wrong shape.
     """
     given = _by_variable(problem, init)
+    # all that is given is checked before a start from the data, which may take long
+    fixed = _as_factors(problem, given)
+    labelled = {v: value for v, value in given.items() if v not in problem.order}
+    give = kind_of(problem).given_locals(problem, labelled, fixed) if labelled else None
+    values = {} if give is not None else checked_values(problem, labelled, row_map.source.n_rows)
     at_data: dict[Variable, Any] = {}
     unknown = frozenset() if others is None else open_variables(problem, init)
     if unknown and others is not None:
         problem, found = others()
         at_data = {variable: found[variable] for variable in unknown}
-    fixed = {v: _as_factor(problem, v, value) for v, value in given.items() if v in problem.order}
+        fixed = _as_factors(problem, given)
     q = prior_start(problem, {**at_data, **fixed})
-    labelled = {v: value for v, value in given.items() if v not in problem.order}
     if not labelled:
         return brought_near(problem, q, fixed, row_map)
-    give = kind_of(problem).given_locals(problem, labelled, fixed)
     if give is not None:
         return swept(problem, q, give, row_map.source, row_map, frozenset(fixed))[:2]
     for _ in range(_ROUNDS):
-        locals_ = GivenLocals(problem, q, labelled, row_map)
+        locals_ = GivenLocals(problem, q, values, row_map)
         problem, q, _ = swept(problem, q, locals_, row_map.source, row_map, frozenset(fixed))
         if locals_.are_all:
             break
@@ -145,6 +148,11 @@ def brought_near(
         problem if found.problem.coordinates is problem.coordinates else found.problem.updating(problem.order)
     )
     return back, {variable: found.q[variable] for variable in problem.order}
+
+
+def _as_factors(problem: Problem, given: Mapping[Variable, Any]) -> dict[Variable, Any]:
+    """Return the given values of globals as factors, measured from the reference points of a problem."""
+    return {v: _as_factor(problem, v, value) for v, value in given.items() if v in problem.order}
 
 
 def _as_factor(problem: Problem, variable: Variable, value: Any) -> Any:

@@ -36,23 +36,22 @@ class GivenLocals:
     problem, q
         The globals, and the problem they are measured by.
     values
-        Variable -> labels (N,), probabilities (N, K), or values (N, ...) of all rows.
+        Variable -> labels (N,), probabilities (N, K), or values (N, ...) of all rows, as `checked_values` returns them.
     row_map
         Passes over the rows.
-
-    Raises
-    ------
-    ParameterError
-        If values do not fit their variable or the number of rows.
     """
 
     def __init__(
-        self, problem: Problem, q: Mapping[Variable, Any], values: Mapping[Variable, Any], row_map: RowMap
+        self,
+        problem: Problem,
+        q: Mapping[Variable, Any],
+        values: Mapping[Variable, AnyArray],
+        row_map: RowMap,
     ) -> None:
         self._problem = problem
         self._row_map = row_map
         self._coefficients = problem.rows.coefficients(statistics_of(problem, q))
-        self._values = {v: _checked(problem, v, value, row_map.source.n_rows) for v, value in values.items()}
+        self._values = values
         self.are_all = all(self._is_given(factor) for factor in problem.factors)
         """Whether every local factor has a given value."""
 
@@ -84,6 +83,17 @@ class GivenLocals:
         if factor.labels:
             return all(label in self._values for label in factor.labels)
         return any(variable in self._values for variable in factor.variables)
+
+
+def checked_values(problem: Problem, values: Mapping[Variable, Any], n_rows: int) -> dict[Variable, AnyArray]:
+    """Return given values of local variables as arrays of a row each.
+
+    Raises
+    ------
+    ParameterError
+        If values do not fit their variable or the number of rows.
+    """
+    return {variable: _checked(problem, variable, value, n_rows) for variable, value in values.items()}
 
 
 def _checked(problem: Problem, variable: Variable, value: Any, n_rows: int) -> AnyArray:
