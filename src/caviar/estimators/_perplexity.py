@@ -1,4 +1,4 @@
-"""Perplexity during a fit to documents: logged, and a reason to stop."""
+"""Perplexity of documents: during a fit, where it is a reason to stop, and of words held out."""
 
 from __future__ import annotations
 
@@ -6,10 +6,16 @@ import logging
 from collections.abc import Callable
 
 import numpy as np
+from scipy.sparse import csr_array
 
+from .._errors import DataError
+from .._typing import Array
 from ..engine.ascent.driver import Progress
 
 log = logging.getLogger("caviar")
+
+_ENTRIES = 8_192
+"""Counts above zero whose probabilities are found at once."""
 
 
 class PerplexityWatch:
@@ -45,3 +51,30 @@ class PerplexityWatch:
         if before is None or before[0] != progress.restart:
             return False
         return abs(before[1] - perplexity) < self._tol
+
+
+def perplexity_of(counts: csr_array, proportions: Array, topics: Array) -> float:
+    """Return the perplexity of words, from proportions of their documents (D, K) and topics, words first, (V, K)."""
+    owners, total = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr)), 0.0
+    for start in range(0, counts.nnz, _ENTRIES):
+        some = slice(start, start + _ENTRIES)
+        each = np.einsum("ek,ek->e", proportions[owners[some]], topics[counts.indices[some]])
+        total += float(counts.data[some] @ np.log(each))
+    return float(np.exp(-total / counts.sum()))
+
+
+def total_of(counts: csr_array, weights: Array | None) -> float:
+    """Return the weight of all words."""
+    return float(counts.sum() if weights is None else weights @ counts.sum(axis=1))
+
+
+def divided(counts: csr_array, rng: np.random.Generator) -> tuple[csr_array, csr_array]:
+    """Return counts of words that are seen and of those held out, each word with probability one half."""
+    if (counts.data != np.floor(counts.data)).any():
+        raise DataError("only whole numbers of words can be divided at random; give the others as held_out=")
+    seen, rest = counts.copy(), counts.copy()
+    seen.data = rng.binomial(counts.data.astype(np.int64), 0.5).astype(np.float64)
+    rest.data = counts.data - seen.data
+    for part in (seen, rest):
+        part.eliminate_zeros()
+    return seen, rest

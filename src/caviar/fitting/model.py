@@ -178,7 +178,8 @@ class Model(ShownAsGraph):
             Of the starts; the same seed gives the same bits.
         max_iter
             Largest number of iterations for each start; by default 500, with a warning where they do not suffice. Of
-            the stochastic schedule, passes over the rows; by default 10.
+            the stochastic schedule, passes over the rows; by default 10. With 0 globals stay where they start, and
+            the bound is that of these with every row at its optimum.
         tol
             Stop when the objective (nats) changes by less than this per row, or per unit of weight.
         n_restarts
@@ -270,7 +271,7 @@ class Model(ShownAsGraph):
         met = self._met(data, prior)
         init = by_names(self.axes, met.names, init) if isinstance(init, Mapping) else init
         bound = _bound(self, met, sample_weight, data_plate, factors, (point, order))
-        problem = self._problem(bound, point, factors, order)
+        problem = self._problem(bound, point, factors, order, thorough=max_iter == 0)
         wanted = Wanted(uncertainty, met.values, sample_weight, executor).checked(problem)
         beliefs = None if prior is None else prior.beliefs
         if beliefs is not None:
@@ -429,15 +430,17 @@ class Model(ShownAsGraph):
         point: Sequence[str],
         factors: Sequence[Sequence[str]] | str | None,
         order: Sequence[str] | None = None,
+        thorough: bool = False,
     ) -> Problem:
-        """Return the compiled problem of this model for bound data."""
+        """Return the compiled problem of this model for bound data, whose looks are thorough if asked."""
         globals_ = {v.name: v for v in bound.latent_globals()}
         masses = frozenset(globals_[name] for name in known_names("point", point, globals_))
         for variable in globals_.values():
             if variable.floor is not None and variable not in masses:
                 remedy = f"its factor must be a point mass: point=['{variable.name}']"
                 raise ParameterError(f"'{variable.name}' has a smallest_variance, so {remedy}")
-        return assemble(bound, ordered(globals_, order), masses, factors, self.structure.plans)
+        problem = assemble(bound, ordered(globals_, order), masses, factors, self.structure.plans)
+        return problem.with_rows(problem.rows.thorough()) if thorough else problem
 
     def _restarts(
         self,

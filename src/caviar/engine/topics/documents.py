@@ -41,8 +41,8 @@ class Documents(KindOfRows):
     def own_start(
         self, problem: Problem, sample: Sample, row_map: RowMap, rng: np.random.Generator
     ) -> tuple[Problem, dict[Variable, Any]]:
-        """Return topics from chance, after a few rounds over a sample of the documents."""
-        return drawn_topics(problem, sample, row_map, rng)
+        """Return topics from chance, after collapsed passes over a sample of the documents."""
+        return drawn_topics(problem, self.rows, sample, rng)
 
     def given_locals(
         self, problem: Problem, values: Mapping[Variable, Any], fixed: Mapping[Variable, Any]

@@ -72,6 +72,15 @@ class TopicRows:
         The sum that the terms of the topics need.
     effort
         How near their optimum documents are brought in a pass.
+
+    Attributes
+    ----------
+    prior
+        Concentration of the proportions' prior, shape (K,).
+    part_of_topics
+        The sum that the terms of the topics need.
+    word
+        Key of the counts among the columns of a block.
     """
 
     keeps_locals = True
@@ -96,8 +105,8 @@ class TopicRows:
         self.proportions, self.tokens = factors
         self.prior = bound.prior
         self.effort = effort or Effort()
-        self._part = part
-        self._word = ColumnKey(bound.pattern.word.name)
+        self.part_of_topics = part
+        self.word = ColumnKey(bound.pattern.word.name)
         self._topics = StatisticKey(bound.pattern.topics.name, "log_x")
 
     def with_effort(self, effort: Effort) -> TopicRows:
@@ -146,7 +155,7 @@ class TopicRows:
     @property
     def block_rows(self) -> int:
         """Documents of a block; depends on the size of the vocabulary alone."""
-        wanted = 64 * round(self._part.shape[1] / _WORDS_A_DOCUMENT / 64)
+        wanted = 64 * round(self.part_of_topics.shape[1] / _WORDS_A_DOCUMENT / 64)
         return min(max(wanted, _FEWEST_DOCUMENTS), _MOST_DOCUMENTS)
 
     @property
@@ -162,7 +171,7 @@ class TopicRows:
     @property
     def n_sums(self) -> int:
         """Numbers that the sums over documents consist of: one for each topic and word."""
-        return math.prod(self._part.shape)
+        return math.prod(self.part_of_topics.shape)
 
     def coefficients(self, arrays: Mapping[Hashable, Array]) -> Coefficients:
         """Return what the documents need of the topics."""
@@ -191,7 +200,7 @@ class TopicRows:
         given: LocalState | None = None,
     ) -> tuple[Sums, LocalState]:
         """Return the sums over a block of documents, and the concentrations of their proportions, (B, K)."""
-        counts, words = rows.columns[self._word], self.words(coefficients)
+        counts, words = rows.columns[self.word], self.words(coefficients)
         found = self._ascend(counts, words, before.get(self.proportions.key), scratch)
         return self._sums(rows, counts, found), {self.proportions.key: found.concentration}
 
@@ -219,14 +228,16 @@ class TopicRows:
 
     def sums_of(self, rows: Rows, state: LocalState, coefficients: Coefficients, scratch: Workspace) -> Sums:
         """Return the sums over a block for given probabilities of the entries of the counts, (E, K)."""
-        counts: Any = rows.columns[self._word]
+        counts: Any = rows.columns[self.word]
         owners = np.repeat(np.arange(rows.n_rows), np.diff(counts.indptr))
         weights = counts.data if rows.weights is None else counts.data * rows.weights[owners]
         by_word = csr_array(
             (weights, counts.indices, np.arange(counts.nnz + 1)), shape=(counts.nnz, counts.shape[1])
         )
         total = by_word.T @ state[self.tokens.key]
-        return Sums({}, {self._part.key: total.T}, {}, {self.proportions.key: 0.0, self.tokens.key: 0.0})
+        return Sums(
+            {}, {self.part_of_topics.key: total.T}, {}, {self.proportions.key: 0.0, self.tokens.key: 0.0}
+        )
 
     def matrices(self, parts: Mapping[Hashable, Array]) -> dict[FactorKey, Array]:
         """Return no matrices: words are looked up."""
@@ -234,7 +245,7 @@ class TopicRows:
 
     def zeros_of(self, factor: LocalFactor, zeros: Coefficients, rows: Rows, scratch: Workspace) -> Array:
         """Return zeros: no terms that count known probabilities of zero are compiled for documents."""
-        counts: Any = rows.columns[self._word]
+        counts: Any = rows.columns[self.word]
         return np.zeros((factor.n_rows, rows.n_rows if factor is self.proportions else counts.nnz))
 
     def static_coefficients(self, parts: Arrays) -> Coefficients:
@@ -254,7 +265,7 @@ class TopicRows:
     ) -> LocalState:
         """Return the natural parameters: of the proportions, (K, B), and of each entry of the counts, (K, E)."""
         assert not given, "what is given of documents gives the topics: documents/start.py"
-        counts, words = rows.columns[self._word], self.words(coefficients)
+        counts, words = rows.columns[self.word], self.words(coefficients)
         found = self.thorough()._ascend(counts, words, None, scratch)
         logits = self.logits(counts, expected_log_of(found.concentration), words)
         return {self.proportions.key: found.concentration.T, self.tokens.key: logits.T}
@@ -273,7 +284,7 @@ class TopicRows:
             total += sums.parts[_APART]
         met = float(np.einsum("vk,kv->", total, coefficients.parts["expected_log"]))
         entropy = {**sums.entropy, self.tokens.key: sums.log_partition[self.tokens.key] - met}
-        return Sums({}, {self._part.key: total.T}, {}, entropy)
+        return Sums({}, {self.part_of_topics.key: total.T}, {}, entropy)
 
     def summary(self, sums: Sums, static: Sums, coefficients: Coefficients) -> Summary:
         """Return the sums of a pass in the shapes that the global terms expect."""

@@ -1,0 +1,295 @@
+r"""Topics with their distributions integrated out: expected counts of the collapsed model, to zero order (CVB0).
+
+The factors are those of the tokens alone, :math:`\gamma_{dvk}`, one for the equal words of a document. Each is updated
+given the expected counts of all other tokens (Asuncion, Welling, Smyth and Teh 2009, equation 15):
+
+.. math:: \gamma_{dvk} \propto \frac{(N_{dk}^\neg + \alpha_k)(N_{kv}^\neg + \eta_{kv})}{N_k^\neg + \sum_v \eta_{kv}}
+
+where :math:`\neg` leaves one token out, also where the word is there more than once. The way is one to good topics, and
+no bound rises along it: the mean-field bound is that of topics :math:`\mathrm{Dir}(\eta_{kv} + N_{kv})`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+from scipy.special import digamma, gammaln, xlogy
+
+from ..._typing import AnyArray, Array
+
+_BLOCK_NUMBERS = 1 << 16
+"""Numbers (counts above zero x topics) that are updated at once, given the same counts of topics: 512 kB."""
+
+_UPDATES, _FIRST_UPDATES, _FIRST_PASSES = 3, 10, 5
+"""Updates of the tokens of a block before the topics are: in most passes, and in the first few.
+
+Of 1,011 articles and 50 topics, after five passes, the perplexity of words held out was 3,645 with one update, 2,880
+with 6, 2,740 with 10 and 2,770 with 20.
+"""
+
+_NEARNESS = 100.0
+"""Shape of the Gammas that make the probabilities to begin with: near the even ones, which is better than far."""
+
+_LEAST, _MOST = 1e-8, 1e8
+"""Concentrations that learnt priors stay between."""
+
+_LEARNING_STEPS = 5
+"""Steps of the fixed point at a time."""
+
+
+_TRIED_NUMBERS, _MOST_TRIALS = 1 << 21, 5
+"""Numbers in all for passes from several beginnings, of which the best is kept, and how many of these at most."""
+
+
+@dataclass(frozen=True)
+class _Block:
+    """Documents that are updated at once.
+
+    Attributes
+    ----------
+    documents, entries
+        Where they and their counts lie.
+    owners, words, places
+        The document of each count, within the block; the words that occur, and the place of that of each count.
+    ones, ones_weighted
+        How much of each count is one token of it, and of one document where that counts less; None where all are 1.
+    by_document, by_word
+        Matrices that sum over the counts of a document, and of a word, these weighted.
+    """
+
+    documents: slice
+    entries: slice
+    owners: AnyArray
+    words: AnyArray
+    places: AnyArray
+    ones: Array | None
+    ones_weighted: Array | None
+    by_document: Any
+    by_word: Any
+
+
+class CollapsedTopics:
+    r"""Expected counts of topics, which passes over the documents change in place.
+
+    Parameters
+    ----------
+    counts
+        Of words, a sparse array by rows, shape (D, V), without zeros or duplicates.
+    weights
+        How often each document counts, shape (D,), or None for once.
+    doc_topic_prior
+        :math:`\alpha`, shape (K,).
+    topic_word_prior
+        :math:`\eta`, of a shape that broadcasts to (K, V).
+    rng
+        Draws the probabilities that tokens begin with.
+
+    Attributes
+    ----------
+    n_passes
+        Passes until now.
+    prior, word_prior
+        :math:`\alpha`, shape (K,), and :math:`\eta`, words first, shape (V, K).
+    responsibilities
+        :math:`\gamma`, shape (counts above zero, K).
+    of_documents, of_words, of_topics
+        :math:`N_{dk}`, shape (D, K); :math:`N_{kv}`, words first, shape (V, K); :math:`N_k`, shape (K,). The last two
+        count documents by their weights.
+    """
+
+    def __init__(
+        self,
+        counts: Any,
+        weights: Array | None,
+        doc_topic_prior: Array,
+        topic_word_prior: Array,
+        rng: np.random.Generator,
+    ) -> None:
+        self.n_passes = 0
+        self.counts, self.prior = counts, np.array(doc_topic_prior, dtype=float)
+        n_topics = len(self.prior)
+        self.word_prior = np.broadcast_to(topic_word_prior, (n_topics, counts.shape[1])).T
+        self._weights = np.ones(counts.shape[0]) if weights is None else weights
+        self._blocks = list(_blocks(counts, self._weights, n_topics))
+        drawn = np.maximum(
+            rng.gamma(_NEARNESS, 1.0 / _NEARNESS, (counts.nnz, n_topics)), np.finfo(float).tiny
+        )
+        self.responsibilities = drawn / drawn.sum(axis=1, keepdims=True)
+        self.of_documents = np.zeros((counts.shape[0], n_topics))
+        self.of_words = np.zeros((counts.shape[1], n_topics))
+        for block in self._blocks:
+            self._add(block, self.responsibilities[block.entries])
+        self.of_topics = self.of_words.sum(axis=0)
+
+    def _add(self, block: _Block, change: Array) -> None:
+        self.of_documents[block.documents] += block.by_document @ change
+        self.of_words[block.words] += block.by_word @ change
+
+    def sweep(self) -> float:
+        """Update the tokens of every document; return the share of them that changed topics, from 0 to 1.
+
+        The tokens of a block are updated several times before the topics are.
+        """
+        prior, totals, moved = self.prior, self.word_prior.sum(axis=0), 0.0
+        updates = _FIRST_UPDATES if self.n_passes < _FIRST_PASSES else _UPDATES
+        self.n_passes += 1
+        for block in self._blocks:
+            before = self.responsibilities[block.entries]
+            out = before if block.ones is None else before * block.ones[:, None]
+            own = before if block.ones_weighted is None else before * block.ones_weighted[:, None]
+            words = (self.of_words[block.words] + self.word_prior[block.words])[block.places]
+            words -= own
+            words /= self.of_topics + totals - own
+            documents, now = self.of_documents[block.documents], before
+            for _ in range(updates):
+                now = (documents + prior)[block.owners]
+                now -= out
+                now *= words
+                now /= np.maximum(now.sum(axis=1, keepdims=True), np.finfo(float).tiny)
+                documents = block.by_document @ now
+                out = now if block.ones is None else now * block.ones[:, None]
+            change = np.subtract(now, before, out=words)
+            before[:] = now
+            sums = block.by_word @ change
+            self.of_words[block.words] += sums
+            self.of_topics += sums.sum(axis=0)
+            self.of_documents[block.documents] = documents
+            moved += np.abs(sums).sum()
+        return moved / max(2 * self.of_topics.sum(), np.finfo(float).tiny)
+
+    def bound(self) -> float:
+        r"""Return about what the collapsed bound is: the log joint probability at the expected counts, and the entropy.
+
+        .. math:: \sum_d \log\frac{\Gamma(\sum_k \alpha_k)}{\Gamma(\sum_k \alpha_k + n_d)}
+                  \prod_k \frac{\Gamma(\alpha_k + N_{dk})}{\Gamma(\alpha_k)} + \dots
+                  - \sum_{dvk} n_{dv} \gamma_{dvk} \log\gamma_{dvk}
+
+        No bound of anything, since a log Gamma function of a mean is below the mean of one; but among fits of the same
+        model the higher one is the better.
+        """
+        of_documents = self._weights @ _log_shares(self.prior, self.of_documents)
+        of_topics = _log_shares(self.word_prior.T, self.of_words.T).sum()
+        entropy = 0.0
+        for block in self._blocks:
+            own = self.responsibilities[block.entries]
+            each = xlogy(own, own).sum(axis=1)
+            entropy -= float((block.by_word @ each).sum())
+        return float(of_documents + of_topics + entropy)
+
+    def learn(self, *, of_documents: bool, of_words: bool) -> None:
+        r"""Update the priors by steps of Minka's fixed point, with expected counts in the place of counts.
+
+        A count N of tokens whose probabilities are :math:`\gamma_i` is above zero with probability
+        :math:`P = 1 - \prod_i (1 - \gamma_i)`, and :math:`\mathrm E[\psi(a + N) - \psi(a)]` is about
+        :math:`P\,(\psi(a + N / P) - \psi(a))`; without P, counts near zero would count as ones (Teh, Newman and
+        Welling 2007).
+
+        Parameters
+        ----------
+        of_documents
+            Whether :math:`\alpha` is updated, each entry by itself.
+        of_words
+            Whether :math:`\eta` is, a number for all topics and words.
+        """
+        if not self.of_topics.any():
+            return
+        met_in_documents, met_in_words = self._probabilities_of_meeting()
+        lengths, weights, n_words = self.of_documents.sum(axis=1), self._weights, len(self.word_prior)
+        for _ in range(_LEARNING_STEPS):
+            if of_documents:
+                total = self.prior.sum()
+                gained = weights @ _log_slopes(self.prior, self.of_documents, met_in_documents)
+                spent = weights @ (digamma(total + lengths) - digamma(total))
+                self.prior = np.clip(self.prior * gained / spent, _LEAST, _MOST)
+            if of_words:
+                eta = self.word_prior[0, 0]
+                gained = _log_slopes(eta, self.of_words, met_in_words).sum()
+                spent = n_words * (digamma(n_words * eta + self.of_topics) - digamma(n_words * eta)).sum()
+                self.word_prior = np.broadcast_to(
+                    np.clip(eta * gained / spent, _LEAST, _MOST), self.word_prior.shape
+                )
+
+    def _probabilities_of_meeting(self) -> tuple[Array, Array]:
+        """Return the probabilities that a document, and a word, has any token of a topic: (D, K) and (V, K)."""
+        documents, words = np.zeros_like(self.of_documents), np.zeros_like(self.of_words)
+        for block in self._blocks:
+            logs = np.log1p(-np.minimum(self.responsibilities[block.entries], 1 - 1e-16))
+            documents[block.documents] += block.by_document @ logs
+            words[block.words] += block.by_word @ logs
+        return -np.expm1(documents), -np.expm1(words)
+
+
+def _log_shares(prior: Array, counts: Array) -> Array:
+    """Return log probabilities of the labels behind counts (..., K), in their order, under a Dirichlet prior."""
+    total = prior.sum(axis=-1)
+    own = (gammaln(prior + counts) - gammaln(prior)).sum(axis=-1)
+    return own + gammaln(total) - gammaln(total + counts.sum(axis=-1))
+
+
+def _log_slopes(prior: Any, counts: Array, met: Array) -> Array:
+    """Return what is expected of psi(prior + N) - psi(prior) for expected counts N above zero with probability met."""
+    met = np.maximum(met, np.finfo(float).tiny)
+    return met * (digamma(prior + counts / met) - digamma(prior))
+
+
+def n_trials(counts: Any, n_topics: int) -> int:
+    """Return from how many beginnings passes over these counts are tried: from several where documents are few."""
+    return min(max(_TRIED_NUMBERS // max(counts.nnz * n_topics, 1), 1), _MOST_TRIALS)
+
+
+def best_of_trials(
+    counts: Any,
+    weights: Array | None,
+    doc_topic_prior: Array,
+    topic_word_prior: Array,
+    rng: np.random.Generator,
+    n_passes: int,
+) -> CollapsedTopics:
+    """Return topics after so many passes; of few documents the best of several beginnings.
+
+    Parameters
+    ----------
+    counts, weights, doc_topic_prior, topic_word_prior, rng
+        As for :class:`CollapsedTopics`.
+    n_passes
+        Passes from each beginning.
+    """
+    best: CollapsedTopics | None = None
+    for _ in range(n_trials(counts, len(doc_topic_prior))):
+        tried = CollapsedTopics(counts, weights, doc_topic_prior, topic_word_prior, rng)
+        for _ in range(n_passes):
+            tried.sweep()
+        if best is None or tried.bound() > best.bound():
+            best = tried
+    assert best is not None
+    return best
+
+
+def _blocks(counts: Any, weights: Array, n_topics: int) -> Iterator[_Block]:
+    """Yield the documents in runs of about the same number of counts above zero."""
+    most, starts = max(_BLOCK_NUMBERS // n_topics, 1), counts.indptr
+    first = 0
+    while first < counts.shape[0]:
+        last = max(int(np.searchsorted(starts, starts[first] + most, side="right")) - 1, first + 1)
+        a, b = int(starts[first]), int(starts[last])
+        owners = np.repeat(np.arange(last - first), np.diff(starts[first : last + 1]))
+        words, places = np.unique(counts.indices[a:b], return_inverse=True)
+        own, each = counts.data[a:b].astype(float), np.arange(b - a)
+        weight, ones = weights[first:last][owners], np.minimum(own, 1.0)
+        weighted = ones * np.minimum(weight, 1.0)
+        yield _Block(
+            slice(first, last),
+            slice(a, b),
+            owners,
+            words,
+            places,
+            None if (ones == 1.0).all() else ones,
+            None if (weighted == 1.0).all() else weighted,
+            csr_array((own, (owners, each)), shape=(last - first, b - a)),
+            csr_array((own * weight, (places, each)), shape=(len(words), b - a)),
+        )
+        first = last

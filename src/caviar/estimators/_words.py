@@ -1,0 +1,91 @@
+"""Words of the columns of counts, for estimators of topics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from .._errors import ParameterError
+from .._typing import AnyArray
+from ._arguments import require_whole
+
+
+class Words:
+    """An estimator with a ``vocabulary``, whose topics have the concentrations ``components_``."""
+
+    vocabulary: Any
+    components_: Any
+
+    @property
+    def vocabulary_(self) -> AnyArray:
+        """The word of each column of counts, shape (V,)."""
+        check_is_fitted(self)
+        words = self.vocabulary if self.vocabulary is not None else getattr(self, "feature_names_in_", None)
+        if words is None:
+            raise AttributeError(
+                "the words of these topics are not known: fit with vocabulary=, or to a table whose columns have names"
+            )
+        return np.array([str(word) for word in words], dtype=object)
+
+    def top_words(self, n_words: int = 10) -> list[list[str]]:
+        """Return the most probable words of each topic, the most probable one first.
+
+        Parameters
+        ----------
+        n_words
+            Number of words for each topic, at most V.
+
+        Returns
+        -------
+        list
+            A list of words for each topic, in the order of ``components_``.
+
+        Raises
+        ------
+        AttributeError
+            If the words are not known: give ``vocabulary=``, or a table whose columns have names.
+
+        Examples
+        --------
+        >>> import caviar as cv
+        >>> counts = [[6, 4, 0, 0], [5, 5, 0, 0], [0, 0, 4, 6], [0, 0, 2, 8]]
+        >>> words = ["goal", "ball", "law", "vote"]
+        >>> lda = cv.LatentDirichletAllocation(
+        ...     2,
+        ...     doc_topic_prior=0.1,
+        ...     topic_word_prior=0.01,
+        ...     vocabulary=["goal", "ball", "law", "vote"],
+        ...     random_state=0,
+        ... )
+        >>> sorted(lda.fit(counts).top_words(2))
+        [['goal', 'ball'], ['vote', 'law']]
+        """
+        require_whole("n_words", n_words, 1)
+        words = self.vocabulary_
+        # columns have the order of the means, whose sum is one
+        shares = self.components_ / self.components_.sum(axis=1, keepdims=True)
+        return [words[np.argsort(-own, kind="stable")[:n_words]].tolist() for own in shares]
+
+    def _check_vocabulary(self, n_words: int) -> None:
+        """Refuse words that are not one for each column, or are the names of the columns in another order."""
+        words = self.vocabulary
+        if words is None:
+            return
+        if isinstance(words, str | Mapping | set) or not isinstance(words, Iterable):
+            raise ParameterError(
+                f"vocabulary must be a list with the word of each column; got a {type(words).__name__}. From a "
+                f"dictionary of words and their columns make it by sorted(vocabulary, key=vocabulary.get)"
+            )
+        words = [str(word) for word in words]
+        if len(words) != n_words:
+            raise ParameterError(
+                f"X has {n_words} columns, but vocabulary has {len(words)} words: give one for each"
+            )
+        columns = list(map(str, getattr(self, "feature_names_in_", ())))
+        if columns and columns != words and set(columns) == set(words):
+            raise ParameterError(
+                "vocabulary has the names of the columns of X in another order; leave it out, since X has the words"
+            )
