@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import fields
 from inspect import Parameter, Signature, cleandoc
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_type_hints
+from typing import Annotated, Any, TypeVar, cast, get_type_hints
 
 import typer
 
@@ -40,7 +40,7 @@ def taking(record: type[_Given]) -> Callable[[Callable[[_Given], None]], Callabl
     hints = get_type_hints(record, include_extras=True)
     parameters = [
         Parameter(own.name, Parameter.KEYWORD_ONLY, default=own.default, annotation=hints[own.name])
-        for own in fields(record)
+        for own in fields(cast(Any, record))
     ]
 
     def add(function: Callable[[_Given], None]) -> Callable[..., None]:
