@@ -40,7 +40,6 @@ FOLDERS_OF_LIKE_MODULES = {
 LONG_FILES: dict[str, int] = {}
 
 LONG_FUNCTIONS = {
-    "cli/app.py:fit": (63, "a line for each option, and one to hand it on"),
     "fitting/model.py:fit": (66, "a line for each argument; what checks and orders them is not apart yet"),
 }
 

@@ -1,10 +1,13 @@
-"""The seconds that are left are guessed from how the changes shrink."""
+"""The seconds that are left are guessed from how the changes shrink, or from the steps that are done."""
 
+import io
 from types import SimpleNamespace
 
 import pytest
+from rich.console import Console
 
 from caviar.cli.remaining import TimeLeft
+from caviar.cli.steps import counting_steps
 
 
 def event(iteration, change, restart=0, n_restarts=1, max_iter=500):
@@ -51,3 +54,35 @@ def test_nothing_is_said_too_early_or_of_moments():
     assert after([1.0, 1e-1, 1e-2, 1e-3], seconds=0.1).words() == ""
     assert after([1.0, 1e-1, 1e-2, 1e-3], seconds=20).words() == "  about 60 s left"
     assert after([1.0] * 6, seconds=60).words() == "  about 8.2 h left"
+
+
+def test_counted_steps_tell_how_long_the_others_take_and_seldom_where_there_is_no_terminal():
+    now = [0.0]
+    out = io.StringIO()
+    with counting_steps(Console(file=out), "documents read", 1000, quiet=False, clock=lambda: now[0]) as step:
+        for _ in range(100):
+            now[0] += 0.5
+            step()
+    # a line at the first step after 5, 10, 20, 40 seconds
+    assert out.getvalue().splitlines() == [
+        "10 of 1,000 documents read  5.0 s  about 8 min left",
+        "20 of 1,000 documents read  10.0 s  about 8 min left",
+        "40 of 1,000 documents read  20.0 s  about 8 min left",
+        "80 of 1,000 documents read  40.0 s  about 8 min left",
+    ]
+
+
+def test_counted_steps_are_a_live_line_on_a_terminal_and_nothing_where_it_is_quiet():
+    now, out = [0.0], io.StringIO()
+    terminal = Console(file=out, force_terminal=True, width=100)
+    with counting_steps(terminal, "fits", 4, quiet=False, clock=lambda: now[0]) as step:
+        now[0] = 10.0
+        step()
+    assert "1 of 4 fits  10.0 s  about 30 s left" in out.getvalue()
+    silent = io.StringIO()
+    with counting_steps(
+        Console(file=silent, force_terminal=True), "fits", 4, quiet=True, clock=lambda: now[0]
+    ) as step:
+        now[0] = 100.0
+        step()
+    assert silent.getvalue() == ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from pathlib import Path
 from typing import Annotated
 
@@ -12,9 +11,10 @@ import caviar as cv
 
 from . import options
 from .files import require_file, require_writable
-from .kinds import Covariance, Uncertainty, model_named
+from .fit_options import FitOptions
+from .kinds import Covariance
 from .non_numeric import NonNumeric
-from .options import column_names_of, option, require_rows, taught
+from .options import column_names_of, option, require_rows, taking, taught
 from .usage import CommandsInWords
 
 _STANDARD_OUTPUT = Path("-")
@@ -29,24 +29,6 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit status: 0 success, 2 bad usage or bad input, 1 anything else.",
 )
-
-
-def _number_or_auto(components: str | None) -> int | str | None:
-    """Return what ``--components`` says: a whole number of at least 1, or auto; None if it says nothing."""
-    if components is None or components == "auto":
-        return components
-    if not components.isdecimal() or int(components) < 1:
-        raise typer.BadParameter(
-            f"--components must be a whole number of at least 1, or auto; got {components}"
-        )
-    return int(components)
-
-
-def _seed_of(seed: int | None, checkpoint: Path | None) -> int:
-    """Return the seed that was given, or another; with a checkpoint the same command must begin the same again."""
-    if seed is not None:
-        return seed
-    return secrets.randbelow(2**31) if checkpoint is None else 0
 
 
 def _print_version(asked: bool) -> None:
@@ -101,79 +83,27 @@ def demo(
     "caviar fit penguins.csv --non-numeric categorical --components 3 -o penguins.caviar",
     "caviar fit a.csv --model known-variance --variance 4 --json",
     "caviar fit pupils.csv --model model.py:build -o m.caviar",
+    "caviar fit news/ --model topics --components 20 -o news.caviar",
+    "caviar fit reviews.csv --model topics --text review --components 8 -o reviews.caviar",
     "caviar fit days.csv --model hmm --components 3 --sequence subject -o m.caviar",
     "caviar fit 'trips/*.parquet' -k 40 --restarts 20 --checkpoint trips.ckpt -o m.caviar",
 )
-def fit(
-    data: options.Data = None,
-    columns: options.Columns = None,
-    sql: options.Query = None,
-    non_numeric: options.OtherColumns = NonNumeric.ERROR,
-    model: options.Mixture = "bayesian",
-    components: options.Components = None,
-    covariance: options.CovarianceType = None,
-    mean_precision: options.MeanPrecisionForm = None,
-    variance: options.Variance = None,
-    prior_mean: options.PriorMean = None,
-    prior_variance: options.PriorVariance = None,
-    emission: options.EmissionKind = None,
-    stickiness: options.Stickiness = None,
-    sequence: options.SequenceColumn = None,
-    restarts: options.Restarts = 1,
-    max_iter: options.MaxIter = 500,
-    tol: options.Tolerance = 1e-6,
-    seed: options.FitSeed = None,
-    threads: options.Threads = None,
-    uncertainty: options.UncertaintyKind = Uncertainty.AUTO,
-    output: options.SaveModel = None,
-    picture: options.Picture = None,
-    checkpoint: options.Checkpoint = None,
-    as_json: options.AsJson = False,
-    quiet: options.Quiet = False,
-) -> None:
-    """Fit a mixture of Gaussians, a hidden Markov model, or a model stated in Python, to the columns of a table.
+@taking(FitOptions)
+def fit(given: FitOptions) -> None:
+    """Fit a mixture, a hidden Markov model, topics, or a model stated in Python, to the columns of a table.
+
+    --model topics takes documents: a folder of text files, a column of texts (--text), a table with a column of counts
+    for each word, or counts in a .npz file of SciPy. Words are runs of at least two letters, in lower case.
 
     --model FILE.py:FUNCTION runs the Python code of that file, so use only files that you trust. The function takes no
     argument and returns a caviar.Model. The columns of DATA go to its variables by name; columns of texts are labels.
     DATA may also be a NumPy file .npz with an array for each name.
     """
-    from .fit_request import FitRequest
+    from .fit_request import request_of
     from .fitting import fit_to_table
 
-    require_rows(data, sql)
-    fit_to_table(
-        FitRequest(
-            data=data,
-            sql=sql,
-            columns=column_names_of(columns),
-            model=model_named(model),
-            options={
-                "--covariance": covariance and covariance.value,
-                "--mean-precision": mean_precision and mean_precision.value,
-                "--variance": variance,
-                "--prior-mean": prior_mean,
-                "--prior-variance": prior_variance,
-                "--emission": emission and emission.value,
-                "--stickiness": stickiness,
-            },
-            arguments={
-                "n_components": _number_or_auto(components),
-                "n_init": restarts,
-                "max_iter": max_iter,
-                "tol": tol,
-                "random_state": _seed_of(seed, checkpoint),
-                "n_jobs": threads,
-                "uncertainty": uncertainty,
-            },
-            output=output,
-            picture=picture,
-            checkpoint=checkpoint,
-            non_numeric=non_numeric,
-            sequence=sequence,
-            as_json=as_json,
-            quiet=quiet,
-        )
-    )
+    require_rows(given.data, given.sql)
+    fit_to_table(request_of(given))
 
 
 @taught(

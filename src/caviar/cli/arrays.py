@@ -190,6 +190,18 @@ def opened_arrays(path: Path) -> Mapping[str, Any]:
         raise cv.DataError(f"cannot read {path}, which is to be a NumPy file: {error}") from error
 
 
+def sparse_counts(path: str) -> Any:
+    """Return counts of words, documents x words, that ``scipy.sparse.save_npz`` wrote."""
+    try:
+        return load_npz(path)
+    except FileNotFoundError as error:
+        raise cv.DataError(f"there is no file {path}") from error
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        raise cv.DataError(
+            f"cannot read {path}, which is to be a sparse matrix as scipy.sparse.save_npz writes it: {error}"
+        ) from error
+
+
 def counts_for(lda: cv.LatentDirichletAllocation, model: Path, data: str | None, sql: str | None) -> Any:
     """Return counts of words, documents x words, from a table with a column for each word, or a sparse matrix.
 
@@ -211,14 +223,7 @@ def counts_for(lda: cv.LatentDirichletAllocation, model: Path, data: str | None,
     """
     if data is None or not is_numpy_file(data):
         return read_for(lda, model, data, sql).values
-    try:
-        counts = load_npz(data)
-    except FileNotFoundError as error:
-        raise cv.DataError(f"there is no file {data}") from error
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-        raise cv.DataError(
-            f"cannot read {data}, which is to be a sparse matrix as scipy.sparse.save_npz writes it: {error}"
-        ) from error
+    counts = sparse_counts(data)
     if counts.shape[1] != lda.n_features_in_:
         raise cv.DataError(
             f"{model} was fitted to {lda.n_features_in_:,} words; {data} has counts of {counts.shape[1]:,}"

@@ -12,7 +12,7 @@ from rich.console import Console
 import caviar as cv
 
 from .files import require_folder
-from .fitting import fitted
+from .fits import fitted
 from .kinds import KINDS, ModelName
 from .mixtures import print_results
 from .results import columns_table, print_document

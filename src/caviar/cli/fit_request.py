@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import secrets
 import shlex
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .kinds import KINDS, MIXED, Kind, ModelName
+import typer
+
+from .fit_options import FitOptions
+from .kinds import KINDS, MIXED, Kind, ModelName, model_named
 from .non_numeric import NonNumeric
+from .options import column_names_of
 
 
 @dataclass(frozen=True)
@@ -22,17 +27,15 @@ class FitRequest:
     model
         Which model; or ``FILE.py:FUNCTION``, where one is stated.
     options
-        What was given of the options that only some mixtures have.
+        What was given of the options that only some models have.
     arguments
-        Arguments that every mixture takes.
+        Arguments that every model takes; None where nothing was said.
     output, picture
         Files to write, if any.
     checkpoint
         File that keeps the state of the fit, if any.
     non_numeric
         What is done with columns without numbers.
-    sequence
-        The column that says which sequence a row belongs to, if any.
     as_json, quiet
         How to print.
     """
@@ -47,7 +50,6 @@ class FitRequest:
     picture: Path | None = None
     checkpoint: Path | None = None
     non_numeric: NonNumeric = NonNumeric.ERROR
-    sequence: str | None = None
     as_json: bool = False
     quiet: bool = False
 
@@ -58,8 +60,10 @@ class FitRequest:
 
     @property
     def arguments_of_estimator(self) -> dict[str, Any]:
-        """The arguments that every mixture takes, as its estimator writes them."""
-        return {**self.arguments, "uncertainty": self.arguments.get("uncertainty", "auto").replace("-", "_")}
+        """The arguments that every model takes, as its estimator writes them."""
+        said = {name: value for name, value in self.arguments.items() if value is not None}
+        uncertainty = self.arguments.get("uncertainty", "auto").replace("-", "_")
+        return {**self.kind.defaults, **said, "uncertainty": uncertainty}
 
     @property
     def kind(self) -> Kind:
@@ -67,11 +71,86 @@ class FitRequest:
         return MIXED if self.is_mixed else KINDS[ModelName(self.model)]
 
 
+def request_of(given: FitOptions) -> FitRequest:
+    """Return the request that options make.
+
+    Raises
+    ------
+    BadParameter
+        If one of them is impossible.
+    """
+    return FitRequest(
+        data=given.data,
+        sql=given.sql,
+        columns=column_names_of(given.columns),
+        model=model_named(given.model),
+        options={name: _plain(getattr(given, field)) for name, field in _OWN.items()},
+        arguments={
+            "n_components": _number_or_auto(given.components),
+            "n_init": given.restarts,
+            "max_iter": given.max_iter,
+            "tol": given.tol,
+            "random_state": _seed_of(given.seed, given.checkpoint),
+            "n_jobs": given.threads,
+            "uncertainty": given.uncertainty,
+        },
+        output=given.output,
+        picture=given.picture,
+        checkpoint=given.checkpoint,
+        non_numeric=given.non_numeric,
+        as_json=given.as_json,
+        quiet=given.quiet,
+    )
+
+
+_OWN = {
+    f"--{field.replace('_', '-')}": field
+    for field in (
+        *("sequence", "covariance", "mean_precision", "variance", "prior_mean", "prior_variance"),
+        *("emission", "stickiness"),
+        *(
+            "text",
+            "encoding",
+            "stop_words",
+            "min_documents",
+            "max_words",
+            "vocabulary",
+            "doc_topic_prior",
+            "topic_word_prior",
+        ),
+    )
+}
+"""Options that only some models have -> their fields."""
+
+
+def _plain(value: Any) -> Any:
+    """Return a choice as the word that was given, and anything else as it is."""
+    return getattr(value, "value", value)
+
+
+def _number_or_auto(components: str | None) -> int | str | None:
+    """Return what ``--components`` says: a whole number of at least 1, or auto; None if it says nothing."""
+    if components is None or components == "auto":
+        return components
+    if not components.isdecimal() or int(components) < 1:
+        raise typer.BadParameter(
+            f"--components must be a whole number of at least 1, or auto; got {components}"
+        )
+    return int(components)
+
+
+def _seed_of(seed: int | None, checkpoint: Path | None) -> int:
+    """Return the seed that was given, or another; with a checkpoint the same command must begin the same again."""
+    if seed is not None:
+        return seed
+    return secrets.randbelow(2**31) if checkpoint is None else 0
+
+
 _ARGUMENTS = {
-    "n_components": ("--components", 2),
+    "n_components": ("--components", None),
     "n_init": ("--restarts", 1),
     "max_iter": ("--max-iter", 500),
-    "tol": ("--tol", 1e-6),
+    "tol": ("--tol", None),
     "n_jobs": ("--threads", None),
     "random_state": ("--seed", None),
     "uncertainty": ("--uncertainty", "auto"),
@@ -100,8 +179,6 @@ def command_of(request: FitRequest) -> str:
         words += ["--non-numeric", request.non_numeric.value]
     if request.model is not ModelName.BAYESIAN:
         words += ["--model", str(request.model)]
-    if request.sequence is not None:
-        words += ["--sequence", request.sequence]
     for name, value in request.options.items():
         words += [] if value is None else [name, str(value)]
     for argument, (name, default) in _ARGUMENTS.items():

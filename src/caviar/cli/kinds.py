@@ -1,9 +1,9 @@
-"""The mixtures that the command line fits."""
+"""The models that the command line fits."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -19,6 +19,7 @@ class ModelName(StrEnum):
     EM = "em"
     KNOWN_VARIANCE = "known-variance"
     HMM = "hmm"
+    TOPICS = "topics"
 
 
 class EmissionName(StrEnum):
@@ -56,7 +57,7 @@ class Uncertainty(StrEnum):
 
 @dataclass(frozen=True)
 class Kind:
-    """A mixture as the command line knows it.
+    """A model as the command line knows it.
 
     Attributes
     ----------
@@ -67,7 +68,11 @@ class Kind:
     objective
         What its fit raises.
     options
-        The options of the command line that only some mixtures have, and the argument that each sets.
+        The options of the command line that only some models have, and the argument that each sets.
+    reading
+        Those that say how its data are read.
+    defaults
+        Arguments of the command line that are others than those of Python.
     one_column
         Whether it is a mixture in one dimension.
     """
@@ -76,6 +81,8 @@ class Kind:
     words: str
     objective: str
     options: dict[str, str]
+    reading: tuple[str, ...] = ()
+    defaults: dict[str, Any] = field(default_factory=lambda: {"n_components": 2, "tol": 1e-6})
     one_column: bool = False
 
     def build(self, **arguments: Any) -> Any:
@@ -109,6 +116,15 @@ KINDS = {
         "hidden Markov model",
         "ELBO",
         {"--covariance": "covariance_type", "--emission": "emission", "--stickiness": "stickiness"},
+        reading=("--sequence",),
+    ),
+    ModelName.TOPICS: Kind(
+        "LatentDirichletAllocation",
+        "latent Dirichlet allocation",
+        "ELBO",
+        {"--doc-topic-prior": "doc_topic_prior", "--topic-word-prior": "topic_word_prior"},
+        reading=("--text", "--encoding", "--stop-words", "--min-documents", "--max-words", "--vocabulary"),
+        defaults={"n_components": 10, "tol": 1e-2},
     ),
 }
 

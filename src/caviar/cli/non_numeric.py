@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -79,14 +79,21 @@ def complain_of_indicators(table: NumericTable, covariances: Iterable[str]) -> N
 
 
 @contextmanager
-def other_choice_told(choice: NonNumeric, *, others: str = "one-hot, or drop") -> Iterator[None]:
-    """Add to the refusal of a column without numbers what else could be done with it."""
+def told_where_no_numbers(advice: str) -> Iterator[None]:
+    """Add advice to the refusal of a column without numbers; nothing where the advice is empty."""
     try:
         yield
     except cv.DataError as error:
-        if choice is not NonNumeric.ERROR or "does not hold numbers" not in str(error):
+        if not advice or "does not hold numbers" not in str(error):
             raise
-        raise cv.DataError(f"{error}; or say --non-numeric {others}") from error
+        raise cv.DataError(f"{error}; {advice}") from error
+
+
+def other_choice_told(
+    choice: NonNumeric, *, others: str = "one-hot, or drop"
+) -> AbstractContextManager[None]:
+    """Add to the refusal of a column without numbers what else could be done with it, unless that was chosen."""
+    return told_where_no_numbers(f"or say --non-numeric {others}" if choice is NonNumeric.ERROR else "")
 
 
 @contextmanager

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable
-from inspect import cleandoc
+from dataclasses import fields
+from inspect import Parameter, Signature, cleandoc
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar, cast, get_type_hints
 
 import typer
 
 from .kinds import Covariance, EmissionName, MeanPrecision, Uncertainty
 from .non_numeric import NonNumeric
 from .speaking import errors_in_words
+
+_Given = TypeVar("_Given")
+_FIT, _GAUSSIAN, _HMM, _TOPICS = "How to fit", "Mixtures of Gaussians", "Hidden Markov models", "Topics"
+"""Headings of the help text of ``caviar fit``."""
 
 
 def taught(app: typer.Typer, *lines: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -30,10 +35,40 @@ def taught(app: typer.Typer, *lines: str) -> Callable[[Callable[..., None]], Cal
     return add
 
 
-def option(*names: str, help: str, metavar: str | None = None, default: str = "", **more: Any) -> Any:
-    """Return an option whose default, if it is no plain value, is told in words."""
+def taking(record: type[_Given]) -> Callable[[Callable[[_Given], None]], Callable[..., None]]:
+    """Return what gives a function that takes a record an option for each field, as typer reads them."""
+    hints = get_type_hints(record, include_extras=True)
+    parameters = [
+        Parameter(own.name, Parameter.KEYWORD_ONLY, default=own.default, annotation=hints[own.name])
+        for own in fields(cast(Any, record))
+    ]
+
+    def add(function: Callable[[_Given], None]) -> Callable[..., None]:
+        def command(**given: Any) -> None:
+            function(record(**given))
+
+        command.__doc__, command.__name__ = function.__doc__, function.__name__
+        command.__annotations__ = {own.name: own.annotation for own in parameters}
+        command.__signature__ = Signature(parameters)
+        return command
+
+    return add
+
+
+def option(
+    *names: str,
+    help: str,
+    metavar: str | None = None,
+    default: str = "",
+    panel: str | None = None,
+    **more: Any,
+) -> Any:
+    """Return an option whose default, if it is no plain value, is told in words.
+
+    ``panel`` is the heading of the help text that the option belongs to.
+    """
     told = f"{help}  [dim]\\[default: {default}][/dim]" if default else help
-    return typer.Option(*names, help=told, metavar=metavar, show_default=False, **more)
+    return typer.Option(*names, help=told, metavar=metavar, show_default=False, rich_help_panel=panel, **more)
 
 
 Data = Annotated[
@@ -42,6 +77,15 @@ Data = Annotated[
         metavar="DATA",
         help="CSV or Parquet file, folder of Parquet files, pattern such as '2024-*.csv', or - for standard input; "
         "optional with --sql.",
+        show_default=False,
+    ),
+]
+FitData = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="DATA",
+        help="CSV or Parquet file, folder of Parquet files, pattern such as '2024-*.csv', or - for standard input; "
+        "optional with --sql. Topics: also a folder of text files, or counts in a .npz file of SciPy.",
         show_default=False,
     ),
 ]
@@ -74,20 +118,32 @@ Mixture = Annotated[
     str,
     option(
         metavar="NAME",
-        help="bayesian, em (maximum likelihood), known-variance, hmm (hidden Markov), or FILE.py:FUNCTION, which "
-        "states a model in Python: its code is run.",
+        help="bayesian, em (maximum likelihood), known-variance: mixtures of Gaussians; hmm (hidden Markov); topics; "
+        "or FILE.py:FUNCTION, which states a model in Python: its code is run.",
         default="bayesian",
     ),
 ]
 Components = Annotated[
-    str | None, option("--components", "-k", metavar="N", help="Number of components, or auto.", default="2")
+    str | None,
+    option(
+        "--components",
+        "-k",
+        metavar="N",
+        help="Number of components, states or topics, or auto.",
+        default="2; 10 topics",
+    ),
 ]
 Numbers = Annotated[
     str, option("--components", "-k", metavar="LIST", help="Numbers: 1-8, or 2,4,auto.", default="1-6")
 ]
 CovarianceType = Annotated[
     Covariance | None,
-    option(metavar="TYPE", help="full, tied, diag, spherical or unit covariances.", default="full"),
+    option(
+        metavar="TYPE",
+        help="full, tied, diag, spherical or unit covariances; also of hmm.",
+        default="full",
+        panel=_GAUSSIAN,
+    ),
 ]
 CovarianceList = Annotated[
     str, option(metavar="LIST", help="Covariances: full, tied, diag, spherical, unit.", default="full")
@@ -97,14 +153,19 @@ EmissionKind = Annotated[
     option(
         "--emission",
         metavar="KIND",
-        help="If hmm: gaussian, categorical or poisson rows.",
+        help="gaussian, categorical or poisson rows.",
         default="gaussian",
+        panel=_HMM,
     ),
 ]
 Stickiness = Annotated[
     float | None,
     option(
-        metavar="S", min=0, help="If hmm: prior steps that stay in their state, for each state.", default="0"
+        metavar="S",
+        min=0,
+        help="Prior steps that stay in their state, for each state.",
+        default="0",
+        panel=_HMM,
     ),
 ]
 SequenceColumn = Annotated[
@@ -112,8 +173,9 @@ SequenceColumn = Annotated[
     option(
         "--sequence",
         metavar="COLUMN",
-        help="If hmm: which sequence a row belongs to.",
+        help="Column that says which sequence a row belongs to.",
         default="one sequence",
+        panel=_HMM,
     ),
 ]
 StepsAhead = Annotated[
@@ -124,18 +186,30 @@ StepsAhead = Annotated[
 ]
 MeanPrecisionForm = Annotated[
     MeanPrecision | None,
-    option(metavar="FORM", help="If bayesian: posterior joint or independent.", default="joint"),
+    option(
+        metavar="FORM",
+        help="If bayesian: posterior joint or independent.",
+        default="joint",
+        panel=_GAUSSIAN,
+    ),
 ]
 Variance = Annotated[
-    float | None, option(metavar="V", help="If known-variance: that of each component.", default="1")
+    float | None,
+    option(metavar="V", help="If known-variance: that of each component.", default="1", panel=_GAUSSIAN),
 ]
 PriorMean = Annotated[
-    float | None, option(metavar="M", help="If known-variance: prior mean of the means.", default="0")
+    float | None,
+    option(metavar="M", help="If known-variance: prior mean of the means.", default="0", panel=_GAUSSIAN),
 ]
 PriorVariance = Annotated[
-    float | None, option(metavar="V", help="If known-variance: prior variance of the means.", default="100")
+    float | None,
+    option(
+        metavar="V", help="If known-variance: prior variance of the means.", default="100", panel=_GAUSSIAN
+    ),
 ]
-Restarts = Annotated[int, option(metavar="R", min=1, help="Starts; the best end is kept.", default="1")]
+Restarts = Annotated[
+    int, option(metavar="R", min=1, help="Starts; the best end is kept.", default="1", panel=_FIT)
+]
 RestartsEach = Annotated[
     int, option(metavar="R", min=1, help="Starts of each fit; the best end is kept.", default="3")
 ]
@@ -146,10 +220,18 @@ MaxIter = Annotated[
         min=0,
         help="Most iterations of each start, besides the sweeps that find it.",
         default="500",
+        panel=_FIT,
     ),
 ]
 Tolerance = Annotated[
-    float, option(metavar="T", min=0, help="Stop at a change below, in nats per row.", default="1e-6")
+    float | None,
+    option(
+        metavar="T",
+        min=0,
+        help="Stop at a change below, in nats per row, or per document.",
+        default="1e-6; topics 0.01",
+        panel=_FIT,
+    ),
 ]
 FitSeed = Annotated[
     int | None,
@@ -158,6 +240,7 @@ FitSeed = Annotated[
         min=0,
         help="The same seed gives the same result.",
         default="a new one; 0 with --checkpoint",
+        panel=_FIT,
     ),
 ]
 FixedSeed = Annotated[
@@ -165,7 +248,9 @@ FixedSeed = Annotated[
 ]
 Threads = Annotated[
     int | None,
-    option(metavar="N", min=1, help="Their number does not change the result.", default="one a core"),
+    option(
+        metavar="N", min=1, help="Their number does not change the result.", default="one a core", panel=_FIT
+    ),
 ]
 HeldOut = Annotated[
     float | None,
@@ -183,6 +268,7 @@ UncertaintyKind = Annotated[
         help="Of standard deviations and intervals: auto, linear-response or mean-field; auto is linear-response where "
         "it costs at most as much as the fit.",
         default="auto",
+        panel=_FIT,
     ),
 ]
 SaveModel = Annotated[Path | None, option("--output", "-o", metavar="FILE", help="Save the model: m.caviar.")]
@@ -192,7 +278,69 @@ SaveBest = Annotated[
 Picture = Annotated[Path | None, option(metavar="FILE", help="Draw rows and components: m.png.")]
 Checkpoint = Annotated[
     Path | None,
-    option(metavar="FILE", help="Keep the state of the fit; the same command again goes on from there."),
+    option(
+        metavar="FILE",
+        help="Keep the state of the fit; the same command again goes on from there.",
+        panel=_FIT,
+    ),
+]
+TextColumn = Annotated[
+    str | None,
+    option(
+        metavar="COLUMN",
+        help="Column of the table that holds the documents, a text in each row.",
+        default="none: a column of counts for each word",
+        panel=_TOPICS,
+    ),
+]
+Encoding = Annotated[
+    str | None,
+    option(metavar="NAME", help="Encoding of text files.", default="utf-8", panel=_TOPICS),
+]
+StopWords = Annotated[
+    str | None,
+    option(
+        metavar="WHICH",
+        help="Words of texts that are not counted: english, none, or a file of words.",
+        default="english",
+        panel=_TOPICS,
+    ),
+]
+MinDocuments = Annotated[
+    int | None,
+    option(
+        metavar="N",
+        min=1,
+        help="Documents that a word of texts must occur in, at least.",
+        default="2",
+        panel=_TOPICS,
+    ),
+]
+MaxWords = Annotated[
+    int | None,
+    option(
+        metavar="N",
+        min=1,
+        help="Most words of texts; the most frequent are kept.",
+        default="all",
+        panel=_TOPICS,
+    ),
+]
+VocabularyFile = Annotated[
+    Path | None,
+    option(
+        metavar="FILE",
+        help="Words to count in texts, or those of the columns of a .npz file; one a line.",
+        panel=_TOPICS,
+    ),
+]
+DocTopicPrior = Annotated[
+    float | None,
+    option(metavar="A", help="Concentration of the topics in a document.", default="1/K", panel=_TOPICS),
+]
+TopicWordPrior = Annotated[
+    float | None,
+    option(metavar="A", help="Concentration of the words in a topic.", default="1/K", panel=_TOPICS),
 ]
 
 

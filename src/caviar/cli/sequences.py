@@ -19,6 +19,7 @@ from caviar.data.tables import tables_extra
 from caviar.files.naming import listed
 
 from .mixtures import document_of, interval_remark, print_components
+from .non_numeric import told_where_no_numbers
 from .results import columns_table, finite, print_end, print_origin
 from .saved import Saved
 from .speaking import counted, plain, say
@@ -87,23 +88,11 @@ def sequences_of(
             )
         rows = _as_read(data, sql, names[0])[:, None]
     else:
-        with _sequence_told(sequence):
+        advice = "or say --sequence COLUMN, if the column says which sequence a row belongs to"
+        with told_where_no_numbers(advice if sequence is None else ""):
             rows = cv.data.read_table(data, columns=names, sql=sql, missing_ok=True).values
     lengths, called = (np.array([len(rows)]), (0,)) if begun is None else begun
     return Sequences(rows, tuple(names), lengths, called)
-
-
-@contextmanager
-def _sequence_told(sequence: str | None) -> Iterator[None]:
-    """Add to the refusal of a column without numbers that it may say which sequence a row belongs to."""
-    try:
-        yield
-    except cv.DataError as error:
-        if sequence is not None or "does not hold numbers" not in str(error):
-            raise
-        raise cv.DataError(
-            f"{error}; or say --sequence COLUMN, if the column says which sequence a row belongs to"
-        ) from error
 
 
 def _as_read(data: str | None, sql: str | None, column: str) -> Any:

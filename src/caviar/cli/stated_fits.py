@@ -103,17 +103,18 @@ def _data(request: FitRequest, file: str | None) -> Any:
 
 def _fitted(request: FitRequest, model: cv.Model, data: Any) -> cv.Posterior:
     given = request.arguments
+    tol = 1e-6 if given["tol"] is None else given["tol"]
     with (
         resumptions_told(quiet=request.quiet),
         gathered_warnings(),
-        watching(standard_error(), "ELBO", quiet=request.quiet, tol=given["tol"]) as callback,
+        watching(standard_error(), "ELBO", quiet=request.quiet, tol=tol) as callback,
     ):
         return model.fit(
             data,
             seed=np.random.default_rng(given["random_state"]),
             n_restarts=given["n_init"],
             max_iter=given["max_iter"],
-            tol=given["tol"],
+            tol=tol,
             executor=given["n_jobs"],
             checkpoint=request.checkpoint,
             progress=callback,
@@ -131,7 +132,6 @@ def _require_stated(request: FitRequest) -> None:
     given = [name for name, value in request.options.items() if value is not None]
     given += ["--components"] if request.arguments.get("n_components") is not None else []
     given += ["--picture"] if request.picture is not None else []
-    given += ["--sequence"] if request.sequence is not None else []
     given += ["--non-numeric"] if request.non_numeric is not NonNumeric.ERROR else []
     if given:
         raise typer.BadParameter(f"{given[0]} does not belong to --model {request.model}: {_NO_OPTIONS}")

@@ -12,6 +12,7 @@ from rich.console import Console
 import caviar as cv
 
 from .arrays import counts_for
+from .documents import Documents, new_documents
 from .results import columns_table, objective_document, print_end, print_origin
 from .saved import Saved
 from .speaking import plain, say
@@ -27,54 +28,21 @@ class TopicsOfFile(Saved):
         self.fitted, self.path = lda, path
 
     def document(self) -> dict[str, Any]:
-        lda = self.fitted
-        return {
-            "model": type(lda).__name__,
-            **getattr(lda, "about_", {}),
-            **objective_document(lda.posterior_),
-            "perplexity_bound": lda.bound_,
-            "words": lda.n_features_in_,
-            "topics": self._topics(_MANY_WORDS),
-        }
+        return document_of_topics(self.fitted)
 
     def print(self, console: Console) -> None:
-        lda = self.fitted
-        data = lda.posterior_.data_summary
-        documents = "" if data is None else f", {data['rows']:,} documents"
-        n_topics = len(lda.components_)
-        title = f"latent Dirichlet allocation, {n_topics} topics of {lda.n_features_in_:,} words{documents}"
-        say(console, title, "bold")
-        say(console)
-        table = columns_table("topic", "share")
-        table.add_column("most probable words")
-        for topic in self._topics(_FEW_WORDS):
-            table.add_row(str(topic["topic"]), f"{topic['share']:.1%}", plain(", ".join(topic["words"])))
-        console.print(table)
-        say(console)
-        bound = f", perplexity bound {lda.bound_:.1f}"
-        print_end(console, lda.posterior_, objective="ELBO", value=lda.elbo_, n_iter=lda.n_iter_, more=bound)
-        print_origin(console, getattr(lda, "about_", {}))
+        print_topics(console, self.fitted)
+        print_origin(console, getattr(self.fitted, "about_", {}))
 
-    def _topics(self, n_words: int) -> list[dict[str, Any]]:
-        """Return number, share of the words of the fit, and most probable words of each topic, the largest first."""
-        lda, words = self.fitted, cv.report.column_names(self.fitted)
-        mean = lda.components_ / lda.components_.sum(axis=1, keepdims=True)
-        added = np.maximum(lda.components_ - lda.topic_word_prior_, 0.0).sum(axis=1)
-        shares = added / max(added.sum(), np.finfo(float).tiny)
-        return [
-            {
-                "topic": k,
-                "share": float(shares[k]),
-                "words": {
-                    words[v]: float(mean[k, v])
-                    for v in np.argsort(-mean[k], kind="stable")[:n_words].tolist()
-                },
-            }
-            for k in np.argsort(-shares, kind="stable").tolist()
-        ]
+    def _documents(self, file: str | None, sql: str | None, *, quiet: bool = True) -> Documents:
+        """Return documents as counts of the words of the fit."""
+        words = cv.report.column_names(self.fitted)
+        how = getattr(self.fitted, "about_", {}).get("texts", {})
+        found = new_documents(words, how, file, sql, quiet=quiet)
+        return Documents(counts_for(self.fitted, self.path, file, sql), words) if found is None else found
 
     def data(self, file: str | None, sql: str | None) -> Any:
-        return counts_for(self.fitted, self.path, file, sql)
+        return self._documents(file, sql).counts
 
     def facts(self) -> dict[str, Any]:
         return {
@@ -94,11 +62,13 @@ class TopicsOfFile(Saved):
 
     def predictions(self, file: str | None, sql: str | None, *, quiet: bool) -> dict[str, Any]:
         """Return the most probable topic of each document, and the proportions of all."""
+        found = self._documents(file, sql, quiet=quiet)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="X does not have valid feature names")
-            proportions = self.fitted.transform(self.data(file, sql))
+            proportions = self.fitted.transform(found.counts)
+        named = {} if found.names is None else {"document": np.array(found.names)}
         shares = {f"topic_{k}": column for k, column in enumerate(proportions.T)}
-        return {"topic": proportions.argmax(axis=1), **shares}
+        return {**named, "topic": proportions.argmax(axis=1), **shares}
 
     def draws(
         self, data: str | None, n: int | None, seed: int | None, *, with_component: bool
@@ -113,3 +83,51 @@ class TopicsOfFile(Saved):
         counts = np.zeros((n_documents, lda.n_features_in_), dtype=np.int64)
         np.add.at(counts, (owners, drawn["word"][0].astype(np.int64)), 1)
         return dict(zip(cv.report.column_names(lda), counts.T, strict=True))
+
+
+def document_of_topics(lda: cv.LatentDirichletAllocation) -> dict[str, Any]:
+    """Return everything that topics say, as JSON can hold it."""
+    return {
+        "model": type(lda).__name__,
+        **getattr(lda, "about_", {}),
+        **objective_document(lda.posterior_),
+        "perplexity_bound": lda.bound_,
+        "words": lda.n_features_in_,
+        "topics": _topics(lda, _MANY_WORDS),
+    }
+
+
+def print_topics(console: Console, lda: cv.LatentDirichletAllocation) -> None:
+    """Print a line for each topic, the largest first, with its most probable words."""
+    data = lda.posterior_.data_summary
+    documents = "" if data is None else f", {data['rows']:,} documents"
+    n_topics = len(lda.components_)
+    title = f"latent Dirichlet allocation, {n_topics} topics of {lda.n_features_in_:,} words{documents}"
+    say(console, title, "bold")
+    say(console)
+    table = columns_table("topic", "share")
+    table.add_column("most probable words")
+    for topic in _topics(lda, _FEW_WORDS):
+        table.add_row(str(topic["topic"]), f"{topic['share']:.1%}", plain(", ".join(topic["words"])))
+    console.print(table)
+    say(console)
+    bound = f", perplexity bound {lda.bound_:.1f}"
+    print_end(console, lda.posterior_, objective="ELBO", value=lda.elbo_, n_iter=lda.n_iter_, more=bound)
+
+
+def _topics(lda: cv.LatentDirichletAllocation, n_words: int) -> list[dict[str, Any]]:
+    """Return number, share of the words of the fit, and most probable words of each topic, the largest first."""
+    words = cv.report.column_names(lda)
+    mean = lda.components_ / lda.components_.sum(axis=1, keepdims=True)
+    added = np.maximum(lda.components_ - lda.topic_word_prior_, 0.0).sum(axis=1)
+    shares = added / max(added.sum(), np.finfo(float).tiny)
+    return [
+        {
+            "topic": k,
+            "share": float(shares[k]),
+            "words": {
+                words[v]: float(mean[k, v]) for v in np.argsort(-mean[k], kind="stable")[:n_words].tolist()
+            },
+        }
+        for k in np.argsort(-shares, kind="stable").tolist()
+    ]

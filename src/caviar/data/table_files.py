@@ -179,8 +179,7 @@ def _paths(source: str | os.PathLike[str]) -> tuple[Path, ...]:
             and not _is_left_over(file.relative_to(path))
         )
         if not found:
-            hint = f"; for its CSV files write '{path / '*.csv'}'" if next(path.glob("*.csv"), None) else ""
-            raise DataError(f"the folder {path} holds no Parquet file (*.parquet){hint}")
+            raise DataError(f"the folder {path} holds no Parquet file (*.parquet){_hint_of_folder(path)}")
         return tuple(found)
     if path.exists():
         return (path,)
@@ -190,6 +189,15 @@ def _paths(source: str | os.PathLike[str]) -> tuple[Path, ...]:
             return tuple(found)
         raise DataError(f"no file matches {source}")
     raise DataError(f"there is no file {source}")
+
+
+def _hint_of_folder(path: Path) -> str:
+    """Return how files of other kinds in a folder are read."""
+    if next(path.glob("*.csv"), None):
+        return f"; for its CSV files write '{path / '*.csv'}'"
+    if next(path.rglob("*.txt"), None):
+        return "; for the words of its text files take caviar.data.read_texts, on the command line --model topics"
+    return ""
 
 
 def _is_left_over(path: Path) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -41,26 +42,59 @@ def threshold(
     mixture: Conditionable, rate: float, rng: np.random.Generator, n_draws: int
 ) -> OutlierThreshold:
     """Return the threshold of complete rows, from draws."""
-    rows, _ = mixture.draw(_enough(rate, n_draws), rng)
-    found = _exceeded_by(-log_densities(mixture, rows), rate)
-    return OutlierThreshold(found, float(rate), math.sqrt(rate * (1 - rate) / n_draws))
+    rows, _ = mixture.draw(enough(rate, n_draws), rng)
+    return threshold_of(-log_densities(mixture, rows), rate)
+
+
+def threshold_of(scores: Array, rate: float) -> OutlierThreshold:
+    """Return the threshold of complete rows, from the scores of draws, (n,)."""
+    error = math.sqrt(rate * (1 - rate) / len(scores))
+    return OutlierThreshold(_exceeded_by(scores, rate), float(rate), error)
 
 
 def flagged(
     mixture: Conditionable, X: AnyArray, rate: float, rng: np.random.Generator, n_draws: int
 ) -> AnyArray:
     """Return which rows exceed the threshold of their pattern of missing entries, (N, D) -> (N,)."""
-    drawn, _ = mixture.draw(_enough(rate, n_draws), rng)
+    drawn, _ = mixture.draw(enough(rate, n_draws), rng)
+
+    def scores(rows: AnyArray, observed: AnyArray) -> Array:
+        return -log_densities(mixture.select(observed), rows[:, observed])
+
+    return flagged_by(scores, drawn, X, rate)
+
+
+def flagged_by(
+    scores: Callable[[AnyArray, AnyArray], Array], drawn: AnyArray, X: AnyArray, rate: float
+) -> AnyArray:
+    """Return which rows exceed the threshold of their pattern of missing entries, (N, D) -> (N,).
+
+    Parameters
+    ----------
+    scores
+        Returns how unexpected the observed columns of rows are: rows (n, D), places of the columns -> (n,).
+    drawn
+        Rows of the distribution, (n, D), without missing entries.
+    X
+        Rows, NaN where an entry is missing; those without any entry are no outliers.
+    rate
+        Share of rows of the distribution that exceed the threshold.
+    """
     result = np.zeros(len(X), dtype=bool)
     for observed, _, rows in patterns(np.isnan(X)):
         if len(observed):
-            part = mixture.select(observed)
-            limit = _exceeded_by(-log_densities(part, drawn[:, observed]), rate)
-            result[rows] = -log_densities(part, X[np.ix_(rows, observed)]) > limit
+            result[rows] = scores(X[rows], observed) > _exceeded_by(scores(drawn, observed), rate)
     return result
 
 
-def _enough(rate: float, n_draws: int) -> int:
+def enough(rate: float, n_draws: int) -> int:
+    """Return a number of draws, of which enough exceed the threshold.
+
+    Raises
+    ------
+    ParameterError
+        If too few do.
+    """
     require_share("rate", rate)
     require_whole("n_draws", n_draws, 1)
     if n_draws * rate < _FEWEST_ALARMS:

@@ -269,3 +269,31 @@ def _as_numbers(table: RawTable, column: int, name: str) -> Array:
             f"column {name!r} has an infinity in row {int(np.argmax(np.isinf(found)))}; drop such rows"
         )
     return found
+
+
+def priors_by_name(argument: str, given: Any, columns: Columns, kind: str, meaning: str) -> dict[str, Any]:
+    """Return the priors that the user gave, by the names of columns of a kind.
+
+    Raises
+    ------
+    ParameterError
+        If one is no such row of numbers, or of a column that is not there, or of another kind.
+    """
+    names = [columns.names[j] for j in columns.of_kind(kind)]
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        given = dict.fromkeys(names, given)
+    size, found = len(meaning.split(", ")), {}
+    for name, prior in given.items():
+        if name not in names:
+            raise ParameterError(f"{argument} has the column {name!r}, which is none of the {kind}s: {names}")
+        try:
+            found[name] = tuple(float(number) for number in prior)
+        except TypeError:
+            found[name] = ()
+        if len(found[name]) != size:
+            raise ParameterError(
+                f"{argument} must be {size} numbers, {meaning}; column {name!r} has {prior!r}"
+            )
+    return found

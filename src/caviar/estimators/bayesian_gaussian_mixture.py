@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import nullcontext
 from dataclasses import field
 from typing import Any, ClassVar
 
@@ -14,7 +13,6 @@ from .._errors import ParameterError
 from .._typing import AnyArray, Array
 from ..engine.ascent.status import Status
 from ..fitting.model import Model
-from ..fitting.progress import lines
 from ..lazy.rows import in_memory
 from ..posterior.posterior import Posterior
 from ._arguments import require_choice, require_number
@@ -27,11 +25,11 @@ from ._gaussian import GaussianEstimator, state
 from ._known import fixed_weights
 from ._lazy_rows import whole
 from ._mean_precision_prior import learnt_mean_precision
-from ._mixture import REMEDY, RowsToFit, Statement, among
+from ._mixture import REMEDY, RowsToFit, Statement
 from ._scale_prior import learnt_scale
 from ._structure import ComponentPrior, Components, Form
 from ._weights import KnownWeights, WeightPrior, weight_prior
-from .automatic import Found, Move, Problem, search
+from .automatic import Move, Problem, best_search
 from .automatic.arguments import AUTO_CONCENTRATION, is_auto, refuse_one_per_component, start_of
 
 
@@ -339,18 +337,9 @@ class BayesianGaussianMixture(GaussianEstimator):
             self.verbose if callable(self.verbose) else False,
             next_fit,
         )
-        with lines() if self.verbose is True else nullcontext(lambda move: None) as tell:
-            ends: list[Found] = []
-            for own in generator.spawn(self.n_init):
-                ends.append(search(problem, None if start is None else start[rows], own, tell))
-                if ends[-1].is_interrupted:
-                    break
-        found = max(ends, key=lambda end: end.posterior.elbo)
-        if ends[-1].is_interrupted:
-            # also where the best so far had converged
-            found.posterior.status = Status.INTERRUPTED
-        self.moves_ = list(found.moves)
-        return among(found.posterior, [end.posterior for end in ends])
+        start = None if start is None else start[rows]
+        posterior, self.moves_ = best_search(problem, start, generator, self.n_init, self.verbose)
+        return posterior
 
     def _explanation(self, posterior: Posterior) -> str:
         """Return why a fit ended where it did; a search that was interrupted is told as one."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import field, replace
 from typing import Any, ClassVar, Self
 
@@ -17,7 +16,6 @@ from .._errors import ParameterError
 from .._typing import AnyArray, Array
 from ..engine.ascent.status import Status
 from ..fitting.model import Model
-from ..fitting.progress import lines
 from ..language import Categorical, Data, Dirichlet, MarkovChain, Plate
 from ..names import with_columns
 from ..posterior.posterior import Posterior
@@ -29,13 +27,11 @@ from ._components import Component, Estimate
 from ._declared import estimator
 from ._fitted import Fitted, keep
 from ._labels import known_labels
-from ._mixture import UnsettledWarning, among
+from ._mixture import UnsettledWarning
 from ._saveable import Saveable
 from ._sequences import checked_lengths, continued, log_densities_in_turn, starts_of, weights_of_rows
-from .automatic import Move
+from .automatic import Move, SequenceProblem, best_search
 from .automatic.arguments import AUTO_CONCENTRATION, is_auto, refuse_one_per_component
-from .automatic.search import Found, search
-from .automatic.sequences import SequenceProblem
 from .emissions import EMISSIONS, Emission
 
 _REMEDY = "Fit again"
@@ -299,17 +295,8 @@ class HiddenMarkovModel(Saveable):
             starts_of(lengths)[kept],
             self._mixture(rows, weights),
         )
-        with lines() if self.verbose is True else nullcontext(lambda move: None) as tell:
-            ends: list[Found] = []
-            for own in generator.spawn(self.n_init):
-                ends.append(search(problem, None, own, tell))
-                if ends[-1].is_interrupted:
-                    break
-        found = max(ends, key=lambda end: end.posterior.elbo)
-        if ends[-1].is_interrupted:
-            found.posterior.status = Status.INTERRUPTED
-        self.moves_ = list(found.moves)
-        return among(found.posterior, [end.posterior for end in ends])
+        posterior, self.moves_ = best_search(problem, None, generator, self.n_init, self.verbose)
+        return posterior
 
     def _mixture(self, rows: Array, weights: Array | None) -> Callable[[int], Model]:
         """Return number of components -> the mixture of rows by themselves, with the same emissions."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,22 +13,36 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .._errors import DataError, ParameterError
 from .._typing import AnyArray, Array
 from ..data.rows import on_host
+from ..densities.outliers import OutlierThreshold
 from ..files.naming import listed
+from ..fitting.model import Model
 from ..lazy.rows import in_memory
 from ..models import mixed_mixture
 from ..posterior.posterior import Posterior
 from ..posterior.prediction import Prediction
-from ._arguments import as_broadcast, as_generator, require_number
+from ._arguments import as_broadcast, as_generator, require_number, require_whole
+from ._checkpointing import NextFit
 from ._components import Component, Estimate
 from ._data_scale import scale_of
 from ._declared import estimator
 from ._fitted import Fitted, keep
-from ._lazy_rows import checked_rows, lazy_rows
-from ._mixed_columns import CATEGORY, COUNT, NUMBER, Columns, RawTable, as_objects, is_coded, kinds_by_name
+from ._lazy_rows import checked_rows, lazy_rows, whole
+from ._mixed_columns import (
+    CATEGORY,
+    COUNT,
+    NUMBER,
+    Columns,
+    RawTable,
+    as_objects,
+    is_coded,
+    kinds_by_name,
+    priors_by_name,
+)
+from ._mixed_density import PARAMETERS, MixedDensity, above_a_whole_row
 from ._mixture import MixtureEstimator, RowsToFit, Statement, quiet, refuse_equal_names
+from .automatic import ColumnsProblem, Move, best_search
+from .automatic.arguments import AUTO_CONCENTRATION, is_auto, refuse_one_per_component
 
-_PARAMETERS = {NUMBER: "theta", CATEGORY: "probabilities", COUNT: "rate"}
-"""Kind of a column -> how the name of the parameters of its components ends."""
 _LEAVES = {"Normal": NUMBER, "Categorical": CATEGORY, "Poisson": COUNT}
 """Family of an observed variable -> kind of its column."""
 
@@ -53,13 +67,15 @@ class MixedMixture(MixtureEstimator):
     Parameters
     ----------
     n_components
-        K.
+        K; or ``"auto"``, the number that no split, merge or deletion of components improves, as in
+        :class:`BayesianGaussianMixture`. The first search begins with one component; ``n_init`` is then a number of
+        searches.
     kinds
         What the columns are: ``"number"``, ``"category"`` or ``"count"`` for each, or a mapping from names, or places,
         of some of them. A column of which nothing is said is one of numbers if all its entries are, and else (texts,
         True and False) one of categories.
     weight_concentration_prior
-        :math:`\alpha`, a number or shape (K,); 1/K by default.
+        :math:`\alpha`, a number or shape (K,); 1/K by default, and 1 with ``n_components="auto"``.
     number_prior
         :math:`m, \kappa, s, r` of the prior :math:`\tau \sim \mathrm{Gamma}(s, r)`,
         :math:`\mu \mid \tau \sim N(m, 1 / (\kappa \tau))` of all columns of numbers; or name of a column -> its own. By
@@ -96,6 +112,8 @@ class MixedMixture(MixtureEstimator):
     posterior_
         The :class:`caviar.Posterior`. The parameters of a column ``a`` are ``a_theta`` (numbers), ``a_probabilities``
         (categories) or ``a_rate`` (counts).
+    moves_
+        With ``n_components="auto"``, the moves that were tried on all rows, each a :class:`caviar.Move`.
     n_components_, n_features_in_, feature_names_in_
         K; number of columns; their names if ``X`` had any.
 
@@ -120,7 +138,7 @@ class MixedMixture(MixtureEstimator):
     True
     """
 
-    n_components: int = field(default=2, kw_only=False)
+    n_components: int | str = field(default=2, kw_only=False)
     kinds: Mapping[Any, str] | Sequence[str] | None = None
     weight_concentration_prior: ArrayLike | None = None
     number_prior: Mapping[str, Sequence[float]] | Sequence[float] | None = None
@@ -230,30 +248,70 @@ class MixedMixture(MixtureEstimator):
         super()._check_settings()
         require_number("category_prior", self.category_prior, above=0)
 
+    def _check_n_components(self) -> None:
+        if not is_auto(self.n_components):
+            require_whole("n_components, if it is not 'auto',", self.n_components, 1)
+
     def _state(self, rows: RowsToFit, generator: np.random.Generator) -> Statement:
-        columns = self._columns
+        columns, alpha = self._columns, self.weight_concentration_prior
         _refuse_taken_names(columns)
-        alpha = self.weight_concentration_prior
-        shape = (self.n_components,)
-        alpha = 1 / self.n_components if alpha is None else alpha
-        return Statement(
-            mixed_mixture(
-                self.n_components,
+        number_prior, count_prior = self._number_priors(rows, columns), self._count_priors(rows, columns)
+
+        def model_of(n_components: int, default: float) -> Model:
+            return mixed_mixture(
+                n_components,
                 numbers=[columns.names[j] for j in columns.of_kind(NUMBER)],
                 n_categories={name: len(values) for name, values in columns.categories.items()},
                 counts=[columns.names[j] for j in columns.of_kind(COUNT)],
                 concentration=as_broadcast(
-                    "weight_concentration_prior", alpha, shape, "one a component", above=0
+                    "weight_concentration_prior",
+                    default if alpha is None else alpha,
+                    (n_components,),
+                    "one a component",
+                    above=0,
                 ),
-                number_prior=self._number_priors(rows, columns),
+                number_prior=number_prior,
                 answer_concentration=float(self.category_prior),
-                count_prior=self._count_priors(rows, columns),
+                count_prior=count_prior,
             )
+
+        number: Any = self.n_components
+        if not is_auto(number):
+            return Statement(model_of(number, 1 / number))
+        refuse_one_per_component({"weight_concentration_prior": (alpha, 0)})
+        return Statement(model_of(1, AUTO_CONCENTRATION), model_of=lambda k: model_of(k, AUTO_CONCENTRATION))
+
+    def _best(
+        self,
+        statement: Statement,
+        data: Mapping[str, Any],
+        sample_weight: Array | None,
+        generator: np.random.Generator,
+        next_fit: NextFit,
+    ) -> Posterior:
+        if statement.model_of is None:
+            self.__dict__.pop("moves_", None)
+            return super()._best(statement, data, sample_weight, generator, next_fit)
+        X = np.column_stack([whole(data[name], "n_components='auto'") for name in data])
+        weights = np.ones(len(X)) if sample_weight is None else in_memory(sample_weight)
+        rows = slice(None) if np.all(weights > 0) else weights > 0
+        problem = ColumnsProblem(
+            statement.model_of,
+            X[rows],
+            weights[rows],
+            self.max_iter,
+            self.tol,
+            self._place,
+            self.verbose if callable(self.verbose) else False,
+            next_fit,
+            names=tuple(data),
         )
+        posterior, self.moves_ = best_search(problem, None, generator, self.n_init, self.verbose)
+        return posterior
 
     def _number_priors(self, rows: RowsToFit, columns: Columns) -> Any:
         """Return the prior of each column of numbers, in the units of the data where the user gave none."""
-        given = _by_name(
+        given = priors_by_name(
             "number_prior", self.number_prior, columns, NUMBER, "mean, mean_precision, shape, rate"
         )
         place = columns.of_kind(NUMBER)
@@ -266,7 +324,7 @@ class MixedMixture(MixtureEstimator):
 
     def _count_priors(self, rows: RowsToFit, columns: Columns) -> Any:
         """Return the prior of each column of counts, which expects the mean of the data where the user gave none."""
-        given = _by_name("count_prior", self.count_prior, columns, COUNT, "shape, rate")
+        given = priors_by_name("count_prior", self.count_prior, columns, COUNT, "shape, rate")
         open_columns = [j for j in columns.of_kind(COUNT) if columns.names[j] not in given]
         if open_columns:
             means = scale_of(rows.X[:, open_columns], rows.weights, correlated=False).mean
@@ -280,7 +338,7 @@ class MixedMixture(MixtureEstimator):
     def _read(self, posterior: Posterior) -> Any:
         weights = posterior["weights"].mean
         keep(self, weights_=weights, n_components_=len(weights))
-        return _RowDensity(posterior, self._columns)
+        return MixedDensity(posterior, self._columns)
 
     def _keep(self, posterior: Posterior) -> None:
         super()._keep(posterior)
@@ -301,7 +359,7 @@ class MixedMixture(MixtureEstimator):
         super()._check_restored()
         found, own = _columns_of(self.posterior_), self._columns
         sizes = {
-            name: np.shape(self.posterior_[f"{name}_{_PARAMETERS[CATEGORY]}"].mean)[-1]
+            name: np.shape(self.posterior_[f"{name}_{PARAMETERS[CATEGORY]}"].mean)[-1]
             for name in found.categories
         }
         if set(zip(found.names, found.kinds, strict=True)) != set(zip(own.names, own.kinds, strict=True)):
@@ -320,15 +378,19 @@ class MixedMixture(MixtureEstimator):
     def _attribute_as_plain(self, name: str, value: Any) -> Any:
         if name == "categories_":
             return {column: list(values) for column, values in value.items()}
+        if name == "moves_":
+            return [move.as_plain() for move in value]
         return list(value) if name == "kinds_" else value
 
     def _attribute_of_plain(self, name: str, value: Any) -> Any:
         if name == "categories_":
             return {str(column): tuple(map(_plain_value, values)) for column, values in value.items()}
+        if name == "moves_":
+            return [Move.of_plain(entry) for entry in value]
         return tuple(map(str, value)) if name == "kinds_" else value
 
     def _responsibilities_of(self, rows: RowsToFit) -> Array:
-        return self.posterior_.local(_above_a_whole_row(rows.X, self._names()))["z"].probabilities[:-1]
+        return self.posterior_.local(above_a_whole_row(rows.X, self._names()))["z"].probabilities[:-1]
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[AnyArray, AnyArray]:
         """Return independent new rows, (n, D), and the components that they come from, (n,).
@@ -380,10 +442,49 @@ class MixedMixture(MixtureEstimator):
         for name in wanted:
             if name not in names:
                 raise ParameterError(f"targets has the column {name!r}; the columns are {', '.join(names)}")
-        data = _above_a_whole_row(rows, names)
+        data = above_a_whole_row(rows, names)
         told = self.posterior_.predict({name: data[name] for name in names if name not in wanted})
         # where nothing is left of the rows there is one prediction for them all
         return {name: _for_rows(told[name], len(rows)) for name in wanted}
+
+    def outlier_scores(self, X: Any) -> Array:
+        """Return how unexpected rows are, (N,): minus the log density of what was observed of each, in nats."""
+        return -self.score_samples(X)
+
+    def outlier_threshold(self, rate: float, random_state: Any = None) -> OutlierThreshold:
+        """Return the score that a share ``rate`` of rows of the fitted distribution exceed: the rate of false alarms.
+
+        It is found from draws, and comes with the standard error of the rate.
+        """
+        check_is_fitted(self)
+        return self._predictive.outlier_threshold(rate, as_generator(random_state))
+
+    def is_outlier(self, X: Any, rate: float = 0.01, random_state: Any = None) -> AnyArray:
+        """Return which rows are less expected than all but a share ``rate`` of rows of the fitted distribution, (N,).
+
+        Parameters
+        ----------
+        X
+            Rows, as for :meth:`fit`. Each pattern of missing entries has a threshold of its own; a row without any
+            entry is no outlier.
+        rate
+            False alarms a row, between 0 and 1.
+        random_state
+            Whole number, Generator or RandomState, of the draws that the thresholds come from.
+
+        Examples
+        --------
+        >>> import caviar as cv
+        >>> penguins = cv.datasets.load_penguins()
+        >>> table = cv.data.Table(penguins.values[:, [0, 4]], ("species", "flipper"), {"species": (0, 1, 2)})
+        >>> mixture = cv.MixedMixture(3, random_state=0).fit(table)
+        >>> gentoo = cv.data.Table(np.array([[2.0, 215.0], [2.0, 180.0]]), table.columns, table.categories)
+        >>> mixture.is_outlier(gentoo, random_state=0)
+        array([False,  True])
+        """
+        check_is_fitted(self)
+        rows = in_memory(self._validated(X, reset=False))
+        return self._predictive.is_outlier(rows, rate, as_generator(random_state))
 
     def _components(self, level: float) -> list[Component]:
         columns, posterior = self._columns, self.posterior_
@@ -404,53 +505,13 @@ class MixedMixture(MixtureEstimator):
         """Return mean, standard deviation and probabilities of a column in each component; None where it has none."""
         columns = self._columns
         name, kind = columns.names[column], columns.kinds[column]
-        variable = f"{name}_{_PARAMETERS[kind]}"
+        variable = f"{name}_{PARAMETERS[kind]}"
         factor, part = self.posterior_[variable], self.posterior_.marginals(variable, level)[0]
         if kind == CATEGORY:
             values = list(map(str, columns.categories[name]))
             return [(None, None, dict(zip(values, own, strict=True))) for own in _estimates(part)]
         spread = np.sqrt(factor.rate / factor.shape if kind == NUMBER else factor.mean)
         return [(mean, sd, None) for mean, sd in zip(_estimates(part), spread.tolist(), strict=True)]
-
-
-@dataclass(frozen=True, eq=False)
-class _RowDensity:
-    """The density of a new row: of each component a product over the columns."""
-
-    posterior: Posterior
-    columns: Columns
-
-    def log_density(self, rows: AnyArray) -> Array:
-        """Return the log density of what was observed of each row, (N,)."""
-        return self.posterior.log_predictive(_above_a_whole_row(rows, self.columns.names))[:-1]
-
-    def sample(self, n_samples: int, generator: np.random.Generator) -> tuple[Array, AnyArray]:
-        """Return rows as numbers, (n, D), and their components: with parameters drawn for each row."""
-        weights = self.posterior["weights"].mean
-        labels = generator.choice(len(weights), n_samples, p=weights)
-        drawn = [
-            _DRAWS[kind](self.posterior[f"{name}_{_PARAMETERS[kind]}"], labels, generator)
-            for name, kind in zip(self.columns.names, self.columns.kinds, strict=True)
-        ]
-        return np.column_stack(drawn), labels
-
-
-def _draw_numbers(factor: Any, labels: AnyArray, generator: np.random.Generator) -> Array:
-    precision = generator.gamma(factor.shape[labels]) / factor.rate[labels]
-    mean = generator.normal(factor.mean[labels], 1 / np.sqrt(factor.mean_precision[labels] * precision))
-    return generator.normal(mean, 1 / np.sqrt(precision))
-
-
-def _draw_categories(factor: Any, labels: AnyArray, generator: np.random.Generator) -> Array:
-    bounds = np.cumsum(factor.mean, axis=1)[labels][:, :-1]
-    return (generator.random(len(labels))[:, np.newaxis] > bounds).sum(axis=1).astype(np.float64)
-
-
-def _draw_counts(factor: Any, labels: AnyArray, generator: np.random.Generator) -> Array:
-    return generator.poisson(generator.gamma(factor.shape[labels]) / factor.rate[labels]).astype(np.float64)
-
-
-_DRAWS = {NUMBER: _draw_numbers, CATEGORY: _draw_categories, COUNT: _draw_counts}
 
 
 def _estimates(part: Any) -> Any:
@@ -462,11 +523,6 @@ def _estimates(part: Any) -> Any:
             for rows in zip(*ends, strict=True)
         ]
     return [Estimate(*map(float, own)) for own in zip(*ends, strict=True)]
-
-
-def _above_a_whole_row(rows: AnyArray, names: Sequence[str]) -> dict[str, Array]:
-    """Return columns by name, with a row of zeros below: a column without any value would be refused."""
-    return {name: np.append(rows[:, j], 0.0) for j, name in enumerate(names)}
 
 
 def _for_rows(told: Prediction, n_rows: int) -> Prediction:
@@ -483,38 +539,10 @@ def _plain_value(value: Any) -> Any:
     return value
 
 
-def _by_name(argument: str, given: Any, columns: Columns, kind: str, meaning: str) -> dict[str, Any]:
-    """Return the priors that the user gave, by the names of columns of a kind.
-
-    Raises
-    ------
-    ParameterError
-        If one is no such row of numbers, or of a column that is not there, or of another kind.
-    """
-    names = [columns.names[j] for j in columns.of_kind(kind)]
-    if given is None:
-        return {}
-    if not isinstance(given, Mapping):
-        given = dict.fromkeys(names, given)
-    size, found = len(meaning.split(", ")), {}
-    for name, prior in given.items():
-        if name not in names:
-            raise ParameterError(f"{argument} has the column {name!r}, which is none of the {kind}s: {names}")
-        try:
-            found[name] = tuple(float(number) for number in prior)
-        except TypeError:
-            found[name] = ()
-        if len(found[name]) != size:
-            raise ParameterError(
-                f"{argument} must be {size} numbers, {meaning}; column {name!r} has {prior!r}"
-            )
-    return found
-
-
 def _refuse_taken_names(columns: Columns) -> None:
     """Refuse columns whose names the model needs."""
     taken = {"z", "weights"} | {
-        f"{name}_{_PARAMETERS[kind]}" for name, kind in zip(columns.names, columns.kinds, strict=True)
+        f"{name}_{PARAMETERS[kind]}" for name, kind in zip(columns.names, columns.kinds, strict=True)
     }
     for name in columns.names:
         if name in taken:
@@ -531,7 +559,7 @@ def _columns_of(posterior: Posterior) -> Columns:
     """
     variables, leaves = posterior.model.variables, posterior.model.leaves
     kinds = {leaf.name: _LEAVES.get(type(leaf).__name__, "") for leaf in leaves}
-    parameters = [f"{name}_{_PARAMETERS.get(kind)}" for name, kind in kinds.items()]
+    parameters = [f"{name}_{PARAMETERS.get(kind)}" for name, kind in kinds.items()]
     is_mixed = (
         all(kinds.values())
         and sorted(variables) == sorted(["weights", "z", *kinds, *parameters])
@@ -561,6 +589,6 @@ def _columns_of(posterior: Posterior) -> Columns:
     kinds = {name: kinds[name] for name in (*(name for name in arrays if name in kinds), *kinds)}
     categories = {}
     for name in (name for name, kind in kinds.items() if kind == CATEGORY):
-        places = range(posterior[f"{name}_{_PARAMETERS[CATEGORY]}"].mean.shape[-1])
+        places = range(posterior[f"{name}_{PARAMETERS[CATEGORY]}"].mean.shape[-1])
         categories[name] = tuple(arrays.get(name, {}).get("categories", places))
     return Columns(tuple(kinds), tuple(kinds.values()), categories)

@@ -1,0 +1,87 @@
+"""What all fits of the command line share: progress while they run, where they come from, and how they are told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import typer
+from rich.console import Console
+
+import caviar as cv
+
+from .fit_request import FitRequest, command_of
+from .kinds import Kind
+from .progress import watching
+from .results import print_document
+from .speaking import FAILURE, complain, counted, gathered_warnings, say, standard_error, standard_output
+from .tables import source_name
+
+
+def fitted(
+    kind: Kind,
+    X: Any,
+    arguments: dict[str, Any],
+    *,
+    quiet: bool,
+    checkpoint: Path | None = None,
+    **more: Any,
+) -> Any:
+    """Return a model fitted to rows, while its progress is shown; ``more`` are arguments of ``fit``."""
+    with (
+        gathered_warnings(),
+        watching(standard_error(), kind.objective, quiet=quiet, tol=arguments.get("tol", 1e-6)) as callback,
+    ):
+        return kind.build(**arguments, verbose=callback).fit(X, checkpoint=checkpoint, **more)
+
+
+def origin_of(request: FitRequest) -> dict[str, Any]:
+    """Return what is kept with every model of where it comes from."""
+    return {
+        "source": source_name(request.data),
+        "query": request.sql,
+        "seed": request.arguments.get("random_state"),
+        "command": command_of(request),
+        "versions": cv.report.versions(),
+    }
+
+
+def print_fit(
+    request: FitRequest,
+    estimator: Any,
+    document: Callable[[Any], dict[str, Any]],
+    show: Callable[[Console, Any], None],
+) -> None:
+    """Print what was fitted, as a document for programs or for people."""
+    saved = None if request.output is None else str(request.output)
+    if request.as_json:
+        print_document({**document(estimator), "saved": saved})
+        return
+    console = standard_output()
+    show(console, estimator)
+    say(console, f"seed {request.arguments['random_state']}")
+    if saved is not None:
+        say(console, f"saved in {saved}")
+    if request.picture is not None:
+        say(console, f"picture in {request.picture}")
+
+
+def tell_end(request: FitRequest, status: str, n_iter: int) -> None:
+    """Say that a fit has not settled, or was stopped.
+
+    Raises
+    ------
+    Exit
+        If it was stopped.
+    """
+    if status == "max_iter":
+        advice = "raise --max-iter, or --tol, or begin elsewhere with --seed"
+        complain("warning", f"the fit has not settled after {counted(n_iter, 'iteration')}: {advice}")
+    if status == "interrupted":
+        kept = "" if request.output is None else f", and is saved in {request.output}"
+        again = "" if request.checkpoint is None else "; the same command again goes on from the checkpoint"
+        complain(
+            "interrupted", f"the fit was stopped before it settled; the best so far is shown{kept}{again}"
+        )
+        raise typer.Exit(FAILURE)

@@ -1,0 +1,60 @@
+"""``caviar fit --model hmm``: a hidden Markov model, fitted to the sequences of a table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+
+from .fit_request import FitRequest
+from .fits import fitted, origin_of, print_fit, tell_end
+from .non_numeric import NonNumeric
+from .progress import resumptions_told
+from .sequences import document_of_sequences, print_sequences, sequences_of
+
+
+def fit_to_sequences(request: FitRequest, data: str | None, arguments: dict[str, Any]) -> None:
+    """Fit a hidden Markov model to the sequences of a table in a file, and print and save the result."""
+    _require_sequences(request)
+    emission = arguments.get("emission", "gaussian")
+    sequence = request.options.get("--sequence")
+    found = sequences_of(data, request.sql, request.columns, sequence, emission)
+    with resumptions_told(quiet=request.quiet):
+        hmm = fitted(
+            request.kind,
+            found.named(),
+            arguments,
+            quiet=request.quiet,
+            checkpoint=request.checkpoint,
+            lengths=found.lengths,
+        )
+    hmm.about_ = {
+        **origin_of(request),
+        "rows": len(found.rows),
+        "sequences": len(found.lengths),
+        "sequence": sequence,
+        "columns": list(found.columns),
+    }
+    if request.output is not None:
+        hmm.save(request.output)
+    print_fit(request, hmm, document_of_sequences, print_sequences)
+    tell_end(request, hmm.posterior_.status.value, hmm.n_iter_)
+
+
+def _require_sequences(request: FitRequest) -> None:
+    """Refuse what hidden Markov models do not have.
+
+    Raises
+    ------
+    BadParameter
+        If the user asked for it.
+    """
+    if request.picture is not None:
+        what = (
+            "--picture draws mixtures; save the model by -o m.caviar, and draw by caviar report m.caviar DATA"
+        )
+    elif request.non_numeric is not NonNumeric.ERROR:
+        what = f"leave --non-numeric {request.non_numeric.value} out; --emission categorical takes a column of texts"
+    else:
+        return
+    raise typer.BadParameter(f"--model hmm fits a hidden Markov model: {what}")

@@ -1,0 +1,80 @@
+"""Progress of work whose steps are counted: documents that are read, fits that are compared, parts of a page."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from .remaining import time_in_words
+from .speaking import say
+
+_FIRST_LINE = 5.0
+"""Seconds after which there is a plain line; the next come after twice as long each."""
+
+
+@contextmanager
+def counting_steps(
+    console: Console, what: str, total: int, *, quiet: bool, clock: Callable[[], float] = time.monotonic
+) -> Iterator[Callable[[], None]]:
+    """Yield what is to be called after each step: a live line on a terminal, elsewhere a line now and then.
+
+    Parameters
+    ----------
+    console
+        Where the progress is shown.
+    what
+        What is done, with its unit: "documents read".
+    total
+        Number of steps.
+    quiet
+        Whether to show nothing.
+    clock
+        What tells the time, in seconds.
+    """
+    steps = _Steps(what, total, clock)
+    if quiet:
+        yield steps.step
+    elif console.is_terminal:
+        with Live(console=console, get_renderable=steps.render, refresh_per_second=8, transient=True):
+            yield steps.step
+    else:
+        yield lambda: steps.step_told(console)
+
+
+class _Steps:
+    """How many steps are done, and how long the others will take: as long as those before."""
+
+    def __init__(self, what: str, total: int, clock: Callable[[], float]) -> None:
+        self._what, self._total, self._clock = what, total, clock
+        self._done, self._began, self._next = 0, clock(), _FIRST_LINE
+
+    def step(self) -> None:
+        """Take notice of a step."""
+        self._done += 1
+
+    def step_told(self, console: Console) -> None:
+        """Take notice of a step, and print a line if it is time for one."""
+        self.step()
+        if self._seconds() >= self._next and self._done < self._total:
+            say(console, self.words())
+            while self._next <= self._seconds():
+                self._next *= 2
+
+    def _seconds(self) -> float:
+        return self._clock() - self._began
+
+    def words(self) -> str:
+        """Return how far it is."""
+        seconds = self._seconds()
+        left = seconds / self._done * (self._total - self._done) if self._done else None
+        return f"{self._done:,} of {self._total:,} {self._what}  {seconds:.1f} s{time_in_words(left)}"
+
+    def render(self) -> Text:
+        """Return the line as it is now."""
+        seconds = self._seconds()
+        return Text(f"{'|/-'[int(4 * seconds) % 3]} {self.words()}", no_wrap=True, overflow="ellipsis")

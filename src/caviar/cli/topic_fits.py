@@ -1,0 +1,53 @@
+"""``caviar fit --model topics``: topics, fitted to documents of words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+
+from .documents import documents_to_fit
+from .fit_request import FitRequest
+from .fits import fitted, origin_of, print_fit, tell_end
+from .non_numeric import NonNumeric
+from .progress import resumptions_told
+from .topics import document_of_topics, print_topics
+
+
+def fit_to_documents(request: FitRequest, data: str | None, arguments: dict[str, Any]) -> None:
+    """Fit topics to documents in files, and print and save the result."""
+    _require_topics(request, arguments)
+    found = documents_to_fit(data, request.sql, request.columns, request.options, quiet=request.quiet)
+    if found.words is not None:
+        arguments = {**arguments, "vocabulary": list(found.words)}
+    with resumptions_told(quiet=request.quiet):
+        lda = fitted(
+            request.kind, found.counts, arguments, quiet=request.quiet, checkpoint=request.checkpoint
+        )
+    texts = {"texts": dict(found.how)} if found.how else {}
+    lda.about_ = {**origin_of(request), "rows": found.counts.shape[0], **texts}
+    if request.output is not None:
+        lda.save(request.output)
+    print_fit(request, lda, document_of_topics, print_topics)
+    tell_end(request, lda.posterior_.status.value, lda.n_iter_)
+
+
+def _require_topics(request: FitRequest, arguments: dict[str, Any]) -> None:
+    """Refuse what topics do not have.
+
+    Raises
+    ------
+    BadParameter
+        If the user asked for it.
+    """
+    if request.picture is not None:
+        what = "--picture draws mixtures; save them by -o m.caviar, and draw by caviar report m.caviar DATA"
+    elif request.non_numeric is not NonNumeric.ERROR:
+        what = f"leave --non-numeric {request.non_numeric.value} out; --text COLUMN takes a column of texts"
+    elif arguments["n_components"] == "auto":
+        what = "--components takes a number; fit several, and compare the perplexity of documents held out, in Python"
+    elif arguments["uncertainty"] == "linear_response":
+        what = "topics have no linear response; leave --uncertainty out"
+    else:
+        return
+    raise typer.BadParameter(f"--model topics fits topics: {what}")

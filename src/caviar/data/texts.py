@@ -1,0 +1,287 @@
+"""Documents of words: read from text files, and counted."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from .._errors import DataError, ParameterError
+from ..files.naming import listed, named
+from .stop_words import ENGLISH
+
+_WORD = re.compile(r"[^\W\d_]{2,}")
+_SUFFIX = ".txt"
+
+
+@dataclass(frozen=True, eq=False)
+class WordCounts:
+    """How often each word occurs in each document.
+
+    Attributes
+    ----------
+    counts
+        Shape (documents, words), sparse.
+    words
+        The word of each column.
+    left_out
+        Occurrences of words that have no column.
+    """
+
+    counts: csr_array
+    words: tuple[str, ...]
+    left_out: int
+
+
+@dataclass(frozen=True, eq=False)
+class TextFiles(Sequence[str]):
+    """Texts in files, each read when it is asked for.
+
+    Attributes
+    ----------
+    names
+        Name of each text: its path within the folder, or that of its file.
+    paths
+        The files.
+    encoding
+        How they are written.
+    """
+
+    names: tuple[str, ...]
+    paths: tuple[Path, ...]
+    encoding: str = "utf-8"
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def __getitem__(self, place: int) -> str:  # type: ignore[override]
+        """Return a text.
+
+        Raises
+        ------
+        DataError
+            If its file cannot be read, or is written in another encoding.
+        """
+        path = self.paths[place]
+        try:
+            # a mark of the byte order at the start belongs to the encoding
+            return path.read_text(self.encoding).removeprefix("\ufeff")
+        except UnicodeError as error:
+            raise DataError(
+                f"{path} is no text in {self.encoding}: {error}; say another encoding=, such as 'latin-1', or "
+                f"write the file anew in UTF-8"
+            ) from error
+        except OSError as error:
+            raise DataError(f"cannot read {path}: {error.strerror or error}") from error
+
+
+def read_texts(source: str | os.PathLike[str], *, encoding: str = "utf-8") -> TextFiles:
+    """Return the texts of a folder, one from each file.
+
+    Parameters
+    ----------
+    source
+        A folder, whose files ``*.txt`` are taken, those of its subfolders too; a pattern such as ``'2024-*.txt'``; or
+        one file. Files come in the order of their names.
+    encoding
+        How the files are written.
+
+    Raises
+    ------
+    DataError
+        If there is no such file.
+    ParameterError
+        If there is no such encoding.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> for name, text in {"a.txt": "The goal.", "b.txt": "A vote, a law."}.items():
+    ...     _ = (folder / name).write_text(text)
+    >>> texts = read_texts(folder)
+    >>> texts.names, texts[1]
+    (('a.txt', 'b.txt'), 'A vote, a law.')
+    """
+    try:
+        "".encode(encoding)
+    except LookupError as error:
+        raise ParameterError(
+            f"encoding must be the name of one, such as 'utf-8' or 'latin-1'; got {encoding!r}"
+        ) from error
+    folder = Path(source)
+    if folder.is_dir():
+        paths = [path for path in folder.rglob(f"*{_SUFFIX}") if path.is_file()]
+        if not paths:
+            raise DataError(f"the folder {folder} holds no text file (*{_SUFFIX})")
+        names = {path: path.relative_to(folder).as_posix() for path in paths}
+    else:
+        paths = [folder] if folder.is_file() else _matching(str(source))
+        names = {path: str(path) for path in paths}
+    paths.sort(key=names.__getitem__)
+    return TextFiles(tuple(map(names.__getitem__, paths)), tuple(paths), encoding)
+
+
+def _matching(pattern: str) -> list[Path]:
+    """Return the files of a pattern."""
+    if not glob.has_magic(pattern):
+        raise DataError(f"there is no file {pattern}")
+    found = [Path(name) for name in glob.glob(pattern, recursive=True) if Path(name).is_file()]
+    if not found:
+        raise DataError(f"no file matches {pattern}")
+    return found
+
+
+def _words(text: str) -> list[str]:
+    """Return the words of a text: runs of at least two letters, in lower case.
+
+    Everything else divides words, apostrophes and hyphens too.
+
+    Examples
+    --------
+    >>> _words("It's Schrödinger's state-of-the-art cat no. 9!")
+    ['it', 'schrödinger', 'state', 'of', 'the', 'art', 'cat', 'no']
+    """
+    return _WORD.findall(unicodedata.normalize("NFC", text).lower())
+
+
+def count_words(
+    texts: Iterable[str],
+    *,
+    vocabulary: Sequence[str] | None = None,
+    stop_words: Iterable[str] = (),
+    min_documents: int = 1,
+    max_words: int | None = None,
+    tokenizer: Callable[[str], Iterable[str]] | None = None,
+) -> WordCounts:
+    """Return how often each word occurs in each text.
+
+    Parameters
+    ----------
+    texts
+        The documents. They are read once, one after the other.
+    vocabulary
+        The words to count, in the order of the columns; by default all words, in alphabetical order, less those that
+        the next three arguments leave out.
+    stop_words
+        Words that are not counted; ``"english"`` for common words of English that say little of a topic.
+    min_documents
+        Documents that a word must occur in, at least.
+    max_words
+        Most words, of which the most frequent are taken; None for all.
+    tokenizer
+        What returns the words of a text; by default runs of at least two letters, in lower case, are words. Texts of
+        languages that are written without spaces need another one.
+
+    Raises
+    ------
+    ParameterError
+        If an argument is impossible, or one of three is given beside a vocabulary.
+    DataError
+        If no word is left.
+
+    Examples
+    --------
+    >>> found = count_words(["The goal! A goal.", "The vote"], stop_words="english")
+    >>> found.words, found.counts.toarray().tolist(), found.left_out
+    (('goal', 'vote'), [[2, 0], [0, 1]], 2)
+    """
+    if isinstance(texts, str):
+        raise ParameterError("texts must be several documents, such as a list; got one text")
+    stopped = _stopped(stop_words)
+    _require_whole("min_documents", min_documents)
+    if max_words is not None:
+        _require_whole("max_words, if it is not None,", max_words)
+    tokenizer = _words if tokenizer is None else tokenizer
+    if vocabulary is None:
+        return _chosen(*_counted(texts, tokenizer), stopped, min_documents, max_words)
+    if stopped or min_documents > 1 or max_words is not None:
+        raise ParameterError(
+            "vocabulary says which words are counted; leave stop_words, min_documents and max_words out"
+        )
+    return _of_vocabulary(*_counted(texts, tokenizer), list(map(str, vocabulary)))
+
+
+def _stopped(stop_words: Iterable[str]) -> frozenset[str]:
+    if not isinstance(stop_words, str):
+        return frozenset(stop_words)
+    if stop_words != "english":
+        raise ParameterError(f"stop_words must be 'english', or a list of words; got {stop_words!r}")
+    return ENGLISH
+
+
+def _require_whole(name: str, value: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        raise ParameterError(f"{name} must be a whole number of at least 1; got {value!r}")
+
+
+def _counted(
+    texts: Iterable[str], tokenizer: Callable[[str], Iterable[str]]
+) -> tuple[csr_array, dict[str, int]]:
+    """Return counts of all words, in the order in which they first occur, and the column of each."""
+    columns: dict[str, int] = {}
+    starts, places, counts = [0], [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    for text in texts:
+        own = Counter(tokenizer(_checked(text, len(starts))))
+        places.append(
+            np.fromiter((columns.setdefault(word, len(columns)) for word in own), np.int64, len(own))
+        )
+        counts.append(np.fromiter(own.values(), np.int64, len(own)))
+        starts.append(starts[-1] + len(own))
+    shape = (len(starts) - 1, len(columns))
+    return csr_array((np.concatenate(counts), np.concatenate(places), np.array(starts)), shape=shape), columns
+
+
+def _checked(text: object, row: int) -> str:
+    if isinstance(text, str):
+        return text
+    raise DataError(f"document {row} is no text: {named(repr(text))}; give texts, '' for one that is missing")
+
+
+def _chosen(
+    counts: csr_array,
+    columns: dict[str, int],
+    stopped: frozenset[str],
+    min_documents: int,
+    max_words: int | None,
+) -> WordCounts:
+    """Return the counts of the words that are kept, in alphabetical order."""
+    totals = counts.sum(axis=0)
+    documents = np.bincount(counts.indices, minlength=len(columns))
+    kept = [word for word, j in columns.items() if word not in stopped and documents[j] >= min_documents]
+    if not kept:
+        raise DataError(
+            f"no word is left to count: {counts.shape[0]:,} documents have {len(columns):,} words, of which none is in "
+            f"at least {min_documents:,} documents and no stop word"
+        )
+    if max_words is not None:
+        kept = sorted(kept, key=lambda word: (-totals[columns[word]], word))[:max_words]
+    return _of_words(counts, columns, sorted(kept))
+
+
+def _of_vocabulary(counts: csr_array, columns: dict[str, int], words: list[str]) -> WordCounts:
+    """Return the counts of given words, of which some may occur nowhere."""
+    twice = [word for word, n in Counter(words).items() if n > 1]
+    if twice:
+        raise ParameterError(f"vocabulary must have each word once; got twice: {listed(twice)}")
+    missing = [word for word in words if word not in columns]
+    wider = csr_array(
+        (counts.data, counts.indices, counts.indptr), shape=(counts.shape[0], len(columns) + len(missing))
+    )
+    places = {**columns, **{word: len(columns) + place for place, word in enumerate(missing)}}
+    return _of_words(wider, places, words)
+
+
+def _of_words(counts: csr_array, columns: dict[str, int], words: list[str]) -> WordCounts:
+    # by columns of a matrix of the other order: the choice of many columns of rows takes as long as all entries
+    chosen = csr_array(counts.tocsc()[:, [columns[word] for word in words]])
+    chosen.sort_indices()
+    return WordCounts(chosen, tuple(words), int(counts.sum() - chosen.sum()))

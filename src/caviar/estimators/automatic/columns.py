@@ -1,0 +1,44 @@
+"""The problem of a search for the number of components of a mixture of columns of several kinds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ..._typing import Array
+from .problem import Problem, Starts
+
+
+@dataclass(frozen=True)
+class ColumnsProblem(Problem):
+    """Rows whose columns are variables of their own.
+
+    Attributes
+    ----------
+    names
+        Of the columns.
+    is_filled
+        Whether the last row, without weight, is there only for the columns of which no other row has an entry.
+    """
+
+    tries_anew: ClassVar[bool] = True
+    names: tuple[str, ...] = ()
+    is_filled: bool = False
+
+    def part(self, share: Array, smallest: float, **changes: Any) -> Problem:
+        """Return the rows of a part; a column that is missing in all of them has an entry in a row without weight."""
+        part = super().part(share, smallest, **changes)
+        if not len(part.X) or not np.isnan(part.X).all(axis=0).any():
+            return part
+        X = np.vstack([part.X, np.zeros((1, part.X.shape[1]))])
+        return replace(part, X=X, weights=np.append(part.weights, 0.0), is_filled=True)
+
+    def _data(self) -> dict[str, Any]:
+        return {name: self.X[:, j] for j, name in enumerate(self.names)}
+
+    def _start(self, init: Starts) -> Starts:
+        if isinstance(init, str) or "z" not in init or len(init["z"]) == len(self.X):
+            return init
+        return {"z": np.concatenate([init["z"], init["z"][-1:]])}

@@ -1,0 +1,183 @@
+"""Topics from the command line: of text files, a column of texts, a table of counts, and counts of SciPy alike."""
+
+import json
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array, save_npz
+
+import caviar as cv
+from caviar.data import count_words, read_table, write_table
+
+SPORT = ("The goal of the ball game", "a goal, a ball, a GOAL", "game ball")
+LAW = ("The vote on the law", "law, vote, law", "a vote; law!")
+TEXTS = [*SPORT, *LAW] * 4
+WORDS = ("ball", "game", "goal", "law", "vote")
+ARGUMENTS = {
+    "doc_topic_prior": 0.1,
+    "topic_word_prior": 0.01,
+    "random_state": 0,
+    "n_init": 3,
+    "max_iter": 500,
+}
+OPTIONS = ("--model", "topics", "-k", 2, "--doc-topic-prior", 0.1, "--topic-word-prior", 0.01, "--seed", 0)
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    """Return a folder with the same documents in four forms."""
+    folder = tmp_path_factory.mktemp("corpus")
+    (folder / "texts").mkdir()
+    for number, text in enumerate(TEXTS):
+        (folder / "texts" / f"{number:02d}.txt").write_text(text, encoding="utf-8")
+    (folder / "lines.txt").write_text("\n\n".join(TEXTS), encoding="utf-8")
+    (folder / "words.txt").write_text("\n".join(WORDS), encoding="utf-8")
+    write_table(folder / "table.csv", {"number": np.arange(24), "text": TEXTS})
+    counts = count_words(TEXTS, vocabulary=WORDS).counts
+    write_table(folder / "counts.csv", dict(zip(WORDS, counts.toarray().T, strict=True)))
+    save_npz(folder / "counts.npz", csr_array(counts))
+    return folder
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        ["texts"],
+        ["texts/*.txt"],
+        ["lines.txt"],
+        ["table.csv", "--text", "text"],
+        ["counts.csv"],
+        ["counts.npz", "--vocabulary", "words.txt"],
+        ["texts", "--vocabulary", "words.txt"],
+    ],
+    ids=lambda where: " ".join(where),
+)
+def test_all_forms_of_the_documents_give_the_topics_of_the_estimator(
+    run, corpus, monkeypatch, tmp_path, where
+):
+    monkeypatch.chdir(corpus)
+    result = run("fit", *where, *OPTIONS, "--restarts", 3, "-o", tmp_path / "m.caviar", "--json", "-q")
+    assert (result.exit_code, result.stderr) == (0, "")
+    mine = cv.LatentDirichletAllocation(2, **ARGUMENTS).fit(count_words(TEXTS, vocabulary=WORDS).counts)
+    told = json.loads(result.stdout)
+    assert told["elbo"] == pytest.approx(mine.elbo_, abs=1e-9)
+    assert (told["rows"], told["words"]) == (24, 5)
+    assert {frozenset(list(topic["words"])[:2]) for topic in told["topics"]} <= {
+        frozenset(pair) for pair in (("ball", "goal"), ("law", "vote"))
+    }
+    assert "caviar fit" in told["command"]
+    assert "--model topics --doc-topic-prior 0.1" in told["command"].replace(" --text text", "").replace(
+        " --vocabulary words.txt", ""
+    )
+    loaded = cv.load(tmp_path / "m.caviar")
+    assert tuple(loaded.vocabulary_) == WORDS
+
+
+@pytest.fixture(scope="module")
+def model(run, corpus):
+    path = corpus / "m.caviar"
+    result = run("fit", corpus / "texts", *OPTIONS, "-o", path)
+    assert result.exit_code == 0
+    assert "24 documents, 60 words, of which 5 are different; left out 29% of all" in result.stderr
+    return path
+
+
+def test_words_of_topics_are_printed(run, model):
+    shown = run("show", model).stdout
+    assert shown.startswith("latent Dirichlet allocation, 2 topics of 5 words, 24 documents")
+    assert "law, vote" in shown
+    assert f"fitted to {model.parent / 'texts'}" in shown
+
+
+def test_new_texts_get_their_names_and_the_proportions_of_the_estimator(run, model, corpus, tmp_path):
+    run("predict", model, corpus / "texts", "-o", tmp_path / "out.csv", "-q")
+    names = cv.data.read_columns(tmp_path / "out.csv", columns=["document"]).column(0).to_pylist()
+    assert names[:2] == ["00.txt", "01.txt"]
+    written = read_table(tmp_path / "out.csv", columns=["topic", "topic_0", "topic_1"]).values
+    shares = cv.load(model).transform(count_words(TEXTS, vocabulary=WORDS).counts)
+    np.testing.assert_allclose(written[:, 1:], shares)
+    np.testing.assert_array_equal(written[:, 0], shares.argmax(axis=1))
+
+
+def test_texts_of_other_words_are_told(run, model, tmp_path):
+    (tmp_path / "new.txt").write_text("A goal of Schrödinger's cat was open\n", encoding="utf-8")
+    result = run("predict", model, tmp_path / "new.txt", "-o", tmp_path / "out.csv")
+    assert "the model knows 17% of the words" in result.stderr
+    assert read_table(tmp_path / "out.csv").values.shape == (1, 3)
+
+
+def test_a_column_of_texts_is_found_again(run, corpus, tmp_path):
+    path = tmp_path / "m.caviar"
+    run("fit", corpus / "table.csv", "--text", "text", *OPTIONS, "-o", path, "-q")
+    for source in ("table.csv", "texts", "counts.csv", "counts.npz"):
+        result = run("predict", path, corpus / source, "-o", tmp_path / f"{source}.parquet", "-q")
+        assert (result.exit_code, result.stderr) == (0, "")
+    one, *others = (
+        read_table(tmp_path / f"{source}.parquet", columns=["topic_0"]).values
+        for source in ("table.csv", "texts", "counts.csv", "counts.npz")
+    )
+    for other in others:
+        np.testing.assert_array_equal(one, other)
+    write_table(tmp_path / "other.csv", {"review": TEXTS})
+    result = run("predict", path, tmp_path / "other.csv", "-o", "-")
+    assert result.exit_code == 2
+    assert "has no column 'text' of texts; its columns are review" in result.stderr
+    result = run("report", path, corpus / "table.csv", "-o", tmp_path / "r.html")
+    assert result.exit_code == 0
+
+
+def test_missing_texts_are_documents_without_words(run, tmp_path):
+    write_table(tmp_path / "a.parquet", {"text": ["goal ball", None, "ball goal"]})
+    arguments = ("--text", "text", *OPTIONS, "--stop-words", "none", "-q", "--json")
+    assert json.loads(run("fit", tmp_path / "a.parquet", *arguments).stdout)["rows"] == 3
+
+
+def test_stop_words_and_rare_words_are_chosen(run, corpus, tmp_path):
+    (tmp_path / "stop.txt").write_text("Goal\nthe\n", encoding="utf-8")
+    for options, words in (
+        (("--stop-words", "none"), 8),
+        (("--stop-words", tmp_path / "stop.txt"), 6),
+        (("--max-words", 2), 2),
+        (("--min-documents", 13), None),
+    ):
+        result = run("fit", corpus / "texts", *OPTIONS, *options, "-q", "--json")
+        if words is None:
+            assert result.exit_code == 2
+            assert "--min-documents 1 counts words of one document too" in result.stderr
+        else:
+            assert json.loads(result.stdout)["words"] == words
+
+
+@pytest.mark.parametrize(
+    ("where", "words"),
+    [
+        (["table.csv"], "or say --text COLUMN, if the column holds the documents"),
+        (["table.csv", "--text", "txt"], "has no column 'txt' of texts; its columns are number, text"),
+        (["counts.csv", "--min-documents", 3], "--min-documents belongs to texts"),
+        (["counts.csv", "--vocabulary", "words.txt"], "a table names its words itself"),
+        (["texts", "--text", "text"], "--text names a column of a table"),
+        (["table.csv", "--text", "text", "--columns", "number"], "--columns chooses columns of counts"),
+        (["texts", "--vocabulary", "words.txt", "--max-words", 3], "those to count are in --vocabulary"),
+        (["counts.npz", "--vocabulary", "lines.txt"], "--vocabulary has 24: give one for each"),
+        (["texts", "-k", "auto"], "--components takes a number"),
+        (["texts", "--picture", "m.png"], "--picture draws mixtures"),
+        (["texts", "--covariance", "diag"], "--covariance belongs to --model bayesian or em or hmm"),
+        (["texts", "--uncertainty", "linear-response"], "topics have no linear response"),
+        (["texts", "--encoding", "utf-9"], "encoding must be the name of one"),
+        (["empty"], "holds no"),
+    ],
+)
+def test_what_topics_do_not_have_is_refused(run, corpus, monkeypatch, where, words):
+    monkeypatch.chdir(corpus)
+    (corpus / "empty").mkdir(exist_ok=True)
+    result = run("fit", *where, *(OPTIONS if "-k" not in where else ("--model", "topics")))
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert words in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_options_of_topics_belong_to_topics(run, corpus):
+    result = run("fit", corpus / "counts.csv", "--text", "text")
+    assert "--text belongs to --model topics, not to --model bayesian" in result.stderr
+    result = run("fit", corpus / "texts")
+    assert "on the command line --model topics" in result.stderr
