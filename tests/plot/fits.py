@@ -70,3 +70,24 @@ def factors():
     loadings = np.array([[1, 0], [0.8, 0], [0, 1], [0, -0.7], [0, 0]])
     x = rng.normal(size=(150, 2)) @ loadings.T + 0.4 * rng.normal(size=(150, 5))
     return cv.models.factor_analysis(5, 2).fit({"x": x}, seed=0, tol=1e-6)
+
+
+SLEEP = {name: cv.datasets.load_sleepstudy().column(name) for name in cv.datasets.load_sleepstudy().columns}
+
+
+@cache
+def sleep():
+    return cv.MixedModel("reaction ~ days + (days | subject)").fit(SLEEP)
+
+
+@cache
+def coins():
+    """Return rows of a logistic regression: a column that matters, and outcomes."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([np.ones(300), rng.normal(size=300)])
+    return {"X": X, "y": (rng.random(300) < 1 / (1 + np.exp(0.5 - 1.5 * X[:, 1]))).astype(float)}
+
+
+@cache
+def logistic():
+    return cv.models.logistic_regression(2).fit(coins())

@@ -14,12 +14,16 @@ import caviar as cv
 from plot.fits import (
     FAITHFUL,
     GALAXIES,
+    SLEEP,
     VOCABULARY,
     chain,
+    coins,
     factors,
     faithful,
     galaxies,
+    logistic,
     restarted,
+    sleep,
     steps,
     topics,
 )
@@ -45,10 +49,13 @@ def _on_demand(function: str, fit: Callable[[], Any], *arguments: Any, **keyword
 
 
 GALLERY = {
+    "calibration": Picture(_on_demand("calibration", sleep, SLEEP, n_folds=10)),
+    "calibration_binary": Picture(_on_demand("calibration", logistic, coins)),
     "density": Picture(_on_demand("density", galaxies, GALAXIES, n_draws=40, names=["velocity (1000 km/s)"])),
     "density_2d": Picture(_on_demand("density", faithful, FAITHFUL)),
     "elbo_trace": Picture(_on_demand("elbo_trace", restarted)),
     "forest": Picture(_on_demand("forest", factors, "mean", names={"feature": list("abcde")})),
+    "group_effects": Picture(_on_demand("group_effects", sleep), (1, 2), True),
     "loadings": Picture(_on_demand("loadings", factors, names=list("abcde")), (1, 2), True),
     "loadings_heat": Picture(_on_demand("loadings", factors, heat_map=True), (1, 1), True),
     "pairs": Picture(
@@ -57,6 +64,7 @@ GALLERY = {
     "pairs_hexagons": Picture(
         _on_demand("pairs", faithful, partial(np.tile, FAITHFUL, (4, 1)), hexagons=True), (2, 2), True
     ),
+    "residuals": Picture(_on_demand("residuals", sleep, SLEEP)),
     "responsibilities": Picture(_on_demand("responsibilities", galaxies, GALAXIES)),
     "responsibilities_2d": Picture(_on_demand("responsibilities", faithful, FAITHFUL)),
     "responsibilities_sorted": Picture(_on_demand("responsibilities", chain, steps)),

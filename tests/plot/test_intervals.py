@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.colors import to_hex
 from scipy.stats import beta, norm
 
 import caviar as cv
@@ -97,7 +98,7 @@ def test_a_forest_of_a_fitted_table_knows_its_columns():
 def test_entries_without_quantiles_are_hollow():
     ax = cv.plot.forest(of_mean_field(), "theta.precision")
     markers = [line for line in ax.lines if line.get_marker() == "o"]
-    hollow = [str(line.get_markerfacecolor()) == "white" for line in markers]
+    hollow = [to_hex(line.get_markerfacecolor()) == "#ffffff" for line in markers]
     # of each precision matrix the diagonal has a chi-squared marginal, the entry off it none
     assert hollow == [False, True, False] * 2
     assert len(intervals_of(ax)) == 4
@@ -113,7 +114,7 @@ def test_loadings_are_normal_and_hollow_where_zero_is_inside():
         expected = np.stack(norm.interval(0.9, q.mean[:, k], deviation), axis=1)
         np.testing.assert_allclose(ends_of(ax.collections[0]), expected)
         markers = [line for line in ax.lines if line.get_marker() == "o"]
-        hollow = [str(line.get_markerfacecolor()) == "white" for line in markers]
+        hollow = [to_hex(line.get_markerfacecolor()) == "#ffffff" for line in markers]
         assert hollow == ((expected[:, 0] <= 0) & (expected[:, 1] >= 0)).tolist()
     assert any(hollow)
     assert not all(hollow)

@@ -14,11 +14,14 @@ from typing import TYPE_CHECKING
 from .._extras import install_command
 
 if TYPE_CHECKING:
+    from ._calibration import calibration
     from ._density import density
     from ._elbo_trace import elbo_trace
     from ._forest import forest
+    from ._group_effects import group_effects
     from ._loadings import loadings
     from ._pairs import pairs
+    from ._residuals import residuals
     from ._responsibilities import responsibilities
     from ._sensitivity import sensitivity
     from ._state_sequence import state_sequence
@@ -26,11 +29,14 @@ if TYPE_CHECKING:
     from ._weights import weights
 
 __all__ = [
+    "calibration",
     "density",
     "elbo_trace",
     "forest",
+    "group_effects",
     "loadings",
     "pairs",
+    "residuals",
     "responsibilities",
     "sensitivity",
     "state_sequence",

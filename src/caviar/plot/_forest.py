@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 
 from .._errors import ParameterError
 from ..names import place_in_words
-from ._axes import in_style, muted, new_axes
+from ._axes import LINES, in_style, muted, new_axes, paper, stroke
 from ._posterior_figures import Figures, check_level, figures_of, names_along, posterior_of
 from .colours import colours_of
 
@@ -78,18 +78,18 @@ def forest(
             f"to have them all the same, only= for a part, or read them with posterior.summary(max_rows=None)"
         )
     ax = new_axes(ax, (5.6, 0.24 * len(entries) + 1.1))
-    colour = colours_of(1)[0] * 0.85
+    colour = stroke(ax, colours_of(1)[0], 0.15)
     for line, (_, mean, low, high) in enumerate(entries):
         is_open = not np.isfinite(low)
         if not is_open:
             ax.plot([low, high], [line, line], color=colour, lw=2, solid_capstyle="butt", zorder=2)
-        ax.plot(mean, line, "o", ms=5.5, mfc="white" if is_open else colour, mec=colour, mew=1.3, zorder=3)
+        ax.plot(mean, line, "o", ms=5.5, mfc=paper(ax) if is_open else colour, mec=colour, mew=1.3, zorder=3)
     low_end, high_end = ax.get_xlim()
     if low_end < 0 < high_end:
         ax.axvline(0, color=muted(), lw=0.8, ls=(0, (4, 3)), zorder=0)
     ax.set_yticks(range(len(entries)), [label for label, *_ in entries])
     ax.set_ylim(len(entries) - 0.4, -0.6)
-    ax.grid(axis="x", color="#e4e4e4", lw=0.6)
+    ax.grid(axis="x", color=LINES, lw=0.6)
     ax.set_axisbelow(True)
     ax.set_xlabel(figures.name)
     has_intervals = figures.lower is not None

@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 
 from .._errors import ParameterError
 from .._typing import AnyArray, Array
-from ._axes import BAR_EDGES, BARS, hide_frame, in_style, ink, new_grid
+from ._axes import BAR_EDGES, BARS, headline, hide_frame, in_style, ink, new_grid, stroke
 from ._mixture import Mixture, mixture_of, rows_of, thinned
 from ._pair import draw_curves, draw_pair, keys
 from ._posterior_figures import check_level
@@ -90,7 +90,7 @@ def pairs(
     draw_pairs(grid, mixture, rows, shown, level=level, max_points=max_points, hexagons=hexagons)
     if axes is None:
         say_aside(grid, mixture, level)
-        grid[0, 0].figure.suptitle("The components, and the rows", fontsize=10)
+        headline(grid[0, 0], "Rows and components in pairs of columns")
         grid[0, 0].figure.align_ylabels(grid[:, 0])
     else:
         grid[-1, 0].legend(handles=keys(mixture, level), loc="best", fontsize="small")
@@ -202,7 +202,7 @@ def say_aside(grid: AnyArray, mixture: Mixture, level: float) -> None:
         Line2D(
             [],
             [],
-            color=tuple(mixture.colours[k] * 0.85),
+            color=stroke(grid[0, 0], mixture.colours[k], 0.15),
             marker=marker_of(k),
             ls=line_of(k),
             ms=5,

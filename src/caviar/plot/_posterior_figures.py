@@ -10,6 +10,7 @@ import numpy as np
 
 from .._errors import ParameterError
 from .._typing import Array
+from ..language import Data
 from ..posterior.posterior import Posterior
 
 
@@ -67,11 +68,13 @@ def posterior_of(fitted: Any) -> Posterior:
 
 def placed(fitted: Any, data: Any) -> Any:
     """Return data of rows, as a posterior or the methods of an estimator take them, as arrays by name."""
-    names = set(posterior_of(fitted).model.variables)
-    is_named = isinstance(data, Mapping) and not names.isdisjoint(data)
-    if fitted is not posterior_of(fitted) and not is_named:
-        return fitted._as_data(data)
-    return posterior_of(fitted)._evaluator.named(data).values
+    posterior = posterior_of(fitted)
+    needed = {node.name for node in posterior.model.nodes if isinstance(node, Data)}
+    needed |= {leaf.name for leaf in posterior.model.leaves}
+    is_named = isinstance(data, Mapping) and needed <= set(data)
+    if fitted is not posterior and not is_named:
+        data = fitted._as_data(data)
+    return posterior._evaluator.named(data).values
 
 
 def check_level(level: float) -> float:

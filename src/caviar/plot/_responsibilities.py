@@ -13,7 +13,7 @@ from matplotlib.patches import Patch
 from .._errors import DataError, ParameterError
 from .._typing import AnyArray, Array
 from ..families import Categorical, ForecastMarkovChain, MarkovChain
-from ._axes import in_style, new_axes
+from ._axes import in_style, is_dark, muted, new_axes, shade
 from ._mixture import Mixture, mixture_of, rows_of, thinned
 from ._pair import draw_points
 from ._posterior_figures import names_along, placed, posterior_of
@@ -129,8 +129,8 @@ def _hidden(posterior: Any, data: Any, variable: str | None) -> tuple[str, Array
     return variable, np.reshape(labels[variable], (-1, labels[variable].shape[-1]))
 
 
-def _patch(k: int, label: str) -> Patch:
-    return Patch(**area_of(k), label=label)
+def _patch(ax: Axes, k: int, label: str) -> Patch:
+    return Patch(**area_of(k, on_dark=is_dark(ax)), label=label)
 
 
 def _draw_over_data(ax: Axes, mixture: Mixture, rows: Array, labels: Sequence[str]) -> None:
@@ -143,12 +143,12 @@ def _draw_over_data(ax: Axes, mixture: Mixture, rows: Array, labels: Sequence[st
         margin = 0.05 * (high - low) or 1.0
         grid = np.linspace(low - margin, high + margin, 400)
         _stack(ax, grid, mixture.responsibilities(grid[:, np.newaxis]), step=False)
-        ax.plot(rows[:, 0], np.full(len(rows), -0.04), "|", color="#444444", ms=6, mew=0.7)
+        ax.plot(rows[:, 0], np.full(len(rows), -0.04), "|", color=muted(), ms=6, mew=0.7)
         ax.set_ylim(-0.08, 1)
         ax.set_xlim(grid[0], grid[-1])
         ax.set_ylabel("probability of the component")
-        handles: list[Any] = [_patch(k, labels[k]) for k in drawn]
-        ax.set_title("Which component a value belongs to; the rows below")
+        handles: list[Any] = [_patch(ax, k, labels[k]) for k in drawn]
+        ax.set_title("Probability of each component by value, and the rows")
     else:
         shares = mixture.responsibilities(rows)
         points = draw_points(ax, rows, shares, mixture.colours)
@@ -156,11 +156,11 @@ def _draw_over_data(ax: Axes, mixture: Mixture, rows: Array, labels: Sequence[st
         points.set_sizes(points.get_sizes()[0] * (1 + 2.5 * np.clip(doubt, 0, 1)))
         ax.set_ylabel(mixture.names[1])
         handles = [
-            Line2D([], [], ls="", marker=marker_of(k), ms=6, color=tuple(mixture.colours[k]), label=labels[k])
-            for k in drawn
+            Line2D([], [], ls="", marker=marker_of(k), ms=6, color=tuple(colour), label=labels[k])
+            for k, colour in zip(drawn, shade(ax, mixture.colours[drawn]), strict=True)
         ]
         handles.append(Line2D([], [], ls="", marker="o", ms=9, color="#9a9a9a", label="larger: less certain"))
-        ax.set_title("Which component a row belongs to")
+        ax.set_title("Component of each row")
     ax.legend(handles=handles, loc="center left", bbox_to_anchor=(1.0, 0.5))
 
 
@@ -181,7 +181,7 @@ def _draw_sorted(ax: Axes, shares: Array, labels: Sequence[str]) -> None:
         ax.set_ylim(0, 1)
         ax.set_ylabel("probability")
         used = np.flatnonzero(shares.max(axis=0) > 0.01).tolist()
-        handles = [_patch(k, labels[k]) for k in used]
+        handles = [_patch(ax, k, labels[k]) for k in used]
         ax.legend(handles=handles, loc="center left", bbox_to_anchor=(1.0, 0.5))
     else:
         extent = (0, n_rows, n_components - 0.5, -0.5)
@@ -193,7 +193,7 @@ def _draw_sorted(ax: Axes, shares: Array, labels: Sequence[str]) -> None:
         ax.figure.colorbar(image, ax=ax).set_label("probability")
     ax.set_xlim(0, n_rows)
     ax.set_xlabel("rows, sorted by component and certainty")
-    ax.set_title("Which component each row belongs to")
+    ax.set_title("Probability of each component, row by row")
 
 
 def _stack(ax: Axes, x: Array, shares: Array, *, step: bool) -> None:
@@ -207,5 +207,5 @@ def _stack(ax: Axes, x: Array, shares: Array, *, step: bool) -> None:
                 heights[:, k + 1],
                 step="post" if step else None,
                 lw=0.0,
-                **area_of(k),
+                **area_of(k, on_dark=is_dark(ax)),
             )

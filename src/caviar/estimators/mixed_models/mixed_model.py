@@ -222,6 +222,13 @@ class MixedModel(Saveable):
         columns = {name: [] for name in self._encoding.read}
         return design_of(self._encoding, Rows(columns)).blocks
 
+    def _as_data(self, X: Any) -> dict[str, Any]:
+        """Return the rows of a table with the response, by the names of the model."""
+        formula, rows = self._formula, Rows.of(X)
+        response = family_of(self.family, formula).values(rows, formula.response)
+        trials = trials_of(formula, rows, len(response))
+        return {**design_of(self._encoding, rows).data, **trials, formula.response: response}
+
     def predict(self, X: Any, *, groups: str = "known") -> Prediction:
         """Return predictions of the response of new rows.
 
