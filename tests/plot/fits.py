@@ -91,3 +91,12 @@ def coins():
 @cache
 def logistic():
     return cv.models.logistic_regression(2).fit(coins())
+
+
+DEATHS = {"deaths": np.repeat([0, 1, 2, 3, 4], [109, 65, 22, 3, 1])}
+"""Deaths by the kick of a horse, in 200 corps and years (von Bortkiewicz, 1898)."""
+
+
+@cache
+def deaths():
+    return cv.Model(cv.Poisson("deaths", cv.Gamma("rate", 1, 1), plates=cv.Plate("corps"))).fit(DEATHS)

@@ -12,12 +12,14 @@ from matplotlib.testing.decorators import remove_ticks_and_titles
 
 import caviar as cv
 from plot.fits import (
+    DEATHS,
     FAITHFUL,
     GALAXIES,
     SLEEP,
     VOCABULARY,
     chain,
     coins,
+    deaths,
     factors,
     faithful,
     galaxies,
@@ -64,6 +66,12 @@ GALLERY = {
     "pairs_hexagons": Picture(
         _on_demand("pairs", faithful, partial(np.tile, FAITHFUL, (4, 1)), hexagons=True), (2, 2), True
     ),
+    "predictive_check": Picture(_on_demand("predictive_check", galaxies, GALAXIES)),
+    "predictive_check_counts": Picture(_on_demand("predictive_check", deaths, DEATHS)),
+    "predictive_check_statistic": Picture(
+        _on_demand("predictive_check", galaxies, GALAXIES, statistic="max")
+    ),
+    "prior_posterior": Picture(_on_demand("prior_posterior", sleep, "common effects"), (1, 2), True),
     "residuals": Picture(_on_demand("residuals", sleep, SLEEP)),
     "responsibilities": Picture(_on_demand("responsibilities", galaxies, GALAXIES)),
     "responsibilities_2d": Picture(_on_demand("responsibilities", faithful, FAITHFUL)),

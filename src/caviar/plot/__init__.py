@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from ._group_effects import group_effects
     from ._loadings import loadings
     from ._pairs import pairs
+    from ._predictive_check import predictive_check
+    from ._prior_posterior import prior_posterior
     from ._residuals import residuals
     from ._responsibilities import responsibilities
     from ._sensitivity import sensitivity
@@ -36,6 +38,8 @@ __all__ = [
     "group_effects",
     "loadings",
     "pairs",
+    "predictive_check",
+    "prior_posterior",
     "residuals",
     "responsibilities",
     "sensitivity",

@@ -9,9 +9,8 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from .._errors import ParameterError
-from ..names import place_in_words
 from ._axes import LINES, in_style, muted, new_axes, paper, stroke
-from ._posterior_figures import Figures, check_level, figures_of, names_along, posterior_of
+from ._posterior_figures import Figures, check_level, figures_of, places_of, posterior_of
 from .colours import colours_of
 
 
@@ -71,7 +70,8 @@ def forest(
     """
     level = check_level(level)
     figures = _the_one(fitted, variable, level)
-    entries = _entries(figures, _named(fitted, figures, names), dict(only or {}))
+    places = places_of(fitted, figures, names, only)
+    entries = [(label, *_numbers(figures, index)) for label, index in places]
     if len(entries) > max_entries:
         raise ParameterError(
             f"'{figures.name}' has {len(entries)} entries, too many for one picture; pass max_entries={len(entries)} "
@@ -119,51 +119,8 @@ def _the_one(fitted: Any, variable: str | None, level: float) -> Figures:
     return found[0]
 
 
-def _named(
-    fitted: Any, figures: Figures, names: Mapping[str, Sequence[str]] | None
-) -> dict[str, Sequence[str]]:
-    """Return the names of the entries: given, of the posterior, or of the columns that a fitted mixture saw."""
-    variable = figures.name.partition(".")[0]
-    axes = [*figures.plates, *[variable] * (figures.mean.ndim - len(figures.plates))]
-    of_posterior = {axis: own for axis, own in zip(axes, figures.names, strict=False) if own is not None}
-    known = list(map(str, getattr(fitted, "feature_names_in_", ())))
-    event = figures.mean.shape[len(figures.plates) :]
-    own = {variable: known} if event and event[-1] == len(known) else {}
-    return {**own, **of_posterior, **dict(names or {})}
-
-
-def _entries(
-    figures: Figures, names: Mapping[str, Sequence[str]], only: Mapping[str, Sequence[str]]
-) -> list[tuple[str, float, float, float]]:
-    """Return label, mean and ends of each entry."""
-    shape, n_plates = figures.mean.shape, len(figures.plates)
-    variable = figures.name.partition(".")[0]
-    axes = (*figures.plates, variable)
-    for argument, given in (("names", names), ("only", only)):
-        unknown = [name for name in given if name not in axes]
-        if unknown:
-            known = ", ".join(map(repr, axes))
-            raise ParameterError(
-                f"{argument}= names {unknown[0]!r}, but the axes of '{figures.name}' are {known}"
-            )
-    keys = [*figures.plates, *[variable] * (len(shape) - n_plates)]
-    along = [names_along(key, size, names.get(key)) for key, size in zip(keys, shape, strict=True)]
-    for key, wanted in only.items():
-        places = along[keys.index(key)] if key in keys else []
-        if not set(map(str, wanted)) <= set(places):
-            raise ParameterError(
-                f"only= lists {list(wanted)} of '{key}', which has {', '.join(places) or 'no places'}"
-            )
-    kept = {key: set(map(str, wanted)) for key, wanted in only.items()}
-    named = [own if key in names else None for key, own in zip(keys, along, strict=True)]
-    entries = []
-    for index in np.ndindex(shape):
-        if len(shape) - n_plates == 2 and index[-1] > index[-2]:
-            continue
-        if any(own[i] not in kept.get(key, own) for key, own, i in zip(keys, along, index, strict=True)):
-            continue
-        # one axis needs no words, and several have them in the order of a summary
-        label = along[0][index[0]] if len(shape) == 1 else place_in_words(figures.plates, index, named)
-        ends = (float("nan") if end is None else float(end[index]) for end in (figures.lower, figures.upper))
-        entries.append((label or figures.name, float(figures.mean[index]), *ends))
-    return entries
+def _numbers(figures: Figures, index: tuple[int, ...]) -> tuple[float, float, float]:
+    """Return mean and ends of an entry."""
+    ends = (float("nan") if end is None else float(end[index]) for end in (figures.lower, figures.upper))
+    low, high = ends
+    return float(figures.mean[index]), low, high

@@ -201,7 +201,27 @@ def _entry(
         if entry is not None:
             raise ParameterError(f"'{name}' is one number in each row, which has no entry {entry!r}")
         return name, observed, told
-    width = int(np.prod(observed.shape[1:]))
+    title, place = entry_of(posterior, name, entry, observed.shape)
+
+    def of(array: Array) -> Array:
+        return array.reshape(len(array), -1)[:, place]
+
+    parts = tuple((of(weight), of(mean), of(sd)) for weight, mean, sd in told.parts)
+    chosen = replace(told, mean=of(told.mean), standard_deviation=of(told.sd), parts=parts, names=None)
+    return title, of(observed), chosen
+
+
+def entry_of(
+    posterior: Posterior, name: str, entry: str | int | None, shape: tuple[int, ...]
+) -> tuple[str, int]:
+    """Return what the entry of a vector that is asked for is called, and its place.
+
+    Raises
+    ------
+    ParameterError
+        If there is no such entry, or none is named among several.
+    """
+    width = int(np.prod(shape[1:]))
     own = posterior.names.entries(name)
     names = list(own) if own is not None and len(own) == width else [str(k) for k in range(width)]
     if entry is None and width > 1:
@@ -211,12 +231,5 @@ def _entry(
     wanted = names[0] if entry is None else str(entry)
     if wanted not in names:
         raise ParameterError(f"'{name}' has no entry {entry!r}; it has {', '.join(names[:12])}")
-    place = names.index(wanted)
-
-    def of(array: Array) -> Array:
-        return array.reshape(len(array), width)[:, place]
-
-    parts = tuple((of(weight), of(mean), of(sd)) for weight, mean, sd in told.parts)
-    chosen = replace(told, mean=of(told.mean), standard_deviation=of(told.sd), parts=parts, names=None)
     title = wanted if own is not None else f"{name} {wanted}" if width > 1 else name
-    return title, of(observed), chosen
+    return title, names.index(wanted)
