@@ -14,7 +14,7 @@ from .._errors import DataError, ParameterError
 from .._typing import AnyArray, Array
 from ..families import Categorical, ForecastMarkovChain, MarkovChain
 from ._axes import in_style, is_dark, muted, new_axes, shade
-from ._mixture import Mixture, mixture_of, rows_of, thinned
+from ._mixture import Mixture, is_gaussian_mixture, mixture_of, rows_of, thinned
 from ._pair import draw_points
 from ._posterior_figures import names_along, placed, posterior_of
 from .colours import area_of, marker_of
@@ -44,7 +44,7 @@ def responsibilities(
     Parameters
     ----------
     fitted
-        A fitted mixture, or the posterior of a model with a hidden Categorical or Markov chain.
+        A fitted mixture or hidden Markov model, or the posterior of a model with a hidden Categorical or Markov chain.
     X
         Rows, (N, D), or a table with the columns of the fit; for a posterior the data as for ``posterior.local``.
     variable
@@ -78,16 +78,15 @@ def responsibilities(
     ['long', 'short', 'larger: less certain']
     """
     mixture = None
-    if hasattr(fitted, "posterior_"):
+    if is_gaussian_mixture(fitted):
         mixture = mixture_of(fitted, columns)
         rows = rows_of(mixture, X)
         is_narrow = len(mixture.names) <= 2
         shares = mixture.responsibilities(rows)
     else:
         rows, is_narrow = np.empty((0, 0)), False
-        posterior = posterior_of(fitted)
-        name, shares = _hidden(posterior, X, variable)
-        names = posterior.names.entries(name) if names is None else names
+        name, shares = hidden_labels(fitted, X, variable)
+        names = posterior_of(fitted).names.entries(name) if names is None else names
     if over_data and not is_narrow:
         raise ParameterError(
             "rows are drawn over the data only for a fitted mixture in one or two columns; leave over_data out, or "
@@ -109,14 +108,22 @@ def _names(n_components: int, names: Sequence[str] | None) -> list[str]:
     return names_along("names", n_components, names)
 
 
-def _hidden(posterior: Any, data: Any, variable: str | None) -> tuple[str, Array]:
-    """Return the name of the hidden labels of rows, and their probabilities, shape (N, K)."""
-    data = placed(posterior, data)
+def hidden_labels(fitted: Any, data: Any, variable: str | None) -> tuple[str, Array]:
+    """Return the name of the hidden labels of rows, and their probabilities, shape (N, K).
+
+    Raises
+    ------
+    ParameterError
+        If there are none, or none is named among several.
+    DataError
+        If the data of a posterior are not by name.
+    """
+    data = placed(fitted, data)
     if not isinstance(data, Mapping):
         raise DataError(
             f"for a posterior X is the data by name, as for posterior.local(data); got {type(data).__name__}"
         )
-    local = posterior.local(data)
+    local = posterior_of(fitted).local(data)
     kinds = Categorical | MarkovChain | ForecastMarkovChain
     labels = {name: f.probabilities for name, f in local.items() if isinstance(f, kinds)}
     if variable is None and len(labels) == 1:
