@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.colors import to_hex
 from scipy.stats import beta, norm
 
 import caviar as cv
@@ -97,7 +98,7 @@ def test_a_forest_of_a_fitted_table_knows_its_columns():
 def test_entries_without_quantiles_are_hollow():
     ax = cv.plot.forest(of_mean_field(), "theta.precision")
     markers = [line for line in ax.lines if line.get_marker() == "o"]
-    hollow = [str(line.get_markerfacecolor()) == "white" for line in markers]
+    hollow = [to_hex(line.get_markerfacecolor()) == "#ffffff" for line in markers]
     # of each precision matrix the diagonal has a chi-squared marginal, the entry off it none
     assert hollow == [False, True, False] * 2
     assert len(intervals_of(ax)) == 4
@@ -113,7 +114,7 @@ def test_loadings_are_normal_and_hollow_where_zero_is_inside():
         expected = np.stack(norm.interval(0.9, q.mean[:, k], deviation), axis=1)
         np.testing.assert_allclose(ends_of(ax.collections[0]), expected)
         markers = [line for line in ax.lines if line.get_marker() == "o"]
-        hollow = [str(line.get_markerfacecolor()) == "white" for line in markers]
+        hollow = [to_hex(line.get_markerfacecolor()) == "#ffffff" for line in markers]
         assert hollow == ((expected[:, 0] <= 0) & (expected[:, 1] >= 0)).tolist()
     assert any(hollow)
     assert not all(hollow)
@@ -162,3 +163,28 @@ def test_topics_of_an_estimator_know_their_words():
         own, given = ([label.get_text() for label in ax.get_yticklabels()] for ax in axes)
         assert own == given
         assert set(own) <= {"a", "b", "c", "d"}
+
+
+def test_a_list_of_variables_has_a_scale_for_each():
+    axes = cv.plot.forest(factors(), ["mean", "tau"], names={"feature": list("abcde")})
+    assert [ax.get_xlabel() for ax in axes] == ["mean", "tau"]
+    alone = cv.plot.forest(factors(), "tau", names={"feature": list("abcde")})
+    np.testing.assert_allclose(intervals_of(axes[1]), intervals_of(alone))
+    assert axes[0].get_xlim() != axes[1].get_xlim()
+    assert axes[0].get_title() == "Mean and 95% interval (mean field)"
+
+
+def test_columns_with_other_units_have_a_scale_each():
+    rows = PENGUINS.values[:, 2:6]
+    table = pd.DataFrame(rows, columns=list(MEASURES))
+    mixture = cv.BayesianGaussianMixture(2, random_state=0).fit(table)
+    axes = cv.plot.forest(mixture, ["theta.mean", "weights"])
+    assert [ax.get_xlabel() for ax in axes] == [*(f"theta.mean, {name}" for name in MEASURES), "weights"]
+    assert labels_of(axes[3].get_yticklabels()) == ["component 0", "component 1"]
+    mean = mixture.posterior_.marginals("theta")[0]
+    expected = np.stack([mean.lower[:, 3], mean.upper[:, 3]], axis=1)
+    np.testing.assert_allclose(intervals_of(axes[3]), expected)
+    # entries of one size stay on one scale, where they can be compared
+    assert len(cv.plot.forest(cv.BayesianGaussianMixture(2).fit(rows[:, :2]), ["theta.mean"])) == 1
+    with pytest.raises(cv.ParameterError, match="empty list"):
+        cv.plot.forest(mixture, [])

@@ -152,3 +152,28 @@ def test_rows_and_columns_of_the_grid_share_their_ranges():
     assert len({ax.get_xlim() for ax in axes[:, 0]}) == 1
     low, high = axes[3, 1].get_ylim()
     assert low < np.nanmin(ROWS[:, 3]) < np.nanmax(ROWS[:, 3]) < high
+
+
+def test_few_outliers_do_not_press_the_others_together():
+    far = np.concatenate([FAITHFUL, [[60, 80], [4, 900], [55, -200], [3, 950]]])
+    axes = cv.plot.pairs(faithful(), far)
+    (x_low, x_high), (y_low, y_high) = axes[1, 0].get_xlim(), axes[1, 0].get_ylim()
+    assert 0 < x_low < FAITHFUL[:, 0].min() < FAITHFUL[:, 0].max() < x_high < 10
+    assert 0 < y_low < FAITHFUL[:, 1].min() < FAITHFUL[:, 1].max() < y_high < 130
+    assert [text.get_text() for text in axes[1, 0].texts][-1] == "4 rows beyond"
+    arrows = {
+        line.get_marker(): len(line.get_xdata()) for line in axes[1, 0].lines if line.get_marker() in "<>^v"
+    }
+    assert arrows == {"<": 0, ">": 2, "v": 1, "^": 2}
+    # the histogram is of the rows inside, in as many bars as without the outliers
+    assert len([bar for bar in axes[0, 0].patches if bar.get_height() > 0]) > 10
+    whole = cv.plot.pairs(faithful(), far, robust=False)
+    assert whole[1, 0].get_xlim()[1] > 60
+
+
+def test_axes_without_outliers_hold_all_rows():
+    axes = cv.plot.pairs(faithful(), FAITHFUL)
+    assert all("beyond" not in text.get_text() for text in axes[1, 0].texts)
+    np.testing.assert_array_equal(
+        axes[1, 0].get_xlim(), cv.plot.pairs(faithful(), FAITHFUL, robust=False)[1, 0].get_xlim()
+    )

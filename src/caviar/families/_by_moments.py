@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import betainc, gammaincc, ndtr, ndtri
@@ -14,6 +15,11 @@ _DOUBLINGS = 200
 
 class ByMoments(ABC):
     """A family of distributions with a member for each mean and standard deviation."""
+
+    is_discrete: ClassVar[bool] = False
+    """Whether the values are whole numbers."""
+    is_binary: ClassVar[bool] = False
+    """Whether the values are 0 and 1."""
 
     @abstractmethod
     def below(self, value: Array, mean: Array, sd: Array) -> Array:
@@ -83,6 +89,8 @@ class Counts(ByMoments):
     array([4.])
     """
 
+    is_discrete = True
+
     def below(self, value: Array, mean: Array, sd: Array) -> Array:
         """Return the probability."""
         value, mean, variance = np.broadcast_arrays(np.floor(value), mean, np.square(sd))
@@ -143,6 +151,8 @@ class Binary(ByMoments):
     >>> Binary().quantile(0.5, (one,))
     array([0., 1.])
     """
+
+    is_discrete = is_binary = True
 
     def below(self, value: Array, mean: Array, sd: Array) -> Array:
         """Return the probability."""

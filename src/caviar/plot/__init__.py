@@ -14,11 +14,19 @@ from typing import TYPE_CHECKING
 from .._extras import install_command
 
 if TYPE_CHECKING:
+    from ._calibration import calibration
+    from ._dendrogram import dendrogram
     from ._density import density
     from ._elbo_trace import elbo_trace
     from ._forest import forest
+    from ._group_effects import group_effects
     from ._loadings import loadings
     from ._pairs import pairs
+    from ._partial_effects import partial_effects
+    from ._predictive_check import predictive_check
+    from ._prior_posterior import prior_posterior
+    from ._regression import regression
+    from ._residuals import residuals
     from ._responsibilities import responsibilities
     from ._sensitivity import sensitivity
     from ._state_sequence import state_sequence
@@ -26,11 +34,19 @@ if TYPE_CHECKING:
     from ._weights import weights
 
 __all__ = [
+    "calibration",
+    "dendrogram",
     "density",
     "elbo_trace",
     "forest",
+    "group_effects",
     "loadings",
     "pairs",
+    "partial_effects",
+    "predictive_check",
+    "prior_posterior",
+    "regression",
+    "residuals",
     "responsibilities",
     "sensitivity",
     "state_sequence",

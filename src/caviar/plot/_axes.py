@@ -4,20 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import nullcontext
-from functools import wraps
+from functools import cache, wraps
 from importlib import import_module
 from pathlib import Path
+from textwrap import fill
 from typing import Any, ParamSpec, TypeVar
 
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb, to_rgba
 
 from .._errors import ParameterError
-from .._typing import AnyArray
+from .._typing import AnyArray, Array
 
 STYLE = Path(__file__).with_name("caviar.mplstyle")
 """The style sheet of the library's pictures."""
+
+_DARK = 0.2
+"""Luminance of a background, up to which it is dark."""
+
+_OF_LIGHT = {
+    "axes.edgecolor",
+    "axes.labelcolor",
+    "axes.titlecolor",
+    "figure.facecolor",
+    "legend.labelcolor",
+    "text.color",
+    "xtick.color",
+    "ytick.color",
+}
+"""Settings of the style that are readable on a light background only."""
+
+LINES = (0.5, 0.5, 0.5, 0.22)
+"""Colour of the lines of a grid, on white and on black."""
 
 BARS, BAR_EDGES = (0.5, 0.5, 0.5, 0.22), (0.5, 0.5, 0.5, 0.5)
 """Colours of histograms: a grey in the background, on white and on black."""
@@ -32,10 +52,58 @@ def in_style(draw: Callable[P, R]) -> Callable[P, R]:
     @wraps(draw)
     def styled(*arguments: P.args, **keywords: P.kwargs) -> R:
         is_new = keywords.get("ax") is None and keywords.get("axes") is None
-        with mpl.rc_context(fname=STYLE) if is_new else nullcontext():
+        with mpl.rc_context(_style()) if is_new else nullcontext():
             return draw(*arguments, **keywords)
 
     return styled
+
+
+@cache
+def _own_style() -> dict[Any, Any]:
+    return dict(mpl.rc_params_from_file(STYLE, use_default_template=False))
+
+
+def _style() -> dict[Any, Any]:
+    """Return the settings of a new figure; where figures are dark, the colours of text and background stay."""
+    style = _own_style()
+    if luminance(mpl.rcParams["figure.facecolor"]) > _DARK:
+        return style
+    return {name: value for name, value in style.items() if name not in _OF_LIGHT}
+
+
+def luminance(colour: Any) -> float:
+    """Return the relative luminance of a colour, 0 for black and 1 for white."""
+    linear = np.power(to_rgb(colour), 2.2)
+    return float(linear @ [0.2126, 0.7152, 0.0722])
+
+
+def is_dark(ax: Axes) -> bool:
+    """Whether axes, or the figure behind them, have a dark background."""
+    face = to_rgba(ax.get_facecolor())
+    behind = ax.get_figure(root=True)
+    if face[3] < 0.5 and behind is not None:
+        face = to_rgba(behind.get_facecolor())
+    return face[3] >= 0.5 and luminance(face) <= _DARK
+
+
+def stroke(ax: Axes, colour: Any, strength: float = 0.25) -> tuple[float, float, float]:
+    """Return a colour for lines: darker than that of an area on white, by ``strength``, and lighter on black."""
+    own = np.asarray(to_rgb(colour))
+    red, green, blue = own + 0.5 * (1.0 - own) if is_dark(ax) else own * (1.0 - strength)
+    return float(red), float(green), float(blue)
+
+
+def shade(ax: Axes, colours: Any) -> Array:
+    """Return colours (..., 3) for areas and points: as they are on white, and lighter on black."""
+    own = np.asarray(colours, dtype=np.float64)
+    return own + 0.35 * (1.0 - own) if is_dark(ax) else own
+
+
+def paper(ax: Axes) -> Any:
+    """Return the colour of the background of axes."""
+    face = to_rgba(ax.get_facecolor())
+    behind = ax.get_figure(root=True)
+    return behind.get_facecolor() if face[3] < 0.5 and behind is not None else face
 
 
 def ink() -> Any:
@@ -89,6 +157,17 @@ def new_grid(axes: Any, shape: tuple[int, int], size: tuple[float, float], **lay
             f"{len(given)} ({kinds})"
         )
     return given.reshape(shape)
+
+
+def headline(ax: Axes, text: str) -> None:
+    """Write a title over all axes of a figure, in lines that fit its width."""
+    figure = ax.get_figure(root=True)
+    if figure is None:
+        return
+    size = 10.0
+    # a letter of the font is about 0.62 of its size wide
+    letters = int(figure.get_figwidth() * 72 / (0.62 * size))
+    figure.suptitle(fill(text, max(letters, 20)), fontsize=size)
 
 
 def hide_frame(ax: Axes, *sides: str) -> None:

@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 from .._errors import ParameterError
 from .._typing import Array
 from ..posterior.diagnostics.draws import nth_of
-from ._axes import BAR_EDGES, BARS, in_style, ink, muted, new_axes
+from ._axes import BAR_EDGES, BARS, in_style, ink, is_dark, muted, new_axes, stroke
 from ._mixture import Mixture, mixture_of, rows_of, thinned
 from ._pair import draw_curves, draw_points, number
 from ._posterior_figures import check_level
@@ -22,6 +22,7 @@ from ._posterior_figures import check_level
 _MOST_ROWS = 4000
 _GRID = 400
 _SHARES = (0.95, 0.8, 0.5)
+_REGIONS, _REGIONS_ON_DARK = ["#e9eef3", "#cfdbe6", "#abc3d8"], ["#14202b", "#203446", "#2f4d66"]
 _REGION_LINES = ((0, (1, 1.2)), (0, (5, 1.5)), "-")
 
 
@@ -163,7 +164,7 @@ def _draw_curve(
     handles += _draw_below(ax, mixture, x, float(ax.get_ylim()[1]), level)
     ax.set_xlabel(mixture.names[0])
     ax.set_ylabel("density")
-    ax.set_title("Predictive density of the mixture, and the rows")
+    ax.set_title("Predictive density and rows")
     ax.legend(handles=handles)
 
 
@@ -178,7 +179,7 @@ def _draw_below(ax: Axes, mixture: Mixture, x: Array, height: float, level: floa
     for line, k in enumerate(sorted(mixture.drawn)):
         place = -(0.055 + 0.026 * line) * height
         ends = [float(low[k, 0]), float(high[k, 0])]
-        ax.plot(ends, [place] * 2, color=tuple(mixture.colours[k] * 0.75), lw=3, solid_capstyle="butt")
+        ax.plot(ends, [place] * 2, color=stroke(ax, mixture.colours[k]), lw=3, solid_capstyle="butt")
     return [Line2D([], [], color=muted(), lw=3, label=f"a mean, with {level:.0%} probability")]
 
 
@@ -196,7 +197,7 @@ def _draw_regions(ax: Axes, mixture: Mixture, rows: Array) -> None:
         y,
         density_.reshape(across.shape),
         [*levels, np.inf],
-        colors=["#e9eef3", "#cfdbe6", "#abc3d8"],
+        colors=_REGIONS_ON_DARK if is_dark(ax) else _REGIONS,
         zorder=0,
     )
     ax.contour(
@@ -208,7 +209,7 @@ def _draw_regions(ax: Axes, mixture: Mixture, rows: Array) -> None:
     ax.set_ylim(*_limits(y[is_inside.any(axis=1)], points[:, 1]))
     ax.set_xlabel(mixture.names[0])
     ax.set_ylabel(mixture.names[1])
-    ax.set_title("Predictive density of the mixture, and the rows")
+    ax.set_title("Predictive density and rows")
     ax.legend(
         handles=[
             Line2D([], [], color=ink(), lw=1.0, ls=style, label=f"{share:.0%} of new rows")

@@ -60,14 +60,14 @@ def elbo_trace(fitted: Any, *, gap: bool = True, ax: Axes | None = None) -> Axes
     ax.set_xlabel("iteration")
     ax.set_ylabel("nats below the best end" if gap else f"{_objective(fitted)} (nats)")
     best_end = f"{posterior.elbo + offset:,.2f}".replace("-", "\N{MINUS SIGN}")
-    ax.set_title(f"The way to the {_objective(fitted)} of {best_end} nats")
+    ax.set_title(f"{_objective(fitted)} by iteration, {best_end} nats at the end")
     ax.legend()
     return ax
 
 
 def _objective(fitted: Any) -> str:
     """Return what the objective is: a bound, unless a factor is a point."""
-    return "objective" if posterior_of(fitted)._evaluator.point else "ELBO"
+    return "Objective" if posterior_of(fitted)._evaluator.point else "ELBO"
 
 
 def _draw(ax: Axes, trace: Array, best: float, offset: float, gap: bool, **style: Any) -> None:

@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, overload
 
 import numpy as np
 from matplotlib.axes import Axes
 
 from .._errors import ParameterError
-from ..names import place_in_words
-from ._axes import in_style, muted, new_axes
-from ._posterior_figures import Figures, check_level, figures_of, names_along, posterior_of
+from .._typing import AnyArray
+from ._axes import LINES, in_style, muted, new_axes, new_grid, paper, stroke
+from ._posterior_figures import Figures, check_level, figures_of, places_of, posterior_of
 from .colours import colours_of
 
+_SIMILAR = 10.0
+"""Times that the entries of a vector may differ in size on one scale."""
 
-@in_style
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """Entries with one scale: what they are, and label, mean and ends of each."""
+
+    figures: Figures
+    title: str
+    entries: Sequence[tuple[str, float, float, float]]
+
+
+@overload
 def forest(
     fitted: Any,
     variable: str | None = None,
@@ -25,8 +38,34 @@ def forest(
     only: Mapping[str, Sequence[str]] | None = None,
     max_entries: int = 60,
     ax: Axes | None = None,
-) -> Axes:
-    """Return a picture of a global variable: a line for each entry, with its mean and credible interval.
+) -> Axes: ...
+
+
+@overload
+def forest(
+    fitted: Any,
+    variable: Sequence[str],
+    *,
+    level: float = 0.95,
+    names: Mapping[str, Sequence[str]] | None = None,
+    only: Mapping[str, Sequence[str]] | None = None,
+    max_entries: int = 60,
+    ax: Any = None,
+) -> AnyArray: ...
+
+
+@in_style
+def forest(
+    fitted: Any,
+    variable: str | Sequence[str] | None = None,
+    *,
+    level: float = 0.95,
+    names: Mapping[str, Sequence[str]] | None = None,
+    only: Mapping[str, Sequence[str]] | None = None,
+    max_entries: int = 60,
+    ax: Any = None,
+) -> Axes | AnyArray:
+    """Return a plot of global variables: a line for each entry, with its mean and credible interval.
 
     Parameters
     ----------
@@ -34,26 +73,27 @@ def forest(
         A posterior, or a fitted estimator.
     variable
         Name of a global variable; of a joint factor with its part, as ``"theta.mean"``. It may be left out where there
-        is only one.
+        is only one. A list of names gives a panel with a scale of its own to each variable, and to each entry of a
+        vector whose entries differ in size by more than ten times, as columns with other units do.
     level
         Of the central credible intervals.
     names
         Name of a plate -> what its places are called; name of the variable -> what the entries of one value are called.
         By default the names of the posterior.
     only
-        Name of a plate, or of the variable -> those of its places, by what they are called, that are drawn; as one
-        column of many with units of their own.
+        Name of a plate, or of the variable -> those of its places, by what they are called, that are drawn.
     max_entries
         More entries are refused.
     ax
-        Axes to draw into; by default those of a new figure.
+        Axes to draw into, of a list one for each panel; by default those of a new figure.
 
     Returns
     -------
-    Axes
-        The title says whether intervals are those of linear response, see ``uncertainty=`` of :meth:`caviar.Model.fit`.
-        The first entry is at the top. A symmetric matrix shows its lower triangle. A hollow marker is an entry without
-        an interval: a point, or one whose family gives no quantiles.
+    Axes or ndarray of Axes
+        The axes of one variable; of a list an array (panels,). The title says whether intervals are those of linear
+        response, see ``uncertainty=`` of :meth:`caviar.Model.fit`. The first entry is at the top. A symmetric matrix
+        shows its lower triangle. A hollow marker is an entry without an interval: a point, or one whose family gives no
+        quantiles.
 
     Raises
     ------
@@ -68,37 +108,137 @@ def forest(
     >>> ax = cv.plot.forest(posterior, "w", names={"w": ["intercept", "slope"]})
     >>> [label.get_text() for label in ax.get_yticklabels()]
     ['intercept', 'slope']
+    >>> [ax.get_xlabel() for ax in cv.plot.forest(posterior, ["w", "tau"])]
+    ['w', 'tau']
     """
     level = check_level(level)
-    figures = _the_one(fitted, variable, level)
-    entries = _entries(figures, _named(fitted, figures, names), dict(only or {}))
-    if len(entries) > max_entries:
-        raise ParameterError(
-            f"'{figures.name}' has {len(entries)} entries, too many for one picture; pass max_entries={len(entries)} "
-            f"to have them all the same, only= for a part, or read them with posterior.summary(max_rows=None)"
+    if variable is None or isinstance(variable, str):
+        figures = _the_one(fitted, variable, level)
+        panel = Panel(figures, figures.name, _entries(fitted, figures, names, only))
+        _refuse_many([panel], max_entries)
+        ax = new_axes(ax, (5.6, 0.24 * len(panel.entries) + 1.1))
+        _draw(ax, panel)
+        ax.set_title(_title(panel, level))
+        return ax
+    panels = _panels(fitted, variable, level, names, only)
+    _refuse_many(panels, max_entries)
+    heights = [len(panel.entries) + 1.8 for panel in panels]
+    size = (5.6, 0.24 * sum(heights) + 0.6)
+    grid = new_grid(ax, (len(panels), 1), size, gridspec_kw={"height_ratios": heights})[:, 0]
+    for own, panel in zip(grid, panels, strict=True):
+        _draw(own, panel)
+    grid[0].set_title(_title(panels[0], level).partition(": ")[2].capitalize())
+    return grid
+
+
+def _panels(
+    fitted: Any,
+    variables: Sequence[str],
+    level: float,
+    names: Mapping[str, Sequence[str]] | None,
+    only: Mapping[str, Sequence[str]] | None,
+) -> list[Panel]:
+    """Return a panel for each variable, or for each entry of a vector whose entries differ in size."""
+    if not variables:
+        raise ParameterError("forest draws one variable or more; got an empty list")
+    found: list[Panel] = []
+    for name in variables:
+        for figures in figures_of(posterior_of(fitted), name, level):
+            axes = {*figures.plates, figures.name.partition(".")[0]}
+            own_names, own_only = (
+                {axis: own for axis, own in (given or {}).items() if axis in axes} for given in (names, only)
+            )
+            entries = _entries(fitted, figures, own_names, own_only)
+            parts = _parts(fitted, figures, own_names, own_only)
+            if parts:
+                found += [Panel(figures, f"{figures.name}, {title}", own) for title, own in parts]
+            else:
+                found.append(Panel(figures, figures.name, entries))
+    return found
+
+
+def _parts(
+    fitted: Any,
+    figures: Figures,
+    names: Mapping[str, Sequence[str]],
+    only: Mapping[str, Sequence[str]],
+) -> list[tuple[str, list[tuple[str, float, float, float]]]]:
+    """Return the entries of a vector apart, by its entry, where one scale would hide some; else nothing."""
+    if len(figures.plates) != 1 or figures.mean.ndim != 2 or figures.mean.shape[1] < 2:
+        return []
+    spans = np.array([_span(figures, place) for place in range(figures.mean.shape[1])])
+    if spans.max() <= _SIMILAR * max(spans.min(), 1e-300):
+        return []
+    whole = places_of(fitted, figures, names, only)
+    own = figures.names[1] if len(figures.names) > 1 else None
+    variable = figures.name.partition(".")[0]
+    titles = names.get(variable) or own or [f"[{place}]" for place in range(figures.mean.shape[1])]
+    plate = next(iter(figures.plates))
+    along = names.get(plate) or next(iter(figures.names), None)
+    return [
+        (
+            str(titles[place]),
+            [
+                (f"{plate} {index[0]}" if along is None else str(along[index[0]]), *_numbers(figures, index))
+                for _, index in whole
+                if index[1] == place
+            ],
         )
-    ax = new_axes(ax, (5.6, 0.24 * len(entries) + 1.1))
-    colour = colours_of(1)[0] * 0.85
-    for line, (_, mean, low, high) in enumerate(entries):
+        for place in range(figures.mean.shape[1])
+        if any(index[1] == place for _, index in whole)
+    ]
+
+
+def _span(figures: Figures, place: int) -> float:
+    """Return the distance between the ends of all that is drawn of an entry."""
+    ends = [end[:, place] for end in (figures.mean, figures.lower, figures.upper) if end is not None]
+    return float(np.nanmax(ends) - np.nanmin(ends))
+
+
+def _entries(
+    fitted: Any,
+    figures: Figures,
+    names: Mapping[str, Sequence[str]] | None,
+    only: Mapping[str, Sequence[str]] | None,
+) -> list[tuple[str, float, float, float]]:
+    """Return label, mean and ends of each entry."""
+    return [(label, *_numbers(figures, index)) for label, index in places_of(fitted, figures, names, only)]
+
+
+def _refuse_many(panels: Sequence[Panel], most: int) -> None:
+    n_entries = sum(len(panel.entries) for panel in panels)
+    if n_entries > most:
+        names = ", ".join(dict.fromkeys(f"'{panel.figures.name}'" for panel in panels))
+        raise ParameterError(
+            f"{names} {'has' if names.count(',') == 0 else 'have'} {n_entries} entries, too many for one plot; pass "
+            f"max_entries={n_entries} to have them all the same, only= for a part, or read them with "
+            f"posterior.summary(max_rows=None)"
+        )
+
+
+def _draw(ax: Axes, panel: Panel) -> None:
+    """Draw the entries of a panel, the first at the top."""
+    colour = stroke(ax, colours_of(1)[0], 0.15)
+    for line, (_, mean, low, high) in enumerate(panel.entries):
         is_open = not np.isfinite(low)
         if not is_open:
             ax.plot([low, high], [line, line], color=colour, lw=2, solid_capstyle="butt", zorder=2)
-        ax.plot(mean, line, "o", ms=5.5, mfc="white" if is_open else colour, mec=colour, mew=1.3, zorder=3)
+        ax.plot(mean, line, "o", ms=5.5, mfc=paper(ax) if is_open else colour, mec=colour, mew=1.3, zorder=3)
     low_end, high_end = ax.get_xlim()
     if low_end < 0 < high_end:
         ax.axvline(0, color=muted(), lw=0.8, ls=(0, (4, 3)), zorder=0)
-    ax.set_yticks(range(len(entries)), [label for label, *_ in entries])
-    ax.set_ylim(len(entries) - 0.4, -0.6)
-    ax.grid(axis="x", color="#e4e4e4", lw=0.6)
+    ax.set_yticks(range(len(panel.entries)), [label for label, *_ in panel.entries])
+    ax.set_ylim(len(panel.entries) - 0.4, -0.6)
+    ax.grid(axis="x", color=LINES, lw=0.6)
     ax.set_axisbelow(True)
-    ax.set_xlabel(figures.name)
-    has_intervals = figures.lower is not None
-    ax.set_title(
-        f"{figures.name}: mean and {figures.told_interval(level)}"
-        if has_intervals
-        else f"{figures.name}: points"
-    )
-    return ax
+    ax.set_xlabel(panel.title)
+
+
+def _title(panel: Panel, level: float) -> str:
+    figures = panel.figures
+    if figures.lower is None:
+        return f"{figures.name}: points"
+    return f"{figures.name}: mean and {figures.told_interval(level)}"
 
 
 def _the_one(fitted: Any, variable: str | None, level: float) -> Figures:
@@ -107,7 +247,7 @@ def _the_one(fitted: Any, variable: str | None, level: float) -> Figures:
     if variable is None and len(posterior) > 1:
         known = ", ".join(repr(name) for name in posterior)
         raise ParameterError(
-            f"forest draws one variable; choose one of {known}, as forest(posterior, 'name')"
+            f"forest draws one variable; choose one of {known}, as forest(posterior, 'name'), or give a list of names"
         )
     name = next(iter(posterior)) if variable is None else variable
     found = figures_of(posterior, name, level)
@@ -119,51 +259,8 @@ def _the_one(fitted: Any, variable: str | None, level: float) -> Figures:
     return found[0]
 
 
-def _named(
-    fitted: Any, figures: Figures, names: Mapping[str, Sequence[str]] | None
-) -> dict[str, Sequence[str]]:
-    """Return the names of the entries: given, of the posterior, or of the columns that a fitted mixture saw."""
-    variable = figures.name.partition(".")[0]
-    axes = [*figures.plates, *[variable] * (figures.mean.ndim - len(figures.plates))]
-    of_posterior = {axis: own for axis, own in zip(axes, figures.names, strict=False) if own is not None}
-    known = list(map(str, getattr(fitted, "feature_names_in_", ())))
-    event = figures.mean.shape[len(figures.plates) :]
-    own = {variable: known} if event and event[-1] == len(known) else {}
-    return {**own, **of_posterior, **dict(names or {})}
-
-
-def _entries(
-    figures: Figures, names: Mapping[str, Sequence[str]], only: Mapping[str, Sequence[str]]
-) -> list[tuple[str, float, float, float]]:
-    """Return label, mean and ends of each entry."""
-    shape, n_plates = figures.mean.shape, len(figures.plates)
-    variable = figures.name.partition(".")[0]
-    axes = (*figures.plates, variable)
-    for argument, given in (("names", names), ("only", only)):
-        unknown = [name for name in given if name not in axes]
-        if unknown:
-            known = ", ".join(map(repr, axes))
-            raise ParameterError(
-                f"{argument}= names {unknown[0]!r}, but the axes of '{figures.name}' are {known}"
-            )
-    keys = [*figures.plates, *[variable] * (len(shape) - n_plates)]
-    along = [names_along(key, size, names.get(key)) for key, size in zip(keys, shape, strict=True)]
-    for key, wanted in only.items():
-        places = along[keys.index(key)] if key in keys else []
-        if not set(map(str, wanted)) <= set(places):
-            raise ParameterError(
-                f"only= lists {list(wanted)} of '{key}', which has {', '.join(places) or 'no places'}"
-            )
-    kept = {key: set(map(str, wanted)) for key, wanted in only.items()}
-    named = [own if key in names else None for key, own in zip(keys, along, strict=True)]
-    entries = []
-    for index in np.ndindex(shape):
-        if len(shape) - n_plates == 2 and index[-1] > index[-2]:
-            continue
-        if any(own[i] not in kept.get(key, own) for key, own, i in zip(keys, along, index, strict=True)):
-            continue
-        # one axis needs no words, and several have them in the order of a summary
-        label = along[0][index[0]] if len(shape) == 1 else place_in_words(figures.plates, index, named)
-        ends = (float("nan") if end is None else float(end[index]) for end in (figures.lower, figures.upper))
-        entries.append((label or figures.name, float(figures.mean[index]), *ends))
-    return entries
+def _numbers(figures: Figures, index: tuple[int, ...]) -> tuple[float, float, float]:
+    """Return mean and ends of an entry."""
+    ends = (float("nan") if end is None else float(end[index]) for end in (figures.lower, figures.upper))
+    low, high = ends
+    return float(figures.mean[index]), low, high

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from .._typing import AnyArray
-from ._axes import hide_frame, in_style, ink, muted, new_grid
+from ._axes import LINES, headline, hide_frame, in_style, ink, muted, new_grid, paper, stroke
 from ._posterior_figures import Figures, check_level, names_along, table_of
 from .colours import colours_of
 
@@ -90,8 +90,8 @@ def loadings(
         grid[0, 0].set_yticks(range(n_columns), labels)
         grid[0, 0].set_ylim(n_columns - 0.4, -0.6)
         if axes is None:
-            grid[0, 0].figure.suptitle(
-                f"Loadings: mean and {figures.told_interval(level)}; hollow where it holds 0", fontsize=10
+            headline(
+                grid[0, 0], f"Loadings: mean and {figures.told_interval(level)}; hollow where it holds 0"
             )
     return grid[0]
 
@@ -106,16 +106,16 @@ def _holds_zero(figures: Figures) -> AnyArray:
 def _draw_factor(ax: Axes, figures: Figures, k: int) -> None:
     """Draw the loadings of a factor with their intervals."""
     lines = np.arange(len(figures.mean))
-    colour = tuple(colours_of(1)[0] * 0.85)
+    colour = stroke(ax, colours_of(1)[0], 0.15)
     ax.axvline(0, color=muted(), lw=0.8, zorder=0)
     if figures.lower is not None and figures.upper is not None:
         ax.hlines(lines, figures.lower[:, k], figures.upper[:, k], color=colour, lw=2, zorder=2)
     for line, hollow in zip(lines, _holds_zero(figures)[:, k], strict=True):
-        fill = "white" if hollow else colour
+        fill = paper(ax) if hollow else colour
         ax.plot(figures.mean[line, k], line, "o", ms=5.5, mfc=fill, mec=colour, mew=1.3, zorder=3)
     ax.set_title(f"factor {k}")
     ax.set_xlabel("loading")
-    ax.grid(axis="y", color="#e4e4e4", lw=0.6)
+    ax.grid(axis="y", color=LINES, lw=0.6)
     ax.set_axisbelow(True)
 
 

@@ -69,6 +69,11 @@ class Mixture:
         return estimator.posterior_.local({"x": estimator._values(rows)})["z"].probabilities
 
 
+def is_gaussian_mixture(fitted: Any) -> bool:
+    """Whether this is a fitted mixture of Gaussians."""
+    return hasattr(fitted, "posterior_") and hasattr(fitted, "means_") and hasattr(fitted, "weights_")
+
+
 def mixture_of(fitted: Any, names: Sequence[str] | None) -> Mixture:
     """Return what is drawn of a fitted mixture.
 

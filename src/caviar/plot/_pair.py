@@ -8,14 +8,14 @@ import numpy as np
 from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.collections import PathCollection
-from matplotlib.colors import ListedColormap
+from matplotlib.colors import ListedColormap, to_rgba
 from matplotlib.lines import Line2D
 from matplotlib.markers import MarkerStyle
 from matplotlib.patches import Polygon
 from matplotlib.patheffects import withStroke
 
 from .._typing import AnyArray, Array
-from ._axes import ink, muted
+from ._axes import ink, muted, paper, shade, stroke
 from ._mixture import Mixture
 from .colours import blend, line_of, marker_of
 
@@ -38,10 +38,10 @@ def draw_points(ax: Axes, rows: Array, responsibilities: Array, colours: Array) 
     points = ax.scatter(
         *rows.T,
         s=size,
-        c=blend(responsibilities, colours),
+        c=blend(responsibilities, shade(ax, colours)),
         alpha=0.75,
         linewidths=0.3 if size > 10 else 0.0,
-        edgecolors="white",
+        edgecolors=[paper(ax)],
         zorder=2,
     )
     styles = [MarkerStyle(marker_of(k)) for k in range(len(colours))]
@@ -75,14 +75,14 @@ def draw_pair(
     block = np.ix_(pair, pair)
     outlines = []
     for k in mixture.drawn:
-        centre, colour = mixture.means[k, list(pair)], mixture.colours[k]
+        centre, colour = mixture.means[k, list(pair)], shade(ax, mixture.colours[k])
         outline = ellipse(centre, radius * mixture.covariances[k][block])
         outlines.append(outline)
         face = (*colour, 0.10 if responsibilities is not None else 0.0)
         spread = Polygon(
-            outline, facecolor=face, edgecolor=(*colour * 0.75, 1), lw=1.6, ls=line_of(k), zorder=3
+            outline, facecolor=face, edgecolor=stroke(ax, colour), lw=1.6, ls=line_of(k), zorder=3
         )
-        spread.set_path_effects([withStroke(linewidth=3.2, foreground="#ffffffb0")])
+        spread.set_path_effects([withStroke(linewidth=3.2, foreground=to_rgba(paper(ax), 0.7))])
         ax.add_patch(spread)
         _draw_mean(ax, centre, None if regions is None else regions[k])
     ax.margins(0.06)
@@ -97,7 +97,7 @@ def _draw_mean(ax: Axes, centre: Array, region: Array | None) -> None:
         ax.plot(*centre, marker="+", ms=9, mew=1.8, color=ink(), zorder=5)
         return
     outline = ellipse(centre, region)
-    ax.add_patch(Polygon(outline, facecolor=ink(), edgecolor="white", lw=0.6, zorder=5))
+    ax.add_patch(Polygon(outline, facecolor=ink(), edgecolor=paper(ax), lw=0.6, zorder=5))
     # seen where the region is too small to be
     ax.plot(*centre, marker=".", ms=2.5, color=ink(), zorder=6)
 
@@ -130,8 +130,8 @@ def draw_curves(ax: Axes, mixture: Mixture, grid: Array, shares: Array, *, alpha
     """Draw the part of a density that each component has, (G, K), over points of one column."""
     for k in mixture.drawn:
         colour = mixture.colours[k]
-        ax.fill_between(grid, shares[:, k], color=tuple(colour), alpha=alpha, lw=0, zorder=2)
-        ax.plot(grid, shares[:, k], color=tuple(colour * 0.75), lw=1.3, ls=line_of(k), zorder=3)
+        ax.fill_between(grid, shares[:, k], color=tuple(shade(ax, colour)), alpha=alpha, lw=0, zorder=2)
+        ax.plot(grid, shares[:, k], color=stroke(ax, colour), lw=1.3, ls=line_of(k), zorder=3)
 
 
 def number(ax: Axes, label: int, place: AnyArray) -> None:

@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 
 from .._errors import ParameterError
 from .._typing import AnyArray, Array
-from ._axes import BAR_EDGES, BARS, hide_frame, in_style, ink, new_grid
+from ._axes import BAR_EDGES, BARS, headline, hide_frame, in_style, ink, new_grid, paper, stroke
 from ._mixture import Mixture, mixture_of, rows_of, thinned
 from ._pair import draw_curves, draw_pair, keys
 from ._posterior_figures import check_level
@@ -19,6 +19,8 @@ from .colours import line_of, marker_of
 
 _MOST_COLUMNS = 8
 _MOST_KEYS = 10
+_FEWEST_ROWS = 20
+"""Of fewer rows none is too far to be drawn."""
 
 
 @in_style
@@ -31,6 +33,7 @@ def pairs(
     level: float = 0.95,
     max_points: int = 4000,
     hexagons: bool | None = None,
+    robust: bool = True,
     axes: Any = None,
 ) -> AnyArray:
     r"""Return a picture of a fitted mixture of Gaussians and rows in every pair of columns.
@@ -56,6 +59,9 @@ def pairs(
         Of more rows a random choice is drawn.
     hexagons
         Whether to count all rows in hexagons instead; by default from 20 times ``max_points``.
+    robust
+        Whether an axis ends where the components and nearly all rows do, so that few outliers do not press the others
+        together. Arrows at the edge are rows beyond it, and a label says how many there are.
     axes
         Axes to draw into, as many as columns squared; by default those of a new figure.
 
@@ -87,10 +93,12 @@ def pairs(
     size = len(shown)
     side = (3.0 if size == 2 else 2.2 if size <= 4 else 1.75) * size
     grid = new_grid(axes, (size, size), (max(side, 5.6), max(side, 5.0)), sharex="col")
-    draw_pairs(grid, mixture, rows, shown, level=level, max_points=max_points, hexagons=hexagons)
+    draw_pairs(
+        grid, mixture, rows, shown, level=level, max_points=max_points, hexagons=hexagons, robust=robust
+    )
     if axes is None:
         say_aside(grid, mixture, level)
-        grid[0, 0].figure.suptitle("The components, and the rows", fontsize=10)
+        headline(grid[0, 0], "Rows and components in pairs of columns")
         grid[0, 0].figure.align_ylabels(grid[:, 0])
     else:
         grid[-1, 0].legend(handles=keys(mixture, level), loc="best", fontsize="small")
@@ -106,21 +114,25 @@ def draw_pairs(
     level: float,
     max_points: int,
     hexagons: bool | None = None,
+    robust: bool = True,
 ) -> None:
     """Draw columns into axes, (columns, columns)."""
     in_hexagons = len(rows) > 20 * max_points if hexagons is None else hexagons
     points = rows if in_hexagons else thinned(rows, max_points)
     shares = None if in_hexagons else mixture.responsibilities(points)
+    ends = [_ends(mixture, rows[:, column], column, level) if robust else None for column in shown]
     numbered = len(shown) <= 4 and len(mixture.drawn) <= _MOST_KEYS
     for i, row in enumerate(shown):
         for j, column in enumerate(shown):
             if j > i:
                 grid[i, j].set_visible(False)
             elif i == j:
-                _draw_column(grid[i, j], mixture, rows, row)
+                _draw_column(grid[i, j], mixture, rows, row, ends[i])
             else:
                 draw_pair(grid[i, j], mixture, points, shares, (column, row), level=level, numbered=numbered)
     _align(grid)
+    if robust:
+        _leave_out_far_rows(grid, rows, shown, ends)
     _label(grid, [mixture.names[column] for column in shown])
 
 
@@ -136,6 +148,64 @@ def _align(grid: AnyArray) -> None:
             low, high = np.transpose([ax.get_ylim() for ax in beside])
             for ax in beside:
                 ax.set_ylim(low.min(), high.max())
+
+
+def _leave_out_far_rows(
+    grid: AnyArray, rows: Array, shown: Sequence[int], ends: Sequence[tuple[float, float] | None]
+) -> None:
+    """End the axes where the components and nearly all rows do, and mark the rows beyond."""
+    for i, own in enumerate(ends):
+        if own is not None:
+            for ax in grid[i:, i]:
+                ax.set_xlim(*own)
+            for ax in grid[i, :i]:
+                ax.set_ylim(*own)
+    for i, row in enumerate(shown):
+        for j, column in enumerate(shown[:i]):
+            if ends[i] is not None or ends[j] is not None:
+                _mark_far(grid[i, j], rows[:, [column, row]])
+
+
+def _ends(mixture: Mixture, x: Array, column: int, level: float) -> tuple[float, float] | None:
+    """Return the ends of an axis without its outliers; None if it has none.
+
+    Outliers lie beyond the regions of all components, and farther from the central 98 % of the rows than the width of
+    these.
+    """
+    x = x[~np.isnan(x)]
+    if len(x) < _FEWEST_ROWS:
+        return None
+    radius = np.sqrt(-2 * np.log1p(-level))
+    sds = np.sqrt(mixture.covariances[mixture.drawn, column, column])
+    means = mixture.means[mixture.drawn, column]
+    low, high = np.quantile(x, [0.01, 0.99])
+    width = high - low
+    low = min(low - width, float((means - radius * sds).min()))
+    high = max(high + width, float((means + radius * sds).max()))
+    if low <= x.min() and x.max() <= high:
+        return None
+    inside = x[(x >= low) & (x <= high)]
+    first = min(inside.min(), float((means - radius * sds).min())) if x.min() < low else float(x.min())
+    last = max(inside.max(), float((means + radius * sds).max())) if x.max() > high else float(x.max())
+    margin = 0.06 * (last - first)
+    return first - margin, last + margin
+
+
+def _mark_far(ax: Axes, pair: Array) -> None:
+    """Draw rows beyond the axes as arrows at their edges, and say how many there are."""
+    pair = pair[~np.isnan(pair).any(axis=1)]
+    lows, highs = np.transpose([ax.get_xlim(), ax.get_ylim()])
+    is_left, is_below = (pair < lows).T
+    is_right, is_above = (pair > highs).T
+    held = np.clip(pair, lows + 0.015 * (highs - lows), highs - 0.015 * (highs - lows))
+    for rows, marker in ((is_left, "<"), (is_right, ">"), (is_below, "v"), (is_above, "^")):
+        ax.plot(*held[rows].T, marker, ms=5, color=ink(), mec=paper(ax), mew=0.5, zorder=6)
+    n_far = int((is_left | is_right | is_below | is_above).sum())
+    if n_far:
+        text = f"{n_far:,} {'row' if n_far == 1 else 'rows'} beyond"
+        ax.annotate(
+            text, (0.98, 0.03), xycoords="axes fraction", ha="right", fontsize=7.5, color=ink(), zorder=7
+        )
 
 
 def _chosen(mixture: Mixture, columns: Sequence[int | str] | None) -> list[int]:
@@ -164,12 +234,19 @@ def _chosen(mixture: Mixture, columns: Sequence[int | str] | None) -> list[int]:
     return chosen
 
 
-def _draw_column(ax: Axes, mixture: Mixture, rows: Array, column: int) -> None:
+def _draw_column(
+    ax: Axes, mixture: Mixture, rows: Array, column: int, ends: tuple[float, float] | None
+) -> None:
     """Draw a histogram of a column, and the marginal predictive density divided among the components."""
     x = rows[~np.isnan(rows[:, column]), column]
-    low, high = (x.min(), x.max()) if len(x) else (-1.0, 1.0)
-    margin = 0.08 * (high - low) or 1.0
-    grid = np.linspace(low - margin, high + margin, 300)[:, np.newaxis]
+    if ends is None:
+        low, high = (x.min(), x.max()) if len(x) else (-1.0, 1.0)
+        margin = 0.08 * (high - low) or 1.0
+        low, high = low - margin, high + margin
+    else:
+        low, high = ends
+        x = x[(x >= low) & (x <= high)]
+    grid = np.linspace(low, high, 300)[:, np.newaxis]
     marginal = mixture.predictive.marginal([column])
     density = np.exp(marginal.log_density(grid))
     shares = density[:, np.newaxis] * marginal.responsibilities(grid)
@@ -202,7 +279,7 @@ def say_aside(grid: AnyArray, mixture: Mixture, level: float) -> None:
         Line2D(
             [],
             [],
-            color=tuple(mixture.colours[k] * 0.85),
+            color=stroke(grid[0, 0], mixture.colours[k], 0.15),
             marker=marker_of(k),
             ls=line_of(k),
             ms=5,

@@ -10,6 +10,8 @@ import numpy as np
 
 from .._errors import ParameterError
 from .._typing import Array
+from ..language import Data
+from ..names import place_in_words
 from ..posterior.posterior import Posterior
 
 
@@ -67,11 +69,13 @@ def posterior_of(fitted: Any) -> Posterior:
 
 def placed(fitted: Any, data: Any) -> Any:
     """Return data of rows, as a posterior or the methods of an estimator take them, as arrays by name."""
-    names = set(posterior_of(fitted).model.variables)
-    is_named = isinstance(data, Mapping) and not names.isdisjoint(data)
-    if fitted is not posterior_of(fitted) and not is_named:
-        return fitted._as_data(data)
-    return posterior_of(fitted)._evaluator.named(data).values
+    posterior = posterior_of(fitted)
+    needed = {node.name for node in posterior.model.nodes if isinstance(node, Data)}
+    needed |= {leaf.name for leaf in posterior.model.leaves}
+    is_named = isinstance(data, Mapping) and needed <= set(data)
+    if fitted is not posterior and not is_named:
+        data = fitted._as_data(data)
+    return posterior._evaluator.named(data).values
 
 
 def check_level(level: float) -> float:
@@ -146,3 +150,73 @@ def table_of(fitted: Any, variable: str, level: float, *, expected: str) -> Figu
             f"draws any global variable"
         )
     return figures
+
+
+def _names_of(
+    fitted: Any, figures: Figures, names: Mapping[str, Sequence[str]] | None
+) -> dict[str, Sequence[str]]:
+    """Return the names of the entries: given, of the posterior, or of the columns that a fitted mixture saw."""
+    variable = figures.name.partition(".")[0]
+    axes = [*figures.plates, *[variable] * (figures.mean.ndim - len(figures.plates))]
+    of_posterior = {axis: own for axis, own in zip(axes, figures.names, strict=False) if own is not None}
+    known = list(map(str, getattr(fitted, "feature_names_in_", ())))
+    event = figures.mean.shape[len(figures.plates) :]
+    own = {variable: known} if event and event[-1] == len(known) else {}
+    return {**own, **of_posterior, **dict(names or {})}
+
+
+def places_of(
+    fitted: Any,
+    figures: Figures,
+    names: Mapping[str, Sequence[str]] | None,
+    only: Mapping[str, Sequence[str]] | None,
+) -> list[tuple[str, tuple[int, ...]]]:
+    """Return what each entry of a variable is called, and its place; of a symmetric matrix the lower triangle.
+
+    Parameters
+    ----------
+    fitted
+        The posterior or estimator.
+    figures
+        Of the variable.
+    names
+        Axis -> what its places are called, instead of the names of the posterior.
+    only
+        Axis -> those of its places that are listed; None for all.
+
+    Raises
+    ------
+    ParameterError
+        If there is no such axis or place.
+    """
+    names, only = _names_of(fitted, figures, names), dict(only or {})
+    shape, n_plates = figures.mean.shape, len(figures.plates)
+    variable = figures.name.partition(".")[0]
+    axes = (*figures.plates, variable)
+    for argument, given in (("names", names), ("only", only)):
+        unknown = [name for name in given if name not in axes]
+        if unknown:
+            known = ", ".join(map(repr, axes))
+            raise ParameterError(
+                f"{argument}= names {unknown[0]!r}, but the axes of '{figures.name}' are {known}"
+            )
+    keys = [*figures.plates, *[variable] * (len(shape) - n_plates)]
+    along = [names_along(key, size, names.get(key)) for key, size in zip(keys, shape, strict=True)]
+    for key, wanted in only.items():
+        places = along[keys.index(key)] if key in keys else []
+        if not set(map(str, wanted)) <= set(places):
+            raise ParameterError(
+                f"only= lists {list(wanted)} of '{key}', which has {', '.join(places) or 'no places'}"
+            )
+    kept = {key: set(map(str, wanted)) for key, wanted in only.items()}
+    named = [own if key in names else None for key, own in zip(keys, along, strict=True)]
+    entries = []
+    for index in np.ndindex(shape):
+        if len(shape) - n_plates == 2 and index[-1] > index[-2]:
+            continue
+        if any(own[i] not in kept.get(key, own) for key, own, i in zip(keys, along, index, strict=True)):
+            continue
+        # one axis needs no words, and several have them in the order of a summary
+        label = along[0][index[0]] if len(shape) == 1 else place_in_words(figures.plates, index, named)
+        entries.append((label or figures.name, index))
+    return entries

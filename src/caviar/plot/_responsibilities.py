@@ -13,8 +13,8 @@ from matplotlib.patches import Patch
 from .._errors import DataError, ParameterError
 from .._typing import AnyArray, Array
 from ..families import Categorical, ForecastMarkovChain, MarkovChain
-from ._axes import in_style, new_axes
-from ._mixture import Mixture, mixture_of, rows_of, thinned
+from ._axes import in_style, is_dark, muted, new_axes, shade
+from ._mixture import Mixture, is_gaussian_mixture, mixture_of, rows_of, thinned
 from ._pair import draw_points
 from ._posterior_figures import names_along, placed, posterior_of
 from .colours import area_of, marker_of
@@ -44,7 +44,7 @@ def responsibilities(
     Parameters
     ----------
     fitted
-        A fitted mixture, or the posterior of a model with a hidden Categorical or Markov chain.
+        A fitted mixture or hidden Markov model, or the posterior of a model with a hidden Categorical or Markov chain.
     X
         Rows, (N, D), or a table with the columns of the fit; for a posterior the data as for ``posterior.local``.
     variable
@@ -78,16 +78,15 @@ def responsibilities(
     ['long', 'short', 'larger: less certain']
     """
     mixture = None
-    if hasattr(fitted, "posterior_"):
+    if is_gaussian_mixture(fitted):
         mixture = mixture_of(fitted, columns)
         rows = rows_of(mixture, X)
         is_narrow = len(mixture.names) <= 2
         shares = mixture.responsibilities(rows)
     else:
         rows, is_narrow = np.empty((0, 0)), False
-        posterior = posterior_of(fitted)
-        name, shares = _hidden(posterior, X, variable)
-        names = posterior.names.entries(name) if names is None else names
+        name, shares = hidden_labels(fitted, X, variable)
+        names = posterior_of(fitted).names.entries(name) if names is None else names
     if over_data and not is_narrow:
         raise ParameterError(
             "rows are drawn over the data only for a fitted mixture in one or two columns; leave over_data out, or "
@@ -109,14 +108,22 @@ def _names(n_components: int, names: Sequence[str] | None) -> list[str]:
     return names_along("names", n_components, names)
 
 
-def _hidden(posterior: Any, data: Any, variable: str | None) -> tuple[str, Array]:
-    """Return the name of the hidden labels of rows, and their probabilities, shape (N, K)."""
-    data = placed(posterior, data)
+def hidden_labels(fitted: Any, data: Any, variable: str | None) -> tuple[str, Array]:
+    """Return the name of the hidden labels of rows, and their probabilities, shape (N, K).
+
+    Raises
+    ------
+    ParameterError
+        If there are none, or none is named among several.
+    DataError
+        If the data of a posterior are not by name.
+    """
+    data = placed(fitted, data)
     if not isinstance(data, Mapping):
         raise DataError(
             f"for a posterior X is the data by name, as for posterior.local(data); got {type(data).__name__}"
         )
-    local = posterior.local(data)
+    local = posterior_of(fitted).local(data)
     kinds = Categorical | MarkovChain | ForecastMarkovChain
     labels = {name: f.probabilities for name, f in local.items() if isinstance(f, kinds)}
     if variable is None and len(labels) == 1:
@@ -129,8 +136,8 @@ def _hidden(posterior: Any, data: Any, variable: str | None) -> tuple[str, Array
     return variable, np.reshape(labels[variable], (-1, labels[variable].shape[-1]))
 
 
-def _patch(k: int, label: str) -> Patch:
-    return Patch(**area_of(k), label=label)
+def _patch(ax: Axes, k: int, label: str) -> Patch:
+    return Patch(**area_of(k, on_dark=is_dark(ax)), label=label)
 
 
 def _draw_over_data(ax: Axes, mixture: Mixture, rows: Array, labels: Sequence[str]) -> None:
@@ -143,12 +150,12 @@ def _draw_over_data(ax: Axes, mixture: Mixture, rows: Array, labels: Sequence[st
         margin = 0.05 * (high - low) or 1.0
         grid = np.linspace(low - margin, high + margin, 400)
         _stack(ax, grid, mixture.responsibilities(grid[:, np.newaxis]), step=False)
-        ax.plot(rows[:, 0], np.full(len(rows), -0.04), "|", color="#444444", ms=6, mew=0.7)
+        ax.plot(rows[:, 0], np.full(len(rows), -0.04), "|", color=muted(), ms=6, mew=0.7)
         ax.set_ylim(-0.08, 1)
         ax.set_xlim(grid[0], grid[-1])
         ax.set_ylabel("probability of the component")
-        handles: list[Any] = [_patch(k, labels[k]) for k in drawn]
-        ax.set_title("Which component a value belongs to; the rows below")
+        handles: list[Any] = [_patch(ax, k, labels[k]) for k in drawn]
+        ax.set_title("Probability of each component by value, and the rows")
     else:
         shares = mixture.responsibilities(rows)
         points = draw_points(ax, rows, shares, mixture.colours)
@@ -156,11 +163,11 @@ def _draw_over_data(ax: Axes, mixture: Mixture, rows: Array, labels: Sequence[st
         points.set_sizes(points.get_sizes()[0] * (1 + 2.5 * np.clip(doubt, 0, 1)))
         ax.set_ylabel(mixture.names[1])
         handles = [
-            Line2D([], [], ls="", marker=marker_of(k), ms=6, color=tuple(mixture.colours[k]), label=labels[k])
-            for k in drawn
+            Line2D([], [], ls="", marker=marker_of(k), ms=6, color=tuple(colour), label=labels[k])
+            for k, colour in zip(drawn, shade(ax, mixture.colours[drawn]), strict=True)
         ]
         handles.append(Line2D([], [], ls="", marker="o", ms=9, color="#9a9a9a", label="larger: less certain"))
-        ax.set_title("Which component a row belongs to")
+        ax.set_title("Component of each row")
     ax.legend(handles=handles, loc="center left", bbox_to_anchor=(1.0, 0.5))
 
 
@@ -181,7 +188,7 @@ def _draw_sorted(ax: Axes, shares: Array, labels: Sequence[str]) -> None:
         ax.set_ylim(0, 1)
         ax.set_ylabel("probability")
         used = np.flatnonzero(shares.max(axis=0) > 0.01).tolist()
-        handles = [_patch(k, labels[k]) for k in used]
+        handles = [_patch(ax, k, labels[k]) for k in used]
         ax.legend(handles=handles, loc="center left", bbox_to_anchor=(1.0, 0.5))
     else:
         extent = (0, n_rows, n_components - 0.5, -0.5)
@@ -193,7 +200,7 @@ def _draw_sorted(ax: Axes, shares: Array, labels: Sequence[str]) -> None:
         ax.figure.colorbar(image, ax=ax).set_label("probability")
     ax.set_xlim(0, n_rows)
     ax.set_xlabel("rows, sorted by component and certainty")
-    ax.set_title("Which component each row belongs to")
+    ax.set_title("Probability of each component, row by row")
 
 
 def _stack(ax: Axes, x: Array, shares: Array, *, step: bool) -> None:
@@ -207,5 +214,5 @@ def _stack(ax: Axes, x: Array, shares: Array, *, step: bool) -> None:
                 heights[:, k + 1],
                 step="post" if step else None,
                 lw=0.0,
-                **area_of(k),
+                **area_of(k, on_dark=is_dark(ax)),
             )

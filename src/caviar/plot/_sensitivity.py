@@ -72,7 +72,7 @@ def sensitivity(response: Any, *names: str, max_rows: int = 20, ax: Axes | None 
     bar = ax.figure.colorbar(image, ax=ax, shrink=0.8)
     bar.set_label("movement of the mean, posterior sd", color=ink())
     bar.outline.set_visible(False)
-    ax.set_title("Which prior matters")
+    ax.set_title("Shift of posterior means when a prior changes")
     return ax
 
 

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from .._errors import DataError, ParameterError
 from .._typing import AnyArray, Array
 from ..families import ForecastMarkovChain, MarkovChain
-from ._axes import hide_frame, in_style, ink, muted, new_grid
+from ._axes import hide_frame, in_style, ink, is_dark, muted, new_grid, shade
 from ._posterior_figures import names_along, placed, posterior_of
 from .colours import area_of, colours_of, line_of
 
@@ -168,7 +168,7 @@ def _draw_data(
         ax.set_ylabel(f"{name}, standardised")
         return
     at = (edges[1:] + edges[:-1]) / 2
-    greys = ("#222222", "#777777", "#222222", "#777777")
+    greys = (ink(), muted(), ink(), muted())
     for column in range(values.shape[1]):
         style = "-" if column < 2 else line_of(column)
         ax.plot(at, values[:, column], color=greys[column], ls=style, lw=1.0, label=labels[column])
@@ -192,7 +192,7 @@ def _draw_path(ax: Axes, path: AnyArray, labels: Sequence[str], edges: Array) ->
     whole = float(edges[-1] - edges[0])
     for k in sorted({state for state, *_ in runs}):
         spans = [(begin, length) for state, begin, length in runs if state == k]
-        ax.broken_barh(spans, (0, 1), **area_of(k), lw=0)
+        ax.broken_barh(spans, (0, 1), **area_of(k, on_dark=is_dark(ax)), lw=0)
     box = {"facecolor": "white", "alpha": 0.75, "edgecolor": "none", "pad": 0.8}
     for k, begin, length in runs:
         if length > whole * 0.012 * (len(labels[k]) + 1):
@@ -207,7 +207,7 @@ def _draw_shares(ax: Axes, shares: Array, used: Sequence[int], labels: Sequence[
     """Draw a row for each state, as high as it is probable."""
     heights = np.concatenate([shares, shares[-1:]])
     for line, k in enumerate(used):
-        colour = colours_of(k + 1)[k]
+        colour = shade(ax, colours_of(k + 1)[k])
         base = line + 0.45
         ax.fill_between(edges, base, base - 0.9 * heights[:, k], step="post", facecolor=(*colour, 0.8), lw=0)
         ax.axhline(base, color=muted(), lw=0.4)

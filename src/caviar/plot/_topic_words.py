@@ -11,7 +11,7 @@ from matplotlib.ticker import MaxNLocator
 
 from .._errors import ParameterError
 from .._typing import AnyArray
-from ._axes import in_style, new_grid
+from ._axes import headline, in_style, new_grid, shade, stroke
 from ._posterior_figures import Figures, check_level, posterior_of, table_of
 from .colours import colours_of
 
@@ -96,7 +96,7 @@ def topic_words(
         ax.tick_params(axis="x", labelbottom=True)
     if axes is None:
         intervals = "" if figures.lower is None else f", with {figures.told_interval(level)}"
-        grid[0].figure.suptitle(f"The most probable words of each topic{intervals}", fontsize=10)
+        headline(grid[0], f"Most probable words of each topic{intervals}")
     return grid[: len(shown)]
 
 
@@ -135,12 +135,11 @@ def _draw_topic(ax: Axes, figures: Figures, k: int, vocabulary: Sequence[str], n
     """Draw the words of a topic as bars, with intervals at their ends."""
     best = np.argsort(-figures.mean[k], kind="stable")[:n_words]
     lines = np.arange(n_words)
-    colour = colours_of(1)[0]
+    colour = shade(ax, colours_of(1)[0])
     ax.barh(lines, figures.mean[k, best], height=0.82, color=(*colour, 0.35), zorder=1)
     if figures.lower is not None and figures.upper is not None:
-        ax.hlines(
-            lines, figures.lower[k, best], figures.upper[k, best], color=tuple(colour * 0.7), lw=1.6, zorder=2
-        )
+        edge = stroke(ax, colours_of(1)[0], 0.3)
+        ax.hlines(lines, figures.lower[k, best], figures.upper[k, best], color=edge, lw=1.6, zorder=2)
     ax.set_yticks(lines, [str(vocabulary[word]) for word in best])
     ax.set_ylim(n_words - 0.4, -0.6)
     ax.set_title(f"topic {k if figures.names[0] is None else figures.names[0][k]}")

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from .._errors import ParameterError
-from ._axes import in_style, ink, new_axes
+from ._axes import in_style, ink, is_dark, new_axes, paper
 from ._posterior_figures import check_level, figures_of, names_along, posterior_of
 from .colours import area_of
 
@@ -75,10 +75,10 @@ def weights(
     labels = names_along("names", len(mean), known if names is None else names)
     ax = new_axes(ax, (max(4.4, 0.45 * len(mean) + 1.6), 3.2))
     for k in range(len(mean)):
-        ax.bar(k, mean[k], width=0.72, **area_of(k))
+        ax.bar(k, mean[k], width=0.72, **area_of(k, on_dark=is_dark(ax)))
     if ends is not None:
         at = np.arange(len(mean))
-        ax.vlines(at, *ends, color=ax.get_facecolor(), lw=5, zorder=3)
+        ax.vlines(at, *ends, color=paper(ax), lw=5, zorder=3)
         ax.vlines(at, *ends, color=ink(), lw=2, zorder=4)
     ax.set_xticks(range(len(mean)), labels)
     if max(map(len, labels)) > 4:

@@ -59,12 +59,12 @@ def line_of(component: int) -> str | tuple[int, tuple[float, ...]]:
     return _LINES[_place(component)]
 
 
-def area_of(component: int) -> dict[str, Any]:
-    """Return how the area of a component is filled: pale, hatched, with a darker edge."""
+def area_of(component: int, *, on_dark: bool = False) -> dict[str, Any]:
+    """Return how the area of a component is filled: pale, hatched, with an edge that differs from the background."""
     colour = colours_of(component + 1)[component]
     return {
-        "facecolor": (*colour, 0.55),
-        "edgecolor": tuple(colour * 0.7),
+        "facecolor": (*(colour + 0.35 * (1.0 - colour) if on_dark else colour), 0.55),
+        "edgecolor": tuple(colour + 0.6 * (1.0 - colour) if on_dark else colour * 0.7),
         "hatch": hatch_of(component),
     }
 

@@ -222,6 +222,17 @@ class MixedModel(Saveable):
         columns = {name: [] for name in self._encoding.read}
         return design_of(self._encoding, Rows(columns)).blocks
 
+    def _as_data(self, X: Any) -> dict[str, Any]:
+        """Return the rows of a table with the response, by the names of the model."""
+        formula, rows = self._formula, Rows.of(X)
+        response = family_of(self.family, formula).values(rows, formula.response)
+        return {**self._known(rows), formula.response: response}
+
+    def _known(self, rows: Rows, *, groups: str = "known") -> dict[str, Any]:
+        """Return the known arrays of the model for the rows of a table."""
+        data = design_of(self._encoding, rows, known=groups == "known").data
+        return {**data, **trials_of(self._formula, rows, len(data[MATRIX]))}
+
     def predict(self, X: Any, *, groups: str = "known") -> Prediction:
         """Return predictions of the response of new rows.
 
@@ -246,10 +257,7 @@ class MixedModel(Saveable):
         """
         check_is_fitted(self)
         require_choice("groups", groups, _GROUPS)
-        formula, rows = self._formula, Rows.of(X)
-        design = design_of(self._encoding, rows, known=groups == "known")
-        trials = trials_of(formula, rows, len(design.data[MATRIX]))
-        return self.posterior_.predict({**design.data, **trials})[formula.response]
+        return self.posterior_.predict(self._known(Rows.of(X), groups=groups))[self._formula.response]
 
     def fixef(self) -> Any:
         """Return the means of the common effects, a Series of pandas."""

@@ -1,0 +1,179 @@
+"""Calibration of predictions: probability integral transforms, or predicted beside observed shares."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from scipy.stats import binom
+
+from .._errors import ParameterError
+from .._typing import Array
+from ._axes import in_style, ink, is_dark, muted, new_axes, paper, stroke
+from ._observed import Beside, beside
+from ._posterior_figures import check_level
+from .colours import area_of, colours_of
+
+_FEWEST_IN_A_BIN, _MOST_BINS = 10, 20
+
+
+@in_style
+def calibration(
+    fitted: Any,
+    data: Any,
+    *,
+    variable: str | None = None,
+    entry: str | int | None = None,
+    n_folds: int | None = None,
+    seed: int | np.random.Generator | None = 0,
+    n_bins: int | None = None,
+    level: float = 0.95,
+    ax: Axes | None = None,
+) -> Axes:
+    r"""Return a plot of how well predictions are calibrated.
+
+    Real numbers and counts: a histogram of the probability integral transforms :math:`u_n = P(Y_n \le y_n)`, which are
+    uniform where predictions are right. High at both ends: predictions are too narrow. High in the middle: too wide.
+    A slope: they are shifted. A count spreads its row evenly over :math:`P(Y_n < y_n)` to :math:`P(Y_n \le y_n)`
+    (Czado, Gneiting and Held, 2009). Outcomes 0 and 1: the share of ones among rows with similar predicted
+    probabilities, which lies on the diagonal where predictions are right.
+
+    Parameters
+    ----------
+    fitted
+        A posterior, or a fitted estimator.
+    data
+        Rows with the observed variable, as the methods of the posterior or of the estimator take them.
+    variable
+        Name of the observed variable; it may be left out where there is only one.
+    entry
+        Name or number of an entry, where the variable is a vector.
+    n_folds
+        Parts of the rows, each predicted by a fit to the others. By default the fit itself predicts all rows; of those
+        that it has seen, predictions look better than they are.
+    seed
+        Of the parts.
+    n_bins
+        Bars of the histogram, or groups of rows; by default up to 20, with ten rows or more each.
+    level
+        Of the band in which each bar, or share, lies by chance.
+    ax
+        Axes to draw into; by default those of a new figure.
+
+    Returns
+    -------
+    Axes
+        The title says whether the fit has seen the rows.
+
+    Raises
+    ------
+    ParameterError
+        If the model has no such observed variable, or it is a label.
+    DataError
+        If the data lack it.
+    ModelError
+        If the predictions have no closed form.
+
+    Examples
+    --------
+    >>> import caviar as cv
+    >>> sleep = cv.datasets.load_sleepstudy()
+    >>> table = {name: sleep.column(name) for name in sleep.columns}
+    >>> model = cv.MixedModel("reaction ~ days + (days | subject)", family="student").fit(table)
+    >>> ax = cv.plot.calibration(model, table, n_folds=10)
+    >>> print(ax.get_xlabel(), len(ax.patches))
+    probability of at most the observed reaction 18
+    """
+    level = check_level(level)
+    if n_bins is not None and (isinstance(n_bins, bool) or not isinstance(n_bins, int) or n_bins < 2):
+        raise ParameterError(f"n_bins must be a whole number of at least 2; got {n_bins!r}")
+    found = beside(fitted, data, variable, entry, n_folds, seed)
+    bins = max(2, min(_MOST_BINS, len(found.values) // _FEWEST_IN_A_BIN)) if n_bins is None else n_bins
+    if found.is_binary:
+        ax = new_axes(ax, (4.4, 4.2))
+        _draw_shares(ax, found, bins, level)
+    else:
+        ax = new_axes(ax, (5.6, 3.4))
+        _draw_histogram(ax, found, bins, level)
+    return ax
+
+
+def transforms(found: Beside) -> tuple[Array, Array]:
+    """Return P(Y < y) and P(Y <= y) of each row; the same number of a continuous variable."""
+    above = np.clip(found.by_moments.below_in_mixture(found.values, found.prediction.parts), 0.0, 1.0)
+    if found.is_continuous:
+        return above, above
+    below = np.clip(found.by_moments.below_in_mixture(found.values - 1, found.prediction.parts), 0.0, 1.0)
+    return np.minimum(below, above), above
+
+
+def shares_of_bins(low: Array, high: Array, n_bins: int) -> Array:
+    """Return the share of the rows in each of equal bins; a row is spread evenly from its low to its high end.
+
+    Examples
+    --------
+    >>> shares_of_bins(np.array([0.1, 0.25]), np.array([0.1, 0.75]), 2)
+    array([0.75, 0.25])
+    """
+    edges = np.linspace(0.0, 1.0, n_bins + 1)[:, np.newaxis]
+    is_spread = high > low
+    width = np.where(is_spread, high - low, 1.0)
+    spread = np.clip((edges - low) / width, 0.0, 1.0)
+    # a point at an edge belongs to the bin above it, and 1 to the last one
+    point = np.where(edges == 1.0, 1.0, (low < edges).astype(float))
+    below = np.where(is_spread, spread, point)
+    return np.diff(below.mean(axis=1))
+
+
+def _draw_histogram(ax: Axes, found: Beside, n_bins: int, level: float) -> None:
+    heights = shares_of_bins(*transforms(found), n_bins) * n_bins
+    n_rows = len(found.values)
+    ends = binom.ppf([0.5 - level / 2, 0.5 + level / 2], n_rows, 1 / n_bins) * n_bins / n_rows
+    middles = (np.arange(n_bins) + 0.5) / n_bins
+    ax.bar(middles, heights, width=0.94 / n_bins, **area_of(0, on_dark=is_dark(ax)), zorder=2)
+    _draw_band(ax, ends, level)
+    ax.axhline(1, color=ink(), lw=1.0, zorder=3)
+    ax.set_xlim(0, 1)
+    ax.set_ylim(0, max(float(heights.max()), float(ends[1])) * 1.22)
+    ax.set_xlabel(f"probability of at most the observed {found.name}")
+    ax.set_ylabel("rows, relative to uniform")
+    ax.set_title(f"Calibration of {found.name} ({found.how})")
+    ax.legend(loc="upper center", ncols=2, fontsize="small")
+
+
+def _draw_band(ax: Axes, ends: Array, level: float) -> None:
+    """Draw where a bar lies by chance, as lines over the bars."""
+    for number, end in enumerate(ends):
+        label = f"{level:.0%} of bars lie between, if calibrated" if number == 0 else "_"
+        ax.axhline(end, color=ink(), lw=1.1, ls=(0, (4, 2)), zorder=3, label=label)
+
+
+def _draw_shares(ax: Axes, found: Beside, n_bins: int, level: float) -> None:
+    """Draw shares of ones beside predicted probabilities, each with what chance alone makes of it."""
+    order = np.argsort(found.prediction.mean, kind="stable")
+    ax.plot([0, 1], [0, 1], color=muted(), lw=1.0, ls=(0, (4, 3)), zorder=1, label="calibrated")
+    colour = stroke(ax, colours_of(1)[0], 0.15)
+    for number, rows in enumerate(np.array_split(order, n_bins)):
+        if not len(rows):
+            continue
+        probability, share = found.prediction.mean[rows].mean(), found.values[rows].mean()
+        low, high = binom.ppf([0.5 - level / 2, 0.5 + level / 2], len(rows), probability) / len(rows)
+        label = f"{level:.0%} of shares by chance" if number == 0 else "_"
+        ax.plot(
+            [probability] * 2,
+            [low, high],
+            color=muted(),
+            lw=5,
+            alpha=0.55,
+            solid_capstyle="butt",
+            label=label,
+        )
+        label = f"about {len(rows):,} rows" if number == 0 else "_"
+        ax.plot(probability, share, "o", ms=6, color=colour, mec=paper(ax), mew=0.8, ls="", label=label)
+    ax.set_xlim(-0.03, 1.03)
+    ax.set_ylim(-0.03, 1.03)
+    ax.set_xlabel(f"predicted probability that {found.name} is 1")
+    ax.set_ylabel(f"share of rows with {found.name} = 1")
+    ax.set_title(f"Calibration of {found.name} ({found.how})")
+    ax.legend(loc="upper left", fontsize="small")

@@ -1,0 +1,160 @@
+"""Residuals against predictions, or against a column: what the model leaves unexplained."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from .._errors import DataError
+from .._typing import Array
+from ._axes import in_style, ink, muted, new_axes, paper, shade
+from ._observed import Beside, beside
+from .colours import colours_of
+
+_FEWEST_IN_A_BIN, _MOST_BINS = 8, 25
+_WIDTH = 1.959963984540054
+"""Half of the central 95% interval of a Normal, in standard deviations."""
+
+
+@in_style
+def residuals(
+    fitted: Any,
+    data: Any,
+    *,
+    variable: str | None = None,
+    entry: str | int | None = None,
+    against: Any = None,
+    label: str | None = None,
+    n_folds: int | None = None,
+    seed: int | np.random.Generator | None = 0,
+    max_points: int = 4000,
+    ax: Axes | None = None,
+) -> Axes:
+    r"""Return a plot of standardised residuals: observed minus predicted, in standard deviations of the prediction.
+
+    Points are rows. Thick dots are means of about equally many rows each, with a bar of :math:`\pm 1.96 / \sqrt{n}`:
+    where the model is right, 95 % of the bars reach zero. A trend shows what the predictor lacks, a funnel that the
+    noise is not the same everywhere. Of 0 and 1, and of small counts, look at the means alone.
+
+    Parameters
+    ----------
+    fitted
+        A posterior, or a fitted estimator.
+    data
+        Rows with the observed variable, as the methods of the posterior or of the estimator take them.
+    variable
+        Name of the observed variable; it may be left out where there is only one.
+    entry
+        Name or number of an entry, where the variable is a vector.
+    against
+        A number for each row, shape (N,), such as a column that the model lacks; by default the predicted mean.
+    label
+        What to write at the axis of ``against``, with its unit.
+    n_folds
+        Parts of the rows, each predicted by a fit to the others. By default the fit itself predicts all rows, also
+        those that it has seen.
+    seed
+        Of the parts.
+    max_points
+        Of more rows a random choice is drawn; the means are of all.
+    ax
+        Axes to draw into; by default those of a new figure.
+
+    Returns
+    -------
+    Axes
+        The title says whether the fit has seen the rows.
+
+    Raises
+    ------
+    ParameterError
+        If the model has no such observed variable.
+    DataError
+        If the data lack it, or ``against`` has another number of rows.
+    ModelError
+        If the predictions have no closed form.
+
+    Examples
+    --------
+    >>> import caviar as cv
+    >>> sleep = cv.datasets.load_sleepstudy()
+    >>> table = {name: sleep.column(name) for name in sleep.columns}
+    >>> ax = cv.plot.residuals(cv.MixedModel("reaction ~ days + (days | subject)").fit(table), table)
+    >>> print(ax.get_xlabel(), "|", ax.get_title())
+    predicted reaction | Standardised residuals of reaction (rows of the fit)
+    """
+    found = beside(fitted, data, variable, entry, n_folds, seed)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        scaled = (found.values - found.prediction.mean) / found.prediction.sd
+    across = found.prediction.mean if against is None else _given(against, found)
+    shown = np.isfinite(scaled) & np.isfinite(across)
+    scaled, across = scaled[shown], across[shown]
+    ax = new_axes(ax, (6.0, 3.6))
+    chosen = np.arange(len(scaled))
+    if len(chosen) > max_points:
+        chosen = np.sort(np.random.default_rng(0).choice(len(chosen), max_points, replace=False))
+    colour = tuple(shade(ax, colours_of(1)[0]))
+    ax.axhline(0, color=ink(), lw=0.9, zorder=1)
+    for end in (-_WIDTH, _WIDTH):
+        ax.axhline(end, color=muted(), lw=0.9, ls=(0, (4, 3)), zorder=1)
+    alpha = float(np.clip(12 / np.sqrt(len(chosen)), 0.15, 0.7))
+    ax.plot(
+        across[chosen], scaled[chosen], "o", ms=3.6, mew=0, color=colour, alpha=alpha, zorder=2, label="a row"
+    )
+    _draw_means(ax, across, scaled)
+    name = "predicted " + found.name
+    if against is not None:
+        name = str(getattr(against, "name", None) or "against") if label is None else label
+    ax.set_xlabel(name if label is None else label)
+    ax.set_ylabel("residual (sd of the prediction)")
+    ax.set_title(f"Standardised residuals of {found.name} ({found.how})")
+    ax.legend(loc="upper left", ncols=2, fontsize="small")
+    low, high = ax.get_ylim()
+    ax.set_ylim(min(low, -2.6), max(high, 2.6) + 0.12 * (high - low))
+    return ax
+
+
+def _given(against: Any, found: Beside) -> Array:
+    """Return a number for each row that is drawn."""
+    try:
+        values = np.asarray(against, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"against= takes a number for each row: {error}") from None
+    least = int(found.rows.max()) + 1
+    if values.ndim != 1 or len(values) < least:
+        raise DataError(
+            f"against= takes a number for each of the rows, at least {least}; got an array of shape {values.shape}"
+        )
+    return values[found.rows]
+
+
+def _draw_means(ax: Axes, across: Array, scaled: Array) -> None:
+    """Draw the mean of groups of neighbouring rows, equal values together, and how far chance alone would move it."""
+    for x, y, n in binned(across, scaled):
+        bar = _WIDTH / np.sqrt(n)
+        ax.plot([x, x], [y - bar, y + bar], color=ink(), lw=1.6, solid_capstyle="butt", zorder=3)
+        ax.plot(x, y, "s", ms=4.5, color=ink(), mec=paper(ax), mew=0.6, zorder=4)
+    ax.plot([], [], "s", ms=4.5, color=ink(), label="mean of neighbouring rows, 95% by chance")
+
+
+def binned(across: Array, values: Array) -> list[tuple[float, float, int]]:
+    """Return mean place, mean value and number of rows of groups of neighbours; equal places are one group.
+
+    Examples
+    --------
+    >>> across = np.repeat([0.0, 1.0], 16)
+    >>> binned(across, np.where(across > 0, 2.0, -1.0))
+    [(0.0, -1.0, 16), (1.0, 2.0, 16)]
+    """
+    n_bins = int(np.clip(np.sqrt(len(across)), 1, _MOST_BINS))
+    n_bins = max(1, min(n_bins, len(across) // _FEWEST_IN_A_BIN))
+    order = np.argsort(across, kind="stable")
+    # a place that many rows share belongs to one group
+    ranks = np.searchsorted(across[order], across, side="left")
+    groups = np.minimum(ranks * n_bins // max(len(across), 1), n_bins - 1)
+    return [
+        (float(across[groups == k].mean()), float(values[groups == k].mean()), int((groups == k).sum()))
+        for k in np.unique(groups)
+    ]
