@@ -78,8 +78,10 @@ if TYPE_CHECKING:
     from .language.potential import Potential
     from .language.simplex import Beta, Dirichlet, StickBreaking
     from .language.softmax import softmax, stick_breaking
+    from .language.sparse_vectors import SingleEffect, SpikeSlab
     from .names.names import Names
     from .posterior.diagnostics import Diagnosis
+    from .posterior.effects.credible_sets import CredibleSet
     from .posterior.evidence.comparison import Comparison, compare
     from .posterior.evidence.evidence import Evidence
     from .posterior.evidence.importance import ImportanceSample
@@ -124,6 +126,8 @@ _NAMES = {
     ".language.plates": ("Plate",),
     ".language.positive": ("Gamma", "Wishart"),
     ".language.simplex": ("Beta", "Dirichlet", "StickBreaking"),
+    ".language.sparse_vectors": ("SingleEffect", "SpikeSlab"),
+    ".posterior.effects.credible_sets": ("CredibleSet",),
     ".posterior.evidence.comparison": ("Comparison", "compare"),
     ".posterior.diagnostics": ("Diagnosis",),
     ".posterior.evidence.evidence": ("Evidence",),
@@ -154,6 +158,7 @@ __all__ = [
     "ConjugacyError",
     "Constant",
     "ConvergenceWarning",
+    "CredibleSet",
     "DaskExecutor",
     "Data",
     "DataError",
@@ -200,6 +205,8 @@ __all__ = [
     "PrecisionWarning",
     "Prediction",
     "ProductStudentMixture",
+    "SingleEffect",
+    "SpikeSlab",
     "StickBreaking",
     "Stochastic",
     "StudentMixture",

@@ -56,7 +56,7 @@ def _twice_in_a_precision() -> Any:
 
 def _many_dots() -> Any:
     w = _vector()
-    return _y(sum((cv.dot(_data(f"X{i}"), w) for i in range(12)), 0.0 * _normal()))
+    return _y(sum((cv.dot(_data(f"X{i}"), w) for i in range(130)), 0.0 * _normal()))
 
 
 REFUSED: dict[str, tuple[Callable[[], Any], str]] = {

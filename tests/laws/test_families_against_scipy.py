@@ -1,6 +1,6 @@
 """Densities, entropies and moments are those of SciPy, at ordinary parameters."""
 
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import ClassVar
 
 import numpy as np
@@ -21,6 +21,8 @@ from caviar.families import (
     NormalWishart,
     Poisson,
     PolyaGamma,
+    SingleEffect,
+    SpikeSlab,
     StickBreaking,
     Tabulated,
     TiedNormalGamma,
@@ -61,6 +63,48 @@ class PolyaGammaDensity:
     def var(self):
         mean = self.mean()
         return self.expect(lambda x: (x - mean) ** 2)
+
+
+class OverSupports:
+    """A vector with zeros: every choice of the entries that are not zero, with SciPy's Normals for these."""
+
+    def __init__(self, q):
+        self.normals = [
+            stats.norm(mean, precision**-0.5)
+            for mean, precision in zip(q.slab_mean, q.slab_precision, strict=True)
+        ]
+        size = len(self.normals)
+        if isinstance(q, SingleEffect):
+            supports = np.eye(size, dtype=bool)
+            self.supports = list(zip(supports, q.inclusion, strict=True))
+        else:
+            supports = [np.array(own, dtype=bool) for own in product((0, 1), repeat=size)]
+            self.supports = [(own, np.prod(np.where(own, q.inclusion, 1 - q.inclusion))) for own in supports]
+
+    def logpdf(self, x):
+        (weight,) = [weight for own, weight in self.supports if np.array_equal(own, x != 0)]
+        return np.log(weight) + sum(
+            normal.logpdf(x_j) for normal, x_j in zip(self.normals, x, strict=True) if x_j
+        )
+
+    def entropy(self):
+        within = [
+            sum(normal.entropy() for normal, is_in in zip(self.normals, own, strict=True) if is_in)
+            for own, _ in self.supports
+        ]
+        return sum(
+            weight * (own - np.log(weight)) for (_, weight), own in zip(self.supports, within, strict=True)
+        )
+
+    def moment(self, power):
+        each = np.array([normal.moment(power) for normal in self.normals])
+        return sum(weight * own * each for own, weight in self.supports)
+
+    def mean(self):
+        return self.moment(1)
+
+    def var(self):
+        return self.moment(2) - self.moment(1) ** 2
 
 
 class FunctionsOfScalar:
@@ -127,6 +171,8 @@ def in_scipy(q):
             return FunctionsOfScalar(q)
         case PolyaGamma():
             return PolyaGammaDensity(float(q.tilt))
+        case SingleEffect() | SpikeSlab():
+            return OverSupports(q)
         case MultivariateNormal():
             return stats.multivariate_normal(q.mean, np.linalg.inv(q.precision))
         case Gamma():
@@ -324,6 +370,8 @@ def test_variance_of_the_location_given_no_precision():
         (StickBreaking([2.0, 2.0], [2.0, 2.0]), [0.5, 0.3, 0.3]),
         (StickBreaking([2.0, 2.0], [2.0, 2.0]), [0.7, 0.5, -0.2]),
         (StickBreaking([2.0, 2.0], [2.0, 2.0]), [1.0, 0.0, 0.0]),
+        (SingleEffect([0.5, 0.5], [1.0, 2.0], [1.0, 1.0]), [0.3, 0.2]),
+        (SingleEffect([0.5, 0.5], [1.0, 2.0], [1.0, 1.0]), [0.0, 0.0]),
     ],
 )
 def test_values_outside_the_support_have_no_density(q, outside):
@@ -342,3 +390,26 @@ def test_densities_at_the_edge_of_the_support():
     assert Gamma(2.0, 2.0).log_density(0.0) == -np.inf
     assert Gamma(0.5, 2.0).log_density(0.0) == np.inf
     assert Beta(1.0, 3.0).log_density([0.0, 1.0]) == pytest.approx([np.log(3.0), -np.inf])
+
+
+def test_entries_of_a_single_effect_go_together():
+    q = SingleEffect([0.2, 0.5, 0.3], [0.4, -2.0, 1.0], [2.0, 0.5, 4.0])
+    draws = q.sample(200_000, seed=1)
+    np.testing.assert_allclose(q.covariance, np.cov(draws.T), atol=0.03)
+    # the product of two different entries is zero
+    np.testing.assert_allclose(q.covariance[0, 1], -q.mean[0] * q.mean[1], rtol=1e-14)
+
+
+@pytest.mark.parametrize("end", [0.05, 0.3, 0.5, 0.9, 0.975])
+def test_quantiles_of_entries_that_may_be_zero(end):
+    q = SpikeSlab([0.2, 0.9, 0.5, 1.0], [0.4, -2.0, 1.0, 0.3], [2.0, 0.5, 4.0, 1.0])
+    (marginals,) = q.entry_marginals((end, end))
+    draws = q.sample(200_000, seed=0)
+    assert marginals.lower is not None
+    # an interval about each quantile has the probability that it must have, also with an atom at zero
+    below, upto = (
+        (draws < marginals.lower - 1e-12).mean(axis=0),
+        (draws <= marginals.lower + 1e-12).mean(axis=0),
+    )
+    assert np.all(below <= end + 0.005)
+    assert np.all(upto >= end - 0.005)

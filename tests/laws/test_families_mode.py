@@ -18,6 +18,8 @@ from caviar.families import (
     NormalWishart,
     Poisson,
     PolyaGamma,
+    SingleEffect,
+    SpikeSlab,
     StickBreaking,
     Tabulated,
     TiedNormalGamma,
@@ -51,6 +53,10 @@ def moved_fraction(value, rng, step):
     return moved_weights(np.stack((value, 1.0 - value), axis=-1), rng, step)[..., 0]
 
 
+def moved_entries(value, rng, step):
+    return value + step * rng.normal(size=value.shape) * (value != 0)
+
+
 MOVES = {
     Normal: (moved_number,),
     MultivariateNormal: (moved_number,),
@@ -66,6 +72,8 @@ MOVES = {
     StickBreaking: (moved_weights,),
     TruncatedNormal: (moved_positive,),
     PolyaGamma: (moved_positive,),
+    SingleEffect: (moved_entries,),
+    SpikeSlab: (moved_entries,),
 }
 
 
@@ -94,6 +102,15 @@ def test_no_label_is_likelier_than_the_mode(q):
     top = q.log_density(q.mode())
     for label in range(n_labels):
         assert np.all(q.log_density(label) <= top)
+
+
+@pytest.mark.parametrize("family", [SingleEffect, SpikeSlab])
+def test_no_other_entries_that_are_zero_are_likelier(family):
+    for inclusion in ([0.2, 0.5, 0.3], [0.6, 0.1, 0.3], [0.01, 0.01, 0.98]):
+        q = family(inclusion, [0.4, -2.0, 1.0], [2.0, 40.0, 0.2])
+        top = q.log_density(q.mode())
+        for support in np.ndindex(2, 2, 2):
+            assert q.log_density(np.where(support, q.slab_mean, 0.0)) <= top + 1e-12
 
 
 def test_modes_on_the_edge():

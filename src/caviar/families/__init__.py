@@ -19,7 +19,9 @@ from caviar.families.poisson import Poisson
 from caviar.families.polya_gamma import PolyaGamma
 from caviar.families.polya_gamma_sum import PolyaGammaSum
 from caviar.families.shares import Shares
+from caviar.families.single_effect import SingleEffect
 from caviar.families.softmax_tangent import SoftmaxTangent
+from caviar.families.spike_slab import SpikeSlab
 from caviar.families.stick_breaking import StickBreaking
 from caviar.families.tabulated import Tabulated
 from caviar.families.truncated_normal import TruncatedNormal
@@ -47,7 +49,9 @@ __all__ = [
     "PolyaGamma",
     "PolyaGammaSum",
     "Shares",
+    "SingleEffect",
     "SoftmaxTangent",
+    "SpikeSlab",
     "StickBreaking",
     "Tabulated",
     "TiedNormalGamma",

@@ -22,6 +22,7 @@ from .potential import Potential
 from .simplex import Beta, Dirichlet, StickBreaking
 from .slots import Slot
 from .softmax import softmax, stick_breaking
+from .sparse_vectors import SingleEffect, SparseVector, SpikeSlab
 from .terms import (
     Axis,
     Operand,
@@ -65,7 +66,10 @@ __all__ = [
     "Poisson",
     "Potential",
     "Predictor",
+    "SingleEffect",
     "Slot",
+    "SparseVector",
+    "SpikeSlab",
     "StickBreaking",
     "Term",
     "Variable",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from string import ascii_uppercase
 from typing import Any
 
 import numpy as np
@@ -22,13 +23,14 @@ from .joining import joined
 from .nodes import Indexed, Part, placed
 from .operands import Operands, event_rank_of, length_of, vector_of, whole_vector
 from .plates import Plate
+from .products_with_zeros import SparseDots
 from .rate_sums import SPLIT, RateSum
 from .roles import LINEAR, LINEAR_VECTOR, PRECISION, PRECISION_MATRIX, RATE, ZERO_OR_ONE, Role
 from .slots import RoleOfDimension, Slot, agreed_dimension, resolve_role, takes_scalar
 from .stated import Stated
 from .templates import Density, Factor, Summand
 
-_LETTERS = "abcdefghmnopqrstuvwxyz"
+_LETTERS = "abcdefghmnopqrstuvwxyz" + ascii_uppercase + "".join(map(chr, range(0xC0, 0x180)))
 """Event letters of dot products; those of a variable's own axes (i, j, k, l) are left out."""
 
 _Piece = tuple[float, tuple[Factor, ...]]
@@ -146,6 +148,7 @@ class _LocationSum:
         operands = Operands(owner, name)
         self.letter_sizes: dict[str, int] = {}
         self.slots = operands.slots
+        self._sparse = SparseDots(operands, predictor)
         # coefficient, and for each operand its letter in m and its second letter in m^2
         self._addends: list[tuple[float, dict[str, tuple[str, str]]]] = []
         for addend in predictor.addends:
@@ -185,8 +188,11 @@ class _LocationSum:
                     f"one design matrix"
                 ) from None
             self.letter_sizes |= dict.fromkeys(pair, size)
-            for vector in vectors:
-                use(operands.add(vector, LINEAR_VECTOR, size), pair)
+            roles = self._sparse.roles(vectors)
+            keys = [operands.add(*own, size) for own in zip(vectors, roles, strict=True)]
+            for key in keys:
+                use(key, pair)
+            self._sparse.met(*keys)
         return used
 
     @staticmethod
@@ -211,9 +217,17 @@ class _LocationSum:
             ]
         pieces = []
         for i, (c, used) in enumerate(addends):
-            pieces.append((c * c, self._product(used, used)))
+            pieces += [(c * c * own, factors) for own, factors in self._square(used)]
             for d, other in addends[i + 1 :]:
                 pieces.append((2 * c * d, self._product(used, other)))
+        return pieces
+
+    def _square(self, used: Mapping[str, tuple[str, str]]) -> list[_Piece]:
+        """Return what the square of an addend is: second moments, of vectors with zeros squares and products apart."""
+        dots, rest = self._sparse.apart(used)
+        pieces: list[_Piece] = [(1.0, self._product(rest, rest))]
+        for dot in dots:
+            pieces = [(c * d, (*one, *other)) for c, one in pieces for d, other in dot]
         return pieces
 
     def _product(

@@ -327,6 +327,38 @@ CONCENTRATION = Role(
 )
 
 
+def _no_positive_simplex(value: Array) -> str:
+    return _no_simplex(value) or ("" if np.all(value > 0) else "must be positive; leave out what cannot be")
+
+
+def _not_inside(value: Array) -> str:
+    return "" if np.all((value > 0) & (value < 1)) else "must lie between 0 and 1, and be neither"
+
+
+SPARSE_VECTOR = Role(
+    "sparse_vector",
+    1,
+    {"x": _identity, "squares": np.square},
+    ("SingleEffect", "SpikeSlab"),
+    adds_up=True,
+)
+BESIDE_SPARSE = Role(
+    "beside_sparse",
+    1,
+    {"x": _identity, "xx": _outer, "squares": np.square},
+    ("MultivariateNormal",),
+    _not_finite,
+    adds_up=True,
+)
+POSITIVE_PROBABILITIES = replace(
+    PROBABILITIES, name="positive_probabilities", problem=_no_positive_simplex, zeros={}
+)
+OPEN_PROBABILITY = replace(PROBABILITY, name="open_probability", problem=_not_inside, zeros={})
+EACH_PROBABILITY = replace(OPEN_PROBABILITY, name="each_probability", rank=1, would_do=())
+EACH_PRECISION = Role("each_precision", 1, {"log_x": _log, "x": _identity}, (), _not_positive)
+EACH_LINEAR = Role("each_linear", 1, {"x": _identity, "xx": np.square}, (), _not_finite)
+
+
 def one_hot(size: int, value: AnyArray) -> Array:
     """Return labels 0 to ``size`` - 1 one-hot: shape (..., ``size``)."""
     labels = np.asarray(value, dtype=np.intp)

@@ -21,6 +21,15 @@ class Stated(Node):
     is_zero_or_one: ClassVar[bool] = False
     """Whether it is the number 0 or 1, whose square is itself, where a location may be."""
 
+    has_zeros: ClassVar[bool] = False
+    """Whether it is a vector with entries that are exactly zero."""
+
+    has_products: ClassVar[bool] = True
+    """Whether two entries of such a vector can both be different from zero."""
+
+    is_sequential: ClassVar[bool] = False
+    """Whether its factor is a product over the entries of a value, which are updated one after another."""
+
     precision_rank: ClassVar[int] = 0
     """Event axes of the precision, of a joint factor: 0 a number, 2 a matrix."""
 

@@ -40,6 +40,7 @@ from .binds import Binds
 from .diagnostics import Diagnosis, diagnosis_of, inference_data, refuse_what_has_no_weights, results_without
 from .diagnostics.diagnosis import refuse_other_data
 from .documents import document_of_posterior
+from .effects import TellsEffects
 from .evidence.asked import TellsEvidence
 from .linear_response import LinearResponse
 from .new_rows import check_new_rows
@@ -54,7 +55,7 @@ _SAME_ELBO = 1e-7
 """Difference of two objectives, relative to their size, that is rounding: of the same data it is 1e-12 or less."""
 
 
-class Posterior(ShowsUncertainty, TellsEvidence):
+class Posterior(ShowsUncertainty, TellsEvidence, TellsEffects):
     """The mean-field posterior q = prod q_j, with its evidence lower bound.
 
     ``posterior["mean"]`` is the factor of a global variable: a distribution of its family, batched over its

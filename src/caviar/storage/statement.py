@@ -15,7 +15,7 @@ from .._errors import ModelError
 from ..language import DISTRIBUTIONS, Constant, Data, Node, Plate, Variable
 from .expressions import constants_named, document_of_expression, expression_of, is_membership, work_of_sums
 
-_PLAIN = ("truncation", "trials", "categories")
+_PLAIN = ("truncation", "trials", "categories", "length")
 """Arguments of distributions that are plain numbers, not nodes."""
 
 _MOST_NODES = 10_000
@@ -146,14 +146,18 @@ def _check_extent(document: Mapping[str, Any]) -> None:
     """
     nodes = document["nodes"]
     work = sum(work_of_sums(entry.get("slots", {})) for entry in nodes)
-    sizes = [entry.get(name) for entry in nodes for name in ("truncation", "categories")]
+    sizes = [entry.get(name) for entry in nodes for name in ("truncation", "categories", "length")]
     pieces = sum(_checked_size(size) or 0 for size in sizes)
     widest = max((len(entry["plates"]) for entry in nodes), default=0)
     for what, found, most in (
         ("nodes", max(len(nodes), len(document["plates"]), len(document["leaves"])), _MOST_NODES),
         ("plates of one node", widest, _MOST_PLATES),
         ("products of operands of sums", work, _MOST_WORK),
-        ("pieces of StickBreakings and categories of Dirichlets", pieces, _MOST_PIECES),
+        (
+            "pieces of StickBreakings, categories of Dirichlets and entries of SpikeSlabs",
+            pieces,
+            _MOST_PIECES,
+        ),
     ):
         if found > most:
             raise ValueError(f"it has {found} {what}, and {most} is the most")
@@ -175,8 +179,9 @@ def _node_of(entry: Mapping[str, Any], plates: Mapping[str, Plate], nodes: Mappi
     slots = {str(slot): expression_of(stated, nodes) for slot, stated in entry["slots"].items()}
     if "truncation" in entry:
         slots["truncation"] = entry["truncation"]
-    if "categories" in entry:
-        slots["categories"] = _checked_size(entry["categories"])
+    for size in ("categories", "length"):
+        if size in entry:
+            slots[size] = _checked_size(entry[size])
     if "trials" in entry:
         slots["trials"] = None if entry["trials"] is None else _array(entry["trials"])
     if "smallest_variance" in entry:

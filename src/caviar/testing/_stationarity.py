@@ -11,12 +11,16 @@ import numpy as np
 from caviar._errors import CaviarError
 from caviar._typing import Array
 from caviar.families import Categorical, ExponentialFamily
+from caviar.families._sparse_vectors import SparseVector
 from caviar.families.coupled_normals import CoupledNormals
 from caviar.testing._gradients import numerical_gradient
 
 if TYPE_CHECKING:
     from caviar.posterior.posterior import Posterior
 
+
+_SMALLEST_SHARE = 0.1
+"""Probability of an entry of a vector with zeros by which its steps are measured, at least."""
 
 _STEP = 0.01
 _SMALLEST_SPREAD = 0.03
@@ -133,6 +137,8 @@ def scales_of(factor: Any, rng: np.random.Generator) -> list[Array]:
     if isinstance(factor, Categorical):
         # an improbable category hardly varies, and a step of that length would be no small one
         spreads = [np.maximum(np.sqrt(factor.variance), _SMALLEST_SPREAD) * (factor.variance > 0)]
+    elif isinstance(factor, SparseVector):
+        spreads = _spreads_of_entries(factor)
     else:
         statistics = _drawn_statistics(factor, 400, rng)
         spreads = [statistic.std(axis=0) for statistic in statistics]
@@ -141,6 +147,14 @@ def scales_of(factor: Any, rng: np.random.Generator) -> list[Array]:
         varies = np.isfinite(spread) & (spread > 0) & np.isfinite(natural)
         scales.append(np.where(varies, 1 / np.where(varies, spread, 1.0), 0.0))
     return scales
+
+
+def _spreads_of_entries(factor: SparseVector) -> list[Array]:
+    """Return about how much the statistics of entries vary, of an improbable one as if it were less so."""
+    rare = np.maximum(np.minimum(factor.inclusion, 1.0 - factor.inclusion), _SMALLEST_SHARE)
+    m, v = factor.slab_mean, 1.0 / factor.slab_precision
+    second, fourth = m**2 + v, m**4 + 6.0 * m**2 * v + 3.0 * v**2
+    return [np.sqrt(rare), np.sqrt(rare * second), np.sqrt(rare * fourth)]
 
 
 def _drawn_statistics(factor: Any, n_draws: int, rng: np.random.Generator) -> tuple[Array, ...]:

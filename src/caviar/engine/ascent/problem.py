@@ -32,6 +32,7 @@ from ..compiled.terms import Compiled
 from ..design.contraction import Contraction
 from ..design.gather import Factor
 from ..design.keys import StatisticKey
+from ..design.sequential import SequentialUpdate
 from ..local.chain import ChainFactor
 from ..local.local_factor import LocalFactor
 from ..local.statistics import Arrays, Coefficients
@@ -201,6 +202,12 @@ class Problem:
         return other
 
     @cached_property
+    def _sequential(self) -> dict[Variable, SequentialUpdate]:
+        """Updates of vectors whose entries are updated one after another."""
+        terms = [term.contraction for term in self.compiled.terms]
+        return {own: SequentialUpdate(own.name, terms) for own in self.updates if own.is_sequential}
+
+    @cached_property
     def untold_terms(self) -> list[int]:
         """Numbers of the terms that count as 0: entropies of local factors are divergences from these priors."""
         certain = {variable for factor in self.factors for variable in factor.certain}
@@ -300,6 +307,9 @@ class Problem:
             What the terms say to it, where that is known.
         """
         natural = self.updates[variable].natural(arrays, messages)
+        if variable in self._sequential:
+            at_mode = variable in self.point
+            natural = self._sequential[variable].swept(natural, arrays, at_mode=at_mode)
         if variable in self._zeros:
             natural = possible(self._zeros[variable], natural, arrays)
         return natural, self.factor(variable, natural)

@@ -34,9 +34,11 @@ from ..binding.coordinates import Coordinates
 from ..binding.known_statistics import BESIDE_VALUES, known_statistic
 from ..binding.missing.values import OBSERVED
 from ..design.contraction import Contraction
+from ..design.fitted import Fitted
 from ..design.gather import Factor, Gather, with_axis
 from ..design.keys import StatisticKey
 from ..local.local_factor import LocalFactor
+from .known_designs import Designs, is_of_coefficients
 from .labels_that_meet import is_label_of_rows
 from .plan import MOST_PLANS, Plan, plan_key, plan_of
 from .shifted import terms_in
@@ -64,8 +66,14 @@ class _Compiler:
         self.sums = SumsOverRows(bound, coordinates, factors, self.size)
         self.known: list[tuple[Variable, Operand]] = []
         """The known arrays without rows: variable in whose terms each is, and the operand."""
+        self._designs = Designs(bound)
         self.uses: list[list[int]] = []
         """Numbers of the known arrays of each term."""
+
+    @property
+    def has_designs(self) -> bool:
+        """Whether some terms have the values of known rows in them."""
+        return self._designs.are_any
 
     def variable(self, owner: Variable) -> list[GlobalTerm]:
         """Compile the terms of a variable's density; an operand of several terms is looked at once."""
@@ -146,6 +154,9 @@ class _Compiler:
             rows, gather = joined
             others = [gather.axes(own) for own in others]
             axes = gather.axes(axes)
+        fitted = None if joined is not None or locals_ else self._fitted(term, factors, known, rows)
+        if fitted is not None:
+            return GlobalTerm(term.owner, fitted)
         part = self.sums.part(term, rows, locals_, others)
         if axes and (rows or locals_):
             # what is summed over inside a part is not summed over again
@@ -154,6 +165,28 @@ class _Compiler:
         factors.append(part)
         contraction = Contraction(term.coefficient, factors, known, axes, self.size, gather)
         return GlobalTerm(term.owner, contraction)
+
+    def _fitted(
+        self,
+        term: Term,
+        factors: list[Factor],
+        known: list[tuple[Array, tuple[Axis, ...]]],
+        rows: list[Operand],
+    ) -> Fitted | None:
+        """Return a term with two vectors of coefficients of the same rows that are at hand; None of another one."""
+        of_rows = next((own for own in rows if is_of_coefficients(own)), None)
+        if of_rows is None:
+            return None
+        columns = of_rows.axes[-2:]
+        own = {f.axes[-1]: place for place, f in enumerate(factors) if f.axes and f.axes[-1] in columns}
+        if set(own) != set(columns) or any(axis in columns for _, axes in known for axis in axes):
+            return None
+        design = self._designs.of(of_rows, [other for other in rows if other is not of_rows])
+        if design is None:
+            return None
+        places = own[columns[0]], own[columns[1]]
+        axes = self.sums.off_rows(term.axes)
+        return Fitted(term.coefficient, factors, known, axes, self.size, places, design)
 
     def _joined(self, rows: list[Operand], locals_: list[Operand]) -> tuple[list[Operand], Gather] | None:
         """Return the known sides of a term with its labels as one, and how other operands are looked up by these.
@@ -249,7 +282,7 @@ def compile_terms(
         sums.users,
         tuple(zero_terms),
     )
-    if plans is not None and key is not None:
+    if plans is not None and key is not None and not compiler.has_designs:
         if len(plans) >= MOST_PLANS:
             plans.clear()
         # what comes once needs no plan

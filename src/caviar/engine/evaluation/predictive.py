@@ -129,7 +129,7 @@ def _check(row: RowsInCategory) -> None:
 
 
 def _refuse(owner: Variable, term: Term, latent: Sequence[Operand]) -> NoReturn:
-    names = " and ".join(f"'{operand.node.name}'" for operand in latent)
+    names = " and ".join(dict.fromkeys(f"'{operand.node.name}'" for operand in latent))
     joint = {"Normal": "NormalGamma", "MultivariateNormal": "NormalWishart"}.get(type(owner).__name__)
     slots = {operand.slot.name for operand in latent if operand.slot is not None}
     advice = f" With a {joint} for both it has one." if joint and "precision" in slots else ""

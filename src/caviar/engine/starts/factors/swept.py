@@ -9,7 +9,7 @@ import numpy as np
 
 from ...._errors import ImproperError
 from ...._typing import Array
-from ....language import MultivariateNormal, Normal, Variable
+from ....language import MultivariateNormal, Normal, SparseVector, Variable
 from ...ascent.problem import Problem, statistics_of
 from ...binding.coordinates import refuse_far_priors
 from ...design.keys import StatisticKey
@@ -108,7 +108,7 @@ def _sweep(
 
 def _is_added(problem: Problem, variable: Variable) -> bool:
     """Whether a location is added to others, or multiplied: each is found given the others."""
-    return isinstance(variable, Normal | MultivariateNormal) and any(
+    return isinstance(variable, Normal | MultivariateNormal | SparseVector) and any(
         slot.role.adds_up
         for node in problem.bound.nodes
         if isinstance(node, Variable) and variable in node.parents

@@ -18,6 +18,7 @@ from ....language import (
     Part,
     Plate,
     Predictor,
+    SparseVector,
     Variable,
 )
 from ....language.algebra import Addend
@@ -115,7 +116,7 @@ def _products(problem: Problem, leaf: Variable) -> Iterator[Product]:
 def _side(problem: Problem, leaf: Variable, operand: Any) -> Side | None:
     """Return an operand as a location, None if it is none."""
     node: Node = operand.node if isinstance(operand, Indexed | Part) else operand
-    if not isinstance(node, Normal | MultivariateNormal):
+    if not isinstance(node, Normal | MultivariateNormal | SparseVector):
         return None
     for slot in leaf.slots.values():
         by = operand.by if isinstance(operand, Indexed) else None
@@ -131,7 +132,7 @@ def _variance(problem: Problem, location: Variable) -> float | None:
     if slot is None or slot.index is not None or not isinstance(slot.node, Constant):
         return None
     precision = problem.bound.values_of(slot.node)
-    if location.value_rank:
+    if slot.role.rank == 2:
         precision = precision.diagonal(axis1=-2, axis2=-1)
     return float(1 / precision.mean()) if precision.mean() > 0 else None
 

@@ -1,0 +1,284 @@
+r"""Terms of fitted values: products of two dot products with the same known rows, without the matrix X'X.
+
+.. math:: \sum_n \omega_n (x_n'u)(x_n'v) = u' G v, \qquad G = X'\,\mathrm{diag}(\omega)\,X
+
+Vectors of coefficients with zeros enter such terms through their means alone, so that G is only ever multiplied with
+vectors: O(N D) each. A product is kept until its vector changes; of many vectors in one sum each update changes one.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..._typing import AnyArray, Array
+from ...language import Axis
+from .contraction import Contraction, Derivative, Evaluation, Formula
+from .gather import Factor
+
+_BLOCK = 64
+"""Columns whose products with each other are kept, for updates of one entry after another."""
+
+_ROWS = 8192
+"""Rows that are multiplied at once where they are not in double precision."""
+
+_KEPT = 128
+"""Products with vectors that are kept."""
+
+
+class ProductKey(NamedTuple):
+    """What the product of G with a statistic is found by."""
+
+    of: Hashable
+
+
+class Design:
+    """Known rows and their weights, as the matrix G of products of columns, which is never formed.
+
+    Parameters
+    ----------
+    rows
+        X, (N, D).
+    weights
+        Weight of each row, (N,), or None for 1.
+    """
+
+    def __init__(self, rows: AnyArray, weights: Array | None) -> None:
+        self.rows, self.weights = rows, weights
+        self._products: OrderedDict[int, tuple[Array, Array]] = OrderedDict()
+        self._blocks: dict[int, Array] = {}
+        self._sizes: Design | None = None
+
+    def __getstate__(self) -> dict[str, object]:
+        """Return its state without what is kept."""
+        return {**vars(self), "_products": OrderedDict(), "_blocks": {}, "_sizes": None}
+
+    @property
+    def n_columns(self) -> int:
+        """Columns, D."""
+        return self.rows.shape[1]
+
+    def fitted(self, vectors: Array) -> Array:
+        """Return X v of each vector (..., D), times the weights: (..., N)."""
+        found = self._times(lambda rows: rows @ vectors.reshape(-1, self.n_columns).T).T
+        return (found if self.weights is None else found * self.weights).reshape(*vectors.shape[:-1], -1)
+
+    def against(self, values: Array, columns: slice = slice(None)) -> Array:
+        """Return X'r of values (..., N) of the rows, for some columns: (..., D)."""
+        flat = values.reshape(-1, values.shape[-1])
+        if self._is_plain:
+            return (self.rows[:, columns].T @ flat.T).T.reshape(*values.shape[:-1], -1)
+        total: Any = 0.0
+        for start in range(0, self.rows.shape[0], _ROWS):
+            rows = self._block_of_rows(start)[:, columns]
+            total = total + (rows.T @ flat[:, start : start + _ROWS].T).T
+        return total.reshape(*values.shape[:-1], -1)
+
+    def product(self, vectors: Array) -> Array:
+        """Return G v of vectors, (..., D); kept while the same array is asked for again."""
+        known = self._products.get(id(vectors))
+        if known is not None and known[0] is vectors:
+            self._products.move_to_end(id(vectors))
+            return known[1]
+        found = self.against(self.fitted(vectors))
+        self._products[id(vectors)] = vectors, found
+        if len(self._products) > _KEPT:
+            self._products.popitem(last=False)
+        return found
+
+    def blocks(self) -> list[slice]:
+        """Return ranges of columns whose products with each other are small."""
+        return [slice(i, min(i + _BLOCK, self.n_columns)) for i in range(0, self.n_columns, _BLOCK)]
+
+    def among(self, columns: slice) -> Array:
+        """Return the products of some columns with each other, which are kept."""
+        found = self._blocks.get(columns.start)
+        if found is None:
+            found = self._times(lambda rows: rows[:, columns], summed=True)
+            self._blocks[columns.start] = found
+        return found
+
+    def change(self, vectors: Array, columns: slice) -> Array:
+        """Return by how much weighted fitted values change, (..., N), with some entries of the vectors."""
+        flat = vectors.reshape(-1, vectors.shape[-1])
+        found = self._times(lambda rows: rows[:, columns] @ flat.T).T
+        return (found if self.weights is None else found * self.weights).reshape(*vectors.shape[:-1], -1)
+
+    @property
+    def sizes(self) -> Design:
+        """The same of the sizes of all numbers."""
+        if self._sizes is None:
+            self._sizes = Design(abs(self.rows), None if self.weights is None else np.abs(self.weights))
+        return self._sizes
+
+    @property
+    def _is_plain(self) -> bool:
+        return self.rows.dtype == np.float64
+
+    def _block_of_rows(self, start: int) -> Any:
+        return self.rows[start : start + _ROWS].astype(np.float64)
+
+    def _times(self, function: Callable[[Any], Any], *, summed: bool = False) -> Any:
+        """Return what a function makes of blocks of rows, joined; or the weighted sum of its products with itself."""
+        starts = range(0, self.rows.shape[0], _ROWS) if summed or not self._is_plain else (0,)
+        found: list[Any] = []
+        total: Any = 0.0
+        for start in starts:
+            rows = self.rows if len(starts) == 1 and self._is_plain else self._block_of_rows(start)
+            made = function(rows)
+            if not summed:
+                found.append(np.asarray(made))
+                continue
+            weights = None if self.weights is None else self.weights[start : start + len(made), None]
+            total = total + made.T @ (made if weights is None else made * weights)
+        return total if summed else found[0] if len(found) == 1 else np.concatenate(found)
+
+
+class Fitted(Contraction):
+    """A term with two vectors of coefficients of the same known rows, whose sum over these is a product with G.
+
+    Parameters
+    ----------
+    coefficient, constants, size
+        As of a contraction.
+    factors
+        The operands; the last axes of two of them are of the columns of the design.
+    places
+        Which two they are.
+    design
+        The rows.
+    """
+
+    def __init__(
+        self,
+        coefficient: float,
+        factors: Sequence[Factor],
+        constants: Sequence[tuple[Array, tuple[Axis, ...]]],
+        axes: Sequence[Axis],
+        size: Callable[[Axis], int],
+        places: tuple[int, int],
+        design: Design,
+    ) -> None:
+        formula = FittedFormula(
+            coefficient, factors, [own for _, own in constants], axes, size, places, design
+        )
+        self._take(formula, formula.folded([array for array, _ in constants]))
+
+    @property
+    def design(self) -> Design:
+        """The rows."""
+        return self._fitted.design
+
+    @property
+    def places(self) -> tuple[int, int]:
+        """The positions of the two vectors."""
+        return self._fitted.places
+
+    @property
+    def _fitted(self) -> FittedFormula:
+        assert isinstance(self.formula, FittedFormula)
+        return self.formula
+
+    def scale(self, arrays: Mapping[Hashable, Array]) -> Array:
+        """Return what G is multiplied with in what the term says to its first vector, with one axis for the columns."""
+        return self._fitted.scale(self.constant)(arrays)
+
+    @property
+    def absolute(self) -> Contraction:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """The same with the sizes of all known numbers."""
+        formula = self._fitted.with_sizes()
+        return Fitted._of_product(formula, np.abs(self.constant))
+
+    def largest_magnitude(self, sizes: Mapping[Hashable, float]) -> float:
+        """Return a number that the sum of the sizes of all products does not exceed."""
+        return super().largest_magnitude(sizes) * self._fitted.largest
+
+    def along(self, axis: Axis, arrays: Mapping[Hashable, Array]) -> Array | None:
+        """Return the term over all axes but one; None if no operand has that one."""
+        return super().along(axis, self._fitted.with_products(arrays, self.places[1]))
+
+    def derivative(self, position: int, keep: Axis | None = None) -> Derivative:
+        """Return the compiled derivative with respect to an operand."""
+        return Derivative(self, position, keep)
+
+
+class FittedFormula(Formula):
+    """The formula of such a term: one vector is multiplied with G, then the columns are an axis as any other."""
+
+    def __init__(
+        self,
+        coefficient: float,
+        factors: Sequence[Factor],
+        constants: Sequence[tuple[Axis, ...]],
+        axes: Sequence[Axis],
+        size: Callable[[Axis], int],
+        places: tuple[int, int],
+        design: Design,
+    ) -> None:
+        first, second = places
+        column, other = factors[first].axes[-1], factors[second].axes[-1]
+        along = [
+            own if place != second else Factor(own.key, (*own.axes[:-1], column))
+            for place, own in enumerate(factors)
+        ]
+        kept = [axis for axis in axes if axis is not other]
+        super().__init__(coefficient, along, constants, kept, size, None)
+        self.keys = [factor.key for factor in factors]
+        self.places, self.design = places, design
+        self._of_product: dict[int, Formula] = {}
+        for place in places:
+            own = [
+                Factor(ProductKey(factor.key), factor.axes) if number == place else factor
+                for number, factor in enumerate(along)
+            ]
+            self._of_product[place] = Formula(coefficient, own, constants, kept, size, None)
+
+    def with_products(self, arrays: Mapping[Hashable, Array], place: int) -> dict[Hashable, Array]:
+        """Return arrays with the product of G with the vector at a place."""
+        key = self.keys[place]
+        return {**arrays, ProductKey(key): self.design.product(arrays[key])}
+
+    def with_sizes(self) -> FittedFormula:
+        """Return the formula of the sizes of all numbers."""
+        other = FittedFormula.__new__(FittedFormula)
+        vars(other).update({name: own for name, own in vars(self).items() if name not in ("value", "_made")})
+        other._made, other.design = {}, self.design.sizes
+        return other
+
+    @property
+    def largest(self) -> float:
+        """Largest size of an entry of G, at most."""
+        rows, weights = self.design.sizes.rows, self.design.sizes.weights
+        squares = np.square(rows, dtype=np.float64)
+        return float((squares.sum(axis=0) if weights is None else weights @ squares).max())
+
+    @property
+    def value(self) -> Callable[[Array], Callable[[Mapping[Hashable, Array]], float]]:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """What makes, of the constant, the function that returns the term."""
+        second = self.places[1]
+        made = self._of_product[second].value
+        return lambda constant: lambda arrays: made(constant)(self.with_products(arrays, second))
+
+    def evaluation(self, positions: Sequence[int], out: Sequence[Axis]) -> Callable[[Array], Evaluation]:
+        """Return what contracts all operands over all axes but ``out``; the arrays have the product already."""
+        return self._of_product[self.places[1]].evaluation(positions, out)
+
+    def derivative(self, position: int, keep: Axis | None) -> Callable[[Array], Evaluation]:
+        """Return what makes, of the constant, the derivative with respect to an operand.
+
+        That of the vector that is multiplied with G is found with the product of the other one: G is symmetric.
+        """
+        first, second = self.places
+        place = first if position == second else second
+        made = self._of_product[place].derivative(position, keep)
+        return lambda constant: lambda arrays: made(constant)(self.with_products(arrays, place))
+
+    def scale(self, constant: Array) -> Evaluation:
+        """Return the derivative with respect to the first vector where the product of G is 1 everywhere."""
+        first, second = self.places
+        made = self._of_product[second].derivative(first, None)(constant)
+        key = self.keys[second]
+        return lambda arrays: made({**arrays, ProductKey(key): np.ones_like(arrays[key])})[..., :1]

@@ -1,0 +1,172 @@
+"""The distribution of a vector with exactly one entry that is not zero."""
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import xlogy
+
+from caviar._errors import ParameterError
+from caviar._typing import AnyArray, Array, Statistics
+from caviar.families._base import LOG_TWO_PI, Seed, Size, as_value, draw_shape
+from caviar.families._parameters import read_parameters, refuse_improper, require
+from caviar.families._sparse_vectors import SparseVector, slab_divergence, slab_entropy
+from caviar.numerics.cached import cached_property
+
+_LEAST = float(np.finfo(np.float64).smallest_subnormal)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SingleEffect(SparseVector):
+    r"""Distributions of a vector b in :math:`R^D` of which one entry, nobody knows which, is not zero.
+
+    .. math:: \gamma \sim \mathrm{Categorical}(\alpha), \quad b_\gamma \sim N(m_\gamma, P_\gamma^{-1}), \qquad
+              t = (\gamma_j,\, b_j,\, b_j^2), \quad
+              \eta = (\log \alpha_j + \tfrac12 \log P_j - \tfrac12 P_j m_j^2,\; P_j m_j,\; -\tfrac12 P_j)
+
+    Products of two different entries are zero.
+
+    Parameters
+    ----------
+    inclusion
+        :math:`\alpha`, of each entry to be the one, shape (..., D), summing to one.
+    slab_mean, slab_precision
+        Of each entry if it is the one, shape (..., D).
+
+    Raises
+    ------
+    ParameterError
+        If probabilities are negative or do not sum to one, or a precision is not positive.
+
+    Notes
+    -----
+    Source: Wang, Sarkar, Carbonetto and Stephens, "A simple new approach to variable selection in regression, with
+    application to genetic fine mapping" (JRSS B 2020), section 3.
+
+    Examples
+    --------
+    >>> q = SingleEffect([0.9, 0.1], [2.0, 1.0], [4.0, 4.0])
+    >>> q.mean
+    array([1.8, 0.1])
+    """
+
+    def __init__(self, inclusion: ArrayLike, slab_mean: ArrayLike, slab_precision: ArrayLike) -> None:
+        given = {"inclusion": inclusion, "slab_mean": slab_mean, "slab_precision": slab_precision}
+        parameters = read_parameters("SingleEffect", given, (1, 1, 1))
+        sizes = {own.shape[-1] for own in parameters.values()}
+        if len(sizes) > 1:
+            raise ParameterError(
+                f"SingleEffect: inclusion, slab_mean and slab_precision must have one length, got {sorted(sizes)}."
+            )
+        p, precisions = parameters["inclusion"], parameters["slab_precision"]
+        require(p >= 0, p, "SingleEffect: inclusion must not be negative")
+        total = p.sum(axis=-1, keepdims=True)
+        require(np.abs(total - 1.0) < 1e-6, total, "SingleEffect: inclusion must sum to one", "Divide by it.")
+        require(precisions > 0, precisions, "SingleEffect: slab_precision must be positive")
+        vars(self).update({**parameters, "inclusion": p / total})
+
+    @classmethod
+    def from_natural(cls, natural: Statistics) -> Self:
+        """Return the distributions with these natural parameters; those of inclusion up to a constant."""
+        mean, precision, log_weight = cls.slab_of(natural)
+        largest = log_weight.max(axis=-1, keepdims=True)
+        if not np.isfinite(largest).all():
+            refuse_improper("SingleEffect", np.isfinite(largest[..., 0]), "one entry must be possible")
+        weights = np.exp(log_weight - largest)
+        total = weights.sum(axis=-1, keepdims=True)
+        return cls._trusted(
+            inclusion=weights / total,
+            slab_mean=np.broadcast_to(mean, weights.shape),
+            slab_precision=np.broadcast_to(precision, weights.shape),
+            natural=natural,
+            log_partition=(np.log(total) + largest)[..., 0],
+        )
+
+    @cached_property
+    def natural(self) -> Statistics:
+        """Natural parameters; minus infinity for an entry that cannot be the one."""
+        linear = self.slab_precision * self.slab_mean
+        with np.errstate(divide="ignore"):
+            log_p = np.log(self.inclusion)
+        return (
+            log_p + 0.5 * (np.log(self.slab_precision) - linear * self.slab_mean),
+            linear,
+            -0.5 * self.slab_precision,
+        )
+
+    @cached_property
+    def expected_statistics(self) -> Statistics:
+        """(probabilities, expected entries, their expected squares)."""
+        return self._moments()
+
+    def response(self, change: Statistics) -> Statistics:
+        value, first, second = self._slab_response(change)
+        p = self.inclusion
+        total = (p * value).sum(axis=-1, keepdims=True)
+        included, x, squares = self.expected_statistics
+        return p * value - included * total, p * first - x * total, p * second - squares * total
+
+    @cached_property
+    def log_partition(self) -> Array:
+        """Logarithm of the sum over entries of their weights."""
+        log_weight = self.slab_of(self.natural).log_weight
+        largest = log_weight.max(axis=-1, keepdims=True)
+        return (np.log(np.exp(log_weight - largest).sum(axis=-1, keepdims=True)) + largest)[..., 0]
+
+    @property
+    def covariance(self) -> Array:
+        """Covariance of the entries, shape (..., D, D)."""
+        _, x, squares = self.expected_statistics
+        return squares[..., None] * np.eye(x.shape[-1]) - x[..., :, None] * x[..., None, :]
+
+    def covariance_of_value(self) -> Array:
+        return self.covariance
+
+    def location_moments(self) -> tuple[Array, Array]:
+        return self.mean, self.covariance
+
+    def log_density(self, value: ArrayLike) -> Array:
+        """Return the log-density at vectors of shape (..., D); minus infinity unless one entry is not zero."""
+        x = as_value(value)
+        included = x != 0
+        normal = 0.5 * (
+            np.log(self.slab_precision) - LOG_TWO_PI - self.slab_precision * np.square(x - self.slab_mean)
+        )
+        with np.errstate(divide="ignore"):
+            each = np.where(included, np.log(self.inclusion) + normal, 0.0)
+        return np.where(included.sum(axis=-1) == 1, each.sum(axis=-1), -np.inf)
+
+    def entropy(self) -> Array:
+        """Return that of which entry it is, and the expected one of its value."""
+        p = self.inclusion
+        return (p * slab_entropy(self.slab_precision) - xlogy(p, p)).sum(axis=-1)
+
+    def entropy_about_base(self) -> Array:
+        """Return the entropy about the base measure; an entry that cannot be the one adds nothing."""
+        return self.entropy() - 0.5 * LOG_TWO_PI
+
+    def _divergence(self, other: Self) -> Array:
+        p = self.inclusion
+        with np.errstate(divide="ignore", invalid="ignore"):
+            labels = np.where(p > 0, p * (np.log(p) - np.log(other.inclusion)), 0.0)
+            return (labels + np.where(p > 0, p * slab_divergence(self, other), 0.0)).sum(axis=-1)
+
+    def mode(self) -> Array:
+        """Return the vector of largest density: one entry at its mean."""
+        with np.errstate(divide="ignore"):
+            best = (np.log(self.inclusion) + 0.5 * np.log(self.slab_precision)).argmax(axis=-1)
+        chosen = best[..., None] == np.arange(self.slab_mean.shape[-1])
+        # the entry is told from the others also where its mean is zero
+        return np.where(chosen, np.where(self.slab_mean == 0, _LEAST, self.slab_mean), 0.0)
+
+    def sample(self, size: Size = None, seed: Seed = None) -> AnyArray:
+        """Return draws of shape size + batch + (D,)."""
+        rng = np.random.default_rng(seed)
+        shape = draw_shape(size, self.batch_shape)
+        edges = self.inclusion.cumsum(axis=-1)
+        label = (rng.random(shape)[..., None] * edges[..., -1:] >= edges).sum(axis=-1)
+        values = self.slab_mean + rng.standard_normal((*shape, self.slab_mean.shape[-1])) / np.sqrt(
+            self.slab_precision
+        )
+        return np.where(label[..., None] == np.arange(self.slab_mean.shape[-1]), values, 0.0)

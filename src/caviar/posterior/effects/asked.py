@@ -1,0 +1,162 @@
+"""What a posterior says of the effects of many candidates."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from ..._errors import ModelError, ParameterError
+from ..._typing import AnyArray, Array
+from ...families import SingleEffect
+from ...families._sparse_vectors import SparseVector
+from ...language import Data, Indexed, Node, Predictor, Variable
+from .credible_sets import CredibleSet, credible_set, distinct
+
+
+class TellsEffects(ABC):
+    """A posterior that may have vectors with zeros."""
+
+    model: Any
+
+    @abstractmethod
+    def __getitem__(self, name: str) -> Any:
+        """Return the factor of a global variable."""
+
+    @abstractmethod
+    def keys(self) -> list[str]:
+        """Return the names of the global variables."""
+
+    def inclusion_probabilities(self, names: Iterable[str] | None = None) -> Array:
+        r"""Return the probability that each candidate has an effect in some of several vectors.
+
+        .. math:: 1 - \prod_l (1 - \alpha_{lj})
+
+        Parameters
+        ----------
+        names
+            Of the vectors: SingleEffects and SpikeSlabs of one length without plates. By default all of these.
+
+        Returns
+        -------
+        array
+            Of shape (D,).
+
+        Raises
+        ------
+        ModelError
+            If there is none, or they differ in length.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import caviar as cv
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.normal(size=(200, 5))
+        >>> y = X[:, 1] - X[:, 4] + rng.normal(size=200)
+        >>> obs = cv.Plate("obs")
+        >>> x = cv.Data("X", plates=obs)
+        >>> first, second = (cv.SingleEffect(name, 5, precision=1.0) for name in ("first", "second"))
+        >>> model = cv.Model(cv.Normal("y", cv.dot(x, first) + cv.dot(x, second), 1.0, plates=obs))
+        >>> posterior = model.fit({"y": y, "X": X})
+        >>> posterior.inclusion_probabilities().round(2)
+        array([0., 1., 0., 0., 1.])
+        >>> [(own.effect, own.entries) for own in posterior.credible_sets({"X": X})]
+        [('first', (4,)), ('second', (1,))]
+        """
+        factors = self._sparse(names, SparseVector, "SingleEffect or SpikeSlab")
+        shapes = {factor.inclusion.shape for factor in factors.values()}
+        if len(shapes) > 1 or any(len(shape) != 1 for shape in shapes):
+            listed = ", ".join(f"'{name}' {factor.inclusion.shape}" for name, factor in factors.items())
+            raise ModelError(
+                f"inclusion_probabilities takes vectors of one length without plates; name some of {listed}"
+            )
+        missed = np.ones(next(iter(shapes)))
+        for factor in factors.values():
+            missed = missed * (1.0 - factor.inclusion)
+        return 1.0 - missed
+
+    def credible_sets(
+        self,
+        data: Mapping[str, Any] | None = None,
+        *,
+        coverage: float = 0.95,
+        smallest_purity: float = 0.5,
+        names: Iterable[str] | None = None,
+    ) -> list[CredibleSet]:
+        """Return for each single effect the fewest candidates that hold it with a given probability.
+
+        Parameters
+        ----------
+        data
+            Known arrays as for the fit, for the correlations between the columns of a set. Without it, no set is left
+            out, although an effect that found nothing has a set of nearly all candidates.
+        coverage
+            Probability that a set holds its effect, between 0 and 1.
+        smallest_purity
+            Sets with two columns whose correlation is smaller in size are left out.
+        names
+            Of the single effects; by default all of them.
+
+        Returns
+        -------
+        list
+            Of sets, those that repeat an earlier one left out.
+
+        Raises
+        ------
+        ModelError
+            If there is no single effect, or one has plates.
+        ParameterError
+            If ``coverage`` is not between 0 and 1, or the data lack the columns.
+
+        Notes
+        -----
+        Source: Wang, Sarkar, Carbonetto and Stephens (JRSS B 2020), section 3.3.
+        """
+        if not 0 < coverage < 1:
+            raise ParameterError(f"coverage must lie between 0 and 1; got {coverage!r}")
+        found: list[CredibleSet] = []
+        for name, factor in self._sparse(names, SingleEffect, "SingleEffect").items():
+            if factor.inclusion.ndim != 1:
+                raise ModelError(f"credible_sets takes single effects without plates; '{name}' has some")
+            columns = None if data is None else self._columns_of(name, data)
+            own = credible_set(name, factor.inclusion, coverage, columns)
+            if own.purity is None or own.purity >= smallest_purity:
+                found.append(own)
+        return distinct(found)
+
+    def _sparse(self, names: Iterable[str] | None, kind: type[Any], word: str) -> dict[str, Any]:
+        every = {name: self[name] for name in self.keys() if isinstance(self[name], kind)}
+        if names is None:
+            chosen = list(every)
+        else:
+            chosen = [names] if isinstance(names, str) else list(names)
+        strange = next((name for name in chosen if name not in every), None)
+        if strange is not None or not chosen:
+            what = "the posterior" if strange is None else repr(strange)
+            known = ", ".join(map(repr, every)) or "none"
+            raise ModelError(f"{what} is no {word}; those of the posterior: {known}")
+        return {name: every[name] for name in chosen}
+
+    def _columns_of(self, name: str, data: Mapping[str, Any]) -> AnyArray:
+        """Return the known rows that a vector multiplies."""
+        for node in self.model.nodes:
+            for stated in node.stated.values() if isinstance(node, Variable) else ():
+                addends = stated.addends if isinstance(stated, Predictor) else ()
+                for vectors in (pair for addend in addends for pair in addend.dots):
+                    nodes: list[Node] = [own.node if isinstance(own, Indexed) else own for own in vectors]
+                    rows = [own for own in nodes if isinstance(own, Data)]
+                    if rows and any(own.name == name for own in nodes):
+                        return self._given(rows[0].name, name, data)
+        raise ModelError(f"'{name}' multiplies no known array of the data; leave the data out")
+
+    @staticmethod
+    def _given(rows: str, name: str, data: Mapping[str, Any]) -> AnyArray:
+        try:
+            values: Any = data[rows]
+        except (KeyError, TypeError):
+            raise ParameterError(f"the data lack '{rows}', which '{name}' multiplies") from None
+        return np.asarray(values)
