@@ -116,6 +116,11 @@ class IndependentRows:
         compiled = replace(self.compiled, terms=(), zero_terms=(), sources={}, users={}, layouts={})
         return {**vars(self), "compiled": compiled, "_part_derivatives": [], "_zero_derivatives": []}
 
+    @cached_property
+    def maximises(self) -> bool:
+        """Whether the objective cannot fall where local factors are renewed, whatever the globals have become."""
+        return all(own.family.is_convex for factor in self.factors for own in factor.variables)
+
     @property
     def parts_of_messages(self) -> set[Hashable]:
         """The keys of the coefficients that a block of rows needs besides the matrices."""

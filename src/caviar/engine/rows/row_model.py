@@ -131,6 +131,11 @@ class RowModel(Protocol):
         ...
 
     @property
+    def maximises(self) -> bool:
+        """Whether the objective cannot fall where local factors are renewed, whatever the globals have become."""
+        ...
+
+    @property
     def has_centres(self) -> bool:
         """Whether some category is measured from a point of its own."""
         ...

@@ -75,6 +75,7 @@ class TopicRows:
     """
 
     keeps_locals = True
+    maximises = True
     has_centres = False
     begins_anew = True
     is_dense = False
