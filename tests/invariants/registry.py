@@ -358,7 +358,7 @@ CASES = {
     "regression": Case(regression, _grouped),
     "utilities": Case(utilities, _answered),
     "odds": Case(odds, _decided),
-    "expected odds": Case(expected_odds, _decided),
+    "expected odds": Case(expected_odds, _decided, {"factors": "apart"}),
     "experts": Case(experts, _decided),
     "items": Case(items, _solved),
     "conjugate-regression": Case(conjugate_regression, _lined),
