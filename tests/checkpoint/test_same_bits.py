@@ -30,6 +30,8 @@ EACH = [
     pytest.param(name, schedule, marks=() if schedule == "batch" or name in FEW else pytest.mark.slow)
     for name in CASES
     for schedule in SCHEDULES
+    # with local factors of earlier globals the objective might fall: refused
+    if (name, schedule) != ("expected odds", "incremental")
 ]
 
 SEVERAL = [

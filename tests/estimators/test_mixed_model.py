@@ -6,7 +6,7 @@ import polars
 import pyarrow
 import pytest
 from scipy import stats
-from scipy.special import comb
+from scipy.special import comb, logsumexp
 from sklearn.base import clone
 
 import caviar as cv
@@ -391,3 +391,37 @@ def test_other_families(family):
     means = by_school.groupby("school").mean()
     assert np.abs(means["told"] - means["seen"]).max() < 0.05
     assert model.score(table) > np.log(0.5)
+
+
+@pytest.mark.parametrize(("family", "n_trials"), [("bernoulli", 1), ("binomial", 4)])
+def test_a_binary_outcome_has_the_posterior_of_quadrature(family: str, n_trials: int) -> None:
+    """One intercept a group: a grid over the common intercept and the spread, each group by Gauss-Hermite nodes."""
+    rng = np.random.default_rng(2)
+    group = np.repeat(np.arange(40), 12)
+    y = rng.binomial(n_trials, 1 / (1 + np.exp(-0.8 - 1.4 * rng.normal(size=40)[group])))
+    formula = "y ~ 1 + (1 | g)" if n_trials == 1 else f"y | trials({n_trials}) ~ 1 + (1 | g)"
+    table = {"y": y.astype(float), "g": [f"group {own}" for own in group]}
+    told = (
+        cv.MixedModel(formula, family=family, random_state=0)
+        .fit(table)
+        .summary()
+        .to_frame()
+        .set_index("name")
+    )
+
+    successes = np.bincount(group, y)
+    intercepts, spreads = np.linspace(-0.6, 2.2, 57), np.linspace(0.6, 2.8, 60)
+    nodes, weights = np.polynomial.hermite_e.hermegauss(40)
+    eta = intercepts[:, None, None] + spreads[:, None] * nodes
+    of_groups = successes[:, None, None, None] * eta - 12 * n_trials * np.logaddexp(0, eta)
+    log_likelihood = logsumexp(of_groups, b=weights / weights.sum(), axis=-1).sum(axis=0)
+    log_joint = log_likelihood + stats.norm.logpdf(intercepts, 0, 2.5)[:, None]
+    log_joint += stats.t.logpdf(spreads / 2.5, 4)
+    share = np.exp(log_joint - log_joint.max())
+    share /= share.sum()
+    for own, values, axis in (("Intercept", intercepts, 1), ("g, Intercept", spreads, 0)):
+        marginal = share.sum(axis=axis)
+        mean = marginal @ values
+        sd = np.sqrt(marginal @ values**2 - mean**2)
+        assert abs(told["mean"][own] - mean) < 0.1 * sd, own
+        assert told["sd"][own] == pytest.approx(sd, rel=0.12), own

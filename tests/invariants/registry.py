@@ -210,6 +210,13 @@ def odds() -> cv.Model:
     return cv.Model(cv.Bernoulli("x", cv.logistic(predictor), plates=obs))
 
 
+def expected_odds() -> cv.Model:
+    obs = cv.Plate("obs")
+    w = cv.MultivariateNormal("w", np.zeros(2), np.eye(2))
+    predictor = cv.dot(cv.Data("X", plates=obs), w) + cv.Normal("shift", 0.1, cv.Gamma("spread", 2.0, 1.0))
+    return cv.Model(cv.Bernoulli("x", cv.logistic(predictor, method="expectation"), plates=obs))
+
+
 def experts() -> cv.Model:
     obs, component = cv.Plate("obs"), cv.Plate("component", 2)
     z = cv.Categorical("z", cv.Dirichlet("weights", [1.0, 2.0]), plates=obs)
@@ -351,6 +358,7 @@ CASES = {
     "regression": Case(regression, _grouped),
     "utilities": Case(utilities, _answered),
     "odds": Case(odds, _decided),
+    "expected odds": Case(expected_odds, _decided, {"factors": "apart"}),
     "experts": Case(experts, _decided),
     "items": Case(items, _solved),
     "conjugate-regression": Case(conjugate_regression, _lined),

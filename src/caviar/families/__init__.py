@@ -9,6 +9,7 @@ from caviar.families.forecast_markov_chain import ForecastMarkovChain
 from caviar.families.gamma import Gamma
 from caviar.families.joint_labels import JointLabels
 from caviar.families.linear_gaussian_chain import LinearGaussianChain
+from caviar.families.logit_moments import LogitMoments
 from caviar.families.markov_chain import MarkovChain
 from caviar.families.multivariate_normal import MultivariateNormal
 from caviar.families.multivariate_normal_gamma import MultivariateNormalGamma
@@ -38,6 +39,7 @@ __all__ = [
     "Gamma",
     "JointLabels",
     "LinearGaussianChain",
+    "LogitMoments",
     "MarkovChain",
     "MeanPrecision",
     "MultivariateNormal",

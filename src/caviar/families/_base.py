@@ -62,6 +62,9 @@ class ExponentialFamily(Intervals):
     statistics: ClassVar[tuple[str, ...]]
     """Names of the sufficient statistics, in order."""
 
+    is_convex: ClassVar[bool] = True
+    """Whether the log-partition is convex, as that of every random variable is."""
+
     transforms: ClassVar[tuple[Transform, ...]] = ()
     """For each part of a value, what makes it a vector without constraints; none of labels and counts."""
 

@@ -12,10 +12,11 @@ from scipy.special import gammaln, log_expit
 from .. import families
 from .._errors import ModelError
 from .._typing import AnyArray, Array
-from .algebra import LinkOfProbability
+from .algebra import Link, LinkOfProbability
 from .counts import no_counts
+from .expectations import MomentsOfTrials
 from .expected_slots import ExpectedSlots
-from .links import Answer, Hidden, Logistic
+from .links import Answer, Hidden, Logistic, LogisticOfNormal
 from .nodes import Expression, Indexed, Node
 from .plates import Plates
 from .roles import AUGMENTING_SUM, PROBABILITY, TRIALS, Role
@@ -48,6 +49,9 @@ class PolyaGammaOfTrials(Hidden):
         shape = np.broadcast_shapes(*(np.shape(slots[name]) for name in ("answer", "predictor", "trials")))
         tilt = np.broadcast_to(np.abs(slots["predictor"]), shape)
         return families.PolyaGammaSum(np.broadcast_to(slots["trials"], shape), tilt)
+
+
+_HIDDEN: Mapping[type[Link], type[Hidden]] = {Logistic: PolyaGammaOfTrials, LogisticOfNormal: MomentsOfTrials}
 
 
 class Binomial(Answer):
@@ -109,7 +113,7 @@ class Binomial(Answer):
             )
         own = {"trials": (trials, TRIALS)}
         if isinstance(probability, Logistic):
-            self._state_link(name, plates, "probability", probability, PolyaGammaOfTrials, **own)
+            self._state_link(name, plates, "probability", probability, _HIDDEN[type(probability)], **own)
         elif isinstance(probability, LinkOfProbability):
             raise ModelError(
                 f"'probability' of Binomial '{name}' takes logistic(...) of a predictor, not {probability!r}. State a "

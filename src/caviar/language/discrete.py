@@ -18,8 +18,9 @@ from ..numerics.gamma_function import stirling_remainder
 from .algebra import LinkOfProbability
 from .constants import as_known
 from .counts import no_counts
+from .expectations import OF_ANSWERS
 from .expected_slots import ExpectedSlots
-from .links import HIDDEN, Answer
+from .links import Answer
 from .nodes import Expression, Label
 from .plates import Plates
 from .roles import LOCATION, PROBABILITIES, PROBABILITY, one_hot
@@ -171,7 +172,7 @@ class Bernoulli(Answer):
 
     def __init__(self, name: str, probability: Expression, *, plates: Plates = ()) -> None:
         if isinstance(probability, LinkOfProbability):
-            self._state_link(name, plates, "probability", probability, HIDDEN[type(probability)])
+            self._state_link(name, plates, "probability", probability, OF_ANSWERS[type(probability)])
         else:
             self._state(name, plates, {"probability": (probability, PROBABILITY)}, dimension=1)
 

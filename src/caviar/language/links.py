@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from scipy.special import expit, log_ndtr, ndtr, owens_t
@@ -26,6 +26,8 @@ from .roles import AUGMENTING, LOCATION, RATE, SHARES, Role
 from .stated import Stated
 from .templates import LOG_2PI, Density, template
 from .variable import Variable
+
+L = TypeVar("L")
 
 _LOG_2 = float(np.log(2.0))
 
@@ -67,6 +69,14 @@ class Logistic(LinkOfProbability):
 
 
 @dataclass(frozen=True, repr=False)
+class LogisticOfNormal(Logistic):
+    """The same of a Normal predictor, whose expected logarithm is computed, and not bounded."""
+
+    def __repr__(self) -> str:
+        return f"logistic({self.predictor!r}, method='expectation')"
+
+
+@dataclass(frozen=True, repr=False)
 class Exponential(Link):
     r"""The mean :math:`e^\eta`; see :func:`exp`."""
 
@@ -77,6 +87,14 @@ class Exponential(Link):
 
     def __repr__(self) -> str:
         return f"exp({self.predictor!r})"
+
+
+@dataclass(frozen=True, repr=False)
+class ExponentialOfNormal(Exponential):
+    """The same of a Normal predictor, where the expected log density of a count is computed, and not bounded."""
+
+    def __repr__(self) -> str:
+        return f"exp({self.predictor!r}, method='expectation')"
 
 
 def _logistic_density(x: Array) -> Array:
@@ -141,10 +159,15 @@ def probit(predictor: Any) -> Probit:
     return Probit(linked("probit", predictor))
 
 
-def logistic(predictor: Any) -> Logistic:
+_LOGISTIC = {"bound": Logistic, "expectation": LogisticOfNormal}
+_EXPONENTIAL = {"bound": Exponential, "expectation": ExponentialOfNormal}
+"""The links by the name of the method."""
+
+
+def logistic(predictor: Any, *, method: str = "bound") -> Logistic:
     r"""Return the probability :math:`1 / (1 + e^{-\eta})` of a Bernoulli: that of log-odds :math:`\eta`.
 
-    The model gets the hidden variable ``"y.polya_gamma"``: :math:`\omega \sim PG(1, 0)`, with which
+    By default the model gets the hidden variable ``"y.polya_gamma"``: :math:`\omega \sim PG(1, 0)`, with which
 
     .. math:: p(y \mid \eta) = \tfrac12 e^{(y - 1/2) \eta}\, \mathrm{E} [ e^{-\omega \eta^2 / 2} ]
 
@@ -152,11 +175,19 @@ def logistic(predictor: Any) -> Logistic:
     ----------
     predictor
         :math:`\eta`: a Normal, or a sum of products as in the mean of a Normal; every operand keeps its own factor.
+    method
+        ``"bound"``, or ``"expectation"``: then the ELBO has the expected logarithm of the probability itself, which is
+        higher, and means and standard deviations are nearer to the exact ones. It needs a predictor that is Normal
+        under q: a sum of Normal variables times known numbers. The hidden variable is then
+        ``"y.moments"``, mean and variance of the log-odds of each answer.
 
     Raises
     ------
     ModelError
-        If it is a number or an array: then the probability is known.
+        If it is a number or an array: then the probability is known. If the predictor is not Normal with
+        ``method="expectation"``.
+    ParameterError
+        If the method is unknown.
 
     Notes
     -----
@@ -169,21 +200,26 @@ def logistic(predictor: Any) -> Logistic:
     >>> Bernoulli("y", logistic(Normal("a", 0, 1)), plates=Plate("obs"))
     Bernoulli('y', plates=(obs))
     """
-    return Logistic(linked("logistic", predictor))
+    return chosen("logistic", _LOGISTIC, method)(linked("logistic", predictor))
 
 
-def exp(predictor: Any) -> Exponential:
+def exp(predictor: Any, *, method: str = "bound") -> Exponential:
     r"""Return the mean :math:`e^\eta` of a NegativeBinomial: that with the logarithm :math:`\eta`.
 
     Parameters
     ----------
     predictor
         :math:`\eta`: a Normal, or a sum of products as in the mean of a Normal; every operand keeps its own factor.
+    method
+        ``"bound"`` or ``"expectation"``, as for :func:`logistic`.
 
     Raises
     ------
     ModelError
-        If it is a number or an array: then the mean is known.
+        If it is a number or an array: then the mean is known. If the predictor is not Normal with
+        ``method="expectation"``.
+    ParameterError
+        If the method is unknown.
 
     Examples
     --------
@@ -191,7 +227,15 @@ def exp(predictor: Any) -> Exponential:
     >>> NegativeBinomial("y", exp(Normal("a", 0, 1)), 2.5, plates=Plate("obs"))
     NegativeBinomial('y', plates=(obs))
     """
-    return Exponential(linked("exp", predictor, "the mean is known, give it to the NegativeBinomial"))
+    link = chosen("exp", _EXPONENTIAL, method)
+    return link(linked("exp", predictor, "the mean is known, give it to the NegativeBinomial"))
+
+
+def chosen(name: str, links: Mapping[str, type[L]], method: Any) -> type[L]:
+    """Return the link of a method, and refuse an unknown one."""
+    if not isinstance(method, str) or method not in links:
+        raise ParameterError(f"method of {name} must be one of {', '.join(map(repr, links))}; got {method!r}")
+    return links[method]
 
 
 def linked(

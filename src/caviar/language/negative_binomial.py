@@ -15,8 +15,9 @@ from .._typing import AnyArray, Array
 from .algebra import Addend, Link, Predictor, as_predictor
 from .constants import Constant, as_known
 from .counts import no_counts
+from .expectations import MomentsOfCounts
 from .expected_slots import ExpectedSlots
-from .links import Answer, Exponential, Hidden
+from .links import Answer, Exponential, ExponentialOfNormal, Hidden
 from .nodes import Expression, Indexed, Node
 from .plates import Plates
 from .positive import Gamma
@@ -61,6 +62,12 @@ class PolyaGammaOfCounts(Hidden):
             slots["answer"] + slots["size"], np.abs(slots["predictor"] - np.log(slots["size"]))
         )
         return families.PolyaGammaSum(shape, tilt)
+
+
+_HIDDEN: Mapping[type[Link], type[Hidden]] = {
+    Exponential: PolyaGammaOfCounts,
+    ExponentialOfNormal: MomentsOfCounts,
+}
 
 
 class Heterogeneity(Gamma):
@@ -164,7 +171,7 @@ class NegativeBinomial(Answer):
                 f"NegativeBinomial('{name}', rate[group], size)"
             )
         self.beside = ("size",)
-        self._state_link(name, plates, "mean", mean, PolyaGammaOfCounts, size=(size, SIZE))
+        self._state_link(name, plates, "mean", mean, _HIDDEN[type(mean)], size=(size, SIZE))
 
     @property
     def arguments(self) -> dict[str, Any]:

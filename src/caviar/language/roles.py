@@ -247,6 +247,7 @@ LOCATION_AND_PRECISION_MATRIX = Role(
 MATRIX = Role("matrix", 2, {"x": _identity}, (), _not_finite)
 AUGMENTING = Role("augmenting", 0, {"x": _identity})
 AUGMENTING_SUM = Role("augmenting_sum", 0, {"x": _identity, "relative_entropy": _identity})
+MOMENTS = Role("moments", 0, {"x": _identity, "curvature": _identity, "constant": _identity})
 TANGENT = Role("tangent", 1, {"x": _identity, "constant": _identity}, is_apart=True)
 SHARES = Role("shares", 1, {"x": _identity, "entropy": _identity}, is_apart=True)
 LABEL = Role("label", 0, {"x": _identity}, ("Categorical",))

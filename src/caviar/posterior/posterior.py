@@ -688,9 +688,9 @@ class Posterior(ShowsUncertainty, TellsEvidence, TellsEffects):
         -----
         Of point masses it gives the standard errors of EM: the square root of the inverse observed information, or with
         priors of the inverse Hessian of the log posterior. It knows one mode only, that of the fit; what is off in the
-        mean, it cannot tell. Up to 300 coordinates, each a statistic of a factor, are found in passes of 64 each; of
-        more, each question takes conjugate gradients, until many are asked. Giordano, Broderick and Jordan,
-        "Covariances, robustness, and variational Bayes" (2018).
+        mean, it cannot tell. Up to 300 coordinates, each a statistic of a factor, are found in passes of 64 each, or in
+        a single pass for mixtures; of more, each question takes conjugate gradients, until many are asked. Giordano,
+        Broderick and Jordan, "Covariances, robustness, and variational Bayes" (2018).
 
         Examples
         --------

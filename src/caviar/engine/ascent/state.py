@@ -32,6 +32,9 @@ _EPS = float(np.finfo(float).eps)
 ROUNDING = 1e-10
 """Fall of the objective, relative to the sum of its absolute terms, that counts as rounding."""
 
+_MOST_HALVINGS = 16
+"""Of a step that lowers the objective."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class FitState:
@@ -392,13 +395,58 @@ def update_locals(state: A, half: HalfStep, batch: int | None = None) -> A:
         found = _completed(state, *moved, {})
         slack = max(slack, half.loss * state.rows.source.total_weight)
     fall = state.elbo - found.elbo
-    if fall > 0 and not state.fell_at:
+    if fall > 0 and not state.fell_at and state.problem.rows.maximises:
         # the entropy of the labels has no more digits than the terms that it was found beside
         size = half.before.scale
         slack = max(slack, 4 * _EPS * size if np.isfinite(size) else 0.0)
         if fall > ROUNDING * found.objective.scale + slack and fall > found.objective.rounding(found.arrays):
             names = ",".join(factor.name for factor in found.problem.factors)
             return replaced(found, fell_at=_fall(names, fall))
+    return found
+
+
+def held_back(before: A, updated: A, after: A) -> A:
+    """Return the state after an iteration, or after a part of the way where that raises the objective by more.
+
+    If local factors do not maximise the objective, an iteration may go too far: then it raises the objective by less
+    than half of what the update of the globals did with the local factors as they were, or lowers it. The way is along
+    natural parameters, and the objective rises at its beginning.
+
+    Parameters
+    ----------
+    before, updated, after
+        The states before the iteration, with the globals updated, and with the local factors updated, too.
+    """
+    problem, least = before.problem, 0.5 * (before.elbo + updated.elbo)
+    if problem.rows.maximises or after.elbo >= least or after.problem is not problem:
+        return after
+    begin_at = _naturals(before, after.natural)
+    if begin_at is None:
+        return after
+    start, end = joined(problem, begin_at), joined(problem, after.natural)
+    # labels that are ruled out stay so
+    way = np.where(start == end, 0.0, end - start)
+    best = after if after.elbo >= before.elbo else before
+    for halvings in range(1, _MOST_HALVINGS):
+        found = at_natural(after, start + 0.5**halvings * way)
+        if found is not None and found.elbo > best.elbo:
+            best = found
+        elif best is not before:
+            break
+    return best
+
+
+def _naturals(state: AscentState, like: Naturals) -> Naturals | None:
+    """Return the natural parameters of all globals, shaped like others; None if those of any are not known."""
+    if state.natural or not like:
+        return state.natural or None
+    found: dict[Variable, Statistics] = {}
+    for variable, own in like.items():
+        learnt = state.q[variable].learnt
+        natural = () if learnt is None else learnt.natural
+        if [eta.shape for eta in natural] != [eta.shape for eta in own]:
+            return None
+        found[variable] = natural
     return found
 
 

@@ -348,6 +348,16 @@ class Contraction:
             return None
         return formula.evaluation(range(len(self.keys)), (axis,))(self.constant)(arrays)
 
+    def replaced(self, position: int, key: Hashable, axis: Axis | None = None) -> Contraction:
+        """Return the same contraction with another operand at ``position``; an axis of several comes first in it."""
+        formula, factors = self.formula, list(self.factors)
+        before = () if axis is None else (axis,)
+        factors[position] = Factor(key, (*before, *factors[position].axes))
+        if not formula.constant_axes:
+            return Contraction(float(self.constant), factors, (), (), formula.size, formula.gather)
+        known = (self.constant, formula.constant_axes)
+        return Contraction(1.0, factors, (known,), (), formula.size, formula.gather)
+
     def derivative(self, position: int, keep: Axis | None = None) -> Derivative:
         """Return the compiled derivative with respect to the operand at ``position``: see :class:`Derivative`."""
         return Derivative(self, position, keep)

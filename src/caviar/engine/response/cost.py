@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from ..ascent.problem import Problem
-from ..rows.terms.block_response import n_pairs
 from .solution import ALWAYS_FORMED, MOST_FORMED
 
 _CALL = 2e4
@@ -76,5 +75,4 @@ def _of_all_pairs(problem: Problem) -> float:
         return 0.0
     if not problem.rows.is_dense:
         return np.inf
-    tables = problem.rows.tables
-    return sum(_OF_PRODUCT * n_pairs(own.n_rows) * n_pairs(tables[own].n_rows) for own in problem.factors)
+    return _OF_PRODUCT * problem.rows.n_curved

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..._typing import Array
+from ..._typing import AnyArray, Array
+from ...language import Axis, Plate
 from ..design.contraction import Contraction, Derivative
 from ..local.statistics import Arrays
+
+_CHANGES = Axis(Plate("changes"))
+"""The axis of several changes of an operand."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,15 +24,33 @@ class _Message:
     ----------
     target
         What it is added to.
-    derivative
-        The contraction of the other operands.
-    others
-        Their keys, and how often each is among them.
+    contraction
+        The term.
+    position
+        Of the operand that is left out.
+    moved
+        The messages of the same term with several changes in the place of another operand, by its position; made when
+        they are needed.
     """
 
     target: Hashable
-    derivative: Derivative
-    others: Mapping[Hashable, int]
+    contraction: Contraction
+    position: int
+    moved: dict[int, Derivative] = field(default_factory=dict)
+
+    def change(self, place: int, arrays: Mapping[Hashable, Array], changes: Array) -> Array:
+        """Return by how much the message changes with those of the operand at a place, (n, ...) both."""
+        if self.contraction.gather is None:
+            return self._moved(place)({**arrays, _CHANGES: changes})
+        # an array of all combinations of labels for each of many changes would be large
+        return np.stack([self._moved(place)({**arrays, _CHANGES: own})[()] for own in changes])
+
+    def _moved(self, place: int) -> Derivative:
+        if place not in self.moved:
+            axis = _CHANGES if self.contraction.gather is None else None
+            other = self.contraction.replaced(place, _CHANGES, axis)
+            self.moved[place] = other.derivative(self.position, keep=axis)
+        return self.moved[place]
 
 
 class Multilinear:
@@ -42,46 +63,35 @@ class Multilinear:
     """
 
     def __init__(self, uses: Iterable[tuple[Hashable, Contraction, int]]) -> None:
-        self._messages: list[_Message] = []
-        for target, contraction, position in uses:
-            others = Counter(contraction.keys[:position] + contraction.keys[position + 1 :])
-            if others:
-                self._messages.append(_Message(target, contraction.derivative(position), others))
+        self._messages = [_Message(*own) for own in uses if len(own[1].keys) > 1]
 
-    def change(self, arrays: Mapping[Hashable, Array], changes: Mapping[Hashable, Array]) -> Arrays:
-        """Return by how much each sum changes, with axes of length one where it does not vary; no change is left out.
+    def change(
+        self, arrays: Mapping[Hashable, Array], changes: Mapping[Hashable, Array], n: int
+    ) -> tuple[Arrays, AnyArray]:
+        """Return by how much each sum changes, and which of n changes it is that change any of them.
 
         Parameters
         ----------
         arrays
             All operands.
         changes
-            Of some of them.
+            Of some of them, with an axis of the changes before all others, as in what comes back, which has axes of
+            length one where a sum does not vary.
         """
         found: Arrays = {}
-        moved = dict(arrays)
+        concerned = np.zeros(n, dtype=bool)
+        which = {key: own.reshape(n, -1).any(axis=1) for key, own in changes.items()}
         for message in self._messages:
-            for key, times in message.others.items():
-                if key not in changes:
+            for place, key in enumerate(message.contraction.keys):
+                if place == message.position or key not in changes or not which[key].any():
                     continue
-                if times == 1:
-                    moved[key] = changes[key]
-                    value = message.derivative(moved)
-                else:
-                    value = self._of_product(message.derivative, moved, key, changes[key])
-                moved[key] = arrays[key]
+                own = which[key]
+                concerned |= own
+                value = message.change(place, arrays, changes[key][own])
+                if not own.all():
+                    several = np.zeros((n, *value.shape[1:]))
+                    several[own] = value
+                    value = several
                 before = found.get(message.target)
                 found[message.target] = value if before is None else before + value
-        return found
-
-    @staticmethod
-    def _of_product(derivative: Derivative, moved: Arrays, key: Hashable, change: Array) -> Array:
-        """Return the change of what an operand is in twice: exact, for it is of the second degree."""
-        base = moved[key]
-        largest = np.abs(change).max(initial=0.0)
-        # a step as large as the operand loses no digits
-        step = max(np.abs(base).max(initial=0.0), 1.0) / largest if largest else 1.0
-        moved[key] = base + step * change
-        above = derivative(moved)
-        moved[key] = base - step * change
-        return (above - derivative(moved)) / (2.0 * step)
+        return found, concerned

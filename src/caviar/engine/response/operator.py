@@ -21,10 +21,9 @@ import numpy as np
 from ..._typing import AnyArray, Array, Statistics
 from ...language import Variable
 from ..ascent.problem import Factors, Problem
-from ..design.keys import StatisticKey
+from ..design.keys import FactorKey, StatisticKey
 from ..local.statistics import Arrays, Coefficients, Sums
 from ..rows.row_map import RowMap, Warm
-from ..rows.terms.block_response import n_pairs, whole_curvature
 from .blocks import CurveBlocks, RespondBlocks
 from .factors import FactorResponse, factor_response
 from .multilinear import Multilinear
@@ -36,7 +35,7 @@ _MOST_PAIRS = 4e6
 """Numbers of the changes of all sums with all entries of the matrices that are formed in one pass."""
 
 _MOST_NUMBERS = 2e7
-"""Numbers of the changes of the states of whole sequences that are held together."""
+"""Numbers of changes that are held together: of the states of whole sequences, or of all statistics."""
 
 
 class ResponseOperator:
@@ -157,7 +156,9 @@ class ResponseOperator:
 
     def _portions(self, coordinates: Array) -> Iterator[Array]:
         most = _MOST_AT_ONCE
-        if self._model.chains:
+        if self._coefficients is None or self._is_curved:
+            most = max(most, int(_MOST_NUMBERS / max(self.n_statistics, 1)))
+        elif self._model.chains:
             longest = max(
                 (stop - start for start, stop in self._rows.blocks(self._rows.source.n_rows)), default=1
             )
@@ -170,64 +171,66 @@ class ResponseOperator:
 
     def _natural_changes(self, coordinates: Array) -> Array:
         """Return by how much the natural parameters of all updates change, (P, n)."""
-        changes = [self._apart(column) for column in self.times(coordinates).T]
-        sums = self._sums_changes(changes)
-        found = np.zeros((self.n_statistics, len(changes)))
-        for number, (own, parts) in enumerate(zip(changes, sums, strict=True)):
-            found[:, number] = self._joined(self._of_updates.change(self._arrays, {**own, **parts}))
-        return found
+        n = coordinates.shape[1]
+        changes = self._apart(self.times(coordinates))
+        sums = self._sums_changes(changes, n)
+        natural, _ = self._of_updates.change(self._arrays, {**changes, **sums}, n)
+        return self._joined(natural, n)
 
     def _apart(self, statistics: Array) -> Arrays:
-        """Return changes of the statistics by key; those that do not change are left out."""
+        """Return changes (P, n) of the statistics by key, (n, ...); those that do not change are left out."""
         found: Arrays = {}
         start = 0
         for key, shape in self._shapes.items():
             stop = start + math.prod(shape)
             own = statistics[start:stop]
             if own.any():
-                found[key] = own.reshape(shape)
+                found[key] = own.T.reshape(-1, *shape)
             start = stop
         return found
 
-    def _joined(self, natural: Mapping[Hashable, Array]) -> Array:
+    def _joined(self, natural: Mapping[Hashable, Array], n: int) -> Array:
+        """Return changes by key, (n, ...), one below the other, (P, n)."""
         parts = []
         for key, shape in self._shapes.items():
             own = natural.get(key)
             if own is None:
-                parts.append(np.zeros(math.prod(shape)))
+                parts.append(np.zeros((math.prod(shape), n)))
                 continue
             if key in self._square:
                 own = 0.5 * (own + own.swapaxes(-1, -2))
-            parts.append((own if own.shape == shape else np.broadcast_to(own, shape)).ravel())
-        return np.concatenate(parts) if parts else np.zeros(0)
+            parts.append(np.broadcast_to(own, (n, *shape)).reshape(n, -1).T)
+        return np.concatenate(parts) if parts else np.zeros((0, n))
 
-    def _sums_changes(self, changes: Sequence[Arrays]) -> list[Arrays]:
-        """Return by how much the sums over the rows change with each change of the globals."""
+    def _sums_changes(self, changes: Arrays, n: int) -> Arrays:
+        """Return by how much the sums over the rows change with n changes of the globals, (n, ...)."""
         if self._coefficients is None:
-            return [{} for _ in changes]
-        parts = [self._of_coefficients.change(self._arrays, change) for change in changes]
-        concerned = [number for number, own in enumerate(parts) if own]
-        found: list[Arrays] = [{} for _ in changes]
-        if not concerned:
-            return found
+            return {}
+        parts, concerned = self._of_coefficients.change(self._arrays, changes, n)
+        if not concerned.any():
+            return {}
         model, rows = self._model, self._rows
-        of_rows = tuple(self._complete(parts[number]) for number in concerned)
         if self._is_curved:
-            for number, change in zip(concerned, of_rows, strict=True):
-                found[number] = self._from_curvature(change)
-            return found
+            return model.curved(self._curvature, parts, n)
+        places = np.flatnonzero(concerned)
+        of_rows = tuple(
+            self._complete({key: own[place if len(own) > 1 else 0] for key, own in parts.items()})
+            for place in places
+        )
         work = RespondBlocks(model, self._coefficients, of_rows)
         chunks = rows.chunks
         carried = [self._warm.get(chunk.number) for chunk in chunks]
         total, _ = rows.executor.sum(work, rows.source, chunks, carried)
-        for place, number in enumerate(concerned):
+        found: Arrays = {}
+        for number, place in enumerate(places):
             own = Sums(
-                {key: value[place] for key, value in total.fused.items()},
-                {key: value[place] for key, value in total.parts.items()},
+                {key: value[number] for key, value in total.fused.items()},
+                {key: value[number] for key, value in total.parts.items()},
                 {},
                 {},
             )
-            found[number] = model.summary(own, Sums.zero(), of_rows[place]).parts
+            for key, value in model.summary(own, Sums.zero(), of_rows[number]).parts.items():
+                found.setdefault(key, np.zeros((n, *np.shape(value))))[place] = value
         return found
 
     @cached_property
@@ -235,32 +238,19 @@ class ResponseOperator:
         """Whether one pass that forms the changes of all sums takes less than passes along directions."""
         if not self._model.is_dense:
             return False
-        pairs = directional = 0.0
-        for factor in self._model.factors:
-            n_statistics, n_features = factor.n_rows, self._model.tables[factor].n_rows
-            pairs += n_pairs(n_statistics) * n_pairs(n_features)
-            directional += 2.0 * self.size * n_statistics * n_features
-        return pairs < min(directional, _MOST_PAIRS)
+        if not self._model.n_curved < _MOST_PAIRS:
+            return False
+        tables = self._model.tables
+        directional = sum(2.0 * self.size * own.n_rows * tables[own].n_rows for own in self._model.factors)
+        return self._model.n_curved < directional
 
     @cached_property
-    def _curvature(self) -> dict[str, Array]:
+    def _curvature(self) -> dict[FactorKey, Array]:
         """The change of the sums of each local factor with its matrix, (E F, E F)."""
         assert self._coefficients is not None
         work, rows = CurveBlocks(self._model, self._coefficients), self._rows
         total, _ = rows.executor.sum(work, rows.source, rows.chunks, [None] * len(rows.chunks))
-        tables = self._model.tables
-        return {
-            factor.key: whole_curvature(total.fused[factor.key], factor.n_rows, tables[factor].n_rows)
-            for factor in self._model.factors
-        }
-
-    def _from_curvature(self, change: Coefficients) -> Arrays:
-        """Return by how much the sums over the rows change with the coefficients."""
-        fused = {
-            key: (own @ change.matrices[key].ravel()).reshape(change.matrices[key].shape)
-            for key, own in self._curvature.items()
-        }
-        return self._model.summary(Sums(fused, {}, {}, {}), Sums.zero(), change).parts
+        return self._model.whole_curvature(total)
 
     def _complete(self, parts: Arrays) -> Coefficients:
         """Return changes of coefficients, zeros where there are none."""

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from ..._typing import Array
+from ...numerics.cached import cached_property
 from ..compiled.terms import Compiled, GlobalTerm
 from ..design.backend import Workspace
 from ..design.contraction import Evaluation
@@ -21,8 +22,9 @@ from ..local.local_factor import LocalFactor
 from ..local.statistics import Arrays, Coefficients, LocalState, Rows, Summary, Sums
 from .apart import DerivedApart, best_labels
 from .inference import FactorOfRows, inference_of
-from .terms.block_response import BlockResponse, curvature
+from .terms.block_response import BlockResponse
 from .terms.centred import Centres
+from .terms.curvature import Products, curvature, n_pairs, whole_curvature
 from .terms.kinds import contracted_terms, matrix_terms
 from .terms.matrix_layout import MatrixLayout
 from .terms.missing_patterns import MissingPatterns
@@ -36,6 +38,9 @@ _COLD_SWEEPS = 50
 
 _THOROUGH_SWEEPS = 2000
 """Largest number of sweeps if sequences must be at their optimum."""
+
+_MOST_MULTIPLIED = 2_000
+"""Features up to which the products of two of them are counted."""
 
 _OWN: FactorKey = ""
 """In the place of a local factor: the number 1 of each row, which what no local variable enters is multiplied with."""
@@ -110,6 +115,11 @@ class IndependentRows:
         """Return what a block of rows needs of it: nothing of the globals, nor of the data of other rows."""
         compiled = replace(self.compiled, terms=(), zero_terms=(), sources={}, users={}, layouts={})
         return {**vars(self), "compiled": compiled, "_part_derivatives": [], "_zero_derivatives": []}
+
+    @cached_property
+    def maximises(self) -> bool:
+        """Whether the objective cannot fall where local factors are renewed, whatever the globals have become."""
+        return all(own.family.is_convex for factor in self.factors for own in factor.variables)
 
     @property
     def parts_of_messages(self) -> set[Hashable]:
@@ -357,10 +367,45 @@ class IndependentRows:
             and all(factor in tables and not tables[factor].tallied for factor in self.factors)
         )
 
+    @cached_property
+    def _feature_products(self) -> dict[FactorKey, tuple[FeatureTable, Products]]:
+        return {factor.key: (table, Products(table)) for factor, table in self.tables.items()}
+
+    @property
+    def n_curved(self) -> int:
+        """Numbers that :meth:`curvature` sums over the rows, at most."""
+        if any(table.n_rows > _MOST_MULTIPLIED for table in self.tables.values()):
+            return sum(n_pairs(own) * table.n_rows**2 // 2 for own, table in self.tables.items())
+        products = self._feature_products
+        return sum(n_pairs(factor) * products[factor.key][1].number for factor in self.factors)
+
     def curvature(self, rows: Rows, coefficients: Coefficients, scratch: Workspace) -> Sums:
         """Return how the sums of dense products change with each entry of their matrices: see :func:`curvature`."""
-        tables = {factor.key: table for factor, table in self.tables.items()}
-        return curvature(BlockWork(rows, coefficients, scratch), self._inferences, tables)
+        return curvature(BlockWork(rows, coefficients, scratch), self._inferences, self._feature_products)
+
+    def whole_curvature(self, summed: Sums) -> dict[FactorKey, Array]:
+        """Return the change of each sum of a factor with each entry of its matrix, (E F, E F), from such sums."""
+        products = self._feature_products
+        return {
+            own.key: whole_curvature(summed.fused[own.key], own, products[own.key][1]) for own in self.factors
+        }
+
+    def curved(self, whole: Mapping[FactorKey, Array], parts: Arrays, n: int) -> Arrays:
+        """Return by how much all sums change with n changes of the coefficients.
+
+        Parameters
+        ----------
+        whole
+            Of :meth:`whole_curvature`.
+        parts
+            Changes of coefficients by key, with an axis of the changes before all others, as those that come back.
+        """
+        found: Arrays = {}
+        for factor in self.factors:
+            layout = self._layouts[factor.key]
+            change = layout.packed_each(parts, n).reshape(n, -1) @ whole[factor.key]
+            found |= layout.unpacked_each(change.reshape(n, layout.n_statistics, -1))
+        return found
 
     def zeros_of(self, factor: LocalFactor, zeros: Coefficients, rows: Rows, scratch: Workspace) -> Array:
         """Return how many known probabilities of zero each statistic meets, whatever other local variables are."""

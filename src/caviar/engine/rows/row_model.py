@@ -131,6 +131,11 @@ class RowModel(Protocol):
         ...
 
     @property
+    def maximises(self) -> bool:
+        """Whether the objective cannot fall where local factors are renewed, whatever the globals have become."""
+        ...
+
+    @property
     def has_centres(self) -> bool:
         """Whether some category is measured from a point of its own."""
         ...
@@ -258,8 +263,21 @@ class RowModel(Protocol):
         """Whether each local factor depends on the rows, and is summed, in one dense matrix product alone."""
         ...
 
+    @property
+    def n_curved(self) -> int:
+        """Numbers that :meth:`curvature` sums over the rows."""
+        ...
+
     def curvature(self, rows: Rows, coefficients: Coefficients, scratch: Workspace) -> Sums:
         """Return how the sums of dense products change with each entry of their matrices, for pairs of entries."""
+        ...
+
+    def whole_curvature(self, summed: Sums) -> dict[FactorKey, Array]:
+        """Return the change of each sum of a factor with each entry of its matrix, from the sums of curvature."""
+        ...
+
+    def curved(self, whole: Mapping[FactorKey, Array], parts: Arrays, n: int) -> Arrays:
+        """Return by how much all sums change with n changes of the coefficients, which have an axis of these first."""
         ...
 
     def why_no_response(self) -> str:

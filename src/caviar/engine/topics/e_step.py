@@ -84,6 +84,7 @@ class TopicRows:
     """
 
     keeps_locals = True
+    maximises = True
     has_centres = False
     begins_anew = True
     is_dense = False
@@ -143,7 +144,20 @@ class TopicRows:
         """Refuse: see :meth:`why_no_response`."""
         raise ModelError(self.why_no_response())
 
+    @property
+    def n_curved(self) -> int:
+        """Refuse: see :meth:`why_no_response`."""
+        raise ModelError(self.why_no_response())
+
     def curvature(self, rows: Rows, coefficients: Coefficients, scratch: Workspace) -> Sums:
+        """Refuse: see :meth:`why_no_response`."""
+        raise ModelError(self.why_no_response())
+
+    def whole_curvature(self, summed: Sums) -> dict[FactorKey, Array]:
+        """Refuse: see :meth:`why_no_response`."""
+        raise ModelError(self.why_no_response())
+
+    def curved(self, whole: Mapping[FactorKey, Array], parts: Arrays, n: int) -> Arrays:
         """Refuse: see :meth:`why_no_response`."""
         raise ModelError(self.why_no_response())
 

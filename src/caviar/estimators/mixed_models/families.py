@@ -139,7 +139,7 @@ class Logit(_Binary):
     name: ClassVar[str] = "bernoulli"
 
     def leaf(self, name: str, predictor: Any, plate: Plate, scale: float) -> Variable:
-        return Bernoulli(name, logistic(predictor), plates=plate)
+        return Bernoulli(name, logistic(predictor, method="expectation"), plates=plate)
 
 
 @dataclass(frozen=True)
@@ -176,7 +176,9 @@ class Successes(_Counted):
     name: ClassVar[str] = "binomial"
 
     def leaf(self, name: str, predictor: Any, plate: Plate, scale: float) -> Variable:
-        return Binomial(name, Data(TRIALS, plates=plate), logistic(predictor), plates=plate)
+        return Binomial(
+            name, Data(TRIALS, plates=plate), logistic(predictor, method="expectation"), plates=plate
+        )
 
 
 @dataclass(frozen=True)
@@ -191,7 +193,7 @@ class OverdispersedCounts(_Counted):
         return float(np.log(max(mean_and_sd(y, weights)[0], 0.5 / n_rows)))
 
     def leaf(self, name: str, predictor: Any, plate: Plate, scale: float) -> Variable:
-        return NegativeBinomial(name, exp(predictor), self.size, plates=plate)
+        return NegativeBinomial(name, exp(predictor, method="expectation"), self.size, plates=plate)
 
 
 FAMILIES: Mapping[str, Callable[[float], Family]] = {

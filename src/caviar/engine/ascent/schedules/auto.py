@@ -24,6 +24,7 @@ class Auto(StatedSchedule):
     def resolved(self, problem: Problem, n_rows: int, *, accelerate: bool) -> Ascent[Any]:
         """Return the schedule for so many rows: without moves beyond the updates it is the textbook's."""
         wanted = int(n_rows * problem.rows.operations_a_row / _OPERATIONS_A_BATCH) if accelerate else 0
+        wanted = wanted if problem.rows.maximises else 0
         n_batches = min(wanted, _MOST, most_batches(problem, n_rows)) if wanted >= _FEWEST else 0
         stated = Incremental(n_batches) if n_batches >= _FEWEST else Batch()
         return stated.resolved(problem, n_rows, accelerate=accelerate)

@@ -20,6 +20,7 @@ from ..state import (
     begin,
     expected_of,
     extended,
+    held_back,
     iterated,
     joined,
     update_locals,
@@ -112,9 +113,10 @@ def _advanced(state: BatchState) -> BatchState:
     """
     before, after, half = updated_from(state)
     if state.memory is None:
-        return update_locals(after, half)
+        return held_back(before, after, update_locals(after, half))
     further, memory = _further(before, after, state.memory, state.change)
-    return replaced(update_locals(after, half) if further is None else further, memory=memory)
+    found = held_back(before, after, update_locals(after, half)) if further is None else further
+    return replaced(found, memory=memory)
 
 
 def _further(

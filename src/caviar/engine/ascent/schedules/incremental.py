@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ...._errors import ImproperError, ParameterError
+from ...._errors import ImproperError, ModelError, ParameterError
 from ...rows.row_map import RowMap
 from ..degeneracy import checked
 from ..plain_states import (
@@ -99,7 +99,18 @@ class Incremental(StatedSchedule):
             )
 
     def resolved(self, problem: Problem, n_rows: int, *, accelerate: bool) -> ByBatches:
-        """Return the schedule with as many batches as there is room for."""
+        """Return the schedule with as many batches as there is room for.
+
+        Raises
+        ------
+        ModelError
+            If the objective might fall, since local factors do not maximise it.
+        """
+        if not problem.rows.maximises:
+            raise ModelError(
+                "a link with method='expectation' needs schedule='batch' or 'stochastic': "
+                "local factors from earlier globals would let the ELBO fall"
+            )
         n_batches = max(2, min(self.n_batches, most_batches(problem, n_rows)))
         return ByBatches(n_batches, _AHEAD if accelerate else 0.0)
 

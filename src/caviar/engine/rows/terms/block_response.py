@@ -17,8 +17,7 @@ from typing import Protocol
 import numpy as np
 
 from ...._errors import ImproperError
-from ...._typing import AnyArray, Array
-from ...design.features import FeatureTable
+from ...._typing import Array
 from ...design.keys import FactorKey
 from ...local.local_factor import LocalFactor
 from ...local.statistics import Coefficients, LocalState, Sums
@@ -26,12 +25,6 @@ from .contracted import ContractedTerm
 from .row_term import BlockWork, RowTerm
 
 _MOST_SWEEPS = 2_000
-_NUMBERS_OF_A_STRIP, _FEWEST_ROWS = 200_000, 64
-"""Products of features that are held at a time: they stay in the cache."""
-
-_FEW_WEIGHTS = 4
-"""Pairs of statistics for which a product of matrices each takes less than the products of all pairs of features."""
-
 _SETTLED = 1e-14
 """Change of local factors that depend on each other, relative to their size, from sweep to sweep at their optimum."""
 
@@ -215,85 +208,6 @@ class BlockResponse:
         """Return statistics with zeros where a repetition does not count."""
         columns, factors = work.rows.columns, (own.factor for own in self._inferences)
         return {factor.key: factor.counted(state[factor.key], columns) for factor in factors}
-
-
-def curvature(
-    work: BlockWork, inferences: Sequence[Inference], tables: Mapping[FactorKey, FeatureTable]
-) -> Sums:
-    r"""Return how sums of dense products change with each entry of their matrices, for every pair of entries.
-
-    .. math:: \frac{\partial S_{ef}}{\partial W_{gh}} = \sum_n V_{n, eg} \, T_{nf} T_{nh}
-
-    as the product of the covariances of pairs of statistics (e, g) and products of features (f, h), both in the order
-    of an upper triangle.
-
-    Parameters
-    ----------
-    tables
-        Features of each local factor.
-    """
-    found: dict[FactorKey, Array] = {}
-    for own in inferences:
-        factor, table = own.factor, tables[own.factor.key]
-        natural = own.natural(work).copy()
-        expected = natural.copy()
-        factor.infer(expected)
-        features, n_rows = work.features(table), work.rows.n_rows
-        covariances = work.scratch.array((factor, "pairs"), (n_pairs(factor.n_rows), n_rows))
-        respond, start = factor.response(natural, expected), 0
-        for statistic in range(factor.n_rows):
-            unit = np.zeros_like(natural)
-            unit[statistic] = 1.0
-            moved = factor.counted(respond(unit), work.rows.columns)
-            stop = start + factor.n_rows - statistic
-            covariances[start:stop] = moved[statistic:]
-            start = stop
-        if work.rows.weights is not None:
-            covariances *= work.rows.weights
-        found[factor.key] = _sums_of_pairs(work, covariances, features)
-    return Sums(found, {}, {}, {})
-
-
-def _sums_of_pairs(work: BlockWork, weights: Array, features: Array) -> Array:
-    """Return the sums over the rows of weights (P, B) times the products of two of the features (F, B), (P, pairs)."""
-    n_features, n_rows = features.shape
-    if len(weights) <= _FEW_WEIGHTS:
-        upper = np.triu_indices(n_features)
-        return np.stack([((features * own) @ features.T)[upper] for own in weights])
-    total = np.zeros((len(weights), n_pairs(n_features)))
-    strip = max(_FEWEST_ROWS, _NUMBERS_OF_A_STRIP // n_pairs(n_features))
-    buffer = work.scratch.array(
-        ("products of features", n_features), (n_pairs(n_features), min(strip, n_rows))
-    )
-    for begin in range(0, n_rows, strip):
-        own = features[:, begin : begin + strip]
-        products, start = buffer[:, : own.shape[1]], 0
-        for number, feature in enumerate(own):
-            stop = start + n_features - number
-            np.multiply(own[number:], feature, out=products[start:stop])
-            start = stop
-        total += weights[:, begin : begin + strip] @ products.T
-    return total
-
-
-def n_pairs(size: int) -> int:
-    """Return how many entries an upper triangle has."""
-    return size * (size + 1) // 2
-
-
-def whole_curvature(packed: Array, n_statistics: int, n_features: int) -> Array:
-    """Return the change of each sum with each entry of the matrix, (E F, E F), from those of pairs."""
-    of_statistics, of_features = (_places(size) for size in (n_statistics, n_features))
-    whole = packed[of_statistics[:, None, :, None], of_features[None, :, None, :]]
-    return whole.reshape(n_statistics * n_features, n_statistics * n_features)
-
-
-def _places(size: int) -> AnyArray:
-    """Return where each entry of a symmetric matrix is in its upper triangle."""
-    rows, columns = np.triu_indices(size)
-    places = np.empty((size, size), dtype=np.intp)
-    places[rows, columns] = places[columns, rows] = np.arange(len(rows))
-    return places
 
 
 def _difference(one: Array, other: Array) -> float:

@@ -87,6 +87,20 @@ class MatrixLayout:
                 matrix[rows, columns] += feature.pack(full) if feature.is_packed else full
         return matrix
 
+    def packed_each(self, coefficients: Mapping[Hashable, Array], n: int) -> Array:
+        """Return the matrices (n, E, F) of n sets of coefficients, these with an axis of the sets before all others."""
+        matrices = np.zeros((n, self.n_statistics, self.table.n_rows))
+        for part, feature, rows, columns in self._entries:
+            value = coefficients.get(part.key)
+            if value is not None:
+                full = spread(value, (n, *part.shape))
+                n_own = n * (rows.stop - rows.start)
+                if part.labels is not None:
+                    full = full.reshape(-1, part.shape[-1]).take(part.labels, axis=1)
+                full = feature.pack(full.reshape(n_own, -1))
+                matrices[:, rows, columns] += full.reshape(n, rows.stop - rows.start, -1)
+        return matrices
+
     def unpacked(self, sums: Array) -> Arrays:
         """Return the sums of such a matrix by key, each in its own shape."""
         found: Arrays = {}
@@ -98,3 +112,8 @@ class MatrixLayout:
                 own = feature.unpack(own)
             found[part.key] = own.reshape(part.shape)
         return found
+
+    def unpacked_each(self, sums: Array) -> Arrays:
+        """Return the sums of several matrices, (n, E, F), by key, with an axis of the matrices before all others."""
+        each = [self.unpacked(own) for own in sums]
+        return {key: np.stack([own[key] for own in each]) for key in each[0]} if each else {}

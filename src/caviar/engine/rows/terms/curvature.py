@@ -1,0 +1,199 @@
+r"""How the sums of dense products change with their matrices, all entries at once, in one pass.
+
+.. math:: \frac{\partial S_{ef}}{\partial W_{gh}} = \sum_n V_{n, eg} \, T_{nf} T_{nh}
+
+is a product of the covariances of pairs of statistics (e, g) with the products of two features (f, h), each different
+one once. Products of powers of the data are often equal: of 1, x and xx' in four columns there are 120 pairs, but 70
+monomials. Of a label only pairs of different categories are summed: its covariances add up to 0 over the categories.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Protocol
+
+import numpy as np
+
+from ...._typing import AnyArray, Array
+from ...design.features import Feature, FeatureTable
+from ...design.keys import FactorKey
+from ...local.local_factor import LocalFactor
+from ...local.statistics import Sums
+from .row_term import BlockWork
+
+_NUMBERS_OF_A_STRIP, _FEWEST_ROWS = 200_000, 64
+"""Products of features that are held at a time: they stay in the cache."""
+
+_FEW_WEIGHTS = 4
+"""Pairs of statistics for which a product of matrices each takes less than the products of all pairs of features."""
+
+
+class Inference(Protocol):
+    """A local factor, and what the rows say to it."""
+
+    @property
+    def factor(self) -> LocalFactor:
+        """The local factor."""
+        ...
+
+    def natural(self, work: BlockWork) -> Array:
+        """Return its natural parameters (E, B) given the others."""
+        ...
+
+
+class Products:
+    """The different products of two features of a table.
+
+    Parameters
+    ----------
+    table
+        All of whose features are dense.
+
+    Attributes
+    ----------
+    places
+        Number of the product of each pair of features, (F, F).
+    pairs
+        A pair of features (f, h), f <= h, for each product, (2, M).
+    """
+
+    def __init__(self, table: FeatureTable) -> None:
+        numbers: dict[Hashable, int] = {}
+        powers = np.zeros((table.n_rows, 2), dtype=np.int64)
+        own = (power for feature in table.features for power in _powers(feature))
+        for row, power in zip(powers, own, strict=True):
+            row[: len(power)] = [numbers.setdefault(number, len(numbers) + 1) for number in power]
+        first, second = np.triu_indices(table.n_rows)
+        product = np.sort(np.concatenate([powers[first], powers[second]], axis=1), axis=1)
+        _, occurs, which = np.unique(
+            product @ (len(numbers) + 1) ** np.arange(4), return_index=True, return_inverse=True
+        )
+        order = np.argsort(occurs)
+        self.pairs: AnyArray = np.stack([first, second])[:, occurs[order]]
+        rank = np.empty_like(order)
+        rank[order] = np.arange(len(order))
+        self.places: AnyArray = np.empty((table.n_rows, table.n_rows), dtype=np.intp)
+        self.places[first, second] = self.places[second, first] = rank[which]
+
+    @property
+    def number(self) -> int:
+        """How many there are, M."""
+        return self.pairs.shape[1]
+
+    def write(self, features: Array, out: Array) -> None:
+        """Write the products of features (F, B), (M, B)."""
+        first, second = self.pairs
+        starts = np.searchsorted(first, np.arange(len(features) + 1))
+        for number, feature in enumerate(features):
+            own = slice(starts[number], starts[number + 1])
+            if own.start == own.stop:
+                continue
+            others, product = second[own], out[own]
+            if others[-1] - others[0] + 1 == len(others):
+                np.multiply(features[others[0] : others[-1] + 1], feature, out=product)
+            else:
+                np.take(features, others, axis=0, out=product, mode="clip")
+                product *= feature
+
+
+def _powers(feature: Feature) -> list[tuple[Hashable, ...]]:
+    """Return the numbers of the data, at most two, whose product each row of a feature is; others are their own."""
+    if feature.source is None:
+        return [()]
+    own = feature.source.key, feature.role
+    if feature.source.reference is not None and not feature.summed:
+        if feature.statistic == "x":
+            return [((own, entry),) for entry in range(feature.n_rows)]
+        if feature.is_packed:
+            return [((own, int(i)), (own, int(j))) for i, j in zip(*feature.pairs, strict=True)]
+    return [((feature.key, entry),) for entry in range(feature.n_rows)]
+
+
+def is_one_label(factor: LocalFactor) -> bool:
+    """Whether the statistics of a factor are the one-hot of a single label."""
+    return factor.rows.keys() == set(factor.one_hots) and [len(own) for own in factor.shapes.values()] == [1]
+
+
+def n_pairs(factor: LocalFactor) -> int:
+    """Return how many pairs of statistics are summed."""
+    return factor.n_rows * (factor.n_rows + (-1 if is_one_label(factor) else 1)) // 2
+
+
+def curvature(
+    work: BlockWork,
+    inferences: Sequence[Inference],
+    products: Mapping[FactorKey, tuple[FeatureTable, Products]],
+) -> Sums:
+    """Return the sums over a block for each pair of statistics and product of features, (pairs, M) a factor.
+
+    Parameters
+    ----------
+    products
+        Features of each local factor, and their products.
+    """
+    found: dict[FactorKey, Array] = {}
+    for own in inferences:
+        table, of_table = products[own.factor.key]
+        natural = own.natural(work).copy()
+        expected = natural.copy()
+        own.factor.infer(expected)
+        covariances = _covariances(work, own.factor, natural, expected)
+        if work.rows.weights is not None:
+            covariances *= work.rows.weights
+        found[own.factor.key] = _sums_of_pairs(work, covariances, work.features(table), of_table)
+    return Sums(found, {}, {}, {})
+
+
+def _covariances(work: BlockWork, factor: LocalFactor, natural: Array, expected: Array) -> Array:
+    """Return the covariances of pairs of statistics of each row, (pairs, B), in the order of an upper triangle."""
+    found = work.scratch.array((factor, "pairs"), (n_pairs(factor), natural.shape[1]))
+    columns, start = work.rows.columns, 0
+    if is_one_label(factor):
+        shares = factor.counted(expected, columns)
+        for category in range(factor.n_rows - 1):
+            stop = start + factor.n_rows - category - 1
+            np.multiply(shares[category + 1 :], -shares[category], out=found[start:stop])
+            start = stop
+        return found
+    respond = factor.response(natural, expected)
+    for statistic in range(factor.n_rows):
+        unit = np.zeros_like(natural)
+        unit[statistic] = 1.0
+        stop = start + factor.n_rows - statistic
+        found[start:stop] = factor.counted(respond(unit), columns)[statistic:]
+        start = stop
+    return found
+
+
+def _sums_of_pairs(work: BlockWork, weights: Array, features: Array, products: Products) -> Array:
+    """Return the sums over the rows of weights (P, B) times the products of two of the features (F, B), (P, M)."""
+    n_rows = features.shape[1]
+    if len(weights) <= _FEW_WEIGHTS:
+        first, second = products.pairs
+        return np.array([((features * own) @ features.T)[first, second] for own in weights]).reshape(
+            len(weights), products.number
+        )
+    total = np.zeros((len(weights), products.number))
+    strip = max(_FEWEST_ROWS, _NUMBERS_OF_A_STRIP // products.number)
+    buffer = work.scratch.array(
+        ("products of features", products.number), (products.number, min(strip, n_rows))
+    )
+    for begin in range(0, n_rows, strip):
+        own = features[:, begin : begin + strip]
+        written = buffer[:, : own.shape[1]]
+        products.write(own, written)
+        total += weights[:, begin : begin + strip] @ written.T
+    return total
+
+
+def whole_curvature(summed: Array, factor: LocalFactor, products: Products) -> Array:
+    """Return the change of each sum with each entry of the matrix, (E F, E F), from those of pairs and products."""
+    size = factor.n_rows
+    by_pair = np.zeros((size, size, products.number))
+    one_label = is_one_label(factor)
+    rows, columns = np.triu_indices(size, k=1 if one_label else 0)
+    by_pair[rows, columns] = by_pair[columns, rows] = summed
+    if one_label:
+        by_pair[np.arange(size), np.arange(size)] = -by_pair.sum(axis=1)
+    whole = by_pair[:, :, products.places].swapaxes(1, 2)
+    return whole.reshape(size * len(products.places), size * len(products.places))
