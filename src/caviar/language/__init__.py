@@ -12,7 +12,7 @@ from .factors import with_factors
 from .linear_gaussian_chains import LinearGaussianChain
 from .links import Hidden, exp, logistic, probit
 from .negative_binomial import NegativeBinomial
-from .nodes import Data, Indexed, Label, Node, Part
+from .nodes import Data, Indexed, Label, Node, Part, SecondLabel
 from .normal_gammas import NormalGamma
 from .normal_wisharts import NormalWishart
 from .normals import MultivariateNormal, Normal
@@ -65,6 +65,7 @@ __all__ = [
     "Poisson",
     "Potential",
     "Predictor",
+    "SecondLabel",
     "Slot",
     "StickBreaking",
     "Term",
