@@ -5,6 +5,7 @@ from pkgutil import iter_modules
 
 from .algebra import Diagonal, Link, Predictor, diagonal, dot
 from .binomial import Binomial
+from .chain_mixtures import MarkovChainMixture
 from .chains import MarkovChain
 from .constants import Constant
 from .discrete import Bernoulli, Categorical, Multinomial, Poisson
@@ -52,6 +53,7 @@ __all__ = [
     "LinearGaussianChain",
     "Link",
     "MarkovChain",
+    "MarkovChainMixture",
     "Multinomial",
     "MultivariateNormal",
     "NegativeBinomial",
