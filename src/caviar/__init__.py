@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from .fitting.model import Model
     from .language.algebra import diagonal, dot
     from .language.binomial import Binomial
+    from .language.chain_mixtures import MarkovChainMixture
     from .language.chains import MarkovChain
     from .language.constants import Constant
     from .language.discrete import Bernoulli, Categorical, Multinomial, Poisson
@@ -110,6 +111,7 @@ _NAMES = {
     ".execution": ("DaskExecutor", "Device"),
     ".fitting.model": ("Model",),
     ".language.algebra": ("diagonal", "dot"),
+    ".language.chain_mixtures": ("MarkovChainMixture",),
     ".language.chains": ("MarkovChain",),
     ".language.constants": ("Constant",),
     ".language.discrete": ("Bernoulli", "Categorical", "Multinomial", "Poisson"),
@@ -181,6 +183,7 @@ __all__ = [
     "LinearResponse",
     "LostDigitsWarning",
     "MarkovChain",
+    "MarkovChainMixture",
     "MixedMixture",
     "MixedModel",
     "MixtureComparison",

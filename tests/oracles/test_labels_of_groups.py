@@ -130,11 +130,14 @@ def test_labels_that_are_known_in_part_stay():
     assert np.mean(posterior["z"].probabilities.argmax(1) == TRUTH) > 0.9
 
 
-def test_two_ways_of_choosing_by_one_label_are_refused():
+def test_three_ways_of_choosing_by_one_label_are_refused():
     z = cv.Categorical("z", [0.5, 0.5], plates=cv.Plate("person", 4))
-    a, b = (cv.Normal(name, 0, 1, plates=cv.Plate(f"kind of {name}", 2)) for name in "ab")
-    with pytest.raises(cv.ConjugacyError, match="chooses in 'y' both"):
-        cv.Model(cv.Normal("y", a[of_record(z)] + b[of_record(z, "other")], 1.0, plates=RECORD))
+    a, b, c = (cv.Normal(name, 0, 1, plates=cv.Plate(f"kind of {name}", 2)) for name in "abc")
+    mean = a[of_record(z)] + b[of_record(z, "other")] + c[of_record(z, "third")]
+    with pytest.raises(
+        cv.ConjugacyError, match=r"chooses in 'y' as z\[group\] and as z\[other\] and as z\[third\]"
+    ):
+        cv.Model(cv.Normal("y", mean, 1.0, plates=RECORD))
     with pytest.raises(cv.PlateError, match=r"of which 'person' each of its own is: a\[z\[Data"):
         cv.Normal("y", a[z], 1.0, plates=RECORD)
 

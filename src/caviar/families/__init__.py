@@ -4,6 +4,7 @@ from caviar.families._base import ExponentialFamily, MeanPrecision
 from caviar.families.bernoulli import Bernoulli
 from caviar.families.beta import Beta
 from caviar.families.categorical import Categorical
+from caviar.families.chain_mixture import ChainMixture
 from caviar.families.dirichlet import Dirichlet
 from caviar.families.forecast_markov_chain import ForecastMarkovChain
 from caviar.families.gamma import Gamma
@@ -33,6 +34,7 @@ __all__ = [
     "Bernoulli",
     "Beta",
     "Categorical",
+    "ChainMixture",
     "Dirichlet",
     "ExponentialFamily",
     "ForecastMarkovChain",

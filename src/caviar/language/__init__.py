@@ -5,6 +5,7 @@ from pkgutil import iter_modules
 
 from .algebra import Diagonal, Link, Predictor, diagonal, dot
 from .binomial import Binomial
+from .chain_mixtures import MarkovChainMixture
 from .chains import MarkovChain
 from .constants import Constant
 from .discrete import Bernoulli, Categorical, Multinomial, Poisson
@@ -12,7 +13,7 @@ from .factors import with_factors
 from .linear_gaussian_chains import LinearGaussianChain
 from .links import Hidden, exp, logistic, probit
 from .negative_binomial import NegativeBinomial
-from .nodes import Data, Indexed, Label, Node, Part
+from .nodes import Data, Indexed, Label, Node, Part, SecondLabel
 from .normal_gammas import NormalGamma
 from .normal_wisharts import NormalWishart
 from .normals import MultivariateNormal, Normal
@@ -53,6 +54,7 @@ __all__ = [
     "LinearGaussianChain",
     "Link",
     "MarkovChain",
+    "MarkovChainMixture",
     "Multinomial",
     "MultivariateNormal",
     "NegativeBinomial",
@@ -66,6 +68,7 @@ __all__ = [
     "Poisson",
     "Potential",
     "Predictor",
+    "SecondLabel",
     "SingleEffect",
     "Slot",
     "SparseVector",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import product
-from typing import Any, ClassVar, Literal, TypeAlias, cast
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, cast
 
 from .._errors import ModelError, ParameterError, PlateError
 from .algebra import Algebra, Predictor
@@ -301,34 +301,54 @@ def _each(index: Index | tuple[Index, ...]) -> tuple[Index, ...]:
 
 
 def _refuse_twice(node: Node, labels: Sequence[Any]) -> None:
-    """Refuse one Categorical as two indices.
+    """Refuse one Categorical as two indices, unless they are the labels of two members that a record names.
 
     Raises
     ------
     PlateError
         If it is.
     """
-    seen: dict[Any, Any] = {}
+    seen: dict[Any, list[Any]] = {}
     for index in labels:
         label = index.node if isinstance(index, Indexed) else index
-        if label not in seen:
-            seen[label] = index
+        before = seen.setdefault(label, [])
+        before.append(index)
+        if len(before) == 1:
             continue
-        stated = f"{node.name}[{_spelled(seen[label])}, {_spelled(index)}]"
-        twice = f"'{label.name}' chooses twice in {stated}"
-        if isinstance(index, Indexed):
+        stated = f"{node.name}[{', '.join(_spelled(own) for own in before)}]"
+        times = "twice" if len(before) == 2 else "three times"
+        chooses = f"'{label.name}' chooses {times} in {stated}"
+        if not all(isinstance(own, Indexed) for own in before):
             raise PlateError(
-                f"{twice}: labels of two groups would be coupled, and these have no update at once. Use a Categorical "
-                f"for each of the two sides, as one for those that send and one for those that receive"
+                f"{chooses}, which is the diagonal of '{node.name}'. Give the diagonal a plate of its own, and choose "
+                f"from that"
             )
-        raise PlateError(
-            f"{twice}, which is the diagonal of '{node.name}'. Give the diagonal a plate of its own, and choose from "
-            f"that"
-        )
+        if len(before) > 2 or before[0].by is index.by:
+            raise PlateError(
+                f"{chooses}: the labels of two members that meet are updated in turn, those of two different Data; "
+                f"use a Categorical of its own for each further side"
+            )
 
 
 def _spelled(index: Node | Indexed) -> str:
     return index.name if isinstance(index, Node) else repr(index)
+
+
+class SecondLabel(NamedTuple):
+    """The second of two labels of one variable that a record names, under a name of its own."""
+
+    chosen: Indexed
+    """What it chooses."""
+
+    @property
+    def name(self) -> str:
+        """The label as it is stated, with what says which one it is."""
+        return repr(self.chosen.through)
+
+    @property
+    def plates(self) -> tuple[Plate, ...]:
+        """Those of the variable."""
+        return self.chosen.by.plates
 
 
 class Part(Algebra):

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from .._errors import ConjugacyError, ModelError, PlateError
 from ..families._scalar_functions import PLAIN, Function, product_of
 from ..families.tabulated import can_be_tabulated
-from .nodes import Indexed, Node
+from .nodes import Indexed, Label, Node
 from .plates import Plate
 from .slots import Slot
 from .templates import Factor, Summand
@@ -180,16 +180,16 @@ class _Writer:
     def __init__(self, variable: Variable, gates: Sequence[Variable]) -> None:
         self.variable = variable
         self.plates = _axes(variable.density_plates)
-        through = _labels_of_groups(variable, gates)
+        self.uses = {gate: _uses_of_label(variable, gate) for gate in gates}
+        """Gates with what says of which group each record is: of labels that meet, two; None of labels of rows."""
         self.within = {
             slot.index: slot.along for slot in variable.slots.values() if slot.along and slot.index
         }
         """Gates that choose for each entry of a value, with the plate that runs along the entries."""
         self.gates = [
-            Operand(
-                gate, "x", (*self._of_entries(gate, _axes_through(gate, through.get(gate))), Axis(gate, "k"))
-            )
-            for gate in gates
+            Operand(gate, "x", (*self._of_entries(gate, _axes_through(gate, through)), Axis(gate, letter)))
+            for gate, uses in self.uses.items()
+            for through, letter in zip(uses, "kl", strict=False)
         ]
         self.chooses = any(slot.index is not None for slot in variable.slots.values())
         self._operands: dict[Factor, Operand] = {}
@@ -207,9 +207,11 @@ class _Writer:
             slots = [operand.slot for operand in operands if operand.slot is not None]
             gates = self.gates
             if len(gates) > 1 or self.within:
-                gates = [gate for gate in gates if any(slot.chosen_by(gate.node) for slot in slots)]
-            own += tuple([gate.axes[-1] for gate in gates])
-            operands += (*gates, *_known_choices(self.variable, slots, [gate.node for gate in gates]))
+                used = {self._category(chosen) for slot in slots for chosen in slot.gates}
+                gates = [gate for gate in gates if gate.axes[-1] in used]
+            categories = tuple([gate.axes[-1] for gate in gates])
+            own += categories
+            operands += (*gates, *self._known_choices(slots, categories))
         axes = dict.fromkeys(own)
         for operand in operands:
             if operand.axes:
@@ -235,9 +237,44 @@ class _Writer:
         else:
             slot = self.variable.slots[name]
             function = self.variable.functions.get((name, statistic))
-            operand = Operand(slot.node, statistic, _axes_in(slot, statistic, events), slot, function)
+            axes = self._axes_in(slot, statistic, events)
+            operand = Operand(slot.node, statistic, axes, slot, function)
         self._operands[factor] = operand
         return operand
+
+    def _known_choices(self, slots: Sequence[Slot], categories: Sequence[Axis]) -> list[Operand]:
+        """Return the one-hot labels by which a term chooses from plates, each once; also the groups of its gates."""
+        choices: dict[Axis, Operand] = {}
+        known = [own for slot in slots for own in slot.chosen if not isinstance(own.by, Variable)]
+        of_gates = (own for slot in self.variable.slots.values() for own in slot.gates)
+        records = [own.through for own in of_gates if self._category(own) in categories]
+        for chosen in (*known, *(own for own in records if own is not None)):
+            category = self._category(chosen)
+            choices[category] = Operand(chosen.by, "one_hot", (*plate_axes(chosen.by), category))
+        return list(choices.values())
+
+    def _category(self, indexed: Indexed) -> Axis:
+        """Return the axis of what is chosen from: of a Categorical its categories, of known labels the plate itself."""
+        if not isinstance(indexed.by, Variable):
+            return Axis(indexed.plate, indexed.by.name)
+        uses = self.uses.get(indexed.by, (None,))
+        is_second = len(uses) > 1 and indexed.through is not None and _is_same(indexed.through, uses[1])
+        return Axis(indexed.by, "l" if is_second else "k")
+
+    def _axes_in(self, slot: Slot, statistic: str, events: tuple[Axis, ...]) -> tuple[Axis, ...]:
+        """Return the axes of a statistic of what is in a slot, with these event axes."""
+        node, expression = slot.node, slot.expression
+        if not node.plates:
+            return events
+        if slot.along is not None:
+            # the plate of a diagonal, or of the rows of a matrix, is the event axis
+            own = {slot.along: events[0], **{chosen.plate: self._category(chosen) for chosen in slot.chosen}}
+            return (*(own.get(plate) or Axis(plate) for plate in node.plates), *events[1:])
+        plates = node.plates_of(statistic)
+        if not isinstance(expression, Indexed):
+            return (plate_axes(node) if plates is node.plates else _axes(plates)) + events
+        chosen = {own.plate: self._category(own) for own in slot.chosen}
+        return (*(chosen.get(plate) or Axis(plate) for plate in plates), *events)
 
 
 def _merged(operands: list[Operand]) -> list[Operand]:
@@ -264,38 +301,29 @@ def _is_function(operand: Operand) -> bool:
     )
 
 
-def _known_choices(owner: Variable, slots: Sequence[Slot], gates: Sequence[Node]) -> list[Operand]:
-    """Return the one-hot labels by which a term chooses from plates, each once; also the groups of its gates."""
-    choices: dict[Axis, Operand] = {}
-    used = [own for slot in slots for own in slot.choices]
-    of_gates = (own for slot in owner.slots.values() for own in slot.gates if own.by in gates)
-    for chosen in (*used, *(own.through for own in of_gates if own.through is not None)):
-        category = _category(chosen)
-        choices[category] = Operand(chosen.by, "one_hot", (*plate_axes(chosen.by), category))
-    return list(choices.values())
-
-
-def _labels_of_groups(owner: Variable, gates: Sequence[Variable]) -> dict[Variable, Indexed]:
-    """Return the gates that are labels of groups, with what says of which group each record is.
+def _uses_of_label(owner: Variable, gate: Variable) -> tuple[Indexed | None, ...]:
+    """Return what says of which group each record is, where a gate is a label of groups; of labels that meet, two.
 
     Raises
     ------
     ConjugacyError
-        If a gate is used with two such, or with and without.
+        If the gate is used with three such, or with and without.
     """
-    found: dict[Variable, Indexed] = {}
-    for gate in gates:
-        used = [own.through for slot in owner.slots.values() for own in slot.gates if own.by is gate]
-        labels = {None if own is None else own.by for own in used}
-        if len(labels) > 1:
-            raise ConjugacyError(
-                f"'{gate.name}' chooses in '{owner.name}' both as {_spelled(gate, used[0])} and as "
-                f"{_spelled(gate, next(own for own in used if own is not used[0]))}; the two would be coupled. Use "
-                f"two variables"
-            )
-        if used and used[0] is not None:
-            found[gate] = used[0]
-    return found
+    uses: list[Indexed | None] = []
+    for own in (own for slot in owner.slots.values() for own in slot.gates if own.by is gate):
+        if not any(_is_same(own.through, other) for other in uses):
+            uses.append(own.through)
+    if len(uses) == 1 or (len(uses) == 2 and None not in uses):
+        return tuple(uses)
+    raise ConjugacyError(
+        f"'{gate.name}' chooses in '{owner.name}' as {' and as '.join(_spelled(gate, own) for own in uses)}: at most "
+        f"two labels of groups may meet, each chosen by known labels. Use a Categorical of its own for each further one"
+    )
+
+
+def _is_same(one: Indexed | None, other: Indexed | None) -> bool:
+    """Whether two records say the same of which group each is."""
+    return one is other or (one is not None and other is not None and one.by is other.by)
 
 
 def _spelled(gate: Variable, through: Indexed | None) -> str:
@@ -306,34 +334,12 @@ def _axes_through(gate: Variable, through: Indexed | None) -> tuple[Axis, ...]:
     """Return the axes of a gate's plates; where it is a label of groups, that of the labels in the place of these."""
     if through is None:
         return plate_axes(gate)
-    return tuple([_category(through) if plate is through.plate else Axis(plate) for plate in gate.plates])
-
-
-def _category(indexed: Indexed) -> Axis:
-    """Return the axis of what is chosen from: of a Categorical its categories, of known labels the plate itself."""
-    if isinstance(indexed.by, Variable):
-        return Axis(indexed.by, "k")
-    return Axis(indexed.plate, indexed.by.name)
+    records = Axis(through.plate, through.by.name)
+    return tuple([records if plate is through.plate else Axis(plate) for plate in gate.plates])
 
 
 def _axes(plates: Iterable[Plate]) -> tuple[Axis, ...]:
     return tuple([Axis(plate) for plate in plates])
-
-
-def _axes_in(slot: Slot, statistic: str, events: tuple[Axis, ...]) -> tuple[Axis, ...]:
-    """Return the axes of a statistic of what is in a slot, with these event axes."""
-    node, expression = slot.node, slot.expression
-    if not node.plates:
-        return events
-    if slot.along is not None:
-        # the plate of a diagonal, or of the rows of a matrix, is the event axis
-        own = {slot.along: events[0], **{chosen.plate: _category(chosen) for chosen in slot.chosen}}
-        return (*(own.get(plate) or Axis(plate) for plate in node.plates), *events[1:])
-    plates = node.plates_of(statistic)
-    if not isinstance(expression, Indexed):
-        return (plate_axes(node) if plates is node.plates else _axes(plates)) + events
-    chosen = {own.plate: _category(own) for own in slot.chosen}
-    return (*(chosen.get(plate) or Axis(plate) for plate in plates), *events)
 
 
 def prove_conjugate(nodes: Sequence[Node]) -> None:
@@ -364,6 +370,9 @@ def _check_multilinear(variable: Variable, term: Term) -> None:
     seen: set[Node] = set()
     for operand in term.operands:
         node = operand.node
+        # the second of two labels that meet
+        if isinstance(node, Label) and isinstance(node, Variable) and Axis(node, "l") in operand.axes:
+            continue
         if node in seen:
             raise ConjugacyError(
                 f"'{node.name}' appears twice in the term {term} of {type(variable).__name__} '{variable.name}', so "

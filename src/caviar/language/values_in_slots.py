@@ -11,7 +11,7 @@ import numpy as np
 
 from .._typing import AnyArray
 from .algebra import Addend, Diagonal, Link, Predictor, PredictorAlong, as_predictor
-from .nodes import Indexed, Node, Part, placed
+from .nodes import Indexed, Node, Part, SecondLabel, placed
 from .plates import Plate
 from .rate_sums import Rates
 from .slots import Slot
@@ -214,12 +214,14 @@ def slot_value(
 def _labels_in(owner: Variable, chosen: Indexed, values: Mapping[str, Any]) -> AnyArray:
     """Return the labels that choose, over the plates of the owner; those of groups as the records have them."""
     by, of_groups = chosen.by, {}
+    second = None if chosen.through is None else values.get(SecondLabel(chosen).name)
+    value = values[by.name] if second is None else second
     if chosen.through is not None:
         records = laid_out(values[chosen.through.by.name], chosen.through.by.plates, owner, {})
         # along an axis of length one all labels are the same
-        alike = np.shape(values[by.name])[by.plates.index(chosen.through.plate)] == 1
+        alike = np.shape(value)[by.plates.index(chosen.through.plate)] == 1
         of_groups[chosen.through.plate] = 0 * records if alike else records
-    return laid_out(values[by.name], by.plates, owner, of_groups)
+    return laid_out(value, by.plates, owner, of_groups)
 
 
 def laid_out(

@@ -18,7 +18,7 @@ from .algebra import Diagonal, Predictor
 from .constants import Constant
 from .expansion import expand
 from .expected_slots import ExpectedSlots
-from .nodes import Expression, Indexed, Node
+from .nodes import Expression, Indexed, Node, SecondLabel
 from .plates import Plate, Plates
 from .roles import Role
 from .slots import RoleOfDimension, Slot, agreed_dimension, as_expression, check_slot, resolve_role, slot_of
@@ -184,6 +184,16 @@ class Variable(Stated):
         for own in (own for slot in self.slots.values() for own in slot.gates):
             if isinstance(own.by, Variable):
                 found.setdefault(own.by, own)
+        return found
+
+    @property
+    def second_labels(self) -> dict[Variable, SecondLabel]:
+        """Of labels of which two choose among its parents, the second; the first is in :attr:`chosen_by`."""
+        first, found = self.chosen_by, {}
+        for own in (own for slot in self.slots.values() for own in slot.gates if own.through is not None):
+            other = first[own.by].through if own.by in first else None
+            if other is not None and own.through is not None and own.through.by is not other.by:
+                found.setdefault(own.by, SecondLabel(own))
         return found
 
     def known(self, slot: str) -> Array | None:

@@ -12,7 +12,7 @@ from matplotlib.patches import Patch
 
 from .._errors import DataError, ParameterError
 from .._typing import AnyArray, Array
-from ..families import Categorical, ForecastMarkovChain, MarkovChain
+from ..families import Categorical, ChainMixture, ForecastMarkovChain, MarkovChain
 from ._axes import in_style, is_dark, muted, new_axes, shade
 from ._mixture import Mixture, is_gaussian_mixture, mixture_of, rows_of, thinned
 from ._pair import draw_points
@@ -124,7 +124,7 @@ def hidden_labels(fitted: Any, data: Any, variable: str | None) -> tuple[str, Ar
             f"for a posterior X is the data by name, as for posterior.local(data); got {type(data).__name__}"
         )
     local = posterior_of(fitted).local(data)
-    kinds = Categorical | MarkovChain | ForecastMarkovChain
+    kinds = Categorical | MarkovChain | ForecastMarkovChain | ChainMixture
     labels = {name: f.probabilities for name, f in local.items() if isinstance(f, kinds)}
     if variable is None and len(labels) == 1:
         (variable,) = labels

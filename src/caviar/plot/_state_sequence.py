@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 
 from .._errors import DataError, ParameterError
 from .._typing import AnyArray, Array
-from ..families import ForecastMarkovChain, MarkovChain
+from ..families import ChainMixture, ForecastMarkovChain, MarkovChain
 from ._axes import hide_frame, in_style, ink, is_dark, muted, new_grid, shade
 from ._posterior_figures import names_along, placed, posterior_of
 from .colours import area_of, colours_of, line_of
@@ -116,9 +116,11 @@ def state_sequence(
     return grid
 
 
-def _chain(local: Mapping[str, Any], variable: str | None) -> tuple[str, MarkovChain | ForecastMarkovChain]:
+def _chain(
+    local: Mapping[str, Any], variable: str | None
+) -> tuple[str, MarkovChain | ForecastMarkovChain | ChainMixture]:
     """Return the name of the chain that is asked for, and its path."""
-    kinds = MarkovChain | ForecastMarkovChain
+    kinds = MarkovChain | ForecastMarkovChain | ChainMixture
     chains = {name: factor for name, factor in local.items() if isinstance(factor, kinds)}
     if not chains:
         raise ParameterError(

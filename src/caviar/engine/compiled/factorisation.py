@@ -13,12 +13,12 @@ from ..binding.bound_model import BoundModel
 from ..binding.missing.values import is_above, refuse_unseen
 from ..local.categorical import CategoricalFactor
 from ..local.chain import ChainFactor, check_chains
+from ..local.chain_mixture import chain_of_states
 from ..local.family import FamilyFactor
 from ..local.gated import SwitchedFactor
 from ..local.joint_locals import groups_of
 from ..local.linear_gaussian_chain import LinearGaussianChainFactor
 from ..local.local_factor import LocalFactor
-from ..local.markov_chain import MarkovChainFactor
 from ..local.missing_vector import VectorFactor
 from ..local.switched_chain import SwitchedChainFactor
 from .stated_priors import certain_priors
@@ -186,7 +186,7 @@ def _is_list(value: Any) -> bool:
 def _alone(bound: BoundModel, variable: Variable, data_axis: Axis) -> LocalFactor:
     evidence, size = bound.of(variable), bound.size
     if isinstance(variable, MarkovChain):
-        return MarkovChainFactor(variable, evidence, data_axis, bound)
+        return chain_of_states(variable, evidence, data_axis, bound)
     if isinstance(variable, LinearGaussianChain):
         return LinearGaussianChainFactor(variable, evidence, data_axis, bound)
     if isinstance(variable, Label):

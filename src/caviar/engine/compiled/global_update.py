@@ -16,6 +16,7 @@ from ..binding.bound_model import BoundModel
 from ..design.contraction import Evaluation
 from ..design.keys import StatisticKey
 from ..local.local_factor import meets_more
+from .in_turn import InTurn, meetings_of
 from .terms import GlobalTerm
 
 
@@ -41,7 +42,16 @@ def updates_of(
                     uses[key.variable].append((number, position))
         for variable in variables:
             known[variable] = UpdateLayout(variable, uses[variable.name], terms, bound)
-    return {variable: GlobalUpdate(known[variable], terms) for variable in variables}
+    found = {}
+    for variable in variables:
+        layout, in_turn = known[variable], None
+        if layout.meetings:
+            clamped = bound.of(variable).clamped
+            is_known = None if clamped is None else clamped.is_known
+            meetings = [(terms[number].contraction, own) for number, own in layout.meetings]
+            in_turn = InTurn(variable, meetings, is_known)
+        found[variable] = GlobalUpdate(layout, terms, in_turn)
+    return found
 
 
 class UpdateLayout:
@@ -69,6 +79,8 @@ class UpdateLayout:
         messages that depend on nothing else come after the others.
     others
         Terms whose values do not follow from the messages.
+    meetings
+        Terms in which labels of the variable meet each other.
     square
         Statistics that are symmetric matrices.
     """
@@ -90,10 +102,14 @@ class UpdateLayout:
         ]
         self.square = [i for i, s in enumerate(statistics) if variable.is_matrix(s)]
         self.terms = [number for number, _ in uses]
+        self.meetings = meetings_of(uses)
+        meet = {own.number for own in self.meetings}
         self.fixed: list[tuple[int, int, int]] = []
         self.changing: list[tuple[int, int, int]] = []
         for number, position in uses:
             keys = terms[number].contraction.keys
+            if number in meet:
+                continue
             _, name = keys[position]  # type: ignore[misc]
             (self.fixed if len(keys) == 1 else self.changing).append(
                 (statistics.index(name), number, position)
@@ -150,10 +166,14 @@ class GlobalUpdate:
         What it is made of.
     terms
         All terms.
+    in_turn
+        What updates labels that meet each other; None of other variables.
     """
 
-    def __init__(self, layout: UpdateLayout, terms: Sequence[GlobalTerm]) -> None:
-        self._layout, self._every = layout, terms
+    def __init__(
+        self, layout: UpdateLayout, terms: Sequence[GlobalTerm], in_turn: InTurn | None = None
+    ) -> None:
+        self._layout, self._every, self._in_turn = layout, terms, in_turn
         self.variable, self.terms, self.others = layout.variable, layout.terms, layout.others
         self._told, self._square = layout.told, layout.square
         self.fixed: list[Array] = [np.zeros(shape) for shape in layout.shapes]
@@ -207,6 +227,8 @@ class GlobalUpdate:
         for statistic in self._square:
             # only the symmetric part of m_i x_j matters to a symmetric statistic
             natural[statistic] = symmetric_part(natural[statistic])
+        if self._in_turn is not None:
+            return (self._in_turn.natural(natural[0], arrays),)
         return tuple(natural)
 
     def magnitude(self, arrays: Mapping[Hashable, Array]) -> tuple[Array, ...]:

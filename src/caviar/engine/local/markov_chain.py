@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -32,18 +33,18 @@ class MarkovChainFactor(ChainFactor, CategoricalFactor):
         super().__init__(variable, evidence, data_axis, bound.size)
         self._is_along(bound)
 
-    def path(self, natural: Array, steps: Steps, sums: Mapping[Hashable, Array]) -> families.MarkovChain:
+    def path(self, natural: Array, steps: Steps, sums: Mapping[Hashable, Array]) -> Any:
         """Return the distribution of the states of whole sequences, from log-likelihoods (K, B)."""
         return families.MarkovChain(natural.T, steps.starts, *self._logs(sums))
 
     def continued(
         self,
-        path: families.MarkovChain,
+        path: Any,
         natural: Array,
         is_counted: AnyArray,
         steps: Steps,
         means: Mapping[str, Array],
-    ) -> families.ForecastMarkovChain:
+    ) -> Any:
         """Return the chain with a forecast: its states move by the expected transition."""
         return families.ForecastMarkovChain(
             path, is_counted, steps.starts, means["initial"], means["transition"]
@@ -100,7 +101,7 @@ class MarkovChainFactor(ChainFactor, CategoricalFactor):
         """Return the probabilities of the states, (K, B)."""
         return smoothing.marginals.T
 
-    def expected_of_path(self, path: families.MarkovChain | families.ForecastMarkovChain) -> Array:
+    def expected_of_path(self, path: Any) -> Array:
         """Return the probabilities of the states, (K, N)."""
         return path.probabilities.T
 

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import entr, logsumexp
 
 from ..._typing import AnyArray, Array
-from ...families import ExponentialFamily, ForecastMarkovChain, MarkovChain
+from ...families import ChainMixture, ExponentialFamily, ForecastMarkovChain, MarkovChain
 from ...families.markov_chain import Smoothing
 from ...language import Axis, Variable
 from ..binding.bound_model import BoundModel
@@ -22,8 +22,8 @@ from ..binding.evidence import Evidence
 from ..design.keys import StatisticKey
 from ..design.scratch import Scratch
 from .chain import ChainFactor, SequenceResponse, Steps
+from .chain_mixture import chain_of_states
 from .gated import SwitchedFactor
-from .markov_chain import MarkovChainFactor
 from .statistics import Arrays
 
 
@@ -61,7 +61,7 @@ class SwitchedPath:
     """The distribution of the states of whole sequences, and what the steps say, natural parameters (E, N)."""
 
     factor: SwitchedChainFactor
-    states: MarkovChain | ForecastMarkovChain
+    states: MarkovChain | ForecastMarkovChain | ChainMixture
     natural: Array
 
 
@@ -90,7 +90,7 @@ class SwitchedChainFactor(ChainFactor, SwitchedFactor):
     ) -> None:
         super().__init__(gates, others, evidence, data_axis, bound.size, certain, sets)
         self._is_along(bound)
-        self._states = MarkovChainFactor(gates[0], evidence[0], data_axis, bound)  # type: ignore[arg-type]
+        self._states = chain_of_states(gates[0], evidence[0], data_axis, bound)  # type: ignore[arg-type]
         self._rest = tuple(range(1, len(gates)))
 
     @property
@@ -133,7 +133,7 @@ class SwitchedChainFactor(ChainFactor, SwitchedFactor):
         means: Mapping[str, Array],
     ) -> SwitchedPath:
         """Return the chain with a forecast; the other labels of these steps are as their states say."""
-        states = self._states.continued(path.states, natural, is_counted, steps, means)  # type: ignore[arg-type]
+        states = self._states.continued(path.states, natural, is_counted, steps, means)
         return SwitchedPath(self, states, natural)
 
     def distributions_of_path(self, path: SwitchedPath) -> dict[Variable, Any]:

@@ -16,7 +16,7 @@ from ...engine.binding.nested import flattened
 from ...engine.binding.values import as_values, check_known_slots, check_support
 from ...engine.local.gated import Switched
 from ...families import JointLabels
-from ...language import Constant, Data, Label, Node, Plate, Slot, Variable
+from ...language import Constant, Data, Label, Node, Plate, SecondLabel, Slot, Variable
 from ..simulation import check_labels, conditional, known_arrays, settle_sizes
 from .expectations import Expectations, Joint, coupled_among, refuse
 from .forecasts import forecast_of
@@ -164,10 +164,13 @@ def _prediction(leaf: Variable, rows: _Rows) -> Prediction:
 def _parents(variable: Variable, leaf: Variable, rows: _Rows) -> tuple[Gates, dict[str, Any]]:
     """Return the probabilities of the labels that choose the parents of a variable, and the distributions of these."""
     labels = [gate for gate in variable.chosen_by if gate.name not in rows.known]
-    gates: dict[tuple[Variable, ...], Array] = {}
+    gates: dict[tuple[Variable | SecondLabel, ...], Array] = {}
     for together in _sharing_factors(labels, rows):
         weights = _weights_together(together, leaf, rows)
         gates[together] = weights_for(weights, variable.chosen_by[together[0]], variable, rows.known)
+        for second in (variable.second_labels.get(own) for own in together):
+            if second is not None:
+                gates[(second,)] = weights_for(weights, second.chosen, variable, rows.known)
     factors = {
         parent.name: _factor(parent, leaf, rows)
         for parent in variable.drawn_given
@@ -180,7 +183,8 @@ def _parents(variable: Variable, leaf: Variable, rows: _Rows) -> tuple[Gates, di
 def _check_apart(leaf: Variable, factors: Mapping[str, Any], gates: Gates, rows: _Rows) -> None:
     """Refuse a leaf that depends on a forecast and, by another way, on what that is made from: these are correlated."""
     above: dict[str, str] = {}
-    for first, *rest in gates:
+    labels = ([gate for gate in several if isinstance(gate, Variable)] for several in gates)
+    for first, *rest in (several for several in labels if several):
         for name in {first.name}.union(*({gate.name, *_hidden_above(gate, rows)} for gate in (first, *rest))):
             if above.setdefault(name, first.name) != first.name:
                 refuse(leaf, f"'{first.name}' and '{above[name]}', which choose for it, are not independent")

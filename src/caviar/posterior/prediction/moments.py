@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..._typing import Array
-from ...language import Indexed, Variable
+from ...language import Indexed, SecondLabel, Variable
 from ...language.values_in_slots import laid_out
 from .expectations import Expectations, Joint, refuse
 
@@ -19,7 +19,7 @@ Moments = tuple[Array, Array]
 Part = tuple[Array, Array, Array]
 """Weight, mean and variance of a variable for one category of each latent label that chooses its parents."""
 
-Gates: TypeAlias = Mapping[tuple[Variable, ...], Array]
+Gates: TypeAlias = Mapping[tuple[Variable | SecondLabel, ...], Array]
 """Latent Categoricals, those that share a factor together -> probabilities, shape (plates of an owner..., K, ...), of
 length 1 along the plates where they do not vary."""
 

@@ -13,7 +13,7 @@ from scipy.stats import norm
 
 from ..._errors import ModelError, ParameterError
 from ..._typing import Array
-from ...families import Categorical, ExponentialFamily, ForecastMarkovChain, MarkovChain
+from ...families import Categorical, ChainMixture, ExponentialFamily, ForecastMarkovChain, MarkovChain
 from ...families._by_moments import REALS, ByMoments
 from ...names import Names
 from ...numerics.randomness import generator
@@ -68,7 +68,7 @@ def _columns_of(name: str, own: Any, names: Sequence[str] | None) -> dict[str, A
         if own.is_label and own.mean.ndim == 2:
             return _of_labels(name, np.argmax(own.mean, axis=1), own.mean, names)
         return {} if own.is_label else _of_numbers(name, own.mean, own.standard_deviation, names)
-    if isinstance(own, Categorical | MarkovChain | ForecastMarkovChain):
+    if isinstance(own, Categorical | MarkovChain | ForecastMarkovChain | ChainMixture):
         probabilities = np.asarray(own.probabilities)
         # of a chain the most probable path, which is more than the most probable state of each step
         return _of_labels(name, own.mode(), probabilities, names) if probabilities.ndim == 2 else {}

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...._typing import Array
+from ...._typing import AnyArray, Array
 from ....language import Axis, MarkovChain, StickBreaking
 from ...ascent.problem import Problem, statistics_of
 from ...compiled.terms import GlobalTerm
@@ -46,20 +46,29 @@ def differs_in_steps(problem: Problem, gate: Gate) -> bool:
 
 
 def known_steps(problem: Problem, gate: Gate) -> tuple[tuple[Array, bool], tuple[Array, bool]]:
-    """Return initial (K,) and transition (K, K) probabilities, or concentrations; and whether they are known."""
+    """Return initial (K,) and transition (K, K) probabilities, or concentrations; and whether they are known.
+
+    Of a mixture of chains they are the mean over the kinds.
+    """
     assert isinstance(gate.variable, MarkovChain)
     q = prior_start(problem)
     arrays = statistics_of(problem, q)
     found = []
     for name, shape in (("initial", (gate.size,)), ("transition", (gate.size, gate.size))):
-        node: Any = gate.variable.slots[name].node
+        slot = gate.variable.slots[name]
+        node: Any = slot.node
+        n_kinds = 1 if slot.along is None else problem.bound.sizes[slot.along]
+
+        def over_kinds(values: AnyArray, shape: tuple[int, ...] = shape, n_kinds: int = n_kinds) -> Array:
+            return np.broadcast_to(values, (n_kinds, *shape)).mean(axis=0)
+
         if node in problem.order and problem.bound.of(node).clamped is None:
-            values = np.broadcast_to(own_natural(problem, node, arrays)[0], shape)
+            values = over_kinds(own_natural(problem, node, arrays)[0])
             found.append((values, False) if node not in problem.point else (np.ones(shape), False))
         elif node in problem.order:
-            found.append((np.exp(q[node].expected_statistics[0]), True))
+            found.append((over_kinds(np.exp(q[node].expected_statistics[0])), True))
         else:
-            found.append((np.broadcast_to(problem.bound.values_of(node), shape), True))
+            found.append((over_kinds(problem.bound.values_of(node)), True))
     return found[0], found[1]
 
 

@@ -19,6 +19,7 @@ from ....language import (
 from ...ascent.problem import Problem
 from ...binding.bound_model import BoundModel
 from ...rows.subsample import Sample
+from ..clustering.networks import pairs_of, points_in_network
 from ..clustering.partitions import in_units, location_points
 from ..clustering.points_of_groups import labels_of_groups, points_of_groups
 from ..components.gates import Gate
@@ -43,7 +44,8 @@ def clouds_of(problem: Problem, sample: Sample, gate: Gate) -> list[Cloud]:
 
     They are the values whose location it chooses; all values that it has a say in, averaged over plates along which
     nothing that it chooses varies, or each by itself; and how far these are from their mean, where it chooses widths.
-    Values of skew families are transformed so that clusters are about as wide as each other.
+    Values of skew families are transformed so that clusters are about as wide as each other. Members of pairs
+    whose labels meet have the leading singular vectors of their network.
     """
     if not gate.variable.plates:
         return []
@@ -52,6 +54,9 @@ def clouds_of(problem: Problem, sample: Sample, gate: Gate) -> list[Cloud]:
         located = location_points(problem, gate.factor, sample)
         if located is not None:
             found.append(located)
+    networks = list(_in_networks(problem, sample, gate))
+    if networks:
+        return [Cloud(points, weights) for points in networks]
     grouped = [_joined({leaf: own}, weights) for leaf, own in _of_groups(problem, sample, gate)]
     if grouped:
         found.append(np.concatenate(grouped, axis=1))
@@ -90,6 +95,16 @@ def _of_groups(problem: Problem, sample: Sample, gate: Gate) -> Iterator[tuple[V
         if values is not None:
             (n_groups,) = gate.shape(problem, sample.n_rows)
             yield leaf, points_of_groups(problem, sample, leaf, _each(leaf, values[0]), labels, n_groups)
+
+
+def _in_networks(problem: Problem, sample: Sample, gate: Gate) -> Iterator[Array]:
+    """Yield points of members whose labels meet."""
+    for leaf, first, other in pairs_of(problem, sample, gate.variable):
+        values = sampled_values(problem, sample, leaf)
+        if gate.factor is None and values is not None:
+            (n_members,) = gate.shape(problem, sample.n_rows)
+            for column in _each(leaf, values[0]).T:
+                yield from points_in_network(column, sample.row_weights, (first, other), n_members, gate.size)
 
 
 def weights_of(problem: Problem, sample: Sample, gate: Gate) -> Array:

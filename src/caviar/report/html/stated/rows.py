@@ -9,7 +9,7 @@ import numpy as np
 from .... import language
 from ...._errors import CaviarError
 from ...._typing import AnyArray
-from ....families import Categorical, ForecastMarkovChain, MarkovChain
+from ....families import Categorical, ChainMixture, ForecastMarkovChain, MarkovChain
 from ....names import Placed
 from ..numbers import as_numbers, in_digits, spread_out
 from ..section import Page, Section
@@ -58,7 +58,7 @@ def rows_of(subject: Any) -> dict[str, Any] | None:
     local = {name: factor for name, factor in local.items() if name in subject.hidden}
     found: dict[str, Any] = {"chains": [], "groups": [], "clouds": [], "predictions": [], "documents": []}
     for name, factor in local.items():
-        if isinstance(factor, MarkovChain | ForecastMarkovChain):
+        if isinstance(factor, MarkovChain | ForecastMarkovChain | ChainMixture):
             found["chains"].append(_chain(name, factor, subject))
         elif isinstance(factor, Categorical) and not subject.vocabulary:
             found["groups"].append(_groups(name, factor.probabilities))
@@ -109,7 +109,9 @@ def _add_held_out(subject: Any, found: dict[str, Any]) -> None:
         own["held_out"] = {"unsure": float((told.certainty[own["name"]] < _SURE).mean())}
 
 
-def _chain(name: str, chain: MarkovChain | ForecastMarkovChain, subject: Any) -> dict[str, Any]:
+def _chain(
+    name: str, chain: MarkovChain | ForecastMarkovChain | ChainMixture, subject: Any
+) -> dict[str, Any]:
     """Return the most probable path as runs, and the probabilities of the states, of the first steps."""
     path, probabilities = np.asarray(chain.mode()), chain.probabilities
     n_steps = min(len(path), _MOST_STEPS)
