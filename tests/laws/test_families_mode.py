@@ -20,6 +20,7 @@ from caviar.families import (
     PolyaGamma,
     StickBreaking,
     Tabulated,
+    TabulatedSticks,
     TiedNormalGamma,
     TiedNormalWishart,
     TruncatedNormal,
@@ -70,6 +71,8 @@ MOVES = {
 
 
 def moves_of(q):
+    if isinstance(q, TabulatedSticks):
+        return MOVES[StickBreaking]
     return MOVES[q.base if isinstance(q, Tabulated) else type(q)]
 
 

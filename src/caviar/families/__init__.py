@@ -22,6 +22,7 @@ from caviar.families.shares import Shares
 from caviar.families.softmax_tangent import SoftmaxTangent
 from caviar.families.stick_breaking import StickBreaking
 from caviar.families.tabulated import Tabulated
+from caviar.families.tabulated_sticks import TabulatedSticks
 from caviar.families.truncated_normal import TruncatedNormal
 from caviar.families.wishart import Wishart
 
@@ -50,6 +51,7 @@ __all__ = [
     "SoftmaxTangent",
     "StickBreaking",
     "Tabulated",
+    "TabulatedSticks",
     "TiedNormalGamma",
     "TiedNormalWishart",
     "TruncatedNormal",

@@ -21,6 +21,9 @@ class Stated(Node):
     is_zero_or_one: ClassVar[bool] = False
     """Whether it is the number 0 or 1, whose square is itself, where a location may be."""
 
+    is_stick: ClassVar[bool] = False
+    """Whether its values are weights whose functions may be in a concentration."""
+
     precision_rank: ClassVar[int] = 0
     """Event axes of the precision, of a joint factor: 0 a number, 2 a matrix."""
 
