@@ -27,6 +27,7 @@ from caviar.families import (
 )
 from caviar.families._scalar_functions import PLAIN, LogBeta, LogGamma, product_of
 from caviar.families.tabulated import tabulated
+from caviar.families.tabulated_sticks import tabulated_sticks
 
 PLANE = np.array([[2.0, 0.5], [0.5, 1.0]])
 OTHER_PLANE = np.array([[0.7, -0.2], [-0.2, 3.0]])
@@ -35,6 +36,7 @@ SPACE = np.array([[2.0, 0.3, -0.4], [0.3, 1.5, 0.2], [-0.4, 0.2, 0.8]])
 SHAPE = tabulated(Gamma, (LogGamma(),))
 DEGREES = tabulated(Gamma, (LogGamma(0.5), product_of([PLAIN["x"], PLAIN["log_x"]])))
 CONCENTRATION = tabulated(Gamma, (LogBeta.of([0.2, 0.3, 0.5]),))
+STICKS = tabulated_sticks((LogGamma(0.7, 1.0), PLAIN["x"]))
 MEAN = tabulated(Beta, (LogGamma(-4.0, 4.0), LogGamma(4.0), PLAIN["x"]))
 
 CASES = {
@@ -93,6 +95,13 @@ CASES = {
     "tabulated-degrees": DEGREES([3.0, -9.5, -10.0, 5.0]),
     "tabulated-concentration": CONCENTRATION([[5.0, -15.0, -12.0], [2.0, -1.5, -1.0]]),
     "tabulated-mean": MEAN([2.0, 3.0, -2.0, -2.0, 1.5]),
+    "tabulated-sticks": STICKS([[4.0, 5.0, 6.0], [0.0, -1.0, 0.0], [-3.0, -3.0, -2.0], [-4.0, -20.0, -2.0]]),
+    "tabulated-sticks-batch": STICKS(
+        [
+            [[2.5, 3.0, 6.0], [0.0, -1.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]],
+            [[30.0, 30.0, 35.0], [0.0, -1.0, 0.0], [-29.0, -29.0, -29.0], [-60.0, -200.0, -90.0]],
+        ]
+    ),
     "stick-breaking-batch": StickBreaking([[[1.5, 3.0], [2.0, 9.0]]], [[[6.0, 3.0]], [[30.0, 2.5]]]),
 }
 

@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 from scipy import integrate, stats
-from scipy.special import digamma, gammaln
+from scipy.special import digamma, gammaln, roots_jacobi
 
 from caviar.families import (
     Bernoulli,
@@ -25,6 +25,7 @@ from caviar.families import (
     SpikeSlab,
     StickBreaking,
     Tabulated,
+    TabulatedSticks,
     TiedNormalGamma,
     TiedNormalWishart,
     TruncatedNormal,
@@ -158,6 +159,49 @@ class FunctionsOfScalar:
         return self.expect(lambda x: (x - mean) ** 2)
 
 
+class FunctionsOfPieces:
+    """A density of broken sticks, by SciPy's Gauss-Jacobi rule for each share."""
+
+    known: ClassVar = {"x": lambda x: x, "gammaln(0.7 x + 1.0)": lambda x: gammaln(0.7 * x + 1)}
+
+    def __init__(self, q):
+        self.weights, self.rests, *self.functions = q.coefficients
+        self.names = q.statistics[2:]
+        rules = [self._rule(k) for k in range(len(self.weights) - 1)]
+        shares = np.stack([own.ravel() for own in np.meshgrid(*[nodes for nodes, _ in rules])], axis=-1)
+        left = np.cumprod(1 - shares, axis=-1)
+        one = np.ones((len(shares), 1))
+        self.x = np.concatenate((shares, one), axis=-1) * np.concatenate((one, left), axis=-1)
+        masses = np.prod(np.meshgrid(*[mass for _, mass in rules]), axis=0).ravel() * np.exp(
+            self._own(self.x)
+        )
+        self.log_total = np.log(masses.sum())
+        self.masses = masses / masses.sum()
+
+    def _rule(self, k):
+        a, b = self.weights[k], (self.weights + self.rests)[k + 1 :].sum()
+        nodes, masses = roots_jacobi(400, b - 1, a - 1)
+        return (nodes + 1) / 2, masses * 2.0 ** (1 - a - b)
+
+    def _own(self, x):
+        pairs = zip(self.functions, self.names, strict=True)
+        return sum((coefficients * self.known[name](x)).sum(axis=-1) for coefficients, name in pairs)
+
+    def logpdf(self, x):
+        s = x[..., ::-1].cumsum(axis=-1)[..., ::-1]
+        sticks = ((self.weights - 1) * np.log(x) + self.rests * np.log(s)).sum(axis=-1)
+        return sticks + self._own(x) - self.log_total
+
+    def entropy(self):
+        return -(self.masses @ self.logpdf(self.x))
+
+    def mean(self):
+        return self.masses @ self.x
+
+    def var(self):
+        return self.masses @ (self.x - self.mean()) ** 2
+
+
 def in_scipy(q):
     """Return SciPy's distribution for a single distribution of one variable."""
     match q:
@@ -167,6 +211,8 @@ def in_scipy(q):
             unit = 1.0 / np.sqrt(q.precision)
             # the entropy of SciPy 1.17 is NaN for an infinite bound
             return stats.truncnorm(-q.location / unit, 40.0, loc=q.location, scale=unit)
+        case TabulatedSticks():
+            return FunctionsOfPieces(q)
         case Tabulated():
             return FunctionsOfScalar(q)
         case PolyaGamma():

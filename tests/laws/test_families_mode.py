@@ -22,6 +22,7 @@ from caviar.families import (
     SpikeSlab,
     StickBreaking,
     Tabulated,
+    TabulatedSticks,
     TiedNormalGamma,
     TiedNormalWishart,
     TruncatedNormal,
@@ -78,6 +79,8 @@ MOVES = {
 
 
 def moves_of(q):
+    if isinstance(q, TabulatedSticks):
+        return MOVES[StickBreaking]
     return MOVES[q.base if isinstance(q, Tabulated) else type(q)]
 
 

@@ -26,6 +26,7 @@ from caviar.families.softmax_tangent import SoftmaxTangent
 from caviar.families.spike_slab import SpikeSlab
 from caviar.families.stick_breaking import StickBreaking
 from caviar.families.tabulated import Tabulated
+from caviar.families.tabulated_sticks import TabulatedSticks
 from caviar.families.truncated_normal import TruncatedNormal
 from caviar.families.wishart import Wishart
 
@@ -58,6 +59,7 @@ __all__ = [
     "SpikeSlab",
     "StickBreaking",
     "Tabulated",
+    "TabulatedSticks",
     "TiedNormalGamma",
     "TiedNormalWishart",
     "TruncatedNormal",

@@ -17,6 +17,7 @@ import numpy as np
 from .._errors import ConjugacyError, ModelError, PlateError
 from ..families._scalar_functions import Function
 from .algebra import Addend, Diagonal, Predictor, PredictorAlong, as_predictor
+from .concentrations import ConcentrationOfWeights, holds_weights
 from .constants import Constant
 from .functions_of_scalars import FunctionOfScalar
 from .joining import joined
@@ -51,12 +52,15 @@ class Expansion:
         Length of the event axes of dot products.
     functions
         (Slot, statistic) -> the statistic as a function of the hidden scalar in the slot, where it is tabulated.
+    is_bound
+        Whether the density has become a bound.
     """
 
     slots: dict[str, Slot]
     density: Density
     letter_sizes: dict[str, int] = field(default_factory=dict)
     functions: dict[tuple[str, str], Function] = field(default_factory=dict)
+    is_bound: bool = False
 
 
 def expand(
@@ -94,10 +98,12 @@ def expand(
         role = roles[name]
         if takes_scalar(role):
             own = role if isinstance(role, Role) else resolve_role(owner, name, role)
-            of_scalar = FunctionOfScalar(owner, name, expression, own)
-            expansion.density = _rewritten(expansion.density, name, of_scalar)
-            expansion.slots |= of_scalar.slots
-            expansion.functions |= of_scalar.functions
+            kind = ConcentrationOfWeights if holds_weights(expression) else FunctionOfScalar
+            functions = kind(owner, name, expression, own)
+            expansion.density = _rewritten(expansion.density, name, functions)
+            expansion.slots |= functions.slots
+            expansion.functions |= functions.functions
+            expansion.is_bound |= isinstance(functions, ConcentrationOfWeights) and functions.is_bound
             continue
         writer: _LocationSum | _PositiveProduct | RateSum
         if isinstance(expression, PredictorAlong):
@@ -120,7 +126,9 @@ def _is_location(density: Density, slot: str) -> bool:
 
 
 def _rewritten(
-    density: Density, slot: str, writer: _LocationSum | _PositiveProduct | FunctionOfScalar | RateSum
+    density: Density,
+    slot: str,
+    writer: _LocationSum | _PositiveProduct | FunctionOfScalar | ConcentrationOfWeights | RateSum,
 ) -> Density:
     summands = []
     for summand in density:

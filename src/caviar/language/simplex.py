@@ -11,6 +11,8 @@ import numpy as np
 from .. import families
 from .._errors import ModelError, PlateError
 from .._typing import AnyArray, Array
+from ..families._scalar_functions import Function
+from ..families.tabulated_sticks import tabulated_sticks
 from .algebra import Predictor, as_predictor
 from .constants import Constant, as_known
 from .nodes import Data, Expression, Indexed, Node
@@ -50,6 +52,15 @@ class Dirichlet(Variable):
     >>> from caviar import Gamma
     >>> Dirichlet("weights", concentration=Gamma("alpha", 1, 1), categories=3)
     Dirichlet('weights')
+
+    Transition probabilities around common weights, with more of staying (a sticky hierarchical Dirichlet process):
+
+    >>> from caviar import Constant, Plate, StickBreaking
+    >>> state = Plate("state", 20)
+    >>> beta = StickBreaking("beta", concentration=5.0, truncation=20)
+    >>> stay = Constant("stay", 50 * np.eye(20), plates=state)
+    >>> Dirichlet("transition", concentration=0.5 * beta + stay, plates=state)
+    Dirichlet('transition', plates=(state))
     """
 
     family = families.Dirichlet
@@ -110,7 +121,8 @@ class StickBreaking(Variable):
 
     .. math:: \log p(v) = (K - 1)\log\gamma + (\gamma - 1)\log p_K, \qquad \log v_k = \log p_k - \log s_k
 
-    It may be used wherever a Dirichlet may. With N_k rows in category k the optimal factor has
+    It may be used wherever a Dirichlet may, and times a number as the concentration of a Dirichlet, whose weights are
+    then around these. With N_k rows in category k the optimal factor has
     :math:`a_k = 1 + N_k` and :math:`b_k = \gamma + \sum_{j > k} N_j`.
 
     Parameters
@@ -136,6 +148,7 @@ class StickBreaking(Variable):
 
     family = families.StickBreaking
     sums_to_one = True
+    is_stick = True
     value_rank = 1
     letters: ClassVar = {"log_x": "k", "log_rest": "k"}
     base = template((-1, "self.log_x[k]"))
@@ -168,6 +181,11 @@ class StickBreaking(Variable):
         last[-1] = 1.0
         self._state(name, plates, {"concentration": (concentration, RATE), "truncation": (last, STICKS)})
         self.name_entries(names)
+
+    def settle(self, functions: tuple[Function, ...]) -> None:
+        """Set the family of its factor in a model, which has these functions of each piece as statistics."""
+        family = tabulated_sticks(functions)
+        vars(self).update(family=family, letters=dict.fromkeys(family.statistics, "k"))
 
     def distribution_given(self, slots: Mapping[str, Any]) -> families.StickBreaking:
         """Return the weights whose shares are Beta(1, concentration)."""

@@ -104,7 +104,11 @@ def as_expression(
         node = value.node if isinstance(value, Indexed) else value
         if role is LOCATION and isinstance(node, Stated) and node.is_zero_or_one:
             return as_predictor(value)
-        if takes_scalar(role) and isinstance(node, Stated) and can_be_tabulated(node.own_family):
+        if (
+            takes_scalar(role)
+            and isinstance(node, Stated)
+            and (can_be_tabulated(node.own_family) or node.is_stick)
+        ):
             return as_predictor(value)
         if not (is_joint and node.is_known):
             return value

@@ -30,6 +30,9 @@ class Stated(Node):
     is_sequential: ClassVar[bool] = False
     """Whether its factor is a product over the entries of a value, which are updated one after another."""
 
+    is_stick: ClassVar[bool] = False
+    """Whether its values are weights whose functions may be in a concentration."""
+
     precision_rank: ClassVar[int] = 0
     """Event axes of the precision, of a joint factor: 0 a number, 2 a matrix."""
 

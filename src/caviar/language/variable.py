@@ -112,6 +112,8 @@ class Variable(Stated):
         )
         self.letter_sizes = expanded.letter_sizes
         self.functions = expanded.functions
+        if expanded.is_bound:
+            self.is_bound = True
         roles = {slot: resolve_role(self, slot, arguments[slot][1]) for slot in given}
         self.slots = {
             slot: slot_of(self, slot, expression, roles[slot]) for slot, expression in given.items()

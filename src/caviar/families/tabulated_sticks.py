@@ -1,0 +1,302 @@
+"""Weights of broken sticks with functions of each piece as statistics: those of hierarchical Dirichlet processes."""
+
+from __future__ import annotations
+
+import copyreg
+from abc import ABCMeta
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, ClassVar, Self, cast
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from caviar._errors import ImproperError, ParameterError
+from caviar._typing import Array, Statistics
+from caviar.families._base import ExponentialFamily, Seed, Size, as_value, draw_shape
+from caviar.families._marginals import Ends, Marginals, matched_beta
+from caviar.families._parameters import refuse_improper
+from caviar.families._scalar_functions import Function, Functions, function_of
+from caviar.families._stick_chain import StickChain, Sums
+from caviar.families._stick_exponents import Exponents, points
+from caviar.families._transforms import LogRatios, Transform
+from caviar.families.stick_breaking import StickBreaking
+from caviar.numerics.cached import cached_property
+
+_TOGETHER = 5000
+"""Draws made at once."""
+
+
+class _FamilyKind(ABCMeta):
+    """The kind of the classes that :func:`tabulated_sticks` makes: told apart by their functions, also when pickled."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TabulatedSticks(ExponentialFamily, metaclass=_FamilyKind):
+    r"""Distributions of K weights that are the pieces of a broken stick, with any functions of each as statistics.
+
+    .. math:: q(x) \propto \prod_k x_k^{\eta_{1k} - 1} s_k^{\eta_{2k}} \exp \sum_{fk} \eta_{fk} f(x_k), \qquad
+              s_k = \sum_{j \ge k} x_j
+
+    about the base measure of a :class:`StickBreaking`, whose natural parameters come first. With
+    :math:`f(x) = x` and :math:`f(x) = \log\Gamma(\alpha x + 1)` it is the optimal factor of weights :math:`\beta` that
+    are the mean of others, :math:`\pi_d \sim \mathrm{Dirichlet}(\alpha \beta)`. Normaliser and expectations are
+    computed by a recursion along the stick, in :mod:`._stick_chain`. :func:`tabulated_sticks` makes a class for each
+    set of functions; fits return members of these classes.
+
+    Parameters
+    ----------
+    coefficients
+        Natural parameters, shape (..., S, K): rows for log x, log s and each function.
+
+    Examples
+    --------
+    >>> from caviar.families._scalar_functions import Number
+    >>> family = tabulated_sticks((Number(),))
+    >>> family.statistics
+    ('log_x', 'log_rest', 'x')
+    >>> q = family([[2.0, 3.0, 4.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
+    >>> q.mean.round(12)
+    array([0.22222222, 0.33333333, 0.44444444])
+    """
+
+    coefficients: Array
+
+    statistics: ClassVar[tuple[str, ...]] = ()
+    transforms: ClassVar[tuple[Transform, ...]] = (LogRatios(),)
+    parameter_letters: ClassVar[tuple[str, ...]] = ("fk",)
+    functions: ClassVar[Functions] = ()
+    """Functions of the pieces."""
+
+    def __init__(self, coefficients: ArrayLike) -> None:
+        if not self.functions:
+            raise ParameterError(
+                "a TabulatedSticks distribution is a member of a class that tabulated_sticks(...) returns"
+            )
+        array = np.array(coefficients, dtype=np.float64)
+        rows = len(self.statistics)
+        if array.ndim < 2 or array.shape[-2] != rows or array.shape[-1] < 2 or not np.isfinite(array).all():
+            raise ParameterError(
+                f"TabulatedSticks: coefficients must be finite, of shape (..., {rows}, K) with K at least 2, a row for "
+                f"each of {', '.join(self.statistics)}; got shape {array.shape}"
+            )
+        vars(self).update(coefficients=array)
+        self._refuse_improper()
+
+    @classmethod
+    def from_natural(cls, natural: Statistics) -> Self:
+        """Return the distributions with these natural parameters."""
+        self = cls._trusted(coefficients=np.stack(np.broadcast_arrays(*natural), axis=-2))
+        self._refuse_improper()
+        return self
+
+    @classmethod
+    def details(cls) -> dict[str, Any]:
+        return {"functions": [function.details() for function in cls.functions]}
+
+    @classmethod
+    def detailed(cls, details: Mapping[str, Any]) -> type[ExponentialFamily]:
+        return tabulated_sticks(tuple(function_of(own) for own in details["functions"]))
+
+    def attributes(self) -> dict[str, Any]:
+        """Return its coefficients, of which all else follows to the bit."""
+        return {"coefficients": self.coefficients}
+
+    @classmethod
+    def widened(cls, member: Any) -> Any:
+        """Return weights of broken sticks as members of this family."""
+        if not isinstance(member, StickBreaking):
+            return member
+        weights, rests = np.broadcast_arrays(*member.natural)
+        return cls.from_natural((weights, rests, *[np.zeros_like(weights)] * len(cls.functions)))
+
+    def _refuse_improper(self) -> None:
+        a, b = self._shares
+        good: Any = np.isfinite(self.coefficients).all(axis=(-2, -1)) & (np.minimum(a, b) > 0).all(axis=-1)
+        if not good.all():
+            refuse_improper("TabulatedSticks", good, "every share must have positive concentrations")
+
+    @property
+    def _shares(self) -> tuple[Array, Array]:
+        """Concentrations a and b of the shares, (..., K - 1) each, apart from the functions."""
+        weights, rests = self.coefficients[..., 0, :], self.coefficients[..., 1, :]
+        total = weights + rests
+        return weights[..., :-1], total[..., ::-1].cumsum(axis=-1)[..., ::-1][..., 1:]
+
+    @classmethod
+    def statistics_of(cls, value: ArrayLike) -> Statistics:
+        """Return log x, log s and the functions; the logarithm of 0 is that of the smallest positive number."""
+        logs = StickBreaking.statistics_of(value)
+        at = points(logs[0])
+        return (*logs, *(function.value(at) for function in cls.functions))
+
+    @property
+    def event_shape(self) -> tuple[int, ...]:
+        """(K,)."""
+        return (self.coefficients.shape[-1],)
+
+    @property
+    def base_measure(self) -> tuple[float, ...]:
+        """Inverse product of the weights."""
+        return (-1.0, *[0.0] * (len(self.statistics) - 1))
+
+    @cached_property
+    def natural(self) -> Statistics:
+        """The rows of coefficients, apart."""
+        return tuple(self.coefficients[..., row, :] for row in range(len(self.statistics)))
+
+    @cached_property
+    def _chains(self) -> list[StickChain]:
+        """The members of the batch, in order."""
+        size = self.event_shape[0]
+        rows = self.coefficients.reshape(-1, len(self.statistics), size)
+        a, b = (own.reshape(-1, size - 1) for own in self._shares)
+        return [
+            StickChain(own_a, own_b, row[2:], self.functions)
+            for own_a, own_b, row in zip(a, b, rows, strict=True)
+        ]
+
+    def _statistics_of_sums(self, sums: list[Sums]) -> Statistics:
+        """Return statistics, or changes of them, from what was summed for each member."""
+        shape = (*self.batch_shape, *self.event_shape)
+        log_x, log_s = np.zeros((2, len(sums), self.event_shape[0]))
+        for row, own in enumerate(sums):
+            log_s[row, 1:] = np.cumsum(own.log_left)
+            log_x[row] = log_s[row]
+            log_x[row, :-1] += own.log_v
+        of_pieces = [
+            np.array([own.functions[number] for own in sums]).reshape(shape)
+            for number in range(len(self.functions))
+        ]
+        return (log_x.reshape(shape), log_s.reshape(shape), *of_pieces)
+
+    @cached_property
+    def expected_statistics(self) -> Statistics:
+        """Expectations of log x, log s and the functions."""
+        return self._statistics_of_sums([chain.means for chain in self._chains])
+
+    @cached_property
+    def log_partition(self) -> Array:
+        """Logarithm of the integral about the base measure."""
+        return np.array([chain.log_partition for chain in self._chains]).reshape(self.batch_shape)
+
+    def response(self, change: Statistics) -> Statistics:
+        together = np.stack(np.broadcast_arrays(*change, self.coefficients[..., 0, :])[:-1], axis=-2)
+        moved = type(self)._trusted(coefficients=together)
+        size = self.event_shape[0]
+        rows = together.reshape(-1, len(self.statistics), size)
+        a, b = (own.reshape(-1, size - 1) for own in moved._shares)
+        return self._statistics_of_sums(
+            [
+                chain.change_of_means(own_a, own_b, row[2:])
+                for chain, own_a, own_b, row in zip(self._chains, a, b, rows, strict=True)
+            ]
+        )
+
+    @property
+    def mean(self) -> Array:
+        """Mean of each weight, shape (..., K)."""
+        return self.expected_statistics[self.statistics.index("x")]
+
+    @property
+    def variance(self) -> Array:
+        """Variance of each weight, shape (..., K)."""
+        squares = np.array([chain.means.squares for chain in self._chains])
+        return np.maximum(squares.reshape(self.mean.shape) - self.mean**2, 0.0)
+
+    def entry_marginals(self, ends: Ends) -> list[Marginals]:
+        # intervals of Betas with the same means and variances
+        mean, sd = self.mean, np.sqrt(self.variance)
+        return [matched_beta(mean, sd, ends)]
+
+    @classmethod
+    def matched_marginals(cls, own: Marginals, sd: Array, ends: Ends) -> Marginals:
+        return matched_beta(own.mean, sd, ends)
+
+    def log_density(self, value: ArrayLike) -> Array:
+        """Return the log-density at weights of shape (..., K); minus infinity where they do not sum to one."""
+        x = np.broadcast_arrays(as_value(value), self.coefficients[..., 0, :])[0]
+        inside = (x > 0).all(axis=-1) & (np.abs(x.sum(axis=-1) - 1.0) < 1e-8)
+        parts = zip(self.natural, self.base_measure, self.statistics_of(x), strict=True)
+        total = sum(((eta + base) * t).sum(axis=-1) for eta, base, t in parts)
+        return np.where(inside, total - self.log_partition, -np.inf)
+
+    def entropy(self) -> Array:
+        """Return the differential entropy over the first K - 1 weights."""
+        return self.entropy_about_base() + self.expected_statistics[0].sum(axis=-1)
+
+    def _divergence(self, other: Self) -> Array:
+        parts = zip(self.natural, other.natural, self.expected_statistics, strict=True)
+        inner = sum(((a - b) * mean).sum(axis=-1) for a, b, mean in parts)
+        return other.log_partition - self.log_partition + inner
+
+    def mode(self) -> Array:
+        """Return the weights of largest density.
+
+        Raises
+        ------
+        ImproperError
+            If an a_k is not above 1 or a b_k not above K - k: the density does not vanish at every edge.
+        """
+        size = self.event_shape[0]
+        a, b = (own.reshape(-1, size - 1) for own in self._shares)
+        taken, left = a - 1.0, b - np.arange(size - 1, 0, -1.0)
+        if (np.minimum(taken, left) <= 0).any():
+            raise ImproperError(
+                "A distribution of broken sticks whose pieces have functions has a mode if every a_k exceeds 1 and "
+                f"every b_k exceeds K - k, got a of {a.min()} and b less than K - k by {-left.min()}. Use the mean."
+            )
+        rows = self.coefficients.reshape(-1, len(self.statistics), size)
+        found = [
+            Exponents(own_a, own_b, row[2:], self.functions).highest_weights()
+            for own_a, own_b, row in zip(taken, left, rows, strict=True)
+        ]
+        return np.array(found).reshape(*self.batch_shape, size)
+
+    def sample(self, size: Size = None, seed: Seed = None) -> Array:
+        """Return draws of shape size + batch + (K,)."""
+        shape = draw_shape(size, self.batch_shape)
+        generator = np.random.default_rng(seed)
+        members = len(self._chains)
+        draws = np.empty((int(np.prod(shape)) // max(members, 1), members, self.event_shape[0]))
+        for number, chain in enumerate(self._chains):
+            for first in range(0, len(draws), _TOGETHER):
+                part = draws[first : first + _TOGETHER, number]
+                part[:] = chain.draws(len(part), generator)
+        return draws.reshape(*shape, *self.event_shape)
+
+    def __repr__(self) -> str:
+        """Return the mean and the statistics as a text."""
+        with np.printoptions(precision=4, threshold=20, edgeitems=2):
+            figures = (self.mean, self.coefficients)
+            mean, coefficients = (str(own).replace("\n", "\n" + " " * 10) for own in figures)
+        return (
+            f"TabulatedSticks(\n    mean={mean},\n    coefficients={coefficients},\n"
+            f"    of=({', '.join(self.statistics)}),\n)  # batch {self.batch_shape}"
+        )
+
+
+@cache
+def tabulated_sticks(functions: tuple[Function, ...]) -> type[TabulatedSticks]:
+    """Return the family of weights of broken sticks that has functions of each as statistics.
+
+    Parameters
+    ----------
+    functions
+        Functions of a piece that are finite at 0, the piece itself among them. The same ones give the same class.
+    """
+    body = {
+        "__module__": __name__,
+        "__doc__": TabulatedSticks.__doc__,
+        "functions": functions,
+        "statistics": (*StickBreaking.statistics, *(function.name for function in functions)),
+    }
+    return cast("type[TabulatedSticks]", _FamilyKind("TabulatedSticks", (TabulatedSticks,), body))
+
+
+def _as_pickled(family: Any) -> Any:
+    return (tabulated_sticks, (family.functions,)) if family.functions else "TabulatedSticks"
+
+
+copyreg.pickle(_FamilyKind, _as_pickled)

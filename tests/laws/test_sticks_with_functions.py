@@ -1,0 +1,146 @@
+"""Weights of broken sticks whose pieces have functions of their own, against integrals in closed form."""
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.optimize import brentq
+from scipy.special import digamma, gammaln
+
+from caviar._errors import ImproperError
+from caviar.families import Dirichlet, StickBreaking
+from caviar.families._scalar_functions import LogGamma, Number
+from caviar.families.tabulated_sticks import tabulated_sticks
+
+TILTED = tabulated_sticks((Number(),))
+TIED = tabulated_sticks((LogGamma(0.5, 1.0), Number()))
+
+
+def log_integral(concentration, slopes):
+    """Return log of the integral of a Dirichlet's kernel times exp(slopes @ x), as a contour integral.
+
+    The integral is the inverse Laplace transform of prod Gamma(a) (p - c)^-a at 1, taken along a hyperbola through the
+    saddle point.
+    """
+    top = slopes.max()
+    saddle = brentq(
+        lambda p: 1 - np.sum(concentration / (p - slopes)), top + 1e-12, top + concentration.sum() + 10
+    )
+    width = 1 / np.sqrt(np.sum(concentration / (saddle - slopes) ** 2))
+    t = np.linspace(-7, 7, 4001)
+    p = saddle + width * (1j * np.sinh(t) - 0.5 * (np.cosh(t) - 1))
+    slope = np.cosh(t) + 0.5j * np.sinh(t)
+    exponent = p - (concentration * np.log(p[:, None] - slopes)).sum(axis=1)
+    highest = exponent.real.max()
+    total = (np.exp(exponent - highest) * slope).real.sum() * (t[1] - t[0]) * width / (2 * np.pi)
+    return highest + np.log(total) + gammaln(concentration).sum()
+
+
+def sticks(concentration):
+    """Return the natural parameters of a Dirichlet as those of broken sticks."""
+    return concentration, np.zeros_like(concentration)
+
+
+@pytest.mark.parametrize(
+    ("size", "rows", "steepness"),
+    [(2, 1, 5), (3, 1, 3), (5, 0.2, 4), (6, 10, 50), (20, 100, 2000), (20, 2000, 1e5)],
+)
+def test_the_normaliser_is_the_inverse_laplace_transform(size, rows, steepness):
+    rng = np.random.default_rng(size)
+    concentration = rows * (0.5 + rng.random(size)) + 0.3
+    slopes = -steepness * rng.random(size)
+    q = TILTED.from_natural((*sticks(concentration), slopes))
+    wanted = log_integral(concentration, slopes)
+    np.testing.assert_allclose(q.log_partition, wanted, rtol=1e-12, atol=1e-11)
+    # the weights add up to one, which nothing in the recursion knows
+    np.testing.assert_allclose(q.mean.sum(), 1.0, rtol=1e-10)
+
+
+def hierarchical(size, documents, seed):
+    """Return natural parameters as those of the weights of topics, and the expected log weights of documents."""
+    rng = np.random.default_rng(seed)
+    weights = np.sort(rng.dirichlet(np.full(size, 0.5)) + 1e-3)[::-1]
+    weights /= weights.sum()
+    counts = rng.multinomial(200, weights, size=documents) * (rng.random((documents, size)) < 0.3)
+    concentration = 0.5 * weights + counts
+    logs = (digamma(concentration) - digamma(concentration.sum(axis=1, keepdims=True))).sum(axis=0)
+    prior = StickBreaking(np.ones(size - 1), np.full(size - 1, 5.0)).natural
+    return (prior[0] + documents, prior[1], np.full(size, -float(documents)), 0.5 * logs)
+
+
+@pytest.mark.parametrize(("size", "documents"), [(3, 1), (20, 21), (50, 50), (30, 2246)])
+def test_expectations_are_those_of_random_walks(size, documents):
+    q = TIED.from_natural(hierarchical(size, documents, 0))
+    np.testing.assert_allclose(q.mean.sum(), 1.0, rtol=1e-10)
+    draws = q.sample(2000, seed=2)
+    densities = q.log_density(draws)
+    assert abs(densities.mean() + q.entropy()) < 4 * densities.std() / np.sqrt(2000)
+    assert np.abs((draws.mean(axis=0) - q.mean) / draws.std(axis=0)).max() * np.sqrt(2000) < 5
+    np.testing.assert_allclose(draws.std(axis=0), np.sqrt(q.variance), rtol=0.12)
+    # the draws are those of the density: the expected divergence of x_i x_j (e_i - e_j) p is zero (Stein's identity)
+    step = 1e-6 * draws.min(axis=1)
+    for i, j in [(0, 1), (size - 1, 0), (size - 2, size - 1)]:
+        up, down = draws.copy(), draws.copy()
+        for moved, sign in ((up, 1), (down, -1)):
+            moved[:, i] += sign * step
+            moved[:, j] -= sign * step
+        slope = (q.log_density(up) - q.log_density(down)) / (2 * step)
+        terms = draws[:, i] * draws[:, j] * slope + draws[:, j] - draws[:, i]
+        assert abs(terms.mean()) < 4 * terms.std() / np.sqrt(2000) + 1e-4 * np.abs(terms).mean()
+
+
+def test_without_functions_they_are_independent_shares():
+    sticks_alone = StickBreaking([0.4, 2.0, 30.0], [7.0, 0.6, 12.0])
+    q = TILTED.widened(sticks_alone)
+    np.testing.assert_allclose(q.log_partition, sticks_alone.log_partition, rtol=1e-10)
+    np.testing.assert_allclose(q.mean, sticks_alone.mean, rtol=1e-9)
+    np.testing.assert_allclose(q.variance, sticks_alone.variance, rtol=1e-8)
+    np.testing.assert_allclose(q.entropy(), sticks_alone.entropy(), rtol=1e-8)
+    for own, other in zip(q.expected_statistics, sticks_alone.expected_statistics, strict=False):
+        np.testing.assert_allclose(own, other, rtol=1e-9, atol=1e-9)
+
+
+def test_a_constant_in_a_function_of_each_piece_changes_nothing_but_the_normaliser():
+    natural = hierarchical(6, 10, 3)
+    q, moved = TIED.from_natural(natural), TIED.from_natural((*natural[:3], natural[3] + 700.0))
+    np.testing.assert_allclose(moved.mean, q.mean, rtol=1e-9)
+    np.testing.assert_allclose(moved.log_partition - q.log_partition, 700.0, rtol=1e-11)
+
+
+@pytest.mark.parametrize(("size", "documents"), [(5, 8), (40, 500)])
+def test_the_mode_has_no_slope(size, documents):
+    q = TIED.from_natural(hierarchical(size, documents, 1))
+    mode = q.mode()
+    highest = q.log_density(mode)
+    rng = np.random.default_rng(0)
+    for scale in (1e-3, 1e-2, 0.1):
+        other = mode * np.exp(scale * rng.normal(size=(200, size)))
+        other /= other.sum(axis=1, keepdims=True)
+        assert (q.log_density(other) < highest).all()
+
+
+def test_classes_are_told_apart_by_their_functions():
+    q = TIED.from_natural(hierarchical(4, 5, 0))
+    again = pickle.loads(pickle.dumps(q))
+    assert type(again) is TIED is type(q).detailed(TIED.details())
+    np.testing.assert_array_equal(again.mean, q.mean)
+    assert tabulated_sticks((Number(),)) is TILTED is not TIED
+
+
+def test_what_is_improper_is_refused():
+    with pytest.raises(ImproperError, match="positive concentrations"):
+        TILTED.from_natural((np.array([1.0, 0.0, 1.0]), np.zeros(3), np.zeros(3)))
+    with pytest.raises(ImproperError, match=r"got a of 0\.5"):
+        TILTED.from_natural((np.array([0.5, 3.0, 3.0]), np.zeros(3), np.zeros(3))).mode()
+
+
+def test_two_pieces_are_a_beta_with_a_slope():
+    q = TILTED.from_natural((np.array([2.0, 3.0]), np.zeros(2), np.array([4.0, -1.0])))
+    x, masses = np.polynomial.legendre.leggauss(200)
+    x = 0.5 * (x + 1)
+    masses = masses * stats.beta(2, 3).pdf(x) * np.exp(5 * x)
+    np.testing.assert_allclose(q.mean[0], (masses @ x) / masses.sum(), rtol=1e-11)
+    np.testing.assert_allclose(
+        Dirichlet([2.0, 3.0]).log_partition + np.log(masses.sum() / 2) - 1, q.log_partition
+    )
