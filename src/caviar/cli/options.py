@@ -275,7 +275,7 @@ SaveModel = Annotated[Path | None, option("--output", "-o", metavar="FILE", help
 SaveBest = Annotated[
     Path | None, option("--output", "-o", metavar="FILE", help="Save the best new fit: best.caviar.")
 ]
-Picture = Annotated[Path | None, option(metavar="FILE", help="Draw rows and components: m.png.")]
+Picture = Annotated[Path | None, option(metavar="FILE", help="Draw what was found: m.png.")]
 Checkpoint = Annotated[
     Path | None,
     option(
