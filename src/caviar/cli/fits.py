@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import typer
@@ -26,7 +25,6 @@ def fitted(
     arguments: dict[str, Any],
     *,
     quiet: bool,
-    checkpoint: Path | None = None,
     **more: Any,
 ) -> Any:
     """Return a model fitted to rows, while its progress is shown; ``more`` are arguments of ``fit``."""
@@ -40,7 +38,7 @@ def fitted(
             searching=arguments.get("n_components") == "auto",
         ) as callback,
     ):
-        return kind.build(**arguments, verbose=callback).fit(X, checkpoint=checkpoint, **more)
+        return kind.build(**arguments, verbose=callback).fit(X, **more)
 
 
 def origin_of(request: FitRequest) -> dict[str, Any]:

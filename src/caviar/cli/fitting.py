@@ -23,6 +23,7 @@ from .non_numeric import (
     renaming_told,
 )
 from .progress import resumptions_told
+from .regression_fits import fit_regression
 from .rows import RowsOfTable, complain_of_columns, rows_of_table
 from .sequence_fits import fit_to_sequences
 from .stated_fits import fit_stated
@@ -49,6 +50,7 @@ def fit_to_table(request: FitRequest) -> None:
 _FITS: dict[ModelName, Callable[[FitRequest, str | None, dict[str, Any]], None]] = {
     ModelName.HMM: fit_to_sequences,
     ModelName.TOPICS: fit_to_documents,
+    ModelName.MIXED: fit_regression,
 }
 """Models of data that are no rows of a mixture -> what fits them."""
 
