@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 
 import numpy as np
 import pytest
@@ -210,8 +211,6 @@ def test_a_report_names_columns_and_categories(run, saved, penguins, tmp_path):
         (["--mean-precision", "independent"], "there is no --mean-precision"),
         (["--variance", 3], "there is no --variance"),
         (["--model", "em"], "--model em has no categories"),
-        (["--components", "auto"], "it takes a number of components"),
-        (["--picture", "a.png"], "--picture draws mixtures of Gaussians"),
     ],
 )
 def test_what_it_does_not_have_is_refused(run, fit_command, options, message):
@@ -336,3 +335,26 @@ def test_a_mixture_of_python_reads_answers_and_numbers_that_are_categories(run, 
     shown = json.loads(run("show", tmp_path / "m.caviar", "--json").stdout)
     assert list(shown["components"][0]["probabilities"]["x3"]) == ["1", "2", "3"]
     assert set(shown["components"][0]["mean"]) == {"x0", "x2"}
+
+
+def test_the_number_of_components_is_searched_for(run, tmp_path):
+    rng = np.random.default_rng(0)
+    columns = {"x": np.r_[rng.normal(0, 1, 60), rng.normal(9, 1, 60)], "kind": ["a"] * 60 + ["b"] * 60}
+    write_table(tmp_path / "two.csv", columns)
+    result = run("fit", tmp_path / "two.csv", "--non-numeric", "categorical", "-k", "auto", "--seed", 0)
+    assert result.exit_code == 0
+    assert "Bayesian mixture of mixed columns, 2 components, 120 rows" in result.stdout
+    assert "moves tried" in result.stdout
+    # a search is told by its highest bound, not by the iterations of its many fits
+    assert "iteration" not in result.stderr
+    rows = [[x, kind] for x, kind in zip(*columns.values(), strict=True)]
+    expected = cv.MixedMixture("auto", random_state=0).fit(rows)
+    told = re.search(r"searching: highest ELBO so far (\S+)", result.stderr.splitlines()[-1])
+    assert float(told[1]) == pytest.approx(expected.elbo_, abs=1e-3)
+
+
+def test_remarks_name_options_rather_than_arguments(run, penguins):
+    result = run(
+        "fit", penguins, "--non-numeric", "categorical", "-k", 3, "--uncertainty", "mean-field", "-q"
+    )
+    assert "linear_response" not in result.stdout

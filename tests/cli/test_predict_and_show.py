@@ -174,20 +174,3 @@ def test_large_tables_are_read_in_blocks(run, model, tmp_path, monkeypatch, suff
     refused = run("predict", model, tmp_path / "other.csv", "-o", tmp_path / "no.csv")
     assert refused.exit_code != 0
     assert "eruptions" in refused.stderr
-
-
-@pytest.mark.parametrize(
-    "command",
-    [("show", "{m}"), ("predict", "{m}", "{csv}", "-o", "-"), ("sample", "{m}"), ("report", "{m}", "{csv}")],
-    ids=lambda command: command[0],
-)
-def test_a_saved_mixed_model_is_refused_with_what_to_do(run, tmp_path, command):
-    table = {"y": [1.0, 2.0, 3.0, 4.5], "x": [0.0, 1.0, 2.0, 3.0]}
-    cv.MixedModel("y ~ x").fit(table).save(tmp_path / "m.caviar")
-    (tmp_path / "rows.csv").write_text("y,x\n1,2\n")
-    paths = {"m": tmp_path / "m.caviar", "csv": tmp_path / "rows.csv"}
-    result = run(*(word.format(**paths) for word in command))
-    assert result.exit_code == 2
-    assert (
-        "holds a MixedModel, which the commands do not take; use it in Python: caviar.load(" in result.stderr
-    )

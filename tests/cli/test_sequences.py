@@ -111,7 +111,6 @@ def test_a_report_on_rows(run, model, days, tmp_path):
     ("arguments", "message"),
     [
         (("--sequence", "subjet"), "--sequence names 'subjet'"),
-        (("--picture", "p.png"), "--picture draws mixtures"),
         (("--emission", "categorical"), "takes one column"),
         (("--variance", "1"), "--variance belongs to --model known-variance"),
     ],

@@ -31,6 +31,14 @@ app = typer.Typer(
 )
 
 
+def _refuse_two_answers(output: Path, *, as_json: bool) -> None:
+    """Refuse a table and a document on standard output at once."""
+    if as_json and output == _STANDARD_OUTPUT:
+        raise typer.BadParameter(
+            "--json tells what was written to a file; say which by -o", param_hint="--json"
+        )
+
+
 def _print_version(asked: bool) -> None:
     if asked:
         typer.echo(f"caviar {cv.__version__}")
@@ -85,12 +93,15 @@ def demo(
     "caviar fit pupils.csv --model model.py:build -o m.caviar",
     "caviar fit news/ --model topics --components 20 -o news.caviar",
     "caviar fit reviews.csv --model topics --text review --components 8 -o reviews.caviar",
+    "caviar fit pupils.csv --formula 'points ~ hours + (hours | school)' -o m.caviar",
     "caviar fit days.csv --model hmm --components 3 --sequence subject -o m.caviar",
     "caviar fit 'trips/*.parquet' -k 40 --restarts 20 --checkpoint trips.ckpt -o m.caviar",
 )
 @taking(FitOptions)
 def fit(given: FitOptions) -> None:
-    """Fit a mixture, a hidden Markov model, topics, or a model stated in Python, to the columns of a table.
+    """Fit a mixture, a hidden Markov model, topics, a mixed model, or a model stated in Python, to a table.
+
+    --formula fits a regression with effects of groups, as lme4 writes it: 'y ~ x + (x | school)'.
 
     --model topics takes documents: a folder of text files, a column of texts (--text), a table with a column of counts
     for each word, or counts in a .npz file of SciPy. Words are runs of at least two letters, in lower case.
@@ -257,6 +268,7 @@ def predict(
     from .opening import predict_table
 
     require_rows(data, sql)
+    _refuse_two_answers(output, as_json=as_json)
     predict_table(model, data, sql, output, ahead=ahead, as_json=as_json, quiet=quiet)
 
 
@@ -308,10 +320,7 @@ def sample(
     """
     from .opening import write_sample
 
-    if as_json and output == _STANDARD_OUTPUT:
-        raise typer.BadParameter(
-            "--json tells what was written to a file; say which by -o", param_hint="--json"
-        )
+    _refuse_two_answers(output, as_json=as_json)
     write_sample(
         model, data, n, output, seed=seed, with_component=with_component, as_json=as_json, quiet=quiet
     )

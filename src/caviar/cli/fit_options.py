@@ -14,7 +14,7 @@ class FitOptions:
     """What the user of ``caviar fit`` said; None where nothing was said. Each field is an option of its name."""
 
     data: o.FitData = None
-    model: o.Mixture = "bayesian"
+    model: o.Mixture = None
     components: o.Components = None
     columns: o.Columns = None
     sql: o.Query = None
@@ -35,6 +35,8 @@ class FitOptions:
     variance: o.Variance = None
     prior_mean: o.PriorMean = None
     prior_variance: o.PriorVariance = None
+    formula: o.FormulaText = None
+    family: o.FamilyName = None
     sequence: o.SequenceColumn = None
     emission: o.EmissionKind = None
     stickiness: o.Stickiness = None

@@ -83,7 +83,7 @@ def request_of(given: FitOptions) -> FitRequest:
         data=given.data,
         sql=given.sql,
         columns=column_names_of(given.columns),
-        model=model_named(given.model),
+        model=model_named(given.model or ("bayesian" if given.formula is None else "mixed")),
         options={name: _plain(getattr(given, field)) for name, field in _OWN.items()},
         arguments={
             "n_components": _number_or_auto(given.components),
@@ -118,6 +118,7 @@ _OWN = {
             "doc_topic_prior",
             "topic_word_prior",
         ),
+        *("formula", "family"),
     )
 }
 """Options that only some models have -> their fields."""

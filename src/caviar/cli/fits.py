@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
+from importlib import import_module
 from typing import Any
 
 import typer
@@ -25,15 +25,20 @@ def fitted(
     arguments: dict[str, Any],
     *,
     quiet: bool,
-    checkpoint: Path | None = None,
     **more: Any,
 ) -> Any:
     """Return a model fitted to rows, while its progress is shown; ``more`` are arguments of ``fit``."""
     with (
         gathered_warnings(),
-        watching(standard_error(), kind.objective, quiet=quiet, tol=arguments.get("tol", 1e-6)) as callback,
+        watching(
+            standard_error(),
+            kind.objective,
+            quiet=quiet,
+            tol=arguments.get("tol", 1e-6),
+            searching=arguments.get("n_components") == "auto",
+        ) as callback,
     ):
-        return kind.build(**arguments, verbose=callback).fit(X, checkpoint=checkpoint, **more)
+        return kind.build(**arguments, verbose=callback).fit(X, **more)
 
 
 def origin_of(request: FitRequest) -> dict[str, Any]:
@@ -45,6 +50,11 @@ def origin_of(request: FitRequest) -> dict[str, Any]:
         "command": command_of(request),
         "versions": cv.report.versions(),
     }
+
+
+def pictures() -> Any:
+    """Return the module that draws; it imports Matplotlib, which takes a while, for those who ask for a picture."""
+    return import_module(".pictures", __package__)
 
 
 def print_fit(

@@ -12,7 +12,7 @@ from caviar.files.naming import listed
 
 from .files import require_writable
 from .fit_request import FitRequest
-from .fits import fitted, origin_of, print_fit, tell_end
+from .fits import fitted, origin_of, pictures, print_fit, tell_end
 from .kinds import KINDS, ModelName
 from .mixtures import document_of, print_results
 from .non_numeric import (
@@ -23,6 +23,7 @@ from .non_numeric import (
     renaming_told,
 )
 from .progress import resumptions_told
+from .regression_fits import fit_regression
 from .rows import RowsOfTable, complain_of_columns, rows_of_table
 from .sequence_fits import fit_to_sequences
 from .stated_fits import fit_stated
@@ -49,6 +50,7 @@ def fit_to_table(request: FitRequest) -> None:
 _FITS: dict[ModelName, Callable[[FitRequest, str | None, dict[str, Any]], None]] = {
     ModelName.HMM: fit_to_sequences,
     ModelName.TOPICS: fit_to_documents,
+    ModelName.MIXED: fit_regression,
 }
 """Models of data that are no rows of a mixture -> what fits them."""
 
@@ -72,8 +74,10 @@ def fit_to_rows(request: FitRequest, data: str | None, arguments: dict[str, Any]
     estimator.about_ = _about(request, table, numeric)
     if request.output is not None:
         estimator.save(request.output)
-    if request.picture is not None:
-        cv.report.save_picture(cv.report.draw(estimator, table.shown()), request.picture)
+    if request.picture is not None and request.is_mixed:
+        pictures().draw_profiles(estimator, request.picture)
+    elif request.picture is not None:
+        pictures().draw_rows(estimator, table.shown(), request.picture)
     print_fit(request, estimator, document_of, print_results)
     complain_of_columns(table.summary)
     tell_end(request, estimator.posterior_.status.value, estimator.n_iter_)
@@ -111,10 +115,6 @@ def _require_mixed(request: FitRequest) -> None:
         what = f"--model {request.model} has no categories; leave --model out"
     elif given:
         what = f"given the component its columns are independent, and there is no {given[0]}; leave it out"
-    elif request.arguments.get("n_components") == "auto":
-        what = "it takes a number of components; fit several, --components 2, 3, ..., and compare their ELBOs"
-    elif request.picture is not None:
-        what = "--picture draws mixtures of Gaussians; save it by -o m.caviar, and draw by caviar report m.caviar"
     else:
         return
     raise typer.BadParameter(f"--non-numeric categorical fits a Bayesian mixture of mixed columns: {what}")

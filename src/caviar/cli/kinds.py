@@ -20,6 +20,7 @@ class ModelName(StrEnum):
     KNOWN_VARIANCE = "known-variance"
     HMM = "hmm"
     TOPICS = "topics"
+    MIXED = "mixed"
 
 
 class EmissionName(StrEnum):
@@ -125,6 +126,13 @@ KINDS = {
         {"--doc-topic-prior": "doc_topic_prior", "--topic-word-prior": "topic_word_prior"},
         reading=("--text", "--encoding", "--stop-words", "--min-documents", "--max-words", "--vocabulary"),
         defaults={"n_components": 10, "tol": 1e-2},
+    ),
+    ModelName.MIXED: Kind(
+        "MixedModel",
+        "mixed model",
+        "ELBO",
+        {"--formula": "formula", "--family": "family"},
+        defaults={"tol": 1e-8},
     ),
 }
 

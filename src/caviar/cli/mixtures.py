@@ -19,6 +19,7 @@ from .saved import Saved
 from .speaking import counted, plain, say, standard_error
 from .stated import columns_of_prediction, posterior_document
 from .tables import absent_columns, read_for, rows_for_prediction, with_empty
+from .wording import in_options
 
 _MOST_LINES = 200
 """Lines of a table on a terminal; JSON holds them all."""
@@ -245,7 +246,9 @@ def interval_remark(estimator: Any) -> str:
     """Return what is to be known of the intervals of a mixture; empty where it gives none."""
     first = cv.report.component_table(estimator)[0]
     told = [estimate for estimate in (first.weight, *first.mean) if estimate is not None]
-    return estimator.posterior_.interval_remark if any(own.low is not None for own in told) else ""
+    return (
+        in_options(estimator.posterior_.interval_remark) if any(own.low is not None for own in told) else ""
+    )
 
 
 def _say_moves(console: Console, moves: Any) -> None:

@@ -10,6 +10,7 @@ import caviar as cv
 
 from .files import require_writable
 from .mixtures import GaussianMixtureOfFile, MixedMixtureOfFile
+from .regressions import RegressionOfFile
 from .results import print_document
 from .saved import Saved
 from .sequences import SequencesOfFile
@@ -71,10 +72,7 @@ def _as_saved(found: Any, path: Path) -> Saved:
     if isinstance(found, cv.HiddenMarkovModel):
         return SequencesOfFile(found, path)
     if isinstance(found, cv.MixedModel):
-        raise cv.DataError(
-            f"{path} holds a MixedModel, which the commands do not take; use it in Python: "
-            f"caviar.load({str(path)!r}).summary(), and .predict(table) for the rows of a DataFrame"
-        )
+        return RegressionOfFile(found, path)
     return GaussianMixtureOfFile(found, path)
 
 

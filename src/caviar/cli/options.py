@@ -16,7 +16,8 @@ from .non_numeric import NonNumeric
 from .speaking import errors_in_words
 
 _Given = TypeVar("_Given")
-_FIT, _GAUSSIAN, _HMM, _TOPICS = "How to fit", "Mixtures of Gaussians", "Hidden Markov models", "Topics"
+_FIT, _GAUSSIAN, _HMM = "How to fit", "Mixtures of Gaussians", "Hidden Markov models"
+_TOPICS, _REGRESSION = "Topics", "Mixed models: regression with effects of groups"
 """Headings of the help text of ``caviar fit``."""
 
 
@@ -115,12 +116,13 @@ Columns = Annotated[
     option(metavar="A,B", help="Columns; a name with a comma in double quotes.", default="all"),
 ]
 Mixture = Annotated[
-    str,
+    str | None,
     option(
         metavar="NAME",
         help="bayesian, em (maximum likelihood), known-variance: mixtures of Gaussians; hmm (hidden Markov); topics; "
-        "or FILE.py:FUNCTION, which states a model in Python: its code is run.",
-        default="bayesian",
+        "mixed (regression with effects of groups); or FILE.py:FUNCTION, which states a model in Python: its code "
+        "is run.",
+        default="bayesian; mixed with --formula",
     ),
 ]
 Components = Annotated[
@@ -166,6 +168,25 @@ Stickiness = Annotated[
         help="Prior steps that stay in their state, for each state.",
         default="0",
         panel=_HMM,
+    ),
+]
+FormulaText = Annotated[
+    str | None,
+    option(
+        "--formula",
+        metavar="FORMULA",
+        help="Response, common effects and effects of groups: 'y ~ x + (x | school)'.",
+        panel=_REGRESSION,
+    ),
+]
+FamilyName = Annotated[
+    str | None,
+    option(
+        "--family",
+        metavar="NAME",
+        help="Of the response: gaussian, student, bernoulli, probit, binomial or negative_binomial.",
+        default="gaussian",
+        panel=_REGRESSION,
     ),
 ]
 SequenceColumn = Annotated[
@@ -229,7 +250,7 @@ Tolerance = Annotated[
         metavar="T",
         min=0,
         help="Stop at a change below, in nats per row, or per document.",
-        default="1e-6; topics 0.01",
+        default="1e-6; topics 0.01; mixed 1e-8",
         panel=_FIT,
     ),
 ]
@@ -275,7 +296,7 @@ SaveModel = Annotated[Path | None, option("--output", "-o", metavar="FILE", help
 SaveBest = Annotated[
     Path | None, option("--output", "-o", metavar="FILE", help="Save the best new fit: best.caviar.")
 ]
-Picture = Annotated[Path | None, option(metavar="FILE", help="Draw rows and components: m.png.")]
+Picture = Annotated[Path | None, option(metavar="FILE", help="Draw what was found: m.png.")]
 Checkpoint = Annotated[
     Path | None,
     option(

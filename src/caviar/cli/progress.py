@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,7 +22,7 @@ _TOLD = frozenset(digit * 10**power for power in range(7) for digit in (1, 2, 5)
 
 @contextmanager
 def watching(
-    console: Console, objective: str, *, quiet: bool, tol: float = 1e-6
+    console: Console, objective: str, *, quiet: bool, tol: float = 1e-6, searching: bool = False
 ) -> Iterator[Callable[[Any], None] | bool]:
     """Yield what the fit is to call with its progress after each iteration.
 
@@ -35,6 +36,8 @@ def watching(
         Whether to show nothing.
     tol
         Change per row at which a start ends.
+    searching
+        Whether the fit is a search for the number of components, of many short fits.
     """
     if quiet:
         yield False
@@ -43,7 +46,7 @@ def watching(
         with Live(console=console, get_renderable=line.render, refresh_per_second=8, transient=True):
             yield line
     else:
-        lines = _PlainLines(console, objective)
+        lines = _SearchLines(console, objective) if searching else _PlainLines(console, objective)
         yield lines
         lines.finish()
 
@@ -129,3 +132,35 @@ class _PlainLines:
         if event is not self._told:
             say(self._console, _text(self._objective, event, time.monotonic() - self._start))
         self._told = event
+
+
+class _SearchLines:
+    """A line for the highest objective so far, where it has risen, after 1, 2, 5, 10, ... seconds."""
+
+    def __init__(self, console: Console, objective: str) -> None:
+        self._console, self._objective = console, objective
+        self._start = time.monotonic()
+        self._best, self._told = float("-inf"), float("-inf")
+        self._next = iter(sorted(_TOLD))
+        self._due = next(self._next)
+
+    def __call__(self, event: Any) -> None:
+        self._best = max(self._best, event.elbo)
+        seconds = time.monotonic() - self._start
+        if seconds >= self._due:
+            while seconds >= self._due:
+                self._due = next(self._next, math.inf)
+            self._tell()
+
+    def finish(self) -> None:
+        """Tell the highest objective of all."""
+        self._tell()
+
+    def _tell(self) -> None:
+        if self._best > self._told:
+            seconds = time.monotonic() - self._start
+            say(
+                self._console,
+                f"searching: highest {self._objective} so far {self._best:.4f}  {seconds:.1f} s",
+            )
+        self._told = self._best

@@ -7,7 +7,7 @@ from typing import Any
 import typer
 
 from .fit_request import FitRequest
-from .fits import fitted, origin_of, print_fit, tell_end
+from .fits import fitted, origin_of, pictures, print_fit, tell_end
 from .non_numeric import NonNumeric
 from .progress import resumptions_told
 from .sequences import document_of_sequences, print_sequences, sequences_of
@@ -37,6 +37,8 @@ def fit_to_sequences(request: FitRequest, data: str | None, arguments: dict[str,
     }
     if request.output is not None:
         hmm.save(request.output)
+    if request.picture is not None:
+        pictures().draw_states(hmm, found.named(), found.lengths, request.picture)
     print_fit(request, hmm, document_of_sequences, print_sequences)
     tell_end(request, hmm.posterior_.status.value, hmm.n_iter_)
 
@@ -49,12 +51,9 @@ def _require_sequences(request: FitRequest) -> None:
     BadParameter
         If the user asked for it.
     """
-    if request.picture is not None:
-        what = (
-            "--picture draws mixtures; save the model by -o m.caviar, and draw by caviar report m.caviar DATA"
+    if request.non_numeric is not NonNumeric.ERROR:
+        choice = request.non_numeric.value
+        raise typer.BadParameter(
+            f"--model hmm fits a hidden Markov model: leave --non-numeric {choice} out; --emission categorical takes a "
+            f"column of texts"
         )
-    elif request.non_numeric is not NonNumeric.ERROR:
-        what = f"leave --non-numeric {request.non_numeric.value} out; --emission categorical takes a column of texts"
-    else:
-        return
-    raise typer.BadParameter(f"--model hmm fits a hidden Markov model: {what}")

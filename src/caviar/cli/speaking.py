@@ -12,6 +12,8 @@ from rich.text import Text
 
 from caviar import CaviarError, ConvergenceWarning
 
+from .wording import in_options
+
 BAD_INPUT = 2
 FAILURE = 1
 
@@ -56,7 +58,8 @@ def say(console: Console, text: str = "", style: str = "") -> None:
 def complain(kind: str, text: str) -> None:
     """Print an error or a warning."""
     console = standard_error()
-    line = Text.assemble((f"{kind}: ", "bold red" if kind == "error" else "bold yellow"), plain(text))
+    told = plain(in_options(text))
+    line = Text.assemble((f"{kind}: ", "bold red" if kind == "error" else "bold yellow"), told)
     console.print(line, soft_wrap=True)
 
 

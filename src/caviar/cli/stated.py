@@ -16,6 +16,7 @@ from .results import finite, objective_document
 from .saved import Saved
 from .speaking import counted, say, standard_error
 from .tables import input_file
+from .wording import in_options
 
 _MOST_ROWS = 20
 """Entries of each variable on a terminal; JSON holds them all."""
@@ -33,7 +34,7 @@ class PosteriorOfFile(Saved):
     def print(self, console: Console) -> None:
         print_statement(console, self.fitted.model)
         say(console)
-        say(console, str(self.fitted.summary(max_rows=_MOST_ROWS)))
+        say(console, in_options(str(self.fitted.summary(max_rows=_MOST_ROWS))))
         say(console, str(self.fitted.status))
         data = self.fitted.data_summary
         if data:

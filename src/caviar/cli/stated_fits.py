@@ -131,7 +131,11 @@ def _require_stated(request: FitRequest) -> None:
     """
     given = [name for name, value in request.options.items() if value is not None]
     given += ["--components"] if request.arguments.get("n_components") is not None else []
-    given += ["--picture"] if request.picture is not None else []
     given += ["--non-numeric"] if request.non_numeric is not NonNumeric.ERROR else []
+    if request.picture is not None:
+        raise typer.BadParameter(
+            "--picture draws models that the command line states; save this one by -o m.caviar, and draw it by caviar "
+            "report m.caviar DATA"
+        )
     if given:
         raise typer.BadParameter(f"{given[0]} does not belong to --model {request.model}: {_NO_OPTIONS}")

@@ -8,7 +8,7 @@ import typer
 
 from .documents import documents_to_fit
 from .fit_request import FitRequest
-from .fits import fitted, origin_of, print_fit, tell_end
+from .fits import fitted, origin_of, pictures, print_fit, tell_end
 from .non_numeric import NonNumeric
 from .progress import resumptions_told
 from .topics import document_of_topics, print_topics
@@ -28,6 +28,8 @@ def fit_to_documents(request: FitRequest, data: str | None, arguments: dict[str,
     lda.about_ = {**origin_of(request), "rows": found.counts.shape[0], **texts}
     if request.output is not None:
         lda.save(request.output)
+    if request.picture is not None:
+        pictures().draw_topics(lda, request.picture)
     print_fit(request, lda, document_of_topics, print_topics)
     tell_end(request, lda.posterior_.status.value, lda.n_iter_)
 
@@ -40,9 +42,7 @@ def _require_topics(request: FitRequest, arguments: dict[str, Any]) -> None:
     BadParameter
         If the user asked for it.
     """
-    if request.picture is not None:
-        what = "--picture draws mixtures; save them by -o m.caviar, and draw by caviar report m.caviar DATA"
-    elif request.non_numeric is not NonNumeric.ERROR:
+    if request.non_numeric is not NonNumeric.ERROR:
         what = f"leave --non-numeric {request.non_numeric.value} out; --text COLUMN takes a column of texts"
     elif arguments["n_components"] == "auto":
         what = "--components takes a number; fit several, and compare the perplexity of documents held out, in Python"

@@ -1,0 +1,119 @@
+"""Mixed models: regressions with effects of groups, and what they say of rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+import caviar as cv
+from caviar.files.naming import listed
+
+from .results import finite, objective_document, print_origin
+from .saved import Saved
+from .speaking import say, standard_error
+from .wording import in_options
+
+_NO_INTERVAL = ("bernoulli", "probit")
+"""Families of 0 and 1: the mean, a probability, says all."""
+
+
+class RegressionOfFile(Saved):
+    """A saved mixed model."""
+
+    def __init__(self, model: cv.MixedModel, path: Path) -> None:
+        self.fitted, self.path = model, path
+
+    def document(self) -> dict[str, Any]:
+        return document_of_regression(self.fitted)
+
+    def print(self, console: Console) -> None:
+        print_regression(console, self.fitted)
+        print_origin(console, getattr(self.fitted, "about_", {}))
+
+    def data(self, file: str | None, sql: str | None) -> Any:
+        return cv.data.read_columns(file, sql=sql)
+
+    def facts(self) -> dict[str, Any]:
+        return {
+            "kind": f"mixed model {self.fitted.formula}",
+            "objective": "ELBO",
+            "n_components": None,
+            "covariance_type": None,
+            "elbo": float(self.fitted.elbo_),
+            "corrected": None,
+        }
+
+    def score(self, file: str | None, sql: str | None) -> float:
+        return float(self.fitted.score(self.data(file, sql)))
+
+    def predictions(self, file: str | None, sql: str | None, *, quiet: bool) -> dict[str, Any]:
+        """Return mean, standard deviation and 95% interval of the response of each row; of 0 and 1 the probability."""
+        table, name = self.data(file, sql), self._response
+        if not quiet:
+            self._tell_new_groups(table)
+        told = self.fitted.predict(table)
+        columns = {f"{name}_mean": told.mean, f"{name}_sd": told.sd}
+        if self.fitted.family not in _NO_INTERVAL:
+            columns[f"{name}_lower"], columns[f"{name}_upper"] = told.interval()
+        return columns
+
+    def draws(
+        self, data: str | None, n: int | None, seed: int | None, *, with_component: bool
+    ) -> dict[str, Any]:
+        """Return a drawn response for each row of DATA, beside its columns."""
+        if data is None:
+            raise cv.DataError(
+                "the rows of a mixed model have known columns: give them as DATA, and as many rows are drawn: caviar "
+                "sample MODEL DATA -o new.csv"
+            )
+        if n is not None:
+            raise cv.DataError("as many rows are drawn as DATA have; leave -n out")
+        table = self.data(data, None)
+        known = {name: table.column(name) for name in table.column_names if name != self._response}
+        drawn = self.fitted.predict(table).sample(1, seed)[0]
+        return {**known, self._response: drawn}
+
+    def _tell_new_groups(self, table: Any) -> None:
+        """Say which groups the fit has not seen; their effects are averaged over the population of groups."""
+        for name, known in self.fitted.groups_.items():
+            if name in table.column_names:
+                new = sorted({str(value) for value in table.column(name).to_pylist()} - set(known))
+                if new:
+                    which = f"{name} {listed(new)}"
+                    say(
+                        standard_error(),
+                        f"groups that the fit has not seen, averaged over all groups: {which}",
+                    )
+
+    @property
+    def _response(self) -> str:
+        """The name of the column that is explained."""
+        return next(leaf.name for leaf in self.fitted.posterior_.model.leaves)
+
+
+def document_of_regression(model: cv.MixedModel) -> dict[str, Any]:
+    """Return everything that a fit says, as JSON can hold it."""
+    summary = model.summary(level=0.95)
+    figures = ("mean", "sd", "lower", "upper")
+    return {
+        "model": type(model).__name__,
+        **getattr(model, "about_", {}),
+        **objective_document(model.posterior_),
+        "formula": model.formula,
+        "family": model.family,
+        "groups": {name: len(own) for name, own in model.groups_.items()},
+        "entries": [
+            {"part": row.part, "name": row.name, **{own: finite(getattr(row, own)) for own in figures}}
+            for row in summary.rows
+        ],
+        "interval_remark": in_options(summary.remark),
+    }
+
+
+def print_regression(console: Console, model: cv.MixedModel) -> None:
+    """Print the common effects, the spreads of the effects of groups, and the noise."""
+    say(console, in_options(str(model.summary(level=0.95))))
+    say(console)
+    say(console, str(model.posterior_.status))

@@ -1,0 +1,47 @@
+"""Messages of the library in the words of the command line: options in the place of arguments of Python."""
+
+from __future__ import annotations
+
+import re
+
+_OPTIONS = {
+    "n_components": "--components",
+    "n_init": "--restarts",
+    "max_iter": "--max-iter",
+    "random_state": "--seed",
+    "n_jobs": "--threads",
+    "covariance_type": "--covariance",
+    "mean_precision_family": "--mean-precision",
+    "prior_mean": "--prior-mean",
+    "prior_variance": "--prior-variance",
+    "doc_topic_prior": "--doc-topic-prior",
+    "topic_word_prior": "--topic-word-prior",
+}
+"""Argument of an estimator -> its option."""
+
+_IN_WORDS = (
+    # what is chosen is told twice, for Python and for the command line
+    (r"columns=\[[^\]]*\], on the command line (?=--columns)", ""),
+    (r"uncertainty='linear_response'", "--uncertainty linear-response"),
+    (r"(?<![\w'])(checkpoint|encoding|uncertainty|stop_words|vocabulary)=(?='\w)", r"--\1 "),
+    (r"(?<![\w'])(checkpoint|encoding|uncertainty|stop_words|vocabulary)=", r"--\1"),
+    (r"(?<![\w'])(" + "|".join(_OPTIONS) + r")=(?=['\d])", lambda found: f"{_OPTIONS[found[1]]} "),
+    (r"(?<![\w'])(" + "|".join(_OPTIONS) + r")(?!\w)=?", lambda found: _OPTIONS[found[1]]),
+)
+
+
+def in_options(message: str) -> str:
+    """Return a message of the library with options in the place of arguments; what is in quotes stays.
+
+    Examples
+    --------
+    >>> in_options("n_components must be a whole number of at least 1; got 0")
+    '--components must be a whole number of at least 1; got 0'
+    >>> in_options("fit with uncertainty='linear_response' to have it")
+    'fit with --uncertainty linear-response to have it'
+    >>> in_options("Choose another path for checkpoint=; column 'max_iter' stays")
+    "Choose another path for --checkpoint; column 'max_iter' stays"
+    """
+    for pattern, plain in _IN_WORDS:
+        message = re.sub(pattern, plain, message)
+    return message

@@ -1,0 +1,129 @@
+"""Mixed models on the command line: what the estimator says, and new groups; saved models are shown and used."""
+
+import json
+
+import numpy as np
+import pytest
+
+import caviar as cv
+from caviar.data import read_columns, read_table, write_table
+
+FORMULA = "y ~ x + (1 | school)"
+RNG = np.random.default_rng(0)
+SCHOOL = np.repeat(["Adams", "Lincoln", "Taft"], 15)
+X = RNG.normal(size=45)
+COLUMNS = {
+    "y": 1 + 2 * X + np.repeat([-1.0, 0.0, 1.0], 15) + RNG.normal(size=45),
+    "x": X,
+    "school": SCHOOL,
+    "passed": (X + RNG.normal(size=45) > 0).astype(int),
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Return a folder with a table of pupils, and one of new pupils, of whom one is in another school."""
+    folder = tmp_path_factory.mktemp("tables")
+    write_table(folder / "pupils.csv", COLUMNS)
+    write_table(folder / "new.csv", {"x": [0.0, 0.5], "school": ["Taft", "Washington"]})
+    return folder
+
+
+@pytest.fixture(scope="module")
+def model(run, folder):
+    path = folder / "m.caviar"
+    result = run("fit", folder / "pupils.csv", "--formula", FORMULA, "--seed", 0, "-q", "-o", path)
+    assert result.exit_code == 0
+    assert result.stdout.startswith(f"{FORMULA}, family gaussian\n45 rows; groups: 3 of school")
+    assert "residual standard deviation" in result.stdout
+    return path
+
+
+@pytest.fixture(scope="module")
+def mine():
+    return cv.MixedModel(FORMULA, random_state=0).fit(COLUMNS)
+
+
+def test_the_fit_is_that_of_the_estimator(run, model, mine):
+    told = json.loads(run("show", model, "--json").stdout)
+    assert told["elbo"] == pytest.approx(mine.elbo_, abs=1e-9)
+    assert told["command"].endswith(f"--model mixed --formula '{FORMULA}' --seed 0")
+    assert told["groups"] == {"school": 3}
+    for own, expected in zip(told["entries"], mine.summary(level=0.95).rows, strict=True):
+        assert (own["part"], own["name"]) == (expected.part, expected.name)
+        assert own["mean"] == pytest.approx(expected.mean)
+        assert own["upper"] == pytest.approx(expected.upper)
+    shown = run("show", model).stdout
+    assert f"fitted to {model.parent / 'pupils.csv'}" in shown
+
+
+def test_rows_are_predicted_and_new_groups_told(run, model, mine, folder, tmp_path):
+    result = run("predict", model, folder / "new.csv", "-o", tmp_path / "out.csv")
+    assert result.exit_code == 0
+    assert "averaged over all groups: school Washington" in result.stderr
+    written = read_table(tmp_path / "out.csv")
+    assert written.columns == ("y_mean", "y_sd", "y_lower", "y_upper")
+    told = mine.predict({"x": [0.0, 0.5], "school": ["Taft", "Washington"]})
+    np.testing.assert_allclose(written.values, np.column_stack([told.mean, told.sd, *told.interval()]))
+    assert written.values[1, 1] > written.values[0, 1]
+
+
+def test_the_response_is_drawn_beside_the_known_columns(run, model, mine, folder, tmp_path):
+    many = {"x": np.zeros(4000), "school": ["Taft"] * 4000}
+    write_table(tmp_path / "many.csv", many)
+    run("sample", model, tmp_path / "many.csv", "--seed", 1, "-o", tmp_path / "out.parquet")
+    drawn = read_columns(tmp_path / "out.parquet")
+    assert drawn.column_names == ["x", "school", "y"]
+    told, y = mine.predict({"x": [0.0], "school": ["Taft"]}), drawn.column("y").to_numpy()
+    assert abs(y.mean() - told.mean[0]) < 5 * told.sd[0] / np.sqrt(4000)
+    assert y.std() == pytest.approx(told.sd[0], rel=0.06)
+    for arguments, words in (
+        (("sample", model), "give them as DATA"),
+        (("sample", model, folder / "new.csv", "-n", 3), "leave -n out"),
+    ):
+        assert words in run(*arguments).stderr
+
+
+def test_models_are_compared_by_the_density_of_the_same_rows(run, model, mine, folder):
+    result = run("compare", folder / "pupils.csv", "--model", model, "--json")
+    (row,) = json.loads(result.stdout)["rows"]
+    assert row["held_out"] == pytest.approx(mine.score(COLUMNS))
+    assert row["elbo"] == pytest.approx(mine.elbo_)
+
+
+def test_of_a_binary_response_the_mean_is_its_probability(run, folder, tmp_path):
+    path = tmp_path / "m.caviar"
+    options = ("--formula", "passed ~ x", "--family", "bernoulli", "--seed", 0, "-q")
+    assert run("fit", folder / "pupils.csv", *options, "-o", path).exit_code == 0
+    run("predict", path, folder / "new.csv", "-o", tmp_path / "out.csv", "-q")
+    written = read_table(tmp_path / "out.csv")
+    assert written.columns == ("passed_mean", "passed_sd")
+    mine = cv.MixedModel("passed ~ x", family="bernoulli", random_state=0).fit(COLUMNS)
+    np.testing.assert_allclose(written.values[:, 0], mine.predict({"x": [0.0, 0.5]}).mean)
+
+
+def test_a_report_is_written_beside_the_model(run, model):
+    assert run("report", model, "-q").exit_code == 0
+    assert "common effects" in model.with_suffix(".html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--model", "mixed"), "it needs --formula"),
+        (("--formula", FORMULA, "-k", 3), "it has no components"),
+        (("--formula", FORMULA, "--picture", "m.png"), "draw by caviar report"),
+        (("--formula", FORMULA, "--checkpoint", "m.ckpt"), "it keeps no checkpoint"),
+        (("--formula", FORMULA, "--non-numeric", "drop"), "columns of texts are categories and groups"),
+        (("--formula", FORMULA, "--model", "em"), "--formula belongs to --model mixed, not to --model em"),
+        (("--formula", "y ~ z"), "z"),
+        (("--formula", "y"), "formula must have one ~"),
+        (("--formula", FORMULA, "--family", "poison"), "family must be"),
+    ],
+)
+def test_what_mixed_models_do_not_have_is_refused(run, folder, monkeypatch, options, words):
+    monkeypatch.chdir(folder)
+    result = run("fit", "pupils.csv", *options)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert words in result.stderr
+    assert result.stderr.count("\n") == 1
