@@ -41,8 +41,8 @@ def loadings(
     level
         Of the central credible intervals.
     heat_map
-        Whether to draw a cell for each loading, with its mean, in brackets where the interval contains 0; or else a panel
-        for each factor with intervals, hollow where these hold 0. By default intervals for up to six factors.
+        Whether to draw a cell for each loading, with its mean, in brackets where the interval contains 0; or else a
+        panel for each factor with intervals, hollow where these contain 0. By default intervals for up to six factors.
     axes
         Axes to draw into: one for a heat map, else one for each factor; by default those of a new figure.
 
