@@ -128,7 +128,7 @@ def _workshop() -> Iterator[Path]:
     before = Path.cwd()
     with (
         tempfile.TemporaryDirectory() as folder,
-        mpl.rc_context(fname=str(STYLE)),
+        mpl.rc_context({"figure.max_open_warning": 0}, fname=str(STYLE)),
         warnings.catch_warnings(action="error"),
     ):
         mpl.use("Agg")

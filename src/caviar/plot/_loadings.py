@@ -41,8 +41,8 @@ def loadings(
     level
         Of the central credible intervals.
     heat_map
-        Whether to draw a cell for each loading, with its mean, in brackets where the interval holds 0; or else a panel
-        for each factor with intervals, hollow where these hold 0. By default intervals for up to six factors.
+        Whether to draw a cell for each loading, with its mean, in brackets where the interval contains 0; or else a
+        panel for each factor with intervals, hollow where these contain 0. By default intervals for up to six factors.
     axes
         Axes to draw into: one for a heat map, else one for each factor; by default those of a new figure.
 
@@ -91,7 +91,7 @@ def loadings(
         grid[0, 0].set_ylim(n_columns - 0.4, -0.6)
         if axes is None:
             headline(
-                grid[0, 0], f"Loadings: mean and {figures.told_interval(level)}; hollow where it holds 0"
+                grid[0, 0], f"Loadings: mean and {figures.told_interval(level)}; hollow where it contains 0"
             )
     return grid[0]
 
@@ -142,5 +142,5 @@ def _draw_cells(ax: Axes, figures: Figures, labels: Sequence[str]) -> None:
     bar = ax.figure.colorbar(image, ax=ax, shrink=0.8)
     bar.set_label("loading", color=ink())
     bar.outline.set_visible(False)
-    title = "Loadings" if figures.lower is None else "Loadings; in brackets where the interval holds 0"
+    title = "Loadings" if figures.lower is None else "Loadings; in brackets where the interval contains 0"
     ax.set_title(title)

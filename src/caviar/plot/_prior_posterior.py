@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 
-from .._errors import ImproperError, ModelError, ParameterError
-from .._typing import AnyArray, Array
-from ..families._marginals import Ends, Marginals
-from ..language import Constant, Data, Variable, nodes_above
+from .._errors import ParameterError
+from .._typing import AnyArray
+from ..posterior.diagnostics.curves import Curves, posterior_curves, prior_curves
 from ..posterior.posterior import Posterior
-from ..posterior.simulation import check_labels, conditional, known_arrays, settle_sizes, simulate
 from ._axes import headline, hide_frame, in_style, muted, new_grid, shade, stroke
 from ._posterior_figures import Figures, figures_of, placed, places_of, posterior_of
 from .colours import colours_of
 
-_PROBABILITIES = 1.0 / (1.0 + np.exp(-np.linspace(-7.0, -0.02, 40)))
-"""Below a half, at which quantiles are asked for: their slope is the density."""
 _ACROSS, _WIDEST = 4, 6.0
 """Panels in a row, and times that an axis may be as wide as the posterior."""
-_GRID, _N_DRAWS = 241, 80
-
-Quantiles = tuple[Array, Array]
-"""Probabilities (P,), and the quantiles of each entry (P, ...)."""
+_GRID = 241
 
 
 @in_style
@@ -105,15 +98,13 @@ def prior_posterior(
     n_down = -(-len(places) // n_across)
     shape = (1, len(places)) if axes is not None else (n_down, n_across)
     grid = new_grid(axes, shape, (max(4.2, 2.7 * n_across), 2.1 * n_down + 0.4)).ravel()
-    after = _quantiles(
-        lambda ends: _part(posterior.marginals(name.partition(".")[0], ends[1] - ends[0]), own.name)
-    )
-    priors = _priors(posterior, own.name, own.mean.shape, arrays, seed)
+    after = posterior_curves(posterior, own.name)
+    prior = prior_curves(posterior, own.name, own.mean.shape, arrays, seed)
     for ax, (label, at) in zip(grid, places, strict=False):
-        own_priors = [(p, x[:, *at]) for p, x in priors if np.isfinite(x[:, *at]).all()]
-        _draw(
-            ax, f"{own.name} {label}" if label.isdigit() else label, own_priors, (after[0], after[1][:, *at])
-        )
+        ends = after.entry(at)
+        assert ends is not None
+        title = f"{own.name} {label}" if label.isdigit() else label
+        _draw(ax, title, None if prior is None else prior.entry(at), ends)
     for ax in grid[len(places) :]:
         ax.set_visible(False)
     grid[0].legend(fontsize="small")
@@ -140,117 +131,30 @@ def _chosen(posterior: Posterior, variable: str | None) -> str:
     return next(iter(posterior)) if variable is None else str(variable)
 
 
-def _part(found: Sequence[Marginals], name: str) -> Marginals:
-    """Return the marginals of a variable, or of the part of a joint factor that is named."""
-    part = "." + name.partition(".")[2]
-    return next((own for own in found if own.part == part), found[0])
-
-
-def _quantiles(marginals: Callable[[Ends], Marginals]) -> Quantiles:
-    """Return quantiles, from intervals of many levels."""
-    below, above = [], []
-    for share in _PROBABILITIES.tolist():
-        own = marginals((share, 1.0 - share))
-        if own.lower is None or own.upper is None:
-            raise ParameterError("the prior is a point, which has no density")
-        below.append(own.lower)
-        above.append(own.upper)
-    return np.concatenate([_PROBABILITIES, 1.0 - _PROBABILITIES[::-1]]), np.stack([*below, *above[::-1]])
-
-
-def _priors(
-    posterior: Posterior,
-    name: str,
-    shape: tuple[int, ...],
-    arrays: Mapping[str, Any],
-    seed: int | np.random.Generator | None,
-) -> list[Quantiles]:
-    """Return the quantiles of the prior given each of several draws of its parents; none of an improper one."""
-    own = posterior.model.variables[name.partition(".")[0]]
-    nodes = list(nodes_above([own]))
-    parents = [node for node in nodes if node is not own]
-    is_known = all(isinstance(node, Constant) for node in parents)
-    sizes = _sizes(posterior, parents)
-    data = {node.name: arrays[node.name] for node in nodes if isinstance(node, Data) and node.name in arrays}
-    known = known_arrays(nodes, data)
-    check_labels(nodes, known, settle_sizes(nodes, _sizes(posterior, nodes), known, {}))
-    rng = np.random.default_rng(seed)
-    found: list[Quantiles] = []
-    try:
-        for _ in range(1 if is_known else _N_DRAWS):
-            values = {} if is_known else simulate(parents, rng, sizes, data, {})
-            prior = conditional(own, {**known, **values})
-
-            def marginals(ends: Ends, prior: Any = prior) -> Marginals:
-                return _part(prior.entry_marginals(ends), name)
-
-            p, x = _quantiles(marginals)
-            found.append((p, np.broadcast_to(x, (len(p), *shape))))
-    except (ImproperError, ModelError):
-        # a flat prior, or one that has no draws
-        return []
-    return found
-
-
-def _sizes(posterior: Posterior, nodes: Sequence[Any]) -> dict[str, int]:
-    """Return the sizes of the plates of some variables, as their factors have them."""
-    sizes: dict[str, int] = {}
-    for node in nodes:
-        if isinstance(node, Variable) and node.name in posterior:
-            names = [plate.name for plate in node.batch_plates]
-            sizes.update(zip(names, posterior[node.name].batch_shape, strict=False))
-    return sizes
-
-
-def _draw(ax: Axes, label: str, priors: Sequence[Quantiles], after: Quantiles) -> None:
+def _draw(ax: Axes, label: str, prior: Curves | None, after: Curves) -> None:
     """Draw both densities of an entry."""
-    low, high = _range(priors, after)
+    low, high = _range(prior, after)
     grid = np.linspace(low, high, _GRID)
     colour = colours_of(1)[0]
-    density = _density([after], grid)
+    density = after.density(grid)
     ax.fill_between(grid, density, color=(*shade(ax, colour), 0.4), lw=0, zorder=2)
     ax.plot(grid, density, color=stroke(ax, colour), lw=1.6, zorder=3, label="posterior")
     title = label
-    if priors:
-        ax.plot(grid, _density(priors, grid), color=muted(), lw=1.6, ls=(0, (4, 2)), zorder=4, label="prior")
-        title = f"{label}\n{_spread([after]) / _spread(priors):.0%} as wide as the prior"
+    if prior is not None:
+        ax.plot(grid, prior.density(grid), color=muted(), lw=1.6, ls=(0, (4, 2)), zorder=4, label="prior")
+        title = f"{label}\n{after.width / prior.width:.0%} as wide as the prior"
     ax.set_title(title, fontsize=8.5)
     ax.set_xlim(low, high)
     ax.set_ylim(0, 1.3 * float(density.max()))
     hide_frame(ax, "left", "right", "top")
 
 
-def _range(priors: Sequence[Quantiles], after: Quantiles) -> tuple[float, float]:
+def _range(prior: Curves | None, after: Curves) -> tuple[float, float]:
     """Return the ends of an axis: the posterior, and as much of the prior as leaves the posterior wide enough."""
-    low, high = float(after[1][0]), float(after[1][-1])
-    if not priors:
+    low, high = after.quantile(0.0), after.quantile(1.0)
+    if prior is None:
         return low, high
     room = 0.5 * (_WIDEST - 1.0) * (high - low)
-    first = min(_at([own], 0.01) for own in priors)
-    last = max(_at([own], 0.99) for own in priors)
+    first = min(Curves((part,)).quantile(0.01) for part in prior.parts)
+    last = max(Curves((part,)).quantile(0.99) for part in prior.parts)
     return min(low, max(first, low - room)), max(high, min(last, high + room))
-
-
-def _density(found: Sequence[Quantiles], grid: Array) -> Array:
-    """Return the density, the slope of probability over quantile, averaged over the draws of the parents."""
-    total = np.zeros(len(grid))
-    for p, x in found:
-        step = np.diff(x)
-        kept = step > 0
-        middles = (0.5 * (x[1:] + x[:-1]))[kept]
-        total += np.interp(grid, middles, np.diff(p)[kept] / step[kept], left=0.0, right=0.0)
-    return total / len(found)
-
-
-def _at(found: Sequence[Quantiles], share: float) -> float:
-    """Return a quantile of the average over the draws of the parents."""
-    if len(found) == 1:
-        p, x = found[0]
-        return float(np.interp(share, p, x))
-    pooled = np.concatenate([np.interp((np.arange(64) + 0.5) / 64, p, x) for p, x in found])
-    return float(np.quantile(pooled, share))
-
-
-def _spread(found: Sequence[Quantiles]) -> float:
-    """Return half the distance between the quantiles that are a standard deviation from the middle of a Normal."""
-    return 0.5 * (_at(found, 0.8413447461) - _at(found, 0.1586552539))
