@@ -202,7 +202,7 @@ class Problem:
         return other
 
     @cached_property
-    def _sequential(self) -> dict[Variable, SequentialUpdate]:
+    def sequential(self) -> dict[Variable, SequentialUpdate]:
         """Updates of vectors whose entries are updated one after another."""
         terms = [term.contraction for term in self.compiled.terms]
         return {own: SequentialUpdate(own.name, terms) for own in self.updates if own.is_sequential}
@@ -307,9 +307,9 @@ class Problem:
             What the terms say to it, where that is known.
         """
         natural = self.updates[variable].natural(arrays, messages)
-        if variable in self._sequential:
+        if variable in self.sequential:
             at_mode = variable in self.point
-            natural = self._sequential[variable].swept(natural, arrays, at_mode=at_mode)
+            natural = self.sequential[variable].swept(natural, arrays, at_mode=at_mode)
         if variable in self._zeros:
             natural = possible(self._zeros[variable], natural, arrays)
         return natural, self.factor(variable, natural)

@@ -9,7 +9,7 @@ vectors: O(N D) each. A product is kept until its vector changes; of many vector
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -61,20 +61,18 @@ class Design:
         """Columns, D."""
         return self.rows.shape[1]
 
-    def fitted(self, vectors: Array) -> Array:
-        """Return X v of each vector (..., D), times the weights: (..., N)."""
-        found = self._times(lambda rows: rows @ vectors.reshape(-1, self.n_columns).T).T
+    def fitted(self, vectors: Array, columns: slice = slice(None)) -> Array:
+        """Return X v of each vector (..., D), of some columns, times the weights: (..., N)."""
+        flat = vectors.reshape(-1, vectors.shape[-1]).T
+        found = np.concatenate([own @ flat for own, _ in self._blocks_of_rows(columns)]).T
         return (found if self.weights is None else found * self.weights).reshape(*vectors.shape[:-1], -1)
 
     def against(self, values: Array, columns: slice = slice(None)) -> Array:
         """Return X'r of values (..., N) of the rows, for some columns: (..., D)."""
         flat = values.reshape(-1, values.shape[-1])
-        if self._is_plain:
-            return (self.rows[:, columns].T @ flat.T).T.reshape(*values.shape[:-1], -1)
         total: Any = 0.0
-        for start in range(0, self.rows.shape[0], _ROWS):
-            rows = self._block_of_rows(start)[:, columns]
-            total = total + (rows.T @ flat[:, start : start + _ROWS].T).T
+        for own, where in self._blocks_of_rows(columns):
+            total = total + (own.T @ flat[:, where].T).T
         return total.reshape(*values.shape[:-1], -1)
 
     def product(self, vectors: Array) -> Array:
@@ -97,15 +95,11 @@ class Design:
         """Return the products of some columns with each other, which are kept."""
         found = self._blocks.get(columns.start)
         if found is None:
-            found = self._times(lambda rows: rows[:, columns], summed=True)
-            self._blocks[columns.start] = found
+            total: Any = 0.0
+            for own, where in self._blocks_of_rows(columns):
+                total = total + own.T @ (own if self.weights is None else own * self.weights[where, None])
+            found = self._blocks[columns.start] = total
         return found
-
-    def change(self, vectors: Array, columns: slice) -> Array:
-        """Return by how much weighted fitted values change, (..., N), with some entries of the vectors."""
-        flat = vectors.reshape(-1, vectors.shape[-1])
-        found = self._times(lambda rows: rows[:, columns] @ flat.T).T
-        return (found if self.weights is None else found * self.weights).reshape(*vectors.shape[:-1], -1)
 
     @property
     def sizes(self) -> Design:
@@ -114,27 +108,12 @@ class Design:
             self._sizes = Design(abs(self.rows), None if self.weights is None else np.abs(self.weights))
         return self._sizes
 
-    @property
-    def _is_plain(self) -> bool:
-        return self.rows.dtype == np.float64
-
-    def _block_of_rows(self, start: int) -> Any:
-        return self.rows[start : start + _ROWS].astype(np.float64)
-
-    def _times(self, function: Callable[[Any], Any], *, summed: bool = False) -> Any:
-        """Return what a function makes of blocks of rows, joined; or the weighted sum of its products with itself."""
-        starts = range(0, self.rows.shape[0], _ROWS) if summed or not self._is_plain else (0,)
-        found: list[Any] = []
-        total: Any = 0.0
-        for start in starts:
-            rows = self.rows if len(starts) == 1 and self._is_plain else self._block_of_rows(start)
-            made = function(rows)
-            if not summed:
-                found.append(np.asarray(made))
-                continue
-            weights = None if self.weights is None else self.weights[start : start + len(made), None]
-            total = total + made.T @ (made if weights is None else made * weights)
-        return total if summed else found[0] if len(found) == 1 else np.concatenate(found)
+    def _blocks_of_rows(self, columns: slice) -> Iterator[tuple[Array, slice]]:
+        """Yield rows in double precision, some columns of them, and where they are: all at once if they are that."""
+        step = max(len(self.rows), 1) if self.rows.dtype == np.float64 else _ROWS
+        for start in range(0, len(self.rows), step):
+            where = slice(start, start + step)
+            yield self.rows[where, columns].astype(np.float64, copy=False), where
 
 
 class Fitted(Contraction):

@@ -97,14 +97,22 @@ class SequentialUpdate:
             return None
         shape = arrays[self._key].shape
         found = np.zeros((*shape, shape[-1]))
-        for entry in range(shape[-1]):
-            unit = np.zeros(shape)
-            unit[..., entry] = 1.0
-            moved = {**arrays, self._key: unit}
-            for term, places in self._pairs:
-                for place in places:
-                    found[..., entry] += term.derivative(place)(moved)
-        return found
+        for term, places in self._pairs:
+            found += _of_pair(term, places, arrays)
+        return found + found.swapaxes(-1, -2)
+
+
+def _of_pair(term: Contraction, places: tuple[int, int], arrays: Mapping[Hashable, Array]) -> Array:
+    """Return the derivative of a term by both means, over the axes of the first, then the entries of the second."""
+    formula = term.formula
+    first, second = (formula.looked_up[place].axes for place in places)
+    others = [place for place in range(len(formula.keys)) if place not in places]
+    present = {axis for place in others for axis in formula.looked_up[place].axes}
+    present |= set(formula.constant_axes)
+    axes = (*first, second[-1])
+    made = formula.evaluation(others, [axis for axis in axes if axis in present])
+    found = np.asarray(made(term.constant)(arrays))
+    return found[tuple(slice(None) if axis in present else None for axis in axes)]
 
 
 class _Change:
@@ -135,7 +143,7 @@ class _Change:
         """Take notice of the moves of a block of columns."""
         if block.stop == self._shape[-1]:
             return
-        change = self.design.change(moves, block)
+        change = self.design.fitted(moves, block)
         self._fitted = change if self._fitted is None else self._fitted + change
 
 

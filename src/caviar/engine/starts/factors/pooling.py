@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from typing import Any
 
+import numpy as np
+
 from ...._errors import ImproperError
 from ...._typing import Array
 from ....language import MultivariateNormal, Normal, Variable
@@ -19,6 +21,9 @@ from .prior import own_natural
 
 _SHARE = 1e-3
 """Of the population's message that is left, so that groups with few data have a mean."""
+
+_PRESENT = 1e6
+"""Log-odds of an entry that is not zero."""
 
 
 def is_pooled(problem: Problem, variable: Variable) -> bool:
@@ -37,8 +42,13 @@ def is_pooled(problem: Problem, variable: Variable) -> bool:
 def unpooled(problem: Problem, variable: Variable, arrays: Mapping[Hashable, Array]) -> Any:
     """Return the optimal factor of a global variable; of a pooled one moved to where the data alone have it.
 
-    Its width is that of the optimal factor: a group without data is at its prior.
+    Its width is that of the optimal factor: a group without data is at its prior. Of a vector with zeros no entry is
+    zero yet: how many are, and how wide the others, is to be learnt from these.
     """
+    if variable in problem.sequential:
+        natural = problem.updates[variable].natural(arrays)
+        natural = (np.full(np.shape(natural[0]), _PRESENT), *natural[1:])
+        return problem.factor(variable, problem.sequential[variable].swept(natural, arrays))
     if not is_pooled(problem, variable):
         return problem.update(variable, arrays)
     natural, factor = problem.update_with_natural(variable, arrays)

@@ -121,7 +121,7 @@ def _is_settled(before: Array, after: Array) -> bool:
 
 
 def _is_no_location(variable: Variable) -> bool:
-    return not any(slot.role.moves for slot in variable.slots.values())
+    return not variable.has_zeros and not any(slot.role.moves for slot in variable.slots.values())
 
 
 def _softened(factors: Sequence[LocalFactor], state: LocalState) -> LocalState:
