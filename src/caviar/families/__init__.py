@@ -19,6 +19,7 @@ from caviar.families.normal_wishart import NormalWishart, TiedNormalWishart
 from caviar.families.poisson import Poisson
 from caviar.families.polya_gamma import PolyaGamma
 from caviar.families.polya_gamma_sum import PolyaGammaSum
+from caviar.families.probit_moments import ProbitMoments
 from caviar.families.shares import Shares
 from caviar.families.softmax_tangent import SoftmaxTangent
 from caviar.families.stick_breaking import StickBreaking
@@ -48,6 +49,7 @@ __all__ = [
     "Poisson",
     "PolyaGamma",
     "PolyaGammaSum",
+    "ProbitMoments",
     "Shares",
     "SoftmaxTangent",
     "StickBreaking",
