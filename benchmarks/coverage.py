@@ -21,7 +21,8 @@ import argparse
 import time
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -61,16 +62,16 @@ def hierarchy() -> cv.Model:
     return cv.Model(cv.Normal("y", level[cv.Data("g", plates=OBS)], cv.Gamma("tau", 5, 5), plates=OBS))
 
 
-def probit() -> cv.Model:
+def probit(method: str = "bound") -> cv.Model:
     w = cv.MultivariateNormal("w", np.zeros(3), 0.5 * np.eye(3))
     eta = cv.dot(cv.Data("X", plates=OBS), w)
-    return cv.Model(cv.Bernoulli("y", cv.probit(eta), plates=OBS))
+    return cv.Model(cv.Bernoulli("y", cv.probit(eta, method=method), plates=OBS))
 
 
-def logistic() -> cv.Model:
+def logistic(method: str = "bound") -> cv.Model:
     w = cv.MultivariateNormal("w", np.zeros(3), 0.5 * np.eye(3))
     eta = cv.dot(cv.Data("X", plates=OBS), w)
-    return cv.Model(cv.Bernoulli("y", cv.logistic(eta), plates=OBS))
+    return cv.Model(cv.Bernoulli("y", cv.logistic(eta, method=method), plates=OBS))
 
 
 def regression() -> cv.Model:
@@ -123,16 +124,16 @@ def random_slopes() -> cv.Model:
     return cv.Model(cv.Normal("y", at, cv.Gamma("tau", 5, 5), plates=OBS))
 
 
-def logistic_groups() -> cv.Model:
+def logistic_groups(method: str = "bound") -> cv.Model:
     a = cv.Normal("a", 0, cv.Gamma("between", 5, 5), plates=cv.Plate("group", 8))
     at = cv.Normal("mu", 0, 0.5) + a[cv.Data("g", plates=OBS)]
-    return cv.Model(cv.Bernoulli("y", cv.logistic(at), plates=OBS))
+    return cv.Model(cv.Bernoulli("y", cv.logistic(at, method=method), plates=OBS))
 
 
-def probit_groups() -> cv.Model:
+def probit_groups(method: str = "bound") -> cv.Model:
     a = cv.Normal("a", 0, cv.Gamma("between", 5, 5), plates=cv.Plate("group", 8))
     at = cv.Normal("mu", 0, 0.5) + a[cv.Data("g", plates=OBS)]
-    return cv.Model(cv.Bernoulli("y", cv.probit(at), plates=OBS))
+    return cv.Model(cv.Bernoulli("y", cv.probit(at, method=method), plates=OBS))
 
 
 def counts() -> cv.Model:
@@ -271,6 +272,11 @@ CASES = {
     "local-level": Case(local_level, lambda rng: {}, ("of_steps", "tau"), {"obs": 80}),
     "categorical-chain": Case(categorical_chain, lambda rng: {}, ("transition", "p"), {"obs": 150}),
 }
+
+for _own in (probit, logistic, logistic_groups, probit_groups):
+    _name = _own.__name__.replace("_", "-")
+    CASES[f"{_name}-expectation"] = replace(CASES[_name], state=partial(_own, "expectation"))
+"""The same with the expected log density itself in the ELBO."""
 
 OF_REAL_NUMBERS = ("crossed", "level", "hierarchy", "regression", "student", "mixture")
 NEW_ROWS = 50

@@ -425,3 +425,23 @@ def test_a_binary_outcome_has_the_posterior_of_quadrature(family: str, n_trials:
         sd = np.sqrt(marginal @ values**2 - mean**2)
         assert abs(told["mean"][own] - mean) < 0.1 * sd, own
         assert told["sd"][own] == pytest.approx(sd, rel=0.12), own
+
+
+def test_models_are_compared_by_their_evidence(sleep) -> None:
+    """The slopes of one mixed model beside those of another, and the two methods of evidence agree."""
+    apart = cv.MixedModel("reaction ~ days + (1 | subject)", random_state=0).fit(SLEEP)
+    found = cv.compare({"slopes": sleep, "intercepts": apart}, SLEEP)
+    assert found.best == "slopes"
+    assert 10 < -found.rows[1].difference < 20
+    for model in (sleep, apart):
+        sampled = model.evidence(SLEEP, method="importance_sampling")
+        corrected = model.evidence(SLEEP, method="second_order")
+        assert sampled.value > model.elbo_ - 3 * sampled.error
+        assert abs(sampled.value - corrected.value) < 3 * np.hypot(sampled.error, corrected.error)
+    assert model.evidence(None, method="elbo").value == model.elbo_
+    moved = pd.DataFrame(SLEEP)
+    moved["reaction"] = moved["reaction"] + 5.0
+    with pytest.raises(cv.DataError, match="expected the data of the fit"):
+        apart.evidence(moved)
+    with pytest.raises(cv.ModelError, match="observe the same variables"):
+        cv.compare({"one": apart, "other": cv.MixedModel("days ~ 1 + (1 | subject)").fit(SLEEP)}, SLEEP)

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from scipy import stats
 from scipy.integrate import quad
-from scipy.special import expit
+from scipy.special import expit, log_ndtr
 
 import caviar as cv
 from caviar._typing import Array
-from caviar.families import LogitMoments
+from caviar.families import LogitMoments, ProbitMoments
 from caviar.families._normal_logits import higher_slopes, softplus_and_slopes
 from caviar.testing import check_model
 
@@ -32,6 +32,11 @@ SIZE = 2.5
 def _model(kind: str, method: str) -> tuple[cv.Model, dict[str, Any]]:
     w = cv.MultivariateNormal("w", np.zeros(2), 0.1 * np.eye(2))
     predictor = cv.dot(cv.Data("X", plates=OBS), w)
+    if kind == "probit":
+        return cv.Model(cv.Bernoulli("y", cv.probit(predictor, method=method), plates=OBS)), {
+            "X": X,
+            "y": YES,
+        }
     if kind == "bernoulli":
         return cv.Model(cv.Bernoulli("y", cv.logistic(predictor, method=method), plates=OBS)), {
             "X": X,
@@ -48,6 +53,8 @@ def _model(kind: str, method: str) -> tuple[cv.Model, dict[str, Any]]:
 def _log_likelihood(kind: str, eta: Array) -> Array:
     """Return the log-likelihood of each row at predictors (rows, ...)."""
     own = (slice(None), *(None,) * (eta.ndim - 1))
+    if kind == "probit":
+        return log_ndtr((2 * YES[own] - 1) * eta)
     if kind == "bernoulli":
         return stats.bernoulli.logpmf(YES[own], expit(eta))
     if kind == "binomial":
@@ -69,7 +76,7 @@ def _exact(kind: str) -> tuple[float, Array, Array]:
     return float(largest + np.log(total * (grid[1] - grid[0]) ** 2)), mean, sd
 
 
-KINDS = ("bernoulli", "binomial", "negative binomial")
+KINDS = ("bernoulli", "binomial", "negative binomial", "probit")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -111,12 +118,15 @@ def test_the_fit_passes_the_checks_of_models(kind: str) -> None:
     check_model(model, data, n_draws=500, seed=0).raise_if_failed()
 
 
-def test_expected_statistics_are_the_gradient_and_the_response_the_curvature_of_the_log_partition() -> None:
-    q = LogitMoments([0.3, -2.0, 3.0], [0.5, 4.0, 0.2], [1.0, 7.0, 2.0])
+@pytest.mark.parametrize("kind", [LogitMoments, ProbitMoments])
+def test_expected_statistics_are_the_gradient_and_the_response_the_curvature_of_the_log_partition(
+    kind: Any,
+) -> None:
+    q = kind([0.3, -2.0, 3.0], [0.5, 4.0, 0.2], [1.0, 7.0, 2.0])
     change = tuple(RNG.normal(size=3) for _ in range(3))
 
-    def at(h: float) -> LogitMoments:
-        return LogitMoments.from_natural(tuple(n + h * c for n, c in zip(q.natural, change, strict=True)))
+    def at(h: float) -> Any:
+        return kind.from_natural(tuple(n + h * c for n, c in zip(q.natural, change, strict=True)))
 
     h = 1e-4
     slope = (at(h).log_partition - at(-h).log_partition) / (2 * h)
@@ -161,15 +171,41 @@ def test_expectations_of_the_logistic_function(mean: float, variance: float) -> 
         assert own == pytest.approx(expected, abs=2e-11)
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_the_elbo_rises_even_if_groups_of_answers_are_separable(seed: int) -> None:
+@pytest.mark.parametrize(
+    ("mean", "variance"), [(0.0, 1.0), (2.0, 0.04), (-7.0, 3.0), (-30.0, 1.0), (1.0, 0.0)]
+)
+def test_expectations_of_the_logarithm_of_a_normal_distribution_function(
+    mean: float, variance: float
+) -> None:
+    found = ProbitMoments(mean, variance)
+    sd = variance**0.5
+
+    def expected(function: Any) -> float:
+        if variance == 0:
+            return float(function(mean))
+        ends = (mean - 12 * sd, mean + 12 * sd)
+        return float(
+            quad(lambda x: function(x) * stats.norm.pdf(x, mean, sd), *ends, epsabs=1e-13, limit=400)[0]
+        )
+
+    def ratio(x: float) -> float:
+        return float(np.exp(stats.norm.logpdf(x) - log_ndtr(x)))
+
+    slope, curvature = expected(ratio), expected(lambda x: ratio(x) * (x + ratio(x)))
+    assert found.log_partition == pytest.approx(expected(log_ndtr), rel=1e-10)
+    assert found.expected_statistics[1] == pytest.approx(curvature, rel=1e-8)
+    assert found.expected_statistics[0] == pytest.approx(mean * curvature + slope, abs=1e-8)
+
+
+@pytest.mark.parametrize("kind", ["logistic", "probit"])
+@pytest.mark.parametrize("seed", range(2))
+def test_the_elbo_rises_even_if_answers_are_separable(seed: int, kind: str) -> None:
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(12, 3))
     y = (x[:, 0] > 0).astype(float)
     w = cv.MultivariateNormal("w", np.zeros(3), 1e-4 * np.eye(3))
-    model = cv.Model(
-        cv.Bernoulli("y", cv.logistic(cv.dot(cv.Data("X", plates=OBS), w), method="expectation"), plates=OBS)
-    )
+    link = getattr(cv, kind)(cv.dot(cv.Data("X", plates=OBS), w), method="expectation")
+    model = cv.Model(cv.Bernoulli("y", link, plates=OBS))
     with warnings.catch_warnings():
         # a fall of the ELBO would warn
         warnings.simplefilter("error")
@@ -187,8 +223,9 @@ def test_missing_answers_and_weights_count_as_they_should() -> None:
     assert weighted.elbo == pytest.approx(model.fit(twice, tol=1e-12).elbo, abs=1e-9)
 
 
-def test_a_saved_posterior_answers_the_same(tmp_path: Path) -> None:
-    model, data = _model("bernoulli", "expectation")
+@pytest.mark.parametrize("kind", ["bernoulli", "probit", "negative binomial"])
+def test_a_saved_posterior_answers_the_same(kind: str, tmp_path: Path) -> None:
+    model, data = _model(kind, "expectation")
     posterior = model.fit(data)
     posterior.save(tmp_path / "fit")
     again = cv.load(tmp_path / "fit")

@@ -199,6 +199,23 @@ def test_what_is_known_and_what_has_no_rows():
     assert (np.asarray(sample.draws["a"])[:, 1] == -0.4).all()
 
 
+def test_groups_without_rows_change_no_evidence():
+    """Below an unknown mean and precision, too: a grid over the precision, and a dense Normal for each."""
+    rng = np.random.default_rng(2)
+    g = np.repeat([0, 1, 2], 4)
+    y = rng.normal(size=12) + np.array([1.0, -0.5, 0.3])[g]
+    tau = np.exp(np.linspace(-6, 4, 400))
+    same = g[:, None] == g
+    densities = [stats.multivariate_normal(np.zeros(12), np.eye(12) + 2.0 + same / own).pdf(y) for own in tau]
+    exact = np.log(np.trapezoid(densities * stats.gamma(3, scale=0.5).pdf(tau), tau))
+    for n_groups in (3, 6):
+        a = cv.Normal("a", cv.Normal("mu", 0, 0.5), cv.Gamma("tau", 3, 2), plates=cv.Plate("group", n_groups))
+        model = cv.Model(cv.Normal("y", a[cv.Data("g", plates=OBS)], 1.0, plates=OBS))
+        posterior = model.fit({"g": g, "y": y}, tol=1e-12)
+        found = posterior.evidence({"g": g, "y": y}, method="importance_sampling", n_draws=2000)
+        assert abs(found.value - exact) < 3 * found.error < 0.1, n_groups
+
+
 def test_weights_of_rows_are_rows():
     x = cv.Normal("x", cv.Normal("m", 0, 0.1), cv.Gamma("tau", 1.5, 1.0), plates=OBS)
     model, y = cv.Model(x), np.array([0.3, 1.2, -0.4, 2.0])
@@ -287,7 +304,7 @@ def test_models_side_by_side():
     assert "<p>For &#x27;first&#x27;" in bounds._repr_html_()
     assert "<p>" not in found._repr_html_()
     with pytest.raises(
-        cv.ParameterError, match=r"or posterior_ of a fitted estimator; 'k' is a KnownVarianceMixture"
+        cv.ParameterError, match=r"or posterior_ of another fitted estimator; 'k' is a KnownVarianceMixture"
     ):
         cv.compare({"none": fits["none"], "k": cv.KnownVarianceMixture()}, data)
     other = cv.Model(cv.Normal("z", 0.0, cv.Gamma("tau", 1, 1), plates=OBS)).fit({"z": y})

@@ -20,6 +20,7 @@ from caviar.families.normal_wishart import NormalWishart, TiedNormalWishart
 from caviar.families.poisson import Poisson
 from caviar.families.polya_gamma import PolyaGamma
 from caviar.families.polya_gamma_sum import PolyaGammaSum
+from caviar.families.probit_moments import ProbitMoments
 from caviar.families.shares import Shares
 from caviar.families.single_effect import SingleEffect
 from caviar.families.softmax_tangent import SoftmaxTangent
@@ -53,6 +54,7 @@ __all__ = [
     "Poisson",
     "PolyaGamma",
     "PolyaGammaSum",
+    "ProbitMoments",
     "Shares",
     "SingleEffect",
     "SoftmaxTangent",

@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Self
 
-import numpy as np
-from numpy.typing import ArrayLike
-
-from caviar._typing import Array, Statistics
-from caviar.families._base import ExponentialFamily, Seed, Size, as_value, draw_shape
+from caviar._typing import Array
 from caviar.families._normal_logits import higher_slopes, softplus_and_slopes
-from caviar.families._parameters import read_parameters, refuse_improper, require
-from caviar.numerics.cached import cached_property
+from caviar.families._normal_moments import NormalMoments
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class LogitMoments(ExponentialFamily):
-    r"""Means m and variances v of Normal log-odds :math:`\eta`, no random variables.
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class LogitMoments(NormalMoments):
+    r"""Means m and variances v of Normal log-odds, no random variables: :math:`f(\eta) = \log(1 + e^\eta)`.
 
-    With :math:`G(m, v) = \langle \log(1 + e^\eta) \rangle`, natural parameters
-    :math:`(b m, -\tfrac12 b (m^2 + v), -b)` and the log-partition :math:`-b\,G(m, v)`, the expected statistics are
-    those of the quadratic function of :math:`\eta` whose expectation changes with m and v as that of
-    :math:`-\log(1 + e^\eta)` does,
+    Natural parameters are :math:`(b m, -\tfrac12 b (m^2 + v), -b)`, and the log-partition is
+    :math:`-b \langle \log(1 + e^\eta) \rangle`, which is not convex. The expected statistics are those of the
+    quadratic function of :math:`\eta` whose expectation changes with m and v as the log-partition does:
 
     .. math:: t_1 = m \langle \sigma' \rangle - \langle \sigma \rangle, \quad t_2 = \langle \sigma' \rangle, \quad
-              t_3 = G + m t_1 - \tfrac12 (m^2 + v) t_2,
+              t_3 = \langle f \rangle + m t_1 - \tfrac12 (m^2 + v) t_2,
 
     with the logistic function :math:`\sigma`. The entropy is zero.
 
@@ -43,117 +36,19 @@ class LogitMoments(ExponentialFamily):
 
     Notes
     -----
-    Unlike that of a random variable the log-partition is not convex: an update with these statistics is a step of
-    length one along the natural gradient (Khan and Lin, 2017, "Conjugate-computation variational inference"), and
-    shorter where the objective would fall.
+    An update with these statistics is a step of length one along the natural gradient (Khan and Lin, 2017,
+    "Conjugate-computation variational inference"), and shorter where the objective would rise by less.
 
     Examples
     --------
-    >>> LogitMoments(0.0, 0.0).expected_statistics[1]
-    array(0.25)
+    >>> print(LogitMoments(0.0, 0.0).expected_statistics[1].round(10))
+    0.25
     """
 
-    mean: Array
-    variance: Array
-    weight: Array
+    @staticmethod
+    def expectations(mean: Array, variance: Array) -> tuple[Array, Array, Array]:
+        return softplus_and_slopes(mean, variance)
 
-    statistics: ClassVar[tuple[str, ...]] = ("x", "curvature", "constant")
-    parameter_letters: ClassVar[tuple[str, ...]] = ("", "", "")
-    is_convex = False
-
-    def __init__(self, mean: ArrayLike, variance: ArrayLike, weight: ArrayLike = 1.0) -> None:
-        own = read_parameters(
-            "LogitMoments", {"mean": mean, "variance": variance, "weight": weight}, (0, 0, 0)
-        )
-        for name in ("variance", "weight"):
-            require(own[name] >= 0, own[name], f"LogitMoments: {name} must not be negative")
-        vars(self).update(own)
-
-    @classmethod
-    def statistic_shapes(cls, event_shape: tuple[int, ...] = ()) -> tuple[tuple[int, ...], ...]:
-        """Return the shapes of slope, curvature and constant."""
-        return (), (), ()
-
-    @classmethod
-    def from_natural(cls, natural: Statistics) -> Self:
-        """Return the moments with these natural parameters."""
-        first, second, negative = np.broadcast_arrays(*natural)
-        good = np.isfinite(first) & np.isfinite(second) & (negative <= 0) & (negative > -np.inf)
-        if not np.all(good):
-            refuse_improper("LogitMoments", good, "they must be finite, and the last one at most 0")
-        weight = -negative
-        own = np.where(weight > 0, weight, 1.0)
-        mean = np.where(weight > 0, first / own, 0.0)
-        # rounding may leave less than nothing
-        variance = np.maximum(np.where(weight > 0, -2.0 * second / own, 0.0) - mean * mean, 0.0)
-        return cls._trusted(mean=mean, variance=variance, weight=weight)
-
-    @classmethod
-    def statistics_of(cls, value: ArrayLike) -> Statistics:
-        """Return slope, curvature and constant at log-odds that are known."""
-        mean = as_value(value)
-        return cls(mean, np.zeros(mean.shape)).expected_statistics
-
-    @cached_property
-    def natural(self) -> Statistics:
-        """(weight mean, -weight (mean^2 + variance) / 2, -weight)."""
-        return (
-            self.weight * self.mean,
-            -0.5 * self.weight * (self.mean * self.mean + self.variance),
-            -self.weight + np.zeros_like(self.mean * self.variance),
-        )
-
-    @cached_property
-    def _expected(self) -> tuple[Array, Array, Array]:
-        return softplus_and_slopes(self.mean, self.variance)
-
-    @cached_property
-    def expected_statistics(self) -> Statistics:
-        """Slope, curvature and constant."""
-        softplus, sigma, curvature = self._expected
-        slope = self.mean * curvature - sigma
-        second = self.mean * self.mean + self.variance
-        return slope, curvature, softplus + self.mean * slope - 0.5 * second * curvature
-
-    def response(self, change: Statistics) -> Statistics:
-        own = np.where(self.weight > 0, self.weight, np.inf)
-        second = self.mean * self.mean + self.variance
-        moved = (change[0] + self.mean * change[2]) / own
-        spread = (second * change[2] - 2.0 * change[1]) / own - 2.0 * self.mean * moved
-        bend, turn = higher_slopes(self.mean, self.variance)
-        curvature = bend * moved + 0.5 * turn * spread
-        slope = self.mean * curvature - 0.5 * bend * spread
-        return slope, curvature, self.mean * slope - 0.5 * second * curvature
-
-    def response_of_value(self, change: Statistics) -> tuple[Array, ...]:
-        """Return zeros: moments have no distribution."""
-        return (np.zeros(self.batch_shape),)
-
-    @cached_property
-    def log_partition(self) -> Array:
-        """Minus weight times the expected log(1 + exp(log-odds))."""
-        return -self.weight * self._expected[0]
-
-    def log_density(self, value: ArrayLike) -> Array:
-        """Return 0: moments add nothing to a log density."""
-        return np.zeros(np.broadcast_shapes(np.shape(value), self.batch_shape))
-
-    def entropy(self) -> Array:
-        """Return 0."""
-        return np.zeros(self.batch_shape)
-
-    def entropy_about_base(self) -> Array:
-        """Return 0."""
-        return np.zeros(self.batch_shape)
-
-    def _divergence(self, other: Self) -> Array:
-        same = (self.mean == other.mean) & (self.variance == other.variance)
-        return np.where(same, 0.0, np.inf)
-
-    def mode(self) -> Array:
-        """Return the means."""
-        return self.mean + np.zeros(self.batch_shape)
-
-    def sample(self, size: Size = None, seed: Seed = None) -> Array:
-        """Return the means, repeated."""
-        return np.broadcast_to(self.mean, draw_shape(size, self.batch_shape)).copy()
+    @staticmethod
+    def higher(mean: Array, variance: Array) -> tuple[Array, Array]:
+        return higher_slopes(mean, variance)

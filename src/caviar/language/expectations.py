@@ -16,7 +16,7 @@ from .. import families
 from .._errors import ModelError
 from .._typing import AnyArray
 from .algebra import Link, Predictor
-from .links import HIDDEN, Answer, Hidden, LogisticOfNormal
+from .links import HIDDEN, Answer, Hidden, LogisticOfNormal, ProbitOfNormal
 from .nodes import Indexed, Node
 from .normals import MultivariateNormal, Normal
 from .roles import MOMENTS, Role
@@ -57,7 +57,7 @@ def _is_normal(operand: Any) -> bool:
 class Moments(Hidden):
     """Mean and variance of the log-odds of each answer."""
 
-    family = families.LogitMoments
+    family: ClassVar[Any] = families.LogitMoments
     letters: ClassVar = {"x": "", "curvature": "", "constant": ""}
     noun = "moments"
     role: ClassVar[Role] = MOMENTS
@@ -73,18 +73,33 @@ class Moments(Hidden):
         refuse_other_than_normal(link.predictor, answer.name)
         super().__init__(answer, link)
 
-    def distribution_given(self, slots: Mapping[str, Any]) -> families.LogitMoments:
+    def distribution_given(self, slots: Mapping[str, Any]) -> Any:
         """Return the log-odds, with the variance zero."""
-        log_odds, weight = np.broadcast_arrays(*self.known_log_odds(slots))
-        return families.LogitMoments(log_odds, np.zeros(log_odds.shape), weight)
+        known, weight = np.broadcast_arrays(*self.known_predictor(slots))
+        return self.family(known, np.zeros(known.shape), weight)
 
-    def known_log_odds(self, slots: Mapping[str, Any]) -> tuple[AnyArray, AnyArray]:
+    def known_predictor(self, slots: Mapping[str, Any]) -> tuple[AnyArray, AnyArray]:
         """Return the log-odds at a known predictor, and the number of answers that have them."""
         return slots["predictor"], np.ones(np.shape(slots["answer"]))
 
     def problem_with(self, value: AnyArray) -> str:
         """Return nothing: log-odds may be any numbers."""
         return ""
+
+
+class MomentsOfUtilities(Moments):
+    """Mean and variance of the utility of the answer that was given."""
+
+    family = families.ProbitMoments
+    term: ClassVar[Density] = template(
+        (1, "self.sign hidden.x probability.x"),
+        (-1 / 2, "hidden.curvature probability.xx"),
+        (-1, "hidden.constant"),
+    )
+
+    def known_predictor(self, slots: Mapping[str, Any]) -> tuple[AnyArray, AnyArray]:
+        """Return the utilities, and the number of answers that have them."""
+        return (2.0 * slots["answer"] - 1.0) * slots["predictor"], np.ones(np.shape(slots["answer"]))
 
 
 class MomentsOfTrials(Moments):
@@ -97,7 +112,7 @@ class MomentsOfTrials(Moments):
         (-1, "trials.x hidden.constant"),
     )
 
-    def known_log_odds(self, slots: Mapping[str, Any]) -> tuple[AnyArray, AnyArray]:
+    def known_predictor(self, slots: Mapping[str, Any]) -> tuple[AnyArray, AnyArray]:
         """Return the log-odds, and the trials."""
         return slots["predictor"] + np.zeros(np.shape(slots["answer"])), slots["trials"]
 
@@ -123,10 +138,14 @@ class MomentsOfCounts(Moments):
         (-1, "size.x hidden.constant"),
     )
 
-    def known_log_odds(self, slots: Mapping[str, Any]) -> tuple[AnyArray, AnyArray]:
+    def known_predictor(self, slots: Mapping[str, Any]) -> tuple[AnyArray, AnyArray]:
         """Return the log-odds, and the count with the size."""
         return slots["predictor"] - np.log(slots["size"]), slots["answer"] + slots["size"]
 
 
-OF_ANSWERS: Mapping[type[Link], type[Hidden]] = {**HIDDEN, LogisticOfNormal: Moments}
+OF_ANSWERS: Mapping[type[Link], type[Hidden]] = {
+    **HIDDEN,
+    LogisticOfNormal: Moments,
+    ProbitOfNormal: MomentsOfUtilities,
+}
 """The hidden variable that a link gives to a Bernoulli."""

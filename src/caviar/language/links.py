@@ -77,6 +77,14 @@ class LogisticOfNormal(Logistic):
 
 
 @dataclass(frozen=True, repr=False)
+class ProbitOfNormal(Probit):
+    r"""The probability :math:`\Phi(\eta)` of a Normal predictor, whose expected logarithm is computed."""
+
+    def __repr__(self) -> str:
+        return f"probit({self.predictor!r}, method='expectation')"
+
+
+@dataclass(frozen=True, repr=False)
 class Exponential(Link):
     r"""The mean :math:`e^\eta`; see :func:`exp`."""
 
@@ -95,6 +103,12 @@ class ExponentialOfNormal(Exponential):
 
     def __repr__(self) -> str:
         return f"exp({self.predictor!r}, method='expectation')"
+
+
+_PROBIT = {"bound": Probit, "expectation": ProbitOfNormal}
+_LOGISTIC = {"bound": Logistic, "expectation": LogisticOfNormal}
+_EXPONENTIAL = {"bound": Exponential, "expectation": ExponentialOfNormal}
+"""The links by the name of the method."""
 
 
 def _logistic_density(x: Array) -> Array:
@@ -127,21 +141,26 @@ def _expected(
     return result
 
 
-def probit(predictor: Any) -> Probit:
+def probit(predictor: Any, *, method: str = "bound") -> Probit:
     r"""Return the probability :math:`\Phi(\eta)` of a Bernoulli, with the distribution function of a standard Normal.
 
-    It is the probability that a utility :math:`u \sim N(\eta, 1)` is positive. The model gets the hidden variable
-    ``"y.utility"``, the utility of the given answer: :math:`v = s u \ge 0` with the sign s = 2y - 1.
+    It is the probability that a utility :math:`u \sim N(\eta, 1)` is positive. By default the model gets the hidden
+    variable ``"y.utility"``, the utility of the given answer: :math:`v = s u \ge 0` with the sign s = 2y - 1.
 
     Parameters
     ----------
     predictor
         :math:`\eta`: a Normal, or a sum of products as in the mean of a Normal; every operand keeps its own factor.
+    method
+        ``"bound"`` or ``"expectation"``, as for :func:`logistic`.
 
     Raises
     ------
     ModelError
-        If it is a number or an array: then the probability is known.
+        If it is a number or an array: then the probability is known. If the predictor is not Normal with
+        ``method="expectation"``.
+    ParameterError
+        If the method is unknown.
 
     Notes
     -----
@@ -156,12 +175,7 @@ def probit(predictor: Any) -> Probit:
     >>> Bernoulli("y", probit(dot(Data("X", plates=obs), w)), plates=obs)
     Bernoulli('y', plates=(obs))
     """
-    return Probit(linked("probit", predictor))
-
-
-_LOGISTIC = {"bound": Logistic, "expectation": LogisticOfNormal}
-_EXPONENTIAL = {"bound": Exponential, "expectation": ExponentialOfNormal}
-"""The links by the name of the method."""
+    return chosen("probit", _PROBIT, method)(linked("probit", predictor))
 
 
 def logistic(predictor: Any, *, method: str = "bound") -> Logistic:

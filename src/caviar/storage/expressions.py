@@ -9,11 +9,22 @@ import numpy as np
 
 from ..language import Constant, Diagonal, Indexed, Link, Node, Part, Predictor, diagonal, dot
 from ..language.algebra import Addend
-from ..language.links import Exponential, ExponentialOfNormal, Logistic, LogisticOfNormal, Probit
+from ..language.links import (
+    Exponential,
+    ExponentialOfNormal,
+    Logistic,
+    LogisticOfNormal,
+    Probit,
+    ProbitOfNormal,
+)
 from ..language.softmax import LinkOfClasses, Softmax, StickBreakingLogits
 
 _LINKS: dict[str, type[Link]] = {"probit": Probit, "logistic": Logistic, "exp": Exponential}
-_LINKS |= {"logistic of a Normal": LogisticOfNormal, "exp of a Normal": ExponentialOfNormal}
+_LINKS |= {
+    "logistic of a Normal": LogisticOfNormal,
+    "probit of a Normal": ProbitOfNormal,
+    "exp of a Normal": ExponentialOfNormal,
+}
 _LINKS |= {"softmax": Softmax, "stick_breaking": StickBreakingLogits}
 _PARTS = ("mean", "precision")
 

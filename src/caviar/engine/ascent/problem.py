@@ -89,6 +89,8 @@ class Problem:
         Groups of globals that share a factor.
     on_groups
         Which globals are added up and share no factor because it would be large; empty if none.
+    points_count
+        Whether points count where nothing was observed below them: then the objective is the density of all points.
     """
 
     def __init__(
@@ -102,13 +104,14 @@ class Problem:
         groups: Sequence[Sequence[Variable]] = (),
         coupled: Sequence[CoupledVariable] = (),
         on_groups: str = "",
+        points_count: bool = True,
     ) -> None:
-        self._compile_rows, self.on_groups = compile_rows, on_groups
+        self._compile_rows, self.on_groups, self._points_count = compile_rows, on_groups, points_count
         self.groups, self.coupled = tuple(groups), tuple(coupled)
         self._together: Problem | None = None
         known, active = bound.gathered(lambda own: own.clamped), bound.gathered(lambda own: own.active)
         self.point = point | {variable for variable, own in known.items() if own.are_all}
-        if any(variable in self.point or bound.of(variable).prior is not None for variable in active):
+        if points_count and any(v in self.point or bound.of(v).prior is not None for v in active):
             # a point has its place in the objective, log p(x, theta), whatever is below it; a belief has no parents
             local = {variable: own for variable, own in active.items() if bound.is_local(variable)}
             bound = bound.with_active({**local, **seen_globals(bound, self.point)})
@@ -142,6 +145,14 @@ class Problem:
     def measured_from(self, coordinates: Coordinates) -> Problem:
         """Return this problem with other reference points."""
         return self._again(coordinates=coordinates)
+
+    def counting(self, active: Mapping[str, AnyArray]) -> Problem:
+        """Return this problem with points that count only where these arrays say so, by name; others as they do."""
+        own = {variable: active[variable.name] for variable in self.bound.latent if variable.name in active}
+        if not own:
+            return self
+        bound = self.bound.with_active({**self.bound.gathered(lambda evidence: evidence.active), **own})
+        return self._again(bound=bound, points_count=False)
 
     @property
     def together(self) -> Problem:
@@ -179,6 +190,7 @@ class Problem:
             "groups": self.groups,
             "coupled": self.coupled,
             "on_groups": self.on_groups,
+            "points_count": self._points_count,
         }
         return Problem(**{**own, **changes})
 

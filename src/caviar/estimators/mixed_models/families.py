@@ -149,7 +149,7 @@ class Probit(_Binary):
     name: ClassVar[str] = "probit"
 
     def leaf(self, name: str, predictor: Any, plate: Plate, scale: float) -> Variable:
-        return Bernoulli(name, probit(predictor), plates=plate)
+        return Bernoulli(name, probit(predictor, method="expectation"), plates=plate)
 
 
 class _Counted(Family):

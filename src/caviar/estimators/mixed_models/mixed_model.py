@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..._errors import ParameterError
 from ...engine.ascent.status import Status
 from ...engine.binding.values import as_weights
+from ...posterior.evidence.evidence import Evidence
 from ...posterior.pandas_tables import data_frame
 from ...posterior.posterior import Posterior
 from ...posterior.prediction import Prediction
@@ -266,7 +267,7 @@ class MixedModel(Saveable):
         check_is_fitted(self)
         return pd.Series(self.posterior_[COMMON].mean, index=list(self.names_), name="mean")
 
-    def ranef(self, *, level: float = 0.9) -> dict[str, Any]:
+    def ranef(self, *, level: float = 0.95) -> dict[str, Any]:
         """Return the effects of the groups: name of each term -> a DataFrame of pandas with a row for each effect.
 
         Parameters
@@ -294,7 +295,7 @@ class MixedModel(Saveable):
             found[block.label] = data_frame(columns)
         return found
 
-    def summary(self, *, level: float = 0.9) -> MixedSummary:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def summary(self, *, level: float = 0.95) -> MixedSummary:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Return tables of the common effects, the standard deviations and correlations of groups, and the noise.
 
         Parameters
@@ -306,6 +307,52 @@ class MixedModel(Saveable):
         sizes = {name: len(own) for name, own in self.groups_.items()}
         rows = tuple(rows_of(self.posterior_, self.names_, self._blocks, level))
         return MixedSummary(title_of(self, sizes), rows, level, self.posterior_.interval_remark)
+
+    @property
+    def observed_names(self) -> frozenset[str]:
+        """The name of the response."""
+        return frozenset({self._formula.response})
+
+    def data_of_model(self, data: Any) -> Any:
+        """Return a table as it is: columns that the formula does not name are ignored."""
+        return data
+
+    def evidence(
+        self,
+        X: Any,
+        *,
+        method: str = "auto",
+        n_draws: int = 1000,
+        seed: int | np.random.Generator | None = 0,
+        sample_weight: Any = None,
+    ) -> Evidence:
+        """Return the log evidence of the model with an error, as :meth:`Posterior.evidence` does.
+
+        ``cv.compare({"slopes": one, "intercepts": other}, table)`` puts several models side by side by it.
+
+        Parameters
+        ----------
+        X
+            The table of the fit. It is not needed for ``method="elbo"``.
+        method, n_draws, seed, sample_weight
+            As for :meth:`Posterior.evidence`.
+
+        Raises
+        ------
+        DataError
+            If the table is not that of the fit.
+        """
+        check_is_fitted(self)
+        if method == "elbo":
+            return self.posterior_.evidence(None, method=method)
+        formula, rows = self._formula, Rows.of(X)
+        response = family_of(self.family, formula).values(rows, formula.response)
+        design = design_of(self._encoding, rows)
+        data = {**design.data, **trials_of(formula, rows, len(response)), formula.response: response}
+        weights = as_weights(sample_weight, len(response))
+        return self.posterior_.evidence(
+            data, method=method, n_draws=n_draws, seed=seed, sample_weight=weights
+        )
 
     def _repr_html_(self) -> str:
         """Return the summary, for a notebook; before a fit the call."""

@@ -41,6 +41,7 @@ class TellsEvidence(ABC):
     _factors: Mapping[str, Any]
     _shared: SharedFactors
     _evaluator: Any
+    model: Any
 
     @property
     @abstractmethod
@@ -56,6 +57,18 @@ class TellsEvidence(ABC):
     @abstractmethod
     def _counted(self, data: Any, sample_weight: Any = None) -> dict[str, AnyArray]:
         """Return which repetitions of global variables count."""
+
+    @property
+    def observed_names(self) -> frozenset[str]:
+        """Names of the observed variables of the model."""
+        return frozenset(leaf.name for leaf in self.model.leaves)
+
+    def data_of_model(self, data: Any) -> Any:
+        """Return a mapping without the arrays that the model has no name for; tables as they are."""
+        if not isinstance(data, Mapping):
+            return data
+        names = {node.name for node in self.model.nodes}
+        return {name: value for name, value in data.items() if name in names}
 
     def evidence(
         self,
@@ -216,8 +229,12 @@ class TellsEvidence(ABC):
         rng = generator(seed)
         weighed = self._evaluator.at_points(data, sample_weight)
         refuse_what_has_no_weights(self._factors, weighed[0], n_draws)
-        coordinates = Coordinates.of(self._factors, self._counted(data, sample_weight), rng)
+        counted = self._counted(data, sample_weight)
+        coordinates = Coordinates.of(self._factors, counted, rng)
         n_rows = weighed[1].source.n_rows
+        # whatever its value, a repetition without an observation below it is integrated out
+        problem = weighed[0].counting(counted)
+        weighed = problem, weighed[1].at(problem.rows)
         if not is_asked and coordinates.size > _MOST_NUMBERS:
             raise ModelError(
                 f"importance sampling of {coordinates.size} numbers has no usable weights, as a rule"

@@ -112,9 +112,10 @@ def compare(
     Parameters
     ----------
     posteriors
-        Name -> posterior.
+        Name -> posterior, or a fitted :class:`MixedModel`.
     data
-        Those of the fits: the observed variables of all, and the known arrays of any. Without data the models are
+        Those of the fits: the observed variables of all, and the known arrays of any; of mixed models the table.
+        Without data the models are
         compared by their ELBOs, which favours models whose posterior is close to independent factors.
     method, n_draws, seed, sample_weight
         As for :meth:`Posterior.evidence`.
@@ -152,7 +153,7 @@ def compare(
     evidences = {
         name: own.evidence(None, method="elbo")
         if data is None
-        else own.evidence(_of_model(own, data), method=method, **arguments)
+        else own.evidence(own.data_of_model(data), method=method, **arguments)
         for name, own in posteriors.items()
     }
     ordered = sorted(evidences, key=lambda name: -evidences[name].value)
@@ -175,7 +176,16 @@ def compare(
 
 @runtime_checkable
 class _HasEvidence(Protocol):
-    """What a posterior can do, and an estimator cannot."""
+    """What posteriors and mixed models can do, and other estimators cannot."""
+
+    @property
+    def observed_names(self) -> frozenset[str]:
+        """Names of the observed variables."""
+        ...
+
+    def data_of_model(self, data: Any) -> Any:
+        """Return the part of data that the model has names for."""
+        ...
 
     def evidence(self, data: Any, *, method: str) -> Evidence:
         """Return an estimate of the log evidence."""
@@ -191,10 +201,10 @@ def _require_comparable(posteriors: Any) -> None:
     for name, own in posteriors.items():
         if not isinstance(own, _HasEvidence):
             raise ParameterError(
-                f"posteriors takes what Model.fit gives, or posterior_ of a fitted estimator; '{name}' is a "
-                f"{type(own).__name__}"
+                f"posteriors takes what Model.fit gives, a MixedModel, or posterior_ of another fitted estimator; "
+                f"'{name}' is a {type(own).__name__}"
             )
-    observed = {name: {leaf.name for leaf in own.model.leaves} for name, own in posteriors.items()}
+    observed = {name: own.observed_names for name, own in posteriors.items()}
     first = next(iter(observed))
     for name, own in observed.items():
         if own != observed[first]:
@@ -202,14 +212,6 @@ def _require_comparable(posteriors: Any) -> None:
                 f"models of the same data observe the same variables; '{first}' has {sorted(observed[first])}, and "
                 f"'{name}' has {sorted(own)}"
             )
-
-
-def _of_model(posterior: Any, data: Any) -> Any:
-    """Return the data without arrays that only other models have; tables are for all of them."""
-    if not isinstance(data, Mapping):
-        return data
-    names = {node.name for node in posterior.model.nodes}
-    return {name: value for name, value in data.items() if name in names}
 
 
 def _error(error: float) -> str:
