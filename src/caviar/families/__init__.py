@@ -8,6 +8,7 @@ from caviar.families.chain_mixture import ChainMixture
 from caviar.families.dirichlet import Dirichlet
 from caviar.families.forecast_markov_chain import ForecastMarkovChain
 from caviar.families.gamma import Gamma
+from caviar.families.interval_normal import IntervalNormal
 from caviar.families.joint_labels import JointLabels
 from caviar.families.linear_gaussian_chain import LinearGaussianChain
 from caviar.families.markov_chain import MarkovChain
@@ -24,6 +25,7 @@ from caviar.families.softmax_tangent import SoftmaxTangent
 from caviar.families.stick_breaking import StickBreaking
 from caviar.families.tabulated import Tabulated
 from caviar.families.truncated_normal import TruncatedNormal
+from caviar.families.unseen_normal import UnseenNormal
 from caviar.families.wishart import Wishart
 
 __all__ = [
@@ -36,6 +38,7 @@ __all__ = [
     "ExponentialFamily",
     "ForecastMarkovChain",
     "Gamma",
+    "IntervalNormal",
     "JointLabels",
     "LinearGaussianChain",
     "MarkovChain",
@@ -55,6 +58,7 @@ __all__ = [
     "TiedNormalGamma",
     "TiedNormalWishart",
     "TruncatedNormal",
+    "UnseenNormal",
     "Wishart",
 ]
 
