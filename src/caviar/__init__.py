@@ -74,6 +74,7 @@ if TYPE_CHECKING:
     from .language.normal_gammas import MultivariateNormalGamma, NormalGamma, TiedNormalGamma
     from .language.normal_wisharts import NormalWishart, TiedNormalWishart
     from .language.normals import MultivariateNormal, Normal
+    from .language.partly_seen import CensoredNormal, TruncatedNormal
     from .language.plates import Plate
     from .language.positive import Gamma, Wishart
     from .language.potential import Potential
@@ -125,6 +126,7 @@ _NAMES = {
     ".language.normal_gammas": ("MultivariateNormalGamma", "NormalGamma", "TiedNormalGamma"),
     ".language.normal_wisharts": ("NormalWishart", "TiedNormalWishart"),
     ".language.normals": ("MultivariateNormal", "Normal"),
+    ".language.partly_seen": ("CensoredNormal", "TruncatedNormal"),
     ".language.plates": ("Plate",),
     ".language.positive": ("Gamma", "Wishart"),
     ".language.simplex": ("Beta", "Dirichlet", "StickBreaking"),
@@ -151,6 +153,7 @@ __all__ = [
     "Categorical",
     "CaviarError",
     "CaviarWarning",
+    "CensoredNormal",
     "CheckpointError",
     "CheckpointWarning",
     "ClusterError",
@@ -215,6 +218,7 @@ __all__ = [
     "StudentMixture",
     "TiedNormalGamma",
     "TiedNormalWishart",
+    "TruncatedNormal",
     "VerificationError",
     "Wishart",
     "__version__",

@@ -8,6 +8,7 @@ from caviar.families.chain_mixture import ChainMixture
 from caviar.families.dirichlet import Dirichlet
 from caviar.families.forecast_markov_chain import ForecastMarkovChain
 from caviar.families.gamma import Gamma
+from caviar.families.interval_normal import IntervalNormal
 from caviar.families.joint_labels import JointLabels
 from caviar.families.linear_gaussian_chain import LinearGaussianChain
 from caviar.families.logit_moments import LogitMoments
@@ -29,6 +30,7 @@ from caviar.families.stick_breaking import StickBreaking
 from caviar.families.tabulated import Tabulated
 from caviar.families.tabulated_sticks import TabulatedSticks
 from caviar.families.truncated_normal import TruncatedNormal
+from caviar.families.unseen_normal import UnseenNormal
 from caviar.families.wishart import Wishart
 
 __all__ = [
@@ -41,6 +43,7 @@ __all__ = [
     "ExponentialFamily",
     "ForecastMarkovChain",
     "Gamma",
+    "IntervalNormal",
     "JointLabels",
     "LinearGaussianChain",
     "LogitMoments",
@@ -65,6 +68,7 @@ __all__ = [
     "TiedNormalGamma",
     "TiedNormalWishart",
     "TruncatedNormal",
+    "UnseenNormal",
     "Wishart",
 ]
 

@@ -62,8 +62,8 @@ class ChainMixture:
     >>> starts = np.array([True, False, True, False])
     >>> q = ChainMixture(MarkovChain(np.tile(likely, 2), starts, np.log(np.full(4, 0.25)), log_transition), 2)
     >>> q.kinds.probabilities.round(3)
-    array([[0.708, 0.292],
-           [0.292, 0.708]])
+    array([[0.692, 0.308],
+           [0.308, 0.692]])
     >>> q.mode()
     array([0, 0, 0, 1])
     """

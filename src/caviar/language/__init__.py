@@ -17,6 +17,7 @@ from .nodes import Data, Indexed, Label, Node, Part, SecondLabel
 from .normal_gammas import NormalGamma
 from .normal_wisharts import NormalWishart
 from .normals import MultivariateNormal, Normal
+from .partly_seen import CensoredNormal, TruncatedNormal
 from .plates import Plate
 from .positive import Gamma, Wishart
 from .potential import Potential
@@ -44,6 +45,7 @@ __all__ = [
     "Beta",
     "Binomial",
     "Categorical",
+    "CensoredNormal",
     "Constant",
     "Data",
     "Diagonal",
@@ -75,6 +77,7 @@ __all__ = [
     "SpikeSlab",
     "StickBreaking",
     "Term",
+    "TruncatedNormal",
     "Variable",
     "Wishart",
     "base_terms_of",

@@ -62,6 +62,7 @@ class MarkovChainMixture(MarkovChain):
 
     Examples
     --------
+    >>> from caviar import Data, Dirichlet
     >>> time, kind, state = Plate("time"), Plate("kind", 2), Plate("state", 3)
     >>> transition = Dirichlet("transition", np.ones(3), plates=(kind, state))
     >>> starts = Data("starts", plates=time)

@@ -71,8 +71,9 @@ class Node(Algebra):
     def __getitem__(self, index: Index | tuple[Index, ...]) -> Indexed:
         """Return this node with one of its plates chosen: by a Categorical, ``mean[z]``, or by known labels.
 
-        A label of groups is itself chosen by the records of these: ``mean[z[Data("group", plates=record)]]``. Several
-        indices choose from a plate each: ``table[z, v]`` is ``table[z][v]``.
+        A label of groups is itself chosen by the records of these: ``mean[z[Data("group", plates=record)]]``, and known
+        labels may be chosen by a Categorical: ``mean[Data("cell", plates=(obs, case))[z]]``. Several indices choose
+        from a plate each: ``table[z, v]`` is ``table[z][v]``.
         """
         return Indexed(self, *_each(index))
 
@@ -141,6 +142,8 @@ class Indexed(Algebra):
         The index: the first Categorical if there is one, or else the first Data with labels.
     through
         Where the index is a label of groups, ``mean[z[group]]``, what says which group each record is of; or None.
+    given
+        Where the index is known labels that a Categorical chooses, ``mean[cell[z]]``, that choice; or None.
     others
         The other indices, each with the plate that it chooses from.
     candidates
@@ -149,6 +152,7 @@ class Indexed(Algebra):
     """
 
     through: Indexed | None = None
+    given: Indexed | None = None
     others: tuple[Indexed, ...] = ()
 
     def __init__(self, node: Node, *indices: Index) -> None:
@@ -159,11 +163,13 @@ class Indexed(Algebra):
         first: Any = indices[places[0] if places else 0]
         if isinstance(first, Indexed) and isinstance(first.node, Label) and isinstance(first.by, Data):
             self.through, first = (first, first.node) if not first.others else (None, first)
+        elif isinstance(first, Indexed) and isinstance(first.node, Data) and isinstance(first.by, Label):
+            self.given, first = first, first.node
         categories = first.categories if isinstance(first, Label) else None
         if categories is None and not isinstance(first, Data):
             raise ModelError(
                 f"'{node.name}' can be indexed by a Categorical variable, as in {node.name}[z], or by known labels, "
-                f"{node.name}[Data('group', plates=obs)]; got {first!r}"
+                f"{node.name}[Data('group', plates=obs)]; got {first!r}{_as_data(first)}"
             )
         self.by: Label | Data = cast("Label | Data", first)
         own = [plate for plate in node.plates if plate not in self.along]
@@ -193,6 +199,9 @@ class Indexed(Algebra):
     @property
     def along(self) -> tuple[Plate, ...]:
         """The plates for each repetition of which ``by`` chooses."""
+        if self.given is not None:
+            own = [plate for plate in self.by.plates if plate not in self.given.candidates]
+            return tuple(dict.fromkeys((*own, *self.given.along)))
         if self.through is None:
             return self.by.plates
         own = [plate for plate in self.by.plates if plate not in self.through.candidates]
@@ -433,6 +442,18 @@ def _as_membership(index: Any) -> Any:
         if plate.within is not None and plate.within.name == index.name:
             return membership(plate)
     return index
+
+
+def _as_data(index: Any) -> str:
+    """Return how labels that were stated as a constant are stated."""
+    known = index.node if isinstance(index, Indexed) else index
+    if not isinstance(known, Node) or not known.is_known:
+        return ""
+    plates = ", ".join(plate.name for plate in known.plates)
+    return (
+        f". Labels that choose come with the data: state Data('{known.name}', plates=({plates})) instead of the "
+        f"Constant '{known.name}'"
+    )
 
 
 def _why_not_indexable(node: Node, by: Label | Data, own: list[Plate]) -> str:

@@ -171,6 +171,15 @@ def _times_log_squared(value: Array) -> Array:
     return value * np.square(_log(value))
 
 
+def _no_censoring(value: Array) -> str:
+    good = np.isin(value, (-1.0, 0.0, 1.0, 2.0))
+    return (
+        ""
+        if np.all(good)
+        else "must be 0 (the value itself), 1 (above it), -1 (below it) or 2 (up to until=)"
+    )
+
+
 def _no_trials(value: Array) -> str:
     good = (value >= 0) & (value == np.floor(value)) & np.isfinite(value)
     return "" if np.all(good) else "must be whole numbers from 0"
@@ -218,6 +227,7 @@ def _identity(value: Array) -> Array:
 
 
 LOCATION = Role("location", 0, {"x": _identity, "xx": np.square}, ("Normal",), _not_finite, moves=True)
+STILL_LOCATION = Role("still_location", 0, {"x": _identity, "xx": np.square}, ("Normal",), _not_finite)
 LOCATION_VECTOR = Role(
     "location_vector", 1, {"x": _identity, "xx": _outer}, ("MultivariateNormal",), _not_finite, moves=True
 )
@@ -251,6 +261,12 @@ MOMENTS = Role("moments", 0, {"x": _identity, "curvature": _identity, "constant"
 TANGENT = Role("tangent", 1, {"x": _identity, "constant": _identity}, is_apart=True)
 SHARES = Role("shares", 1, {"x": _identity, "entropy": _identity}, is_apart=True)
 LABEL = Role("label", 0, {"x": _identity}, ("Categorical",))
+VALUE_BETWEEN = Role("value_between", 0, dict.fromkeys(("x", "xx", "lower", "upper"), _identity))
+UNSEEN = Role(
+    "unseen", 1, dict.fromkeys(("count", "sum", "square", "lower", "upper"), _identity), is_apart=True
+)
+CENSORING = Role("censoring", 0, {"x": _identity}, (), _no_censoring)
+END = Role("end", 0, {"x": _identity}, (), _not_finite)
 TRIALS = Role("trials", 0, {"x": _identity}, (), _no_trials)
 SIZE = Role(
     "size",

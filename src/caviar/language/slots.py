@@ -71,7 +71,7 @@ class Slot:
     @property
     def gates(self) -> tuple[Indexed, ...]:
         """What each Categorical chooses."""
-        return tuple([own for own in self.chosen if isinstance(own.by, Label)])
+        return tuple([own.given or own for own in self.chosen if own.given or isinstance(own.by, Label)])
 
     @property
     def choices(self) -> tuple[Indexed, ...]:
@@ -81,7 +81,7 @@ class Slot:
 
     def chosen_by(self, gate: Node) -> Indexed | None:
         """Return what this node chooses here; None if it chooses nothing."""
-        return next((own for own in self.chosen if own.by is gate), None)
+        return next((own for own in (*self.chosen, *self.gates) if own.by is gate), None)
 
 
 def _where(owner: Stated, slot: str) -> str:

@@ -152,7 +152,8 @@ class _Reader:
                 raise _IncomparableError
             return place
         if isinstance(value, Indexed):
-            others = (*value.indices, *value.others, *((value.through,) if value.through else ()))
+            further = (own for own in (value.through, value.given) if own is not None)
+            others = (*value.indices, *value.others, *further)
             chosen = self._over(value.candidates)
             return self._expression(value.node), tuple([self._expression(own) for own in others]), chosen
         if isinstance(value, Part):

@@ -250,7 +250,11 @@ class _Writer:
         records = [own.through for own in of_gates if self._category(own) in categories]
         for chosen in (*known, *(own for own in records if own is not None)):
             category = self._category(chosen)
-            choices[category] = Operand(chosen.by, "one_hot", (*plate_axes(chosen.by), category))
+            axes = plate_axes(chosen.by)
+            if chosen.given is not None:
+                of_gate = self._category(chosen.given)
+                axes = tuple([of_gate if axis is Axis(chosen.given.plate) else axis for axis in axes])
+            choices[category] = Operand(chosen.by, "one_hot", (*axes, category))
         return list(choices.values())
 
     def _category(self, indexed: Indexed) -> Axis:

@@ -123,7 +123,9 @@ class ModelAxes:
         for variable in self._variables():
             for slot in variable.slots.values():
                 yield from slot.chosen
-                yield from (own.through for own in slot.chosen if own.through is not None)
+                yield from (
+                    own for each in slot.chosen for own in (each.through, each.given) if own is not None
+                )
 
     def _variables(self) -> Iterator[Variable]:
         return (node for node in self.nodes if isinstance(node, Variable))

@@ -103,6 +103,9 @@ class _Search:
         """Return which repetitions lead to an observation where the variable is used."""
         bound, rows, child = self._binding, self._binding.data_plate, use.child
         by, index = None, None
+        if isinstance(use.expression, Indexed) and use.expression.given is not None:
+            # whichever is chosen depends on a label that is hidden
+            return np.ones(shape, dtype=bool)
         if isinstance(use.expression, Indexed):
             by, index = use.expression.plate, use.expression.by
         labels: Any = None if index is None else bound.of(index).values

@@ -212,7 +212,11 @@ class Feature:
     @cached_property
     def is_tallied(self) -> bool:
         """Whether its rows are never written out: looked up and tallied by label, or products of a sparse matrix."""
-        return self.is_sparse or (self.n_labels is not None and self.n_labels >= _FEWEST_CATEGORIES)
+        if self.n_labels is None or self.is_sparse:
+            return self.is_sparse
+        # of several labels a row each has columns of its own
+        is_one = self.source is not None and not self.source.shape
+        return is_one and self.n_labels >= _FEWEST_CATEGORIES
 
     @property
     def is_sparse(self) -> bool:

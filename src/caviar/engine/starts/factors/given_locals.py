@@ -242,7 +242,10 @@ def _is_added_alone(variable: Variable, leaf: Variable) -> bool:
 
 
 def _by_plates(problem: Problem, leaf: Variable, plates: Sequence[Plate], rows: Rows) -> Array:
-    """Return the mean of a leaf's values for each row and plate, NaN where none was observed."""
+    """Return the mean of a leaf's values for each row and plate, NaN where none was observed.
+
+    Along plates that the leaf lacks, since labels choose from them, all are the same.
+    """
     values = np.moveaxis(problem.compiled.sources[leaf].values(rows.columns), -1, 0)
     seen = rows.columns.get(ColumnKey(leaf.name).observed)
     if seen is not None:
@@ -250,8 +253,9 @@ def _by_plates(problem: Problem, leaf: Variable, plates: Sequence[Plate], rows: 
     below = [plate for plate in leaf.plates if plate is not problem.bound.data_plate]
     mean = _mean_of_seen(values, tuple(i for i, plate in enumerate(below, 1) if plate not in plates))
     kept = [plate for plate in below if plate in plates]
-    order = [1 + kept.index(plate) for plate in plates]
-    return mean.transpose(0, *order, *range(1 + len(order), mean.ndim))
+    order = [1 + kept.index(plate) for plate in plates if plate in kept]
+    turned = mean.transpose(0, *order, *range(1 + len(order), mean.ndim))
+    return turned[(slice(None), *(slice(None) if plate in kept else None for plate in plates))]
 
 
 def _mean_of_seen(values: Array, axes: int | tuple[int, ...]) -> Array:

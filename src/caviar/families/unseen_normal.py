@@ -1,0 +1,254 @@
+"""Numbers of a Normal that fell outside a window, so that nobody saw them: how many, their sum and that of squares."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from caviar._typing import Array, Statistics
+from caviar.families._base import ExponentialFamily, Seed, Size, as_value, draw_shape
+from caviar.families._normal_interval import UNBOUNDED, interval_moments
+from caviar.families._parameters import read_parameters, refuse_improper, require
+from caviar.families.interval_normal import IntervalNormal
+from caviar.numerics.cached import cached_property
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class UnseenNormal(ExponentialFamily):
+    r"""How many numbers fell outside a window before one inside was seen, with their sum and that of their squares.
+
+    Each number has the density :math:`e^{\eta_0 + \eta_1 x + \eta_2 x^2}`, which may integrate to less than one. With
+    the integral w over what is outside the window, from a to b, the number M of unseen ones is geometric:
+
+    .. math:: P(M = m) = (1 - w) w^m, \qquad \eta = (\eta_0, \eta_1, \eta_2, a, b), \qquad A = -\log(1 - w)
+
+    Parameters
+    ----------
+    log_weight
+        :math:`\eta_0 + \log \int e^{\eta_1 x + \eta_2 x^2} dx`, the logarithm of the whole integral; at most 0.
+    location, precision
+        Mean and inverse variance of the numbers.
+    lower, upper
+        The window, at least 1e30 in size where it is not bounded.
+
+    Raises
+    ------
+    ParameterError
+        If a precision is not positive, a weight above 1, or a lower end not below the upper one.
+
+    Notes
+    -----
+    A window with both ends 0 says nothing: no number is unseen. The window is known, and the statistics that belong to
+    it are 0 in every value. A value is the vector of the number, the sum and the sum of squares; densities are about
+    the sum of Lebesgue's measures of all numbers outside.
+
+    A number that is observed only inside a window has the density :math:`N(x) / \int_a^b N`. As a mixture over what was
+    not seen, :math:`\sum_m \prod_{i \le m} N(x_i)\, N(x)`, it is conjugate: "data augmentation" of truncation (Meng and
+    Rubin 1997 use it for EM).
+
+    Examples
+    --------
+    >>> q = UnseenNormal(0.0, 0.0, 1.0, 1.0, 1e30)  # a standard Normal that is seen above 1
+    >>> print(q.mean.round(4))
+    [ 5.303  -1.5251  3.7778]
+    """
+
+    log_weight: Array
+    location: Array
+    precision: Array
+    lower: Array
+    upper: Array
+
+    statistics: ClassVar[tuple[str, ...]] = ("count", "sum", "square", "lower", "upper")
+    parameter_letters: ClassVar[tuple[str, ...]] = ("", "", "", "", "")
+
+    def __init__(
+        self,
+        log_weight: ArrayLike,
+        location: ArrayLike,
+        precision: ArrayLike,
+        lower: ArrayLike,
+        upper: ArrayLike,
+    ) -> None:
+        given = {
+            "log_weight": log_weight,
+            "location": location,
+            "precision": precision,
+            "lower": lower,
+            "upper": upper,
+        }
+        own = read_parameters("UnseenNormal", given, (0, 0, 0, 0, 0))
+        require(own["precision"] > 0, own["precision"], "UnseenNormal: precision must be positive")
+        require(own["log_weight"] <= 1e-9, own["log_weight"], "UnseenNormal: log_weight must not be positive")
+        require(own["lower"] < own["upper"], own["lower"], "UnseenNormal: lower must be below upper")
+        vars(self).update(own)
+
+    @classmethod
+    def statistic_shapes(cls, event_shape: tuple[int, ...] = ()) -> tuple[tuple[int, ...], ...]:
+        """Return that all are numbers."""
+        return ((),) * len(cls.statistics)
+
+    @property
+    def event_shape(self) -> tuple[int, ...]:
+        """(3,)."""
+        return (3,)
+
+    @classmethod
+    def from_natural(cls, natural: Statistics) -> Self:
+        """Return the distributions with these natural parameters."""
+        constant, linear, quadratic, lower, upper = np.broadcast_arrays(*natural)
+        is_empty = lower >= upper
+        precision = np.where(is_empty, 1.0, -2.0 * quadratic)
+        good = (precision > 0) & np.isfinite(linear + precision)
+        if not np.all(good):
+            refuse_improper("UnseenNormal", good, "the precision must be positive and finite")
+        location = np.where(is_empty, 0.0, linear / precision)
+        whole = constant + 0.5 * linear * location + 0.5 * np.log(2.0 * np.pi / precision)
+        own = tuple(np.array(part) for part in (constant, linear, quadratic, lower, upper))
+        return cls._trusted(
+            log_weight=np.where(is_empty, -np.inf, whole),
+            location=location,
+            precision=precision,
+            lower=own[3],
+            upper=own[4],
+            natural=own,
+        )
+
+    @classmethod
+    def statistics_of(cls, value: ArrayLike) -> Statistics:
+        """Return the number, the sum, the sum of squares, and zeros."""
+        found = as_value(value)
+        zero = np.zeros(found.shape[:-1])
+        return found[..., 0], found[..., 1], found[..., 2], zero, zero
+
+    @cached_property
+    def natural(self) -> Statistics:
+        """Natural parameters."""
+        linear = self.precision * self.location
+        constant = self.log_weight - 0.5 * linear * self.location - 0.5 * np.log(2.0 * np.pi / self.precision)
+        return constant, linear, -0.5 * self.precision, self.lower, self.upper
+
+    @cached_property
+    def _tails(self) -> tuple[Array, Array, Array]:
+        """Weight of each tail, (2, batch...), and mean and central moments of each."""
+        far = np.full(self.batch_shape, UNBOUNDED)
+        linear, quadratic = self.precision * self.location, -0.5 * self.precision
+        tails = [
+            interval_moments(linear, quadratic, *ends) for ends in ((-far, self.lower), (self.upper, far))
+        ]
+        whole = self.log_weight - 0.5 * linear * self.location - 0.5 * np.log(2.0 * np.pi / self.precision)
+        there = np.stack([np.abs(self.lower) < UNBOUNDED, np.abs(self.upper) < UNBOUNDED])
+        weights = np.stack([np.exp(whole + own.log_integral) for own in tails]) * there
+        return (
+            weights,
+            np.stack([own.mean for own in tails]),
+            np.stack([own.central for own in tails], axis=1),
+        )
+
+    @cached_property
+    def _seen(self) -> Array:
+        """Probability that a number is inside, or is none: 1 - w, as a sum of what is not negative."""
+        linear, quadratic = self.precision * self.location, -0.5 * self.precision
+        inside = interval_moments(linear, quadratic, self.lower, np.maximum(self.upper, self.lower))
+        whole = self.log_weight - 0.5 * linear * self.location - 0.5 * np.log(2.0 * np.pi / self.precision)
+        seen = np.exp(whole + inside.log_integral) - np.expm1(np.minimum(self.log_weight, 0.0))
+        return np.where(np.isneginf(self.log_weight), 1.0, np.minimum(seen, 1.0))
+
+    @cached_property
+    def _number(self) -> Array:
+        """Expected number of unseen ones, w / (1 - w)."""
+        return self._tails[0].sum(axis=0) / self._seen
+
+    @cached_property
+    def _of_one(self) -> tuple[Array, Array]:
+        """Expectations of (1, x, x^2), (3, batch...), and of their products, (3, 3, batch...), of one unseen number."""
+        weights, mean, (second, third, fourth) = self._tails
+        total = weights.sum(axis=0)
+        shares = np.divide(weights, total, out=np.zeros_like(weights), where=total > 0)
+        own = [np.ones_like(mean), mean, second + mean**2]
+        own.append(third + 3.0 * mean * second + mean**3)
+        own.append(fourth + 4.0 * mean * third + 6.0 * mean**2 * second + mean**4)
+        # a tail without an end has no numbers
+        powers = [(shares * np.where(weights > 0, power, 0.0)).sum(axis=0) for power in own]
+        return np.stack(powers[:3]), np.array([[powers[i + j] for j in range(3)] for i in range(3)])
+
+    @cached_property
+    def expected_statistics(self) -> Statistics:
+        """Expected number, sum and sum of squares, and zeros."""
+        zero = np.zeros(self.batch_shape)
+        return (*(self._number * own for own in self._of_one[0]), zero, zero)
+
+    def response(self, change: Statistics) -> Statistics:
+        # Cov t = E[M] E[s s'] + (Var M - E M) E[s] E[s]', and Var M - E M = E[M]^2 of a geometric number
+        first, products = self._of_one
+        moved = np.stack([np.broadcast_to(own, self.batch_shape) for own in change[:3]])
+        found = self._number * np.einsum("ij...,j...->i...", products, moved)
+        found = found + self._number**2 * first * (first * moved).sum(axis=0)
+        zero = np.zeros(self.batch_shape)
+        return (*found, zero, zero)
+
+    def response_of_value(self, change: Statistics) -> tuple[Array, ...]:
+        """Return by how much the expected value changes."""
+        return (np.stack(self.response(change)[:3], axis=-1),)
+
+    @cached_property
+    def log_partition(self) -> Array:
+        """Minus the logarithm of the probability that a number is seen."""
+        return -np.log(self._seen)
+
+    @property
+    def mean(self) -> Array:
+        """Expected number, sum and sum of squares, (batch..., 3)."""
+        return np.stack(self.expected_statistics[:3], axis=-1)
+
+    def log_density(self, value: ArrayLike) -> Array:
+        """Return the log density of a number of unseen ones with this sum and sum of squares."""
+        exponent = sum(
+            own * part for own, part in zip(self.natural[:3], self.statistics_of(value)[:3], strict=True)
+        )
+        return exponent - self.log_partition
+
+    def entropy(self) -> Array:
+        """Return the entropy of all unseen numbers."""
+        return self.entropy_about_base()
+
+    def entropy_about_base(self) -> Array:
+        """Return the log-partition less the expectation of the exponent."""
+        pairs = zip(self.natural[:3], self.expected_statistics[:3], strict=True)
+        return self.log_partition - sum(np.where(mean == 0, 0.0, own) * mean for own, mean in pairs)
+
+    def _divergence(self, other: Self) -> Array:
+        same = (self.lower == other.lower) & (self.upper == other.upper)
+        pairs = list(zip(self.natural, other.natural, self.expected_statistics, strict=True))[:3]
+        moved = sum((own - theirs) * mean for own, theirs, mean in pairs)
+        return np.where(same, other.log_partition - self.log_partition + moved, np.inf)
+
+    def mode(self) -> Array:
+        """Return no number."""
+        return np.zeros((*self.batch_shape, 3))
+
+    def sample(self, size: Size = None, seed: Seed = None) -> Array:
+        """Return draws of shape size + batch + (3,)."""
+        rng, shape = np.random.default_rng(seed), draw_shape(size, self.batch_shape)
+        numbers = np.broadcast_to(rng.geometric(np.broadcast_to(self._seen, shape)) - 1, shape)
+        weights, *_ = self._tails
+        total = weights.sum(axis=0)
+        share = np.broadcast_to(
+            np.divide(weights[0], total, out=np.zeros_like(total), where=total > 0), shape
+        )
+        below = rng.binomial(numbers, share)
+        found = np.zeros((*shape, 3))
+        found[..., 0] = numbers
+        far = np.full(self.batch_shape, UNBOUNDED)
+        for count, lower, upper in ((below, -far, self.lower), (numbers - below, self.upper, far)):
+            tail = IntervalNormal(
+                self.location, self.precision, np.minimum(lower, upper), np.maximum(lower, upper)
+            )
+            for drawn in range(int(count.max(initial=0))):
+                x = tail.sample(size, rng) * (count > drawn)
+                found[..., 1] += x
+                found[..., 2] += x * x
+        return found

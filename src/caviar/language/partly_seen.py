@@ -1,0 +1,403 @@
+"""Normal numbers of which only a part is seen: censored ones, known by a bound, and those of a truncated Normal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from .. import families
+from .._errors import ConjugacyError, ModelError
+from .._typing import AnyArray, Array
+from ..families._by_moments import REALS
+from ..families._normal_interval import UNBOUNDED
+from .algebra import Predictor, as_predictor
+from .expected_slots import ExpectedSlots
+from .links import Answer, Hidden
+from .nodes import Expression, Indexed, Node, Part
+from .plates import Plates
+from .roles import CENSORING, END, LOCATION, PRECISION, STILL_LOCATION, UNSEEN, VALUE_BETWEEN, Role
+from .stated import Stated
+from .templates import LOG_2PI, Density, template
+
+
+class _PartlySeen(Answer):
+    """What censored and truncated Normals share: a mean, a precision, known bounds, and a hidden variable."""
+
+    by_moments: ClassVar = REALS
+    linked = "value"
+    without_link = "Normal, whose values are all seen,"
+    hides: ClassVar[type[_HiddenPart]]
+
+    def _state_part(
+        self,
+        name: str,
+        mean: Expression,
+        precision: Expression,
+        plates: Plates,
+        known: Mapping[str, tuple[Any, Role]],
+    ) -> None:
+        self._identify(name, plates)
+        where = f"{type(self).__name__} '{name}'"
+        for slot, (value, _) in known.items():
+            if isinstance(value, Indexed) or (isinstance(value, Node) and not value.is_known):
+                raise ModelError(
+                    f"'{slot}' of {where} must be known: a number, an array or a Data; got {value!r}"
+                )
+        whole = mean.node if isinstance(mean, Indexed) else mean
+        if isinstance(mean, Part) or (isinstance(whole, Node) and whole.has_parts):
+            raise ConjugacyError(
+                f"'mean' of {where} cannot be a part of the joint factor {whole!r}, since the values that are not seen "
+                f"would need a joint factor too. State a Normal and a Gamma"
+            )
+        # a sum, also of one: what is not seen is not measured from another point
+        is_hidden = isinstance(whole, Node) and not whole.is_known
+        location = as_predictor(mean) if is_hidden else mean
+        role = LOCATION if isinstance(location, Predictor) else STILL_LOCATION
+        self.hidden = self.hides(self)
+        arguments: dict[str, Any] = {
+            "mean": (location, role),
+            "precision": (precision, PRECISION),
+            **known,
+            "hidden": (self.hidden, self.hidden.role),
+        }
+        self.beside = tuple(known)
+        self._state(name, plates, arguments, dimension=1)
+        self.stated = {slot: own for slot, own in self.stated.items() if slot != "hidden"}
+        self.hidden.stated |= self.stated
+
+    def refuse_as_parent(self, owner: Stated, slot: str) -> None:
+        """Refuse to be a parent: it can only be observed."""
+        raise ConjugacyError(
+            f"'{slot}' of {type(owner).__name__} '{owner.name}' cannot be the {type(self).__name__} '{self.name}', "
+            f"which can only be observed. Let '{owner.name}' depend on what '{self.name}' depends on, or state a Normal"
+        )
+
+
+class _HiddenPart(Hidden):
+    """What is not seen of a value."""
+
+    def __init__(self, answer: _PartlySeen) -> None:
+        self.answer = answer
+        self._state(f"{answer.name}.{self.noun}", answer.plates, {}, dimension=self.size)
+        self.stated = {"answer": answer}
+
+    size: ClassVar[int] = 1
+    density: ClassVar[Density] = template()
+
+    def problem_with(self, value: AnyArray) -> str:
+        """Return nothing: it is no data."""
+        return ""
+
+    @property
+    def drawn_given(self) -> Iterator[Node]:
+        """The answer, and what its mean, precision and bounds are made of."""
+        yield self.answer
+        yield from (parent for parent in self.answer.parents if parent is not self)
+
+
+class ValueBetween(_HiddenPart):
+    """The true value of one that is known by bounds."""
+
+    family = families.IntervalNormal
+    letters: ClassVar = {"x": "", "xx": "", "lower": "", "upper": ""}
+    noun = "value"
+    role: ClassVar[Role] = VALUE_BETWEEN
+
+    def distribution_given(self, slots: Mapping[str, Any]) -> families.IntervalNormal:
+        """Return the true value given the recorded one, what this says, and mean and precision."""
+        lower, upper = ends_of(slots["answer"], slots["censored"], slots.get("until"))
+        parts = np.broadcast_arrays(slots["mean"], slots["precision"], lower, upper)
+        return families.IntervalNormal(*parts)
+
+
+class CensoredNormal(_PartlySeen):
+    r"""A Normal number that is recorded, or known to be above, below or between recorded ones.
+
+    The hidden variable ``"y.value"`` is the true value x, with the density of a Normal inside the interval that is
+    known, :math:`a \le x \le b`:
+
+    .. math:: p(y) = \int_a^b N(x \mid m, \tau^{-1})\, dx, \qquad p(y) = N(y \mid m, \tau^{-1}) \text{ if } a = b
+
+    It can only be observed.
+
+    Parameters
+    ----------
+    name
+        Unique within the model.
+    mean
+        Number, array, Normal, or a sum or product of these.
+    precision
+        Inverse variance: number, array, Gamma, or a product of these.
+    censored
+        What each recorded value y is: 0 the value itself, 1 the value is above y, -1 it is below y, 2 it is between y
+        and ``until``. A number, an array or :class:`Data`.
+    until
+        Upper ends of intervals, where there are some; elsewhere they count nothing.
+    plates
+        Its repetitions.
+
+    Raises
+    ------
+    ModelError, ConjugacyError
+        If ``censored`` or ``until`` is unknown, or mean and precision are a joint factor.
+
+    Notes
+    -----
+    For known mean and precision the ELBO is exact; otherwise the true values are independent of them under q, and it is
+    a bound. Tobin (1958); Chib (1992), "Bayes inference in the Tobit censored regression model".
+
+    Examples
+    --------
+    Three of five lamps are still burning when they are last seen:
+
+    >>> import caviar as cv
+    >>> lamp = cv.Plate("lamp")
+    >>> level = cv.Normal("level", 0, 0.01)
+    >>> y = cv.CensoredNormal("y", level, 4.0, censored=cv.Data("burning", plates=lamp), plates=lamp)
+    >>> posterior = cv.Model(y).fit({"y": [1.0, 1.2, 1.5, 1.5, 1.5], "burning": [0, 0, 1, 1, 1]})
+    >>> print(posterior["level"].mean.round(2))
+    1.6
+    """
+
+    family = families.Normal
+    letters: ClassVar = {"lower": "", "upper": ""}
+    density = template(
+        (-1 / 2, "precision.x hidden.xx"),
+        (1, "precision.x mean.x hidden.x"),
+        (-1 / 2, "precision.x mean.xx"),
+        (1 / 2, "precision.log_x"),
+        (-1 / 2 * LOG_2PI, ""),
+        (1, "self.lower hidden.lower"),
+        (1, "self.upper hidden.upper"),
+    )
+    hides = ValueBetween
+
+    def __init__(
+        self,
+        name: str,
+        mean: Expression,
+        precision: Expression,
+        *,
+        censored: Expression,
+        until: Expression = None,
+        plates: Plates = (),
+    ) -> None:
+        known: dict[str, Any] = {"censored": (censored, CENSORING)}
+        if until is not None:
+            known["until"] = (until, END)
+        self._state_part(name, mean, precision, plates, known)
+
+    def statistic_beside(self, name: str, value: AnyArray, known: Mapping[str, AnyArray]) -> Array:
+        """Return the lower or the upper end of the interval that a value is in."""
+        lower, upper = ends_of(np.asarray(value, dtype=np.float64), known["censored"], known.get("until"))
+        return lower if name == "lower" else upper
+
+    def problem_beside(self, value: AnyArray, known: Mapping[str, AnyArray]) -> str:
+        """Return what is wrong with intervals that end before they begin."""
+        kind = np.broadcast_to(known["censored"], value.shape)
+        if "until" not in known:
+            return "" if not np.any(kind == 2) else "needs until=, the upper ends, where censored is 2"
+        wrong = (kind == 2) & (known["until"] < value)
+        if not np.any(wrong):
+            return ""
+        where = tuple(np.argwhere(wrong)[0])
+        until = np.broadcast_to(known["until"], value.shape)[where]
+        return f"must not be above until=; row {where[0] if where else 0} has {value[where]:g} and {until:g}"
+
+    def distribution_given(self, slots: Mapping[str, Any]) -> Any:
+        """Return the distribution of recorded values given mean, precision and what they are."""
+        parts = [slots["mean"], slots["precision"], slots["censored"]]
+        until = slots.get("until", np.zeros(()))
+        return Recorded(*map(np.asarray, np.broadcast_arrays(*parts, until)))
+
+    def moments_given(self, slots: ExpectedSlots) -> tuple[Array, Array]:
+        """Return mean and variance of the true value."""
+        mean, variance = slots.location()
+        return mean, variance + slots.inverse("precision")[0]
+
+
+class Unseen(_HiddenPart):
+    """The numbers that fell outside the window before one inside was seen."""
+
+    family = families.UnseenNormal
+    letters: ClassVar = {"count": "", "sum": "", "square": "", "lower": "", "upper": ""}
+    value_rank = 1
+    size = 3
+    noun = "unseen"
+    role: ClassVar[Role] = UNSEEN
+
+    def distribution_given(self, slots: Mapping[str, Any]) -> families.UnseenNormal:
+        """Return the unseen numbers given mean, precision and window; what was seen tells no more."""
+        shape = np.broadcast_shapes(*(np.shape(own) for own in slots.values()))
+        own = [np.broadcast_to(slots[name], shape) for name in ("mean", "precision", "lower", "upper")]
+        return families.UnseenNormal(np.zeros(shape), *own)
+
+
+class TruncatedNormal(_PartlySeen):
+    r"""A Normal number that is seen only if it lies in a window.
+
+    .. math:: p(y) = \frac{N(y \mid m, \tau^{-1})}{\int_a^b N(x \mid m, \tau^{-1})\, dx}, \qquad a \le y \le b
+
+    Values outside were not recorded, and nobody knows how many there were. (If they were counted, state a
+    :class:`CensoredNormal`.) The hidden variable ``"y.unseen"`` has the numbers that fell outside before y: how many,
+    their sum, and the sum of their squares. With it mean and precision have their ordinary updates. It can only be
+    observed.
+
+    Parameters
+    ----------
+    name
+        Unique within the model.
+    mean
+        Number, array, Normal, or a sum or product of these.
+    precision
+        Inverse variance: number, array, Gamma, or a product of these.
+    lower, upper
+        The window: known numbers, arrays or :class:`Data`; without one of them it has no end on that side.
+    plates
+        Its repetitions.
+
+    Raises
+    ------
+    ModelError, ConjugacyError
+        If there is no end, an end is unknown, or mean and precision are a joint factor.
+
+    Notes
+    -----
+    For known mean and precision the ELBO is exact; otherwise the unseen numbers are independent of them under q, and it
+    is a bound. Where the window holds a small part of the distribution, unseen numbers are many: then the bound is wide
+    and fits take many iterations.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import caviar as cv
+    >>> rng, obs = np.random.default_rng(0), cv.Plate("obs")
+    >>> x = rng.normal(1.0, 1.0, 3000)
+    >>> level, tau = cv.Normal("level", 0, 0.01), cv.Gamma("tau", 1, 1)
+    >>> y = cv.TruncatedNormal("y", level, tau, lower=0.5, plates=obs)
+    >>> posterior = cv.Model(y).fit({"y": x[x > 0.5]}, tol=1e-10)
+    >>> print(abs(posterior["level"].mean - 1.0) < 0.15, abs(posterior["tau"].mean - 1.0) < 0.15)
+    True True
+    """
+
+    family = families.Normal
+    letters: ClassVar = {"x": "", "xx": ""}
+    density = template(
+        (-1 / 2, "precision.x self.xx"),
+        (1, "precision.x mean.x self.x"),
+        (-1 / 2, "precision.x mean.xx"),
+        (1 / 2, "precision.log_x"),
+        (-1 / 2 * LOG_2PI, ""),
+        (-1 / 2, "precision.x hidden.square"),
+        (1, "precision.x mean.x hidden.sum"),
+        (-1 / 2, "precision.x mean.xx hidden.count"),
+        (1 / 2, "precision.log_x hidden.count"),
+        (-1 / 2 * LOG_2PI, "hidden.count"),
+        (1, "lower.x hidden.lower"),
+        (1, "upper.x hidden.upper"),
+    )
+    hides = Unseen
+
+    def __init__(
+        self,
+        name: str,
+        mean: Expression,
+        precision: Expression,
+        *,
+        lower: Expression = None,
+        upper: Expression = None,
+        plates: Plates = (),
+    ) -> None:
+        if lower is None and upper is None:
+            raise ModelError(f"TruncatedNormal '{name}' has no end: give lower= or upper=, or state a Normal")
+        ends = {
+            "lower": (-UNBOUNDED if lower is None else lower, END),
+            "upper": (UNBOUNDED if upper is None else upper, END),
+        }
+        self._state_part(name, mean, precision, plates, ends)
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """What it was stated with, without ends that are none."""
+        return {
+            slot: own for slot, own in self.stated.items() if slot in ("mean", "precision") or self._has(slot)
+        }
+
+    def _has(self, slot: str) -> bool:
+        known = self.known(slot)
+        return known is None or not np.all(np.abs(known) >= UNBOUNDED)
+
+    def statistic_beside(self, name: str, value: AnyArray, known: Mapping[str, AnyArray]) -> Array:
+        """Return one statistic of values."""
+        return self.statistic(name, value)
+
+    def problem_beside(self, value: AnyArray, known: Mapping[str, AnyArray]) -> str:
+        """Return what is wrong with values outside the window."""
+        lower, upper = (np.broadcast_to(known[end], value.shape) for end in ("lower", "upper"))
+        wrong = (value < lower) | (value > upper)
+        if not np.any(wrong):
+            return ""
+        where = tuple(np.argwhere(wrong)[0])
+        place = f"; row {where[0]} has" if where else "; got"
+        return (
+            f"must lie in its window{place} {value[where]:g}, and the window is from {_end(float(lower[where]))} to "
+            f"{_end(float(upper[where]))}. Values known to lie outside are those of a CensoredNormal"
+        )
+
+    def distribution_given(self, slots: Mapping[str, Any]) -> families.IntervalNormal:
+        """Return the distribution of values inside the window."""
+        own = (slots[name] for name in ("mean", "precision", "lower", "upper"))
+        return families.IntervalNormal(*map(np.asarray, np.broadcast_arrays(*own)))
+
+
+def _end(value: float) -> str:
+    return f"{value:g}" if abs(value) < UNBOUNDED else ("-inf" if value < 0 else "inf")
+
+
+def ends_of(value: Array, kind: AnyArray, until: AnyArray | None) -> tuple[Array, Array]:
+    """Return the ends of the intervals that recorded values stand for."""
+    value, kind = np.broadcast_arrays(np.asarray(value, dtype=np.float64), kind)
+    last = value if until is None else np.broadcast_to(until, value.shape)
+    lower = np.where(kind == -1, -UNBOUNDED, value)
+    return lower, np.where(kind == 1, UNBOUNDED, np.where(kind == 2, last, value))
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """Recorded values of Normal numbers, to be drawn from and evaluated.
+
+    Attributes
+    ----------
+    mean, precision
+        Of the true values.
+    censored, until
+        What the recorded values are.
+    """
+
+    mean: Array
+    precision: Array
+    censored: AnyArray
+    until: AnyArray
+
+    @property
+    def batch_shape(self) -> tuple[int, ...]:
+        """Shape of the batch of distributions."""
+        return self.mean.shape
+
+    def __getitem__(self, index: Any) -> Recorded:
+        """Return the part of the batch at ``index``."""
+        return Recorded(*(own[index] for own in (self.mean, self.precision, self.censored, self.until)))
+
+    def sample(self, size: int | tuple[int, ...] | None, seed: int | np.random.Generator | None) -> Array:
+        """Return true values of shape size + batch: a record that is censored would need the rule that censored it."""
+        return families.Normal(self.mean, self.precision).sample(size, seed)
+
+    def log_density(self, value: AnyArray) -> Array:
+        """Return the log density of recorded values, of those that are censored the log-probability."""
+        lower, upper = ends_of(np.asarray(value), self.censored, self.until)
+        linear, quadratic = self.precision * self.mean, -0.5 * self.precision
+        whole = 0.5 * np.log(self.precision / (2.0 * np.pi)) - 0.5 * linear * self.mean
+        return families.IntervalNormal.from_natural((linear, quadratic, lower, upper)).log_partition + whole
