@@ -33,7 +33,7 @@ _SPREAD = 8.0
 _NODES = 48
 """Intervals between nodes of a share."""
 
-_FEWEST, _A_UNIT, _MOST = 20, 6.0, 200
+_FEWEST, _A_UNIT, _MOST = 20, 9.0, 240
 """Nodes of log s: at least, how many more for each unit of its length, and at most."""
 
 _PLACES = 4000
