@@ -24,6 +24,7 @@ PLACES = (
     "edges/test_memory",
     "estimators/test_arguments",
     "estimators/test_densities",
+    "estimators/test_hierarchical_states",
     "estimators/test_structures",
     "invariants/test_ascent",
     "invariants/test_chains",

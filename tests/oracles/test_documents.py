@@ -222,11 +222,11 @@ def followed(patch: pytest.MonkeyPatch, useless_after: float = np.inf) -> list[b
     passes: list[bool] = []
     plain = TopicRows._ascend
 
-    def ascend(self, counts, words, before, scratch):
+    def ascend(self, counts, words, prior, before, scratch):
         passes.append(before is None)
         is_useless = before is None and sum(passes) > useless_after
         own = self.with_effort(replace(self.effort, first=0)) if is_useless else self
-        return plain(own, counts, words, before, scratch)
+        return plain(own, counts, words, prior, before, scratch)
 
     patch.setattr(TopicRows, "_ascend", ascend)
     return passes

@@ -33,11 +33,12 @@ from .rows.e_step import IndependentRows
 from .rows.missing_patterns_of import missing_patterns_of
 from .rows.recentring import recentrings_of
 from .rows.row_map import RowMap
-from .topics.compile import compile_documents, document_factors
+from .topics.compile import compile_documents, compile_tied, document_factors
 from .topics.documents import Documents
 from .topics.e_step import TopicRows
 from .topics.kind_of_rows import KindOfRows
 from .topics.lowering import BoundDocuments
+from .topics.tied import TiedTopicRows
 
 SCHEDULES: Mapping[str, Callable[[], StatedSchedule]] = {
     "auto": Auto,
@@ -146,6 +147,11 @@ def _documents(
     assert isinstance(bound, BoundDocuments)
     assert not coupled
     compiled: Compiled
-    compiled, part = compile_documents(bound, coordinates)
-    rows = TopicRows(bound, factors, part)
+    rows: TopicRows
+    if bound.pattern.is_plain:
+        compiled, part = compile_documents(bound, coordinates)
+        rows = TopicRows(bound, factors, part)
+    else:
+        compiled, part, ties = compile_tied(bound, coordinates, factors)
+        rows = TiedTopicRows(bound, factors, part, ties)
     return CompiledRows(compiled, rows, {}, Documents(bound, rows))

@@ -21,7 +21,7 @@ from ..names import with_columns
 from ..posterior.posterior import Posterior
 from ..posterior.prediction import Prediction
 from ..posterior.uncertainty import Asked
-from ._arguments import as_broadcast, as_generator, require_choice, require_number, require_whole
+from ._arguments import as_generator, require_choice, require_whole
 from ._checkpointing import Checkpointing, NextFit
 from ._components import Component, Estimate
 from ._declared import estimator
@@ -30,6 +30,7 @@ from ._labels import known_labels
 from ._mixture import UnsettledWarning
 from ._saveable import Saveable
 from ._sequences import checked_lengths, continued, log_densities_in_turn, starts_of, weights_of_rows
+from ._transitions import StepsPrior, largest_first, steps_prior
 from .automatic import Move, SequenceProblem, best_search
 from .automatic.arguments import AUTO_CONCENTRATION, is_auto, refuse_one_per_component
 from .emissions import EMISSIONS, Emission
@@ -62,10 +63,17 @@ class HiddenMarkovModel(Saveable):
     covariance_type
         Of Gaussians: ``"full"``, ``"tied"``, ``"diag"``, ``"spherical"`` or ``"unit"``, as in
         :class:`BayesianGaussianMixture`.
+    transition_prior_type
+        ``"dirichlet_distribution"``: the Dirichlets are independent. ``"dirichlet_process"``: they are around common
+        weights of a broken stick, a hierarchical Dirichlet process; states that no row needs get none, so that
+        ``n_components`` is an upper bound.
     initial_prior
-        :math:`\alpha`, a number or shape (K,).
+        :math:`\alpha`, a number or shape (K,). Of a process a number, the sum of the concentrations.
     transition_prior
-        :math:`\beta`, a number or shape (K,) or (K, K), a row for each present state.
+        :math:`\beta`, a number or shape (K,) or (K, K), a row for each present state. Of a process a number, the sum
+        of the concentrations of a row.
+    state_concentration
+        Of a process, that of the broken stick: the larger, the more states are expected.
     stickiness
         Added to the diagonal of ``transition_prior``: how many steps that stay in their state the prior is worth, for
         each state. Large numbers expect states that last.
@@ -92,6 +100,8 @@ class HiddenMarkovModel(Saveable):
         Expected probabilities of the first state, shape (K,).
     transition_
         Expected probabilities of the next state, shape (K, K), a row for each present state.
+    state_weights_
+        Of a process, the expected common weights, shape (K,).
     occupancy_
         Share of the rows of the fit in each state, shape (K,).
     means_, covariances_, precisions_
@@ -152,8 +162,10 @@ class HiddenMarkovModel(Saveable):
     n_components: Any = field(default=2, kw_only=False)
     emission: str = "gaussian"
     covariance_type: str = "full"
+    transition_prior_type: str = "dirichlet_distribution"
     initial_prior: ArrayLike = 1.0
     transition_prior: ArrayLike = 1.0
+    state_concentration: float = 5.0
     stickiness: float = 0.0
     mean_precision_family: str = "joint"
     mean_prior: ArrayLike | None = None
@@ -167,6 +179,7 @@ class HiddenMarkovModel(Saveable):
     _kind_in_words = "Hidden Markov model"
     initial_: ClassVar[Any] = Fitted(_REMEDY)
     transition_: ClassVar[Any] = Fitted(_REMEDY)
+    state_weights_: ClassVar[Any] = Fitted("Fit with transition_prior_type='dirichlet_process'")
     occupancy_: ClassVar[Any] = Fitted(_REMEDY)
     means_: ClassVar[Any] = Fitted(_REMEDY)
     covariances_: ClassVar[Any] = Fitted(_REMEDY)
@@ -239,14 +252,7 @@ class HiddenMarkovModel(Saveable):
             if is_auto(self.n_components):
                 posterior = self._searched(rows, lengths, weights, generator, next_fit)
             else:
-                posterior = self._stated(rows, weights)(self.n_components).fit(
-                    data,
-                    seed=generator,
-                    n_restarts=self.n_init,
-                    sample_weight=weights,
-                    checkpoint=next_fit(),
-                    **self._arguments_of_model(),
-                )
+                posterior = self._fitted(rows, data, weights, generator, next_fit)
         if self.uncertainty == "linear_response":
             posterior._show(Asked(data, weights, self._place))
         self._tell_end(posterior)
@@ -255,6 +261,33 @@ class HiddenMarkovModel(Saveable):
         keep(self, occupancy_=np.average(shares, axis=0, weights=weights))
         self._generator = generator.spawn(1)[0]
         return self
+
+    def _fitted(
+        self,
+        rows: Array,
+        data: dict[str, Any],
+        weights: Array | None,
+        generator: np.random.Generator,
+        next_fit: NextFit,
+    ) -> Posterior:
+        """Return the fit with the given number of states."""
+        model, own = self._stated(rows, weights)(self.n_components), self._arguments_of_model()
+        found = model.fit(
+            data,
+            seed=generator,
+            n_restarts=self.n_init,
+            sample_weight=weights,
+            checkpoint=next_fit(),
+            **own,
+        )
+        if "weights" not in found or "s" in data or found.status is Status.INTERRUPTED:
+            return found
+
+        def again(probabilities: Array) -> Posterior:
+            init = {"s": probabilities}
+            return model.fit(data, seed=0, init=init, sample_weight=weights, checkpoint=next_fit(), **own)
+
+        return largest_first(found.local(data)["s"].probabilities, weights, again, found)
 
     def _tell_end(self, posterior: Posterior) -> None:
         if posterior.status in (Status.MAX_ITER, Status.INTERRUPTED) and self.max_iter:
@@ -311,30 +344,25 @@ class HiddenMarkovModel(Saveable):
 
     def _stated(self, rows: Array, weights: Array | None) -> Callable[[int], Model]:
         """Return number of states -> the model of these rows."""
-        observe_of = self._emission.stated(self, rows, weights)
+        observe_of, steps = self._emission.stated(self, rows, weights), self._steps_prior()
 
         def model_of(n_states: int) -> Model:
             state, time = Plate("state", n_states), Plate("time")
             chain = MarkovChain(
-                "s",
-                Dirichlet("initial", self._concentration("initial_prior", (n_states,))),
-                Dirichlet("transition", self._transition_prior(n_states), plates=state),
-                along=time,
-                starts=Data("starts", plates=time),
+                "s", *steps.state(n_states, state), along=time, starts=Data("starts", plates=time)
             )
             return Model(observe_of(n_states)(chain, state))
 
         return model_of
 
-    def _concentration(self, name: str, shape: tuple[int, ...]) -> Array:
-        given = getattr(self, name)
-        own = shape if np.ndim(given) != 1 else shape[-1:]
-        found = as_broadcast(name, given, own, "one for each state", above=0)
-        return np.broadcast_to(np.asarray(found, dtype=np.float64), shape)
-
-    def _transition_prior(self, n_states: int) -> Array:
-        found = self._concentration("transition_prior", (n_states, n_states))
-        return found + self.stickiness * np.eye(n_states)
+    def _steps_prior(self) -> StepsPrior:
+        return steps_prior(
+            self.transition_prior_type,
+            self.initial_prior,
+            self.transition_prior,
+            self.stickiness,
+            self.state_concentration,
+        )
 
     def _data(self, rows: Array, lengths: AnyArray) -> dict[str, Any]:
         """Return rows as the model takes them."""
@@ -355,7 +383,7 @@ class HiddenMarkovModel(Saveable):
             require_whole("n_components, if it is not 'auto',", self.n_components, 1)
         self._check_fit_arguments()
         require_choice("emission", self.emission, tuple(EMISSIONS))
-        require_number("stickiness", self.stickiness)
+        self._steps_prior()
         defaults = type(self)().get_params(deep=False)
         for other in EMISSIONS.values():
             for name in other.arguments:
@@ -380,6 +408,8 @@ class HiddenMarkovModel(Saveable):
         self.converged_, self.n_iter_ = posterior.converged, posterior.n_iter
         transition = posterior["transition"].mean
         keep(self, initial_=posterior["initial"].mean, transition_=transition, n_components_=len(transition))
+        if "weights" in posterior:
+            keep(self, state_weights_=posterior["weights"].mean)
         self._emitted = self._emission.emitted(self, posterior)
         keep(self, **self._emitted.attributes())
 

@@ -8,11 +8,13 @@ import numpy as np
 from scipy.special import expit, log_expit
 
 from caviar._typing import Array
-from caviar.families._scalar_functions import Functions, Points, Positive
+from caviar.families._scalar_functions import Functions, Points
 from caviar.numerics.cached import cached_property
 
 _NOTHING = -700.0
 """Logarithm of an empty piece."""
+
+_ONE, _NONE = np.ones(()), np.full((), np.nan)
 
 _MOST_STEPS = 200
 _DIFFERENCE = 1e-4
@@ -92,8 +94,8 @@ class Exponents:
         return log_s + np.concatenate((log_expit(u), np.zeros(1)))
 
     def _value(self, u: Array) -> float:
-        log_x = self._log_pieces(u)
-        own = sum(self.of_piece(k, log_x[k : k + 1])[0] for k in range(len(log_x)))
+        values = np.array(self.values(self._log_pieces(u))) - self._at_zero[:, None]
+        own = (self.coefficients * values).sum()
         return float(self.a @ log_expit(u) + self.b @ log_expit(-u) + own)
 
     def _derivatives(self, u: Array) -> tuple[Array, Array]:
@@ -142,5 +144,7 @@ def _solved(matrix: Array, vector: Array) -> Array:
 
 
 def points(log_x: Array) -> Points:
-    """Return pieces with these logarithms as points of functions."""
-    return Positive.points(np.maximum(log_x, _NOTHING))
+    """Return pieces with these logarithms as points of functions, which need no complements."""
+    kept = np.maximum(log_x, _NOTHING)
+    x = np.exp(kept)
+    return Points(x, _NONE, kept, _NONE, x, _ONE, _NONE)

@@ -42,7 +42,7 @@ class Documents(KindOfRows):
         self, problem: Problem, sample: Sample, row_map: RowMap, rng: np.random.Generator
     ) -> tuple[Problem, dict[Variable, Any]]:
         """Return topics from chance, after collapsed passes over a sample of the documents."""
-        return drawn_topics(problem, self.rows, sample, rng)
+        return drawn_topics(problem, self.bound.pattern.topics, self.rows, sample, rng)
 
     def given_locals(
         self, problem: Problem, values: Mapping[Variable, Any], fixed: Mapping[Variable, Any]

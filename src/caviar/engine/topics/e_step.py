@@ -104,7 +104,7 @@ class TopicRows:
     ) -> None:
         self.factors = tuple(factors)
         self.proportions, self.tokens = factors
-        self.prior = bound.prior
+        self.prior = bound.prior if bound.pattern.is_plain else np.empty(0)
         self.effort = effort or Effort()
         self.part_of_topics = part
         self.word = ColumnKey(bound.pattern.word.name)
@@ -112,7 +112,7 @@ class TopicRows:
 
     def with_effort(self, effort: Effort) -> TopicRows:
         """Return the same pass with another effort."""
-        other = TopicRows.__new__(TopicRows)
+        other = object.__new__(type(self))
         vars(other).update({**vars(self), "effort": effort})
         return other
 
@@ -201,9 +201,21 @@ class TopicRows:
         parts = coefficients.parts
         return TopicWords(parts["expected_log"], parts["highest"], parts["scaled"])
 
-    def even(self, counts: Any) -> Array:
-        """Return the concentrations (B, K) that documents begin from: their words shared by all topics alike."""
-        return self.prior + counts.sum(axis=1)[:, None] / len(self.prior)
+    def prior_of(self, coefficients: Coefficients) -> Array:
+        """Return the concentration of the proportions before any words are seen, (K,)."""
+        return self.prior
+
+    def bounds(self, concentration: Array, coefficients: Coefficients) -> Array:
+        """Return what the proportions of each document add to the bound, (B,), of concentrations (B, K)."""
+        return bounds_of_proportions(concentration, self.prior)
+
+    def counting(self, counts: Any, weights: Array) -> Array:
+        """Return the weights (B,) of documents in what their proportions add to the bound."""
+        return weights
+
+    def sums_above(self, concentration: Array, weights: Array) -> dict[Hashable, Array]:
+        """Return what is above the proportions needs of documents with these concentrations (B, K): nothing."""
+        return {}
 
     def summarize(
         self,
@@ -215,19 +227,23 @@ class TopicRows:
     ) -> tuple[Sums, LocalState]:
         """Return the sums over a block of documents, and the concentrations of their proportions, (B, K)."""
         counts, words = rows.columns[self.word], self.words(coefficients)
-        found = self._ascend(counts, words, before.get(self.proportions.key), scratch)
-        return self._sums(rows, counts, found), {self.proportions.key: found.concentration}
+        prior = self.prior_of(coefficients)
+        found = self._ascend(counts, words, prior, before.get(self.proportions.key), scratch)
+        return self._sums(rows, counts, found, coefficients), {self.proportions.key: found.concentration}
 
-    def _ascend(self, counts: Any, words: TopicWords, before: Array | None, scratch: Workspace) -> Found:
+    def _ascend(
+        self, counts: Any, words: TopicWords, prior: Array, before: Array | None, scratch: Workspace
+    ) -> Found:
         effort = self.effort
         most, stretch = (effort.next, 1.0) if before is not None else (effort.first, effort.stretch)
-        start = self.even(counts) if before is None else before
+        # words shared by all topics alike
+        start = prior + counts.sum(axis=1)[:, None] / len(prior) if before is None else before
         return ascend_documents(
-            counts, words, self.prior, start, scratch, most=most, tol=effort.tol, stretch=stretch
+            counts, words, prior, start, scratch, most=most, tol=effort.tol, stretch=stretch
         )
 
-    def _sums(self, rows: Rows, counts: Any, found: Found) -> Sums:
-        bounds = bounds_of_proportions(found.concentration, self.prior)
+    def _sums(self, rows: Rows, counts: Any, found: Found, coefficients: Coefficients) -> Sums:
+        bounds = self.bounds(found.concentration, coefficients)
         weights = np.ones(len(bounds)) if rows.weights is None else rows.weights
         ratios = csr_array((found.ratios, counts.indices, counts.indptr), shape=counts.shape)
         parts: dict[Hashable, Array] = {_RATIOS: ratios.T @ (found.theta * weights[:, None])}
@@ -235,9 +251,11 @@ class TopicRows:
             places, shares, owners = found.apart
             parts[_APART] = np.zeros_like(parts[_RATIOS])
             np.add.at(parts[_APART], places, shares * weights[owners, None])
+        seen = self.counting(counts, weights)
+        parts.update(self.sums_above(found.concentration, seen))
         log_normaliser = float(weights @ found.log_normalisers)
         return Sums(
-            {}, parts, {self.tokens.key: log_normaliser}, {self.proportions.key: float(weights @ bounds)}
+            {}, parts, {self.tokens.key: log_normaliser}, {self.proportions.key: float(seen @ bounds)}
         )
 
     def sums_of(self, rows: Rows, state: LocalState, coefficients: Coefficients, scratch: Workspace) -> Sums:
@@ -280,7 +298,7 @@ class TopicRows:
         """Return the natural parameters: of the proportions, (K, B), and of each entry of the counts, (K, E)."""
         assert not given, "what is given of documents gives the topics: documents/start.py"
         counts, words = rows.columns[self.word], self.words(coefficients)
-        found = self.thorough()._ascend(counts, words, None, scratch)
+        found = self.thorough()._ascend(counts, words, self.prior_of(coefficients), None, scratch)
         logits = self.logits(counts, expected_log_of(found.concentration), words)
         return {self.proportions.key: found.concentration.T, self.tokens.key: logits.T}
 
@@ -298,7 +316,8 @@ class TopicRows:
             total += sums.parts[_APART]
         met = float(np.einsum("vk,kv->", total, coefficients.parts["expected_log"]))
         entropy = {**sums.entropy, self.tokens.key: sums.log_partition[self.tokens.key] - met}
-        return Sums({}, {self.part_of_topics.key: total.T}, {}, entropy)
+        rest = {key: own for key, own in sums.parts.items() if key not in (_RATIOS, _APART)}
+        return Sums({}, {**rest, self.part_of_topics.key: total.T}, {}, entropy)
 
     def summary(self, sums: Sums, static: Sums, coefficients: Coefficients) -> Summary:
         """Return the sums of a pass in the shapes that the global terms expect."""

@@ -17,7 +17,7 @@ from ..local.statistics import LocalState, Rows, Summary
 from ..rows.row_map import RowMap
 from ..starts.factors.given_factors import refuse_other_labels
 from .e_step import TopicRows
-from .kernel import bounds_of_proportions, expected_log_of
+from .kernel import expected_log_of
 from .lowering import BoundDocuments
 
 _ENTRIES = 8_192
@@ -59,8 +59,9 @@ def objective_of_documents(
     Those that are not given are at their optimum. All documents at once, in an array counts x topics.
     """
     arrays = statistics_of(problem, q)
-    pattern, counts, prior = bound.pattern, bound.counts, bound.prior
+    pattern, counts = bound.pattern, bound.counts
     coefficients = rows.coefficients(arrays)
+    prior = rows.prior_of(coefficients)
     owners = np.repeat(np.arange(bound.n_rows), np.diff(counts.indptr))
     probabilities = _probabilities(bound, given.get(pattern.assignment.name))
     concentration = _concentration(bound, given.get(pattern.proportions.name))
@@ -76,8 +77,9 @@ def objective_of_documents(
     weights = np.ones(bound.n_rows) if bound.row_weights is None else bound.row_weights
     of_tokens = (probabilities * expected_log[owners] - xlogy(probabilities, probabilities)).sum(axis=1)
     proportions, tokens = problem.factors
+    seen = rows.counting(counts, weights)
     entropies = {
-        proportions.key: float(weights @ bounds_of_proportions(concentration, prior)),
+        proportions.key: float(seen @ rows.bounds(concentration, coefficients)),
         tokens.key: float((weights[owners] * counts.data) @ of_tokens),
     }
 
@@ -87,8 +89,9 @@ def objective_of_documents(
         return {tokens.key: probabilities[inside[owners]]}
 
     summary = row_map.at(rows).sum_given(give, coefficients)
-    arrays.update(summary.parts)
-    return Objective(problem).set_all(q, arrays, Summary(summary.parts, entropies))
+    parts = {**summary.parts, **rows.sums_above(concentration, seen)}
+    arrays.update(parts)
+    return Objective(problem).set_all(q, arrays, Summary(parts, entropies))
 
 
 def _probabilities(bound: BoundDocuments, given: Any) -> Array | None:

@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 
 from ..._errors import DataError
 from ..._typing import AnyArray, Array
-from ...language import Node, Plate, Variable
+from ...language import Node, Plate, Variable, nodes_above
 from ...language.nodes import membership
 from ..binding.bind import bind
 from ..binding.bound_model import BoundModel
@@ -119,10 +119,16 @@ def _with_rows(bound: BoundModel) -> BoundModel:
 def _fits(tokens: BoundModel, pattern: Pattern) -> bool:
     """Whether all words are known, and nothing else of documents is."""
     hidden = {pattern.proportions, pattern.assignment, pattern.topics}
-    if set(tokens.latent) != hidden or tokens.gathered(lambda own: own.clamped).keys() - {pattern.topics}:
+    above = set() if pattern.is_plain else set(nodes_above([pattern.proportions])) & set(tokens.latent)
+    if set(tokens.latent) != hidden | above:
         return False
+    local = {pattern.proportions, pattern.assignment}
+    if local & tokens.gathered(lambda own: own.clamped).keys():
+        return False
+    # documents without words count for nothing above them, here too
     return all(
-        own.observed is own.entries is own.labels is own.active is None for own in tokens.evidence.values()
+        own.observed is own.entries is own.labels is None and (own.active is None or node in local)
+        for node, own in tokens.evidence.items()
     )
 
 

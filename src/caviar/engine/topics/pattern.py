@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...language import Categorical, Constant, Dirichlet, Indexed, Node, Plate, Slot, Variable
+from ...language import Categorical, Constant, Dirichlet, Indexed, Node, Plate, Slot, Variable, nodes_above
 from ...language.nodes import membership
 
 
@@ -16,7 +16,8 @@ class Pattern:
     Attributes
     ----------
     proportions
-        A Dirichlet for each repetition of the outer plate, its concentration known and the same for all.
+        A Dirichlet for each repetition of the outer plate, its concentration the same for all: known, or with hidden
+        parents.
     assignment
         A Categorical for each repetition of the plate within, with these proportions.
     word
@@ -31,6 +32,11 @@ class Pattern:
     topics: Dirichlet
 
     @property
+    def is_plain(self) -> bool:
+        """Whether the concentration of the proportions is known."""
+        return isinstance(self.proportions.slots.get("concentration"), Slot)
+
+    @property
     def document(self) -> Plate:
         """The outer plate."""
         return self.proportions.plates[0]
@@ -43,8 +49,7 @@ class Pattern:
 
 def pattern_of(nodes: Sequence[Node], leaves: Sequence[Variable]) -> Pattern | None:
     """Return the variables of the pattern if a model is one of documents, and nothing else; or None."""
-    variables = [node for node in nodes if isinstance(node, Variable)]
-    if len(leaves) != 1 or len(variables) != 4:
+    if len(leaves) != 1:
         return None
     (word,) = leaves
     if not isinstance(word, Categorical) or len(word.plates) != 1 or word.plates[0].within is None:
@@ -60,8 +65,14 @@ def pattern_of(nodes: Sequence[Node], leaves: Sequence[Variable]) -> Pattern | N
     proportions = above.node
     if not isinstance(proportions, Dirichlet) or proportions.plates != (token.within,):
         return None
-    concentration = proportions.slots["concentration"]
-    if above.index is not membership(token) or not _is_plain_constant(concentration) or proportions.is_flat:
+    if above.index is not membership(token) or not _is_same_for_all(proportions) or proportions.is_flat:
+        return None
+    known = isinstance(proportions.slots.get("concentration"), Slot)
+    own = {word, assignment, proportions, topics}
+    others = [node for node in nodes if isinstance(node, Variable) and node not in own]
+    if known and others:
+        return None
+    if any(node.plates and node not in own for node in others) or set(nodes_above([topics])) & set(others):
         return None
     return Pattern(proportions, assignment, word, topics)
 
@@ -72,5 +83,9 @@ def _chooses_plate(slot: Slot, topics: Dirichlet) -> bool:
     return isinstance(expression, Indexed) and topics.plates == (expression.plate,)
 
 
-def _is_plain_constant(slot: Slot) -> bool:
-    return isinstance(slot.node, Constant) and not slot.node.plates and slot.index is None
+def _is_same_for_all(proportions: Dirichlet) -> bool:
+    """Whether all that the concentration of proportions is made of is known or global, and not repeated."""
+    return all(
+        not slot.node.plates and slot.index is None and isinstance(slot.node, Constant | Variable)
+        for slot in proportions.slots.values()
+    )
