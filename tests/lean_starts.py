@@ -39,6 +39,7 @@ PLACES = (
     "report/",
     "simulation/",
     "storage/",
+    "truncated/",
 )
 """Where such tests are, below tests/."""
 

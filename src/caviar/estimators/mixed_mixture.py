@@ -78,6 +78,7 @@ class MixedMixture(MixtureEstimator):
     {executor}
     {verbose}
     {uncertainty}
+    {responsibilities}
 
     Attributes
     ----------
