@@ -40,6 +40,7 @@ PLACES = (
     "report/",
     "simulation/",
     "storage/",
+    "truncated/",
 )
 """Where such tests are, below tests/."""
 

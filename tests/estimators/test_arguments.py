@@ -163,6 +163,7 @@ ELSEWHERE = {
     "executor": "does not change results",
     "verbose": "test_verbose_reports_each_iteration",
     "uncertainty": "tests of what posteriors show",
+    "responsibilities": "tests of truncated responsibilities",
 }
 
 

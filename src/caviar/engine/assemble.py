@@ -7,12 +7,14 @@ a test holds each to the derived updates.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
+from numbers import Integral
 from typing import Any
 
 from .._errors import ParameterError
 from ..language import Variable, terms_of
-from .ascent.problem import CompiledRows, Problem
+from .ascent.problem import CompiledRows, CompileRows, Problem
 from .ascent.schedule import Ascent, Schedule, StatedSchedule
 from .ascent.schedules.auto import Auto
 from .ascent.schedules.batch import Batch
@@ -21,6 +23,7 @@ from .ascent.schedules.coupled import Coupled
 from .ascent.schedules.incremental import Incremental
 from .ascent.schedules.mixed_precision import as_exact_as
 from .ascent.schedules.stochastic import Stochastic
+from .ascent.schedules.truncated import Looks, Truncated, TruncatedSteps
 from .binding.bound_model import BoundModel
 from .binding.coordinates import Coordinates, coordinates_of
 from .compiled.compiler import compile_terms
@@ -33,6 +36,7 @@ from .rows.e_step import IndependentRows
 from .rows.missing_patterns_of import missing_patterns_of
 from .rows.recentring import recentrings_of
 from .rows.row_map import RowMap
+from .rows.truncated.truncated_rows import TruncatedRows, why_not_truncated
 from .topics.compile import compile_documents, compile_tied, document_factors
 from .topics.documents import Documents
 from .topics.e_step import TopicRows
@@ -47,6 +51,9 @@ SCHEDULES: Mapping[str, Callable[[], StatedSchedule]] = {
     "stochastic": Stochastic,
 }
 """Schedules by name."""
+
+_MANY, _FEW, _LONG = 200, 16, 1e10
+"""Components from which on rows have few responsibilities by default, how many, and operations of a long pass."""
 
 _MOST_SADDLES = 20
 """Saddle points that a start leaves behind at most."""
@@ -69,7 +76,12 @@ def as_schedule(schedule: str | StatedSchedule) -> StatedSchedule:
 
 
 def schedule_for(
-    stated: StatedSchedule, problem: Problem, rows: RowMap, *, accelerate: bool, max_iter: int
+    stated: StatedSchedule,
+    problem: Problem,
+    rows: RowMap,
+    max_iter: int,
+    accelerate: bool,
+    responsibilities: int | str = "all",
 ) -> Schedule[Any]:
     """Return the schedule of a fit: with the digits of its executor, beyond saddle points, and with shared factors.
 
@@ -79,15 +91,83 @@ def schedule_for(
         As a user states it.
     problem, rows
         The model, and where its rows are.
-    accelerate
-        Whether the globals may be moved beyond their updates.
     max_iter
         Iterations at the most.
+    accelerate
+        Whether the globals may be moved beyond their updates.
+    responsibilities
+        Mean number of components that a row may belong to; ``"all"`` of them, or ``"auto"``.
+
+    Raises
+    ------
+    ParameterError
+        If this model cannot have so many responsibilities.
     """
-    own = stated.resolved(problem.together, rows.source.n_rows, accelerate=accelerate)
+    few = _number_of(responsibilities, problem, rows)
+    looked_at = problem.together if few is None else with_few(problem.together, few)
+    own = stated.resolved(looked_at, rows.source.n_rows, accelerate=accelerate)
     if isinstance(own, Ascent):
-        own = BeyondSaddles(as_exact_as(rows, own), _MOST_SADDLES, max_iter)
+        own = as_exact_as(rows, own)
+        own = BeyondSaddles(own if few is None else Truncated(own, _looks(few)), _MOST_SADDLES, max_iter)
+    elif few is not None:
+        own = TruncatedSteps(own, _looks(few))
     return Coupled(own) if problem.groups else own
+
+
+def _number_of(asked: int | str, problem: Problem, rows: RowMap) -> int | None:
+    """Return how many responsibilities a row has in a fit, as a mean; None for those of all components.
+
+    Few are the default where components are many and a pass over the rows takes long.
+    """
+    if asked == "all":
+        return None
+    own = problem.together.rows
+    if asked == "auto":
+        if rows.executor.is_single or not isinstance(own, IndependentRows) or why_not_truncated(own):
+            return None
+        is_long = rows.source.n_rows * own.operations_a_row >= _LONG
+        return _FEW if is_long and own.factors[0].n_rows >= _MANY else None
+    if isinstance(asked, bool | str) or not isinstance(asked, Integral) or int(asked) < 1:
+        raise ParameterError(f"responsibilities is a whole number from 1, 'all' or 'auto'; got {asked!r}")
+    if rows.executor.is_single:
+        raise ParameterError(
+            "responsibilities= is not possible on a device, which makes products of all components"
+        )
+    if not isinstance(own, IndependentRows):
+        raise ParameterError(
+            "responsibilities= is not possible here: documents have topics for each of their words"
+        )
+    why = why_not_truncated(own)
+    if why:
+        raise ParameterError(f"responsibilities= is not possible here: {why}")
+    return int(asked)
+
+
+def with_few(problem: Problem, responsibilities: int) -> Problem:
+    """Return a problem whose rows have few responsibilities."""
+    return problem.compiled_by(lambda every: _FewOf(every, responsibilities))
+
+
+def _looks(responsibilities: int) -> Looks:
+    return Looks(
+        few=lambda problem: with_few(problem, responsibilities),
+        every=lambda problem: problem.compiled_by(lambda few: few.every if isinstance(few, _FewOf) else few),
+        is_few=lambda problem: isinstance(problem.rows, TruncatedRows),
+    )
+
+
+@dataclass(frozen=True)
+class _FewOf:
+    """Compiles rows, and lets each have few responsibilities."""
+
+    every: CompileRows
+    responsibilities: int
+
+    def __call__(self, *model: Any) -> CompiledRows:
+        """Return the compiled rows of a model."""
+        own = self.every(*model)
+        assert isinstance(own.model, IndependentRows)
+        return replace(own, model=TruncatedRows.of(own.model, self.responsibilities))
 
 
 def assemble(

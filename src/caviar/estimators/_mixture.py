@@ -116,9 +116,11 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
     ----------
     n_components
         Number of components.
+    {responsibilities}
     """
 
     n_components: Any = field(default=1, kw_only=False)
+    responsibilities: int | str = "auto"
 
     weights_: ClassVar[Any] = Fitted(REMEDY)
     elbo_: ClassVar[Any] = Fitted()
@@ -296,6 +298,9 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         best = max(ends, key=lambda end: (end.status is not Status.COLLAPSED, end.elbo))
         # starts that are given are a fit each
         return among(best, ends) if given else best
+
+    def _arguments_of_model(self) -> dict[str, Any]:
+        return {**super()._arguments_of_model(), "responsibilities": self.responsibilities}
 
     def _check_settings(self) -> None:
         self._check_n_components()

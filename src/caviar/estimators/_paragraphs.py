@@ -37,6 +37,12 @@ uncertainty
     computes them at the end of the fit, for points as standard errors; ``"mean_field"`` takes those of the factors;
     ``"auto"`` takes linear response if it costs at most as much as the fit, but not for points.
 
+[responsibilities]
+responsibilities
+    How many components a row may belong to while the fit goes on, as a mean, as for :meth:`caviar.Model.fit`: a whole
+    number, ``"all"``, or ``"auto"``, which takes few where components are 200 or more and passes take long. A last pass
+    has all of them.
+
 [semi_supervised]
 semi_supervised
     Whether ``y`` holds labels of 0 to K - 1 for some rows, and -1 for the others. False ignores ``y``. With True a

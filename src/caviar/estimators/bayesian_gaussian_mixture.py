@@ -114,6 +114,7 @@ class BayesianGaussianMixture(GaussianEstimator):
         Whether to print a line on each iteration (``n_components="auto"``: on each move); or a function that is
         called with the progress of each iteration over all rows.
     {uncertainty}
+    {responsibilities}
 
     Attributes
     ----------

@@ -90,6 +90,7 @@ class GaussianMixture(GaussianEstimator):
     {executor}
     {verbose}
     {uncertainty}
+    {responsibilities}
 
     Attributes
     ----------

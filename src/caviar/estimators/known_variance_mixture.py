@@ -55,6 +55,7 @@ class KnownVarianceMixture(MixtureEstimator):
     {executor}
     {verbose}
     {uncertainty}
+    {responsibilities}
 
     Attributes
     ----------

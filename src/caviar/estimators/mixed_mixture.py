@@ -94,6 +94,7 @@ class MixedMixture(MixtureEstimator):
     {executor}
     {verbose}
     {uncertainty}
+    {responsibilities}
 
     Attributes
     ----------

@@ -10,8 +10,8 @@ from ..engine.ascent.problem import extreme_parameter
 from ..language import Variable
 
 
-def refuse_unusable(best: Result) -> None:
-    """Refuse an end with an impossible or infinite objective.
+def usable(best: Result | None) -> Result:
+    """Return the best end of the starts unless its objective is impossible or infinite.
 
     Raises
     ------
@@ -20,10 +20,12 @@ def refuse_unusable(best: Result) -> None:
     ImproperError
         If no start led to a finite objective.
     """
+    assert best is not None
     if best.impossible:
         raise DataError(_why_impossible(best.impossible))
     if not np.isfinite(best.elbo):
         raise ImproperError(_why_not_finite(best))
+    return best
 
 
 def _why_not_finite(best: Result) -> str:

@@ -45,7 +45,7 @@ from ..storage import document_of_statement, write_saved
 from .arguments import check_settings, groups_of, known_names, ordered, seeds
 from .checkpointing import Keeper, fingerprints, flushing, keeper_of
 from .data_summary import summary_of_data
-from .ends import refuse_unusable
+from .ends import usable
 from .graph import ShownAsGraph
 from .progress import reporter
 from .rows import as_executor, rows_of
@@ -152,6 +152,7 @@ class Model(ShownAsGraph):
         executor: Executor | int | str | Any = None,
         progress: bool | Callable[[Progress], object] = False,
         accelerate: bool = True,
+        responsibilities: int | str = "auto",
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: float = 60.0,
         uncertainty: str = "auto",
@@ -231,6 +232,14 @@ class Model(ShownAsGraph):
             Whether an iteration may move the globals beyond their updates where that raises the objective further.
             It ends at the same fixed points in fewer passes; without, every iteration is the textbook's (and ``"auto"``
             is batch).
+        responsibilities
+            How many components a row may belong to while the fit goes on, as a mean over the rows: a pass then costs in
+            proportion to this number, whatever the number of components. Rows that lie close together share a set of
+            components, which is exchanged as the fit goes on wherever that raises the objective. So the objective is
+            a bound and never falls. A last pass asks all components, and everything that the posterior tells has all
+            responsibilities. ``"all"`` asks them in each pass; ``"auto"`` takes 16 where components are 200 or more
+            and a pass takes long. For models whose rows have one hidden label and nothing else that is hidden, except
+            missing entries.
         checkpoint
             Path of a file that keeps the state of the fit. The same call again, after an interruption or a crash, goes
             on from there and ends with the same bits as without one; after the end it returns at once. The file stays:
@@ -281,14 +290,14 @@ class Model(ShownAsGraph):
         row_map.executor.check(problem.rows)
         refuse_impossible(problem, row_map.source)
         stated = as_schedule(schedule)
-        settings = Settings(
-            stated.most_iterations if max_iter is None else max_iter, tol, n_restarts=n_restarts
-        )
-        own = schedule_for(stated, problem, row_map, accelerate=accelerate, max_iter=settings.max_iter)
+        most = stated.most_iterations if max_iter is None else max_iter
+        settings = Settings(most, tol, n_restarts=n_restarts)
+        own = schedule_for(stated, problem, row_map, most, accelerate, responsibilities)
         belongs = {
             **fingerprints(self.nodes, problem, row_map, init, seed, settings, checkpoint),
             "accelerate": bool(accelerate),
             "schedule": repr(stated),
+            "responsibilities": str(responsibilities),
             "point": list(point),
             "factors": factors if isinstance(factors, str | None) else [list(group) for group in factors],
             "order": None if order is None else list(order),
@@ -296,9 +305,7 @@ class Model(ShownAsGraph):
         with terminating(checkpoint):
             keeper = keeper_of(checkpoint, checkpoint_every, belongs, States(own, problem, row_map), seed)
             ends = self._restarts(problem, row_map, init, keeper, settings, progress, own)
-        best = ends.best
-        assert best is not None
-        refuse_unusable(best)
+        best = usable(ends.best)
         warn_about(best, self.structure.nodes, settings, default_length=max_iter is None and stated.settles)
         return Posterior(
             self,

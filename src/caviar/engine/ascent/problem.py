@@ -171,6 +171,10 @@ class Problem:
             self._together = self._again(order=order, groups=(), coupled=coupled)
         return self._together or self
 
+    def compiled_by(self, compile_rows: Callable[[CompileRows], CompileRows]) -> Problem:
+        """Return this problem with another way to compile its rows, made of the present one."""
+        return self._again(compile_rows=compile_rows(self._compile_rows))
+
     def with_default_groups(self) -> Problem:
         """Return this problem with the groups of globals that share a factor if nobody says which."""
         other = copy(self)

@@ -95,7 +95,7 @@ class IndependentRows:
             *matrix_terms(self._layouts.get(_OWN)),
             *(term for term in contracted if _OWN in term.targets),
         ]
-        self.keeps_locals = any(term.couples for term in self._contracted)
+        self.keeps_locals = self._is_coupled = any(term.couples for term in self._contracted)
         """Whether local factors depend on each other, so that a pass must start from the last one's."""
         self.apart = DerivedApart(self._inferences, self._products, self._contracted)
         """The local factors one at a time."""
@@ -125,6 +125,11 @@ class IndependentRows:
     def parts_of_messages(self) -> set[Hashable]:
         """The keys of the coefficients that a block of rows needs besides the matrices."""
         return self._summed.union(*(term.keys for term in self._contracted))
+
+    @property
+    def products(self) -> Sequence[RowTerm]:
+        """The terms that meet the data in matrix products."""
+        return self._products
 
     @property
     def is_fused(self) -> bool:
@@ -323,7 +328,7 @@ class IndependentRows:
         natural: LocalState = {}
         unknown = [own for own in self._inferences if own.factor.key not in work.state]
         work.state.update(best_labels(unknown, work))
-        for _ in range(_COLD_SWEEPS if self.keeps_locals else 1):
+        for _ in range(_COLD_SWEEPS if self._is_coupled else 1):
             for inference in unknown:
                 own = inference.natural(work).copy()
                 natural[inference.factor.key], work.state[inference.factor.key] = own, own.copy()

@@ -8,6 +8,7 @@ point of its own.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 
 import numpy as np
@@ -46,6 +47,11 @@ class Centres(RowTerm):
         if offsets is not None:
             for k in np.flatnonzero(np.any(offsets != 0, axis=tuple(range(1, offsets.ndim)))):
                 self._own[int(k)] = self._own_table(offsets[k])
+
+    def of_categories(self, categories: AnyArray) -> Centres:
+        other = copy(self)
+        other._own = {place: self._own[int(k)] for place, k in enumerate(categories) if int(k) in self._own}
+        return other
 
     @property
     def features(self) -> list[tuple[Feature, slice]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
+from copy import copy
 from typing import NamedTuple
 
 import numpy as np
@@ -72,6 +73,12 @@ class MatrixLayout:
         else:
             meeting = (own.rows.stop for own in self._entries if own.feature.source is not None)
             self.n_product = max(meeting, default=0)
+
+    def of_statistics(self, n_statistics: int) -> MatrixLayout:
+        """Return the layout of so many rows of the matrix, all of which meet features of the data."""
+        other = copy(self)
+        other.n_statistics = other.n_product = n_statistics
+        return other
 
     def packed(self, coefficients: Mapping[Hashable, Array]) -> Array:
         """Return the matrix of the coefficients by key of their sum, zero where there are none."""

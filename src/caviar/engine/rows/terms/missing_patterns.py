@@ -17,13 +17,14 @@ sums over its rows.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import replace
 from typing import cast
 
 import numpy as np
 
 from ...._errors import ImproperError
-from ...._typing import Array
+from ...._typing import AnyArray, Array
 from ....language import Variable
 from ...binding.missing.entries import Gaps
 from ...design.conditionals import Conditionals, given_observed, patterns
@@ -83,6 +84,13 @@ class MissingPatterns(RowTerm):
     def __getstate__(self) -> dict[str, object]:
         """Return its state without what was observed of each row, which the rows have themselves."""
         return {**vars(self), "gaps": replace(self.gaps, seen=self.gaps.seen[:0])}
+
+    def of_categories(self, categories: AnyArray) -> MissingPatterns:
+        other = copy(self)
+        other._rows, other._n_categories = slice(0, len(categories)), len(categories)
+        centres = None if self._centres is None else self._centres.of_categories(categories)
+        other._centres = centres if centres is not None and centres.is_used else None
+        return other
 
     def _columns_in(self, table: FeatureTable) -> slice:
         """Return the columns of a table that hold x and the products of its entries: they are neighbours."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...._typing import Array
+from ...._typing import AnyArray, Array
 from ...design.keys import FactorKey
 from ...design.look_ups import LookUp, look_up_of
 from ...local.statistics import Coefficients, Sums
@@ -37,6 +37,10 @@ class DenseProduct(MatrixTerm):
     @classmethod
     def of_matrix(cls, layout: MatrixLayout, others: Sequence[RowTerm]) -> Sequence[MatrixTerm]:
         return (cls(layout, others),)
+
+    def of_categories(self, categories: AnyArray) -> DenseProduct:
+        others = [other.of_categories(categories) for other in self._others]
+        return DenseProduct(self._layout.of_statistics(len(categories)), others)
 
     @property
     def targets(self) -> tuple[FactorKey, ...]:
@@ -94,6 +98,9 @@ class LookUpProduct(MatrixTerm):
     @classmethod
     def of_matrix(cls, layout: MatrixLayout, others: Sequence[RowTerm]) -> Sequence[MatrixTerm]:
         return [cls(layout, look_up_of(feature), columns) for feature, columns in layout.table.tallied]
+
+    def of_categories(self, categories: AnyArray) -> LookUpProduct:
+        return LookUpProduct(self._layout.of_statistics(len(categories)), self._look_up, self._columns)
 
     @property
     def targets(self) -> tuple[FactorKey, ...]:

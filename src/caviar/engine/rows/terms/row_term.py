@@ -16,7 +16,7 @@ from collections.abc import MutableMapping, Sequence
 
 import numpy as np
 
-from ...._typing import Array
+from ...._typing import AnyArray, Array
 from ...design.backend import Workspace
 from ...design.features import Feature, FeatureTable
 from ...design.keys import FactorKey
@@ -116,6 +116,16 @@ class RowTerm(ABC):
     def mask(self, matrix: Array, scratch: Workspace) -> Array:
         """Return the matrix W without what this term provides in place of the dense product: mostly all of it."""
         return matrix
+
+    def of_categories(self, categories: AnyArray) -> RowTerm:
+        """Return the term of some categories of a label alone, in this order.
+
+        Raises
+        ------
+        TypeError
+            If it is no part of the matrix of one label.
+        """
+        raise TypeError(f"{type(self).__name__} is no part of the matrix of one label")
 
     @abstractmethod
     def forward(self, target: FactorKey, work: BlockWork, coefficients: Coefficients, natural: Array) -> None:

@@ -1,0 +1,128 @@
+"""Truncated: a fit whose rows have few responsibilities each, and one look at the end with all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from ...rows.row_map import RowMap
+from ..problem import Problem
+from ..schedule import Ascent, Beginning, Schedule
+from ..state import AscentState, FitState, retold, with_optimal_locals
+from ..status import Status
+
+A = TypeVar("A", bound=AscentState)
+S = TypeVar("S", bound=FitState)
+
+
+@dataclass(frozen=True)
+class Looks:
+    """The two ways to look at the rows of a problem.
+
+    Attributes
+    ----------
+    few, every
+        Return a problem whose rows have few responsibilities, and one whose rows have all.
+    is_few
+        Whether the rows of a problem have few.
+    """
+
+    few: Callable[[Problem], Problem]
+    every: Callable[[Problem], Problem]
+    is_few: Callable[[Problem], bool]
+
+
+@dataclass(frozen=True)
+class Truncated(Ascent[A]):
+    """Another schedule with few responsibilities a row, until it has settled; then one look with all of them.
+
+    Attributes
+    ----------
+    own
+        The other schedule.
+    looks
+        How the rows are looked at.
+    """
+
+    own: Ascent[A]
+    looks: Looks
+
+    def at(self, place: AscentState) -> A:
+        """Return the state of the other schedule."""
+        return self.own.at(place)
+
+    def init(self, beginning: Beginning[A]) -> A:
+        """Return the state after a look at the rows, which finds the components that each may belong to."""
+        return self.own.init(replace(beginning, problem=self.looks.few(beginning.problem), raced=None))
+
+    def step(self, state: A) -> A:
+        """Return the state after a step of the other schedule."""
+        return self.own.step(state)
+
+    def judged(self, before: A, after: A, tol: float) -> A:
+        """Return the state after an iteration, with all responsibilities where it has settled."""
+        state = self.own.judged(before, after, tol)
+        return self._closed(state) if state.status is Status.CONVERGED else state
+
+    def finish(self, state: A) -> AscentState:
+        """Return the end of a fit, with all responsibilities."""
+        return self.own.finish(self._closed(state))
+
+    def _closed(self, state: A) -> A:
+        """Return a state with all responsibilities, with which its trace then ends; as it is if it has them already."""
+        if not self.looks.is_few(state.problem):
+            return state
+        problem = self.looks.every(state.problem)
+        place = replace(state, problem=problem, rows=state.rows.at(problem.rows), warm={}, by_batch=None)
+        closed = retold(with_optimal_locals(replace(place, status=None)))
+        return replace(self.own.at(closed), status=state.status)
+
+    def to_plain(self, state: A) -> dict[str, Any]:
+        """Return a state as values that a checkpoint holds."""
+        return {**self.own.to_plain(state), "is_few": self.looks.is_few(state.problem)}
+
+    def from_plain(self, document: Mapping[str, Any], problem: Problem, rows: RowMap) -> A:
+        """Return the state that these values tell of."""
+        return self.own.from_plain(document, self.looks.few(problem) if document["is_few"] else problem, rows)
+
+
+@dataclass(frozen=True)
+class TruncatedSteps(Schedule[S]):
+    """A schedule that keeps nothing of the rows, with few responsibilities a row in each of its steps.
+
+    Attributes
+    ----------
+    own
+        The schedule.
+    looks
+        How the rows are looked at.
+    """
+
+    own: Schedule[S]
+    looks: Looks
+
+    def init(self, beginning: Beginning[S]) -> S:
+        """Return the state before the first step."""
+        return self.own.init(replace(beginning, problem=self.looks.few(beginning.problem), raced=None))
+
+    def step(self, state: S) -> S:
+        """Return the state after a step of the other schedule."""
+        return self.own.step(state)
+
+    def judged(self, before: S, after: S, tol: float) -> S:
+        """Return the state after an iteration of the other schedule."""
+        return self.own.judged(before, after, tol)
+
+    def finish(self, state: S) -> AscentState:
+        """Return the end of a fit, whose last pass has all responsibilities."""
+        problem = self.looks.every(state.problem)
+        return self.own.finish(replace(state, problem=problem, rows=state.rows.at(problem.rows)))
+
+    def to_plain(self, state: S) -> dict[str, Any]:
+        """Return a state as values that a checkpoint holds."""
+        return self.own.to_plain(state)
+
+    def from_plain(self, document: Mapping[str, Any], problem: Problem, rows: RowMap) -> S:
+        """Return the state that these values tell of."""
+        return self.own.from_plain(document, self.looks.few(problem), rows)

@@ -1,0 +1,198 @@
+r"""Supports: which components the rows of a cell may belong to.
+
+A cell is a few rows that lie close together. Its rows share a set C of components, and the factor of the label of each
+row is the best one that is zero elsewhere,
+
+.. math:: q(z_n = k) \propto \exp(\eta_{nk}), \quad k \in C; \qquad
+          \max_q \{\langle \eta_n \rangle + H(q)\} = \log \sum_{k \in C} \exp(\eta_{nk}),
+
+so the objective is a bound whatever the sets are. A set is exchanged for another one of the same size only where that
+raises the sum of these over the rows of the cell, with the present globals: so the objective never falls.
+
+Sources: Lücke and Eggert, "Expectation truncation" (2010); Forster and Lücke, "Can clustering scale sublinearly with
+its clusters?" (2018), where each row has a set of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...._typing import AnyArray, Array
+from ...local.statistics import LocalState
+
+CELL = 64
+"""Rows of a cell."""
+
+_SIZES = (1 / 4, 3 / 8, 1 / 2, 3 / 4, 1, 3 / 2, 2, 3, 4)
+"""Sizes of sets, of their mean size."""
+
+_BISECTIONS = 60
+
+
+@dataclass(frozen=True)
+class Supports:
+    """The cells of a block of B rows, and their sets of components.
+
+    Attributes
+    ----------
+    order
+        Numbers of the rows, cell after cell, (C * CELL,); the last cell is filled up with one of its rows.
+    n_rows
+        B.
+    sizes
+        Components of each cell, (C,).
+    members
+        Those of all cells, one cell after the other; of each the one with the most responsibility first.
+    age
+        Passes since the sets were found.
+    """
+
+    order: AnyArray
+    n_rows: int
+    sizes: AnyArray
+    members: AnyArray
+    age: int = 0
+
+    @classmethod
+    def from_state(cls, state: LocalState) -> Supports:
+        """Return the supports that :meth:`as_state` told of."""
+        n_rows, age = (int(value) for value in state["counts"])
+        return cls(state["order"], n_rows, state["sizes"], state["members"], age)
+
+    def as_state(self) -> LocalState:
+        """Return what the next pass over the block starts from, as arrays."""
+        counts = np.array([self.n_rows, self.age])
+        return {"order": self.order, "counts": counts, "sizes": self.sizes, "members": self.members}
+
+    @property
+    def is_asked_anew(self) -> bool:
+        """Whether all components are asked in the next pass: after 0, 1, 3, 7, 15, ... passes."""
+        return self.age & (self.age + 1) == 0
+
+    def found(
+        self, ranked: AnyArray, losses: Array, before: Array, sizes: Sequence[int], mean: float
+    ) -> Supports:
+        """Return the best sets, a pass later; those as they are where these leave out less.
+
+        Parameters
+        ----------
+        ranked
+            Components of each cell, the best first, (C, S_max).
+        losses
+            Of sets of each of the sizes, (C, S).
+        before
+            Of the present sets, (C,).
+        sizes
+            The sizes, ascending, (S,).
+        mean
+            Mean size of the sets, at most.
+        """
+        chosen = allotted(losses, sizes, mean)
+        worse = losses[np.arange(self.n_cells), np.searchsorted(sizes, chosen)] > before
+        numbers, starts = np.where(worse, self.sizes, chosen), self.starts
+        members = [
+            self.members[starts[cell] : starts[cell] + size] if worse[cell] else ranked[cell, :size]
+            for cell, size in enumerate(numbers)
+        ]
+        return Supports(self.order, self.n_rows, numbers, np.concatenate(members), self.age + 1)
+
+    @property
+    def n_cells(self) -> int:
+        """Number of cells."""
+        return len(self.sizes)
+
+    @property
+    def starts(self) -> AnyArray:
+        """Where the members of each cell begin, (C,)."""
+        return np.cumsum(self.sizes) - self.sizes
+
+    def rows_of(self, cells: AnyArray) -> AnyArray:
+        """Return the numbers of the rows of some cells, one cell after the other."""
+        return self.order.reshape(-1, CELL)[cells].ravel()
+
+    def counted(self, cells: AnyArray, weights: Array | None) -> Array:
+        """Return the weights of the rows of some cells, 0 of those that fill up the last one."""
+        places = (cells[:, None] * CELL + np.arange(CELL)).ravel()
+        counted = (places < self.n_rows).astype(np.float64)
+        return counted if weights is None else counted * weights[self.rows_of(cells)]
+
+    def places(self, cells: AnyArray, size: int) -> AnyArray:
+        """Return where the members of some cells of this size are, (cells, size)."""
+        return self.starts[cells][:, None] + np.arange(size)
+
+    def by_size(self, cells: AnyArray, numbers_a_cell: int, most: int) -> Iterator[tuple[AnyArray, int]]:
+        """Yield runs of cells of one size, and that size.
+
+        Parameters
+        ----------
+        numbers_a_cell
+            Numbers that a cell takes besides two for each row and member.
+        most
+            Numbers that a run may take.
+        """
+        sizes = self.sizes[cells]
+        for size in np.unique(sizes):
+            own = cells[sizes == size]
+            length = max(1, most // (numbers_a_cell + 2 * CELL * int(size)))
+            for start in range(0, len(own), length):
+                yield own[start : start + length], int(size)
+
+    def candidates(self, cells: AnyArray, size: int, n_more: int) -> tuple[AnyArray, AnyArray]:
+        """Return components that neighbours of some cells of one size have, (cells, n_more), and which are new to them.
+
+        Neighbours are those of the tree that has put rows into cells, at one level after the other.
+        """
+        n_levels = max(1, int(self.n_cells - 1).bit_length())
+        step = 1 << (self.age // SHARE % n_levels)
+        near = (cells ^ step) % self.n_cells
+        wanted = np.arange(2 * n_more)
+        there = wanted < self.sizes[near][:, None]
+        places = np.where(there, self.starts[near][:, None] + wanted, 0)
+        found = self.members[places]
+        known = (found[:, :, None] == self.members[self.places(cells, size)][:, None, :]).any(axis=2)
+        chosen = np.argsort(known | ~there, axis=1, kind="stable")[:, :n_more]
+        is_new = np.take_along_axis(~known & there, chosen, axis=1)
+        return np.take_along_axis(found, chosen, axis=1), is_new
+
+    def replaced(self, members: AnyArray) -> Supports:
+        """Return the same cells with other members, a pass later."""
+        return Supports(self.order, self.n_rows, self.sizes, members, self.age + 1)
+
+
+SHARE = 8
+"""Passes in which each cell is asked once whether components of a neighbour suit it better."""
+
+
+def sizes_for(mean: int, n_categories: int) -> list[int]:
+    """Return the sizes that sets may have, of which ``mean`` will be the mean."""
+    if mean >= n_categories:
+        return [n_categories]
+    return sorted({min(max(1, round(mean * part)), n_categories) for part in _SIZES})
+
+
+def allotted(losses: Array, sizes: Sequence[int], mean: float) -> AnyArray:
+    """Return the size of each cell's set that leaves the least loss in all, with a mean size of no more than ``mean``.
+
+    Parameters
+    ----------
+    losses
+        By how much the sum of the log-normalisers of a cell falls with a set of each of the sizes, (C, S).
+    sizes
+        The sizes, ascending, (S,).
+    """
+    numbers = np.asarray(sizes)
+
+    def at(price: float) -> AnyArray:
+        return numbers[np.argmin(losses + price * numbers, axis=1)]
+
+    low, high = 0.0, float(losses.max(initial=0.0)) + 1.0
+    for _ in range(_BISECTIONS):
+        middle = np.sqrt(low * high) if low > 0 else high * 1e-12
+        if at(middle).mean() > mean:
+            low = middle
+        else:
+            high = middle
+    return at(high)

@@ -1,0 +1,64 @@
+"""Looks at one block of rows, with few responsibilities and with all of them, at the globals after given labels."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import caviar as cv
+from caviar.engine.ascent.problem import statistics_of
+from caviar.engine.ascent.state import ready
+from caviar.engine.assemble import with_few
+from caviar.engine.design.backend import Workspace
+from caviar.engine.local.statistics import Sums
+from caviar.engine.rows.row_map import RowMap
+from caviar.engine.rows.tasks import rows_at
+from caviar.engine.rows.truncated.supports import CELL, Supports
+from caviar.engine.starts.from_user import given_start
+from caviar.execution import Threads
+from caviar.fitting.model import _bound
+from caviar.fitting.rows import rows_of
+
+
+@dataclass
+class Looked:
+    """What looks at the same rows with the same globals give."""
+
+    few: Sums
+    every: Sums
+    supports: Supports
+    logits: np.ndarray
+    weights: np.ndarray
+    columns: Any
+    key: str
+
+    @property
+    def is_member(self) -> np.ndarray:
+        """Which components are in the set of each row, (K, N)."""
+        found = np.zeros(self.logits.shape, dtype=bool)
+        for cell, (start, size) in enumerate(zip(self.supports.starts, self.supports.sizes, strict=True)):
+            rows = self.supports.order[cell * CELL : (cell + 1) * CELL]
+            found[np.ix_(self.supports.members[start : start + size], rows)] = True
+        return found
+
+
+def looks(model: cv.Model, data: Any, labels: Any, n: int, weights: Any = None, passes: int = 1) -> Looked:
+    """Return looks at all rows as one block; the sets of components are those after some passes."""
+    met = model._met(data, None)
+    bound = _bound(model, met, weights, None, None, ((), None))
+    problem = model._problem(bound, (), None)
+    rows = RowMap(problem.rows, rows_of(problem.bound), Threads(1))
+    problem, q = given_start(problem, {"z": labels}, rows)
+    problem, q, _, coefficients = ready(problem, q, statistics_of(problem, q), may_return=True)
+    own, few = problem.rows, with_few(problem, n).rows
+    block, scratch = rows_at(rows.source, (0, rows.source.n_rows)), Workspace()
+    sums, state = few.summarize(block, coefficients, {}, scratch)
+    for _ in range(1, passes):
+        sums, state = few.summarize(block, coefficients, state, scratch)
+    (label,) = problem.factors
+    sums = Sums({label.key: sums.fused[label.key].copy()}, {}, dict(sums.log_partition), {})
+    every, _ = own.summarize(block, coefficients, {}, Workspace())
+    logits = own.apart.natural_of(label, block, coefficients, scratch).copy()
+    weights = np.ones(block.n_rows) if block.weights is None else block.weights
+    supports = Supports.from_state(state)
+    return Looked(sums, every, supports, logits, weights, block.columns, label.key)
