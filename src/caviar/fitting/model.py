@@ -43,6 +43,7 @@ from ..posterior.posterior import Posterior
 from ..posterior.simulation import log_joint, simulate
 from ..storage import document_of_statement, write_saved
 from .arguments import check_settings, groups_of, known_names, ordered, seeds
+from .called import kept
 from .checkpointing import Keeper, fingerprints, flushing, keeper_of
 from .data_summary import summary_of_data
 from .ends import refuse_unusable
@@ -133,6 +134,7 @@ class Model(ShownAsGraph):
         """The terms of the log joint density."""
         return tuple(term for variable in self.variables.values() for term in terms_of(variable))
 
+    @kept
     def fit(
         self,
         data: Any,
