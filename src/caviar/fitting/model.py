@@ -42,8 +42,7 @@ from ..numerics.randomness import generator
 from ..posterior.posterior import Posterior
 from ..posterior.simulation import log_joint, simulate
 from ..storage import document_of_statement, write_saved
-from .arguments import check_settings, groups_of, known_names, ordered, seeds
-from .called import kept
+from .arguments import check_settings, groups_of, kept, known_names, ordered, seeds
 from .checkpointing import Keeper, fingerprints, flushing, keeper_of
 from .data_summary import summary_of_data
 from .ends import refuse_unusable
