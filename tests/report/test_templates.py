@@ -8,14 +8,15 @@ import pytest
 import caviar as cv
 from caviar.report.html.mixture import MixtureSubject
 from caviar.report.html.section import rendered
-from caviar.report.html.stated import StatedSubject
+from caviar.report.html.stated import MixedMixtureSubject, MixedModelSubject, StatedSubject
 
 TEMPLATES = {
     path.name: path.read_text(encoding="utf-8")
     for path in (files("caviar.report.html") / "templates").iterdir()
     if path.name.endswith(".html")
 }
-SECTIONS = {section.template: section for own in (MixtureSubject, StatedSubject) for section in own.sections}
+SUBJECTS = (MixtureSubject, MixedMixtureSubject, MixedModelSubject, StatedSubject)
+SECTIONS = {section.template: section for own in SUBJECTS for section in own.sections}
 
 
 def test_only_what_the_page_makes_itself_is_not_escaped():

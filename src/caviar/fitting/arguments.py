@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import wraps
 from numbers import Integral, Real
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
 from .._errors import ParameterError
 from ..engine.ascent.problem import Problem
-from ..language import Variable
+from ..language import Plate, Variable
+from ..posterior.posterior import Posterior
 
 _MOST_RESTARTS = 1_000_000
+LEFT_OUT = "..."
+"""Kept instead of an argument that has no short form, such as an array of weights."""
+_NOT_OF_THE_ANSWER = {"progress", "executor", "checkpoint", "checkpoint_every", "prior", "uncertainty"}
+_LONGEST = 200
+_MOST_PARTS = 50
+
+P = ParamSpec("P")
+M = TypeVar("M")
 
 
 def seeds(
@@ -71,3 +82,43 @@ def check_settings(max_iter: int | None, tol: float, n_restarts: int) -> None:
         raise ParameterError(f"n_restarts must be at least 1; got {n_restarts}")
     if n_restarts > _MOST_RESTARTS:
         raise ParameterError(f"n_restarts must be at most {_MOST_RESTARTS}; got {n_restarts}")
+
+
+def kept(fit: Callable[Concatenate[M, P], Posterior]) -> Callable[Concatenate[M, P], Posterior]:
+    """Return a fit that keeps the arguments by which it was called."""
+
+    @wraps(fit)
+    def kept_fit(model: M, *arguments: P.args, **keywords: P.kwargs) -> Posterior:
+        posterior = fit(model, *arguments, **keywords)
+        posterior.data_summary = {**(posterior.data_summary or {}), "arguments": as_plain(keywords)}
+        return posterior
+
+    return kept_fit
+
+
+def as_plain(keywords: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments that decide the answer as plain values.
+
+    Examples
+    --------
+    >>> as_plain({"seed": 3, "tol": 1e-6, "point": ("mean",), "sample_weight": np.ones(5), "progress": True})
+    {'seed': 3, 'tol': 1e-06, 'point': ['mean'], 'sample_weight': '...'}
+    """
+    return {
+        name: _plain(value)
+        for name, value in keywords.items()
+        if name not in _NOT_OF_THE_ANSWER and value is not None
+    }
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Plate):
+        return value.name
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, bool | int | float) or (isinstance(value, str) and len(value) <= _LONGEST):
+        return value
+    if isinstance(value, list | tuple) and len(value) <= _MOST_PARTS:
+        own = [_plain(part) for part in value]
+        return LEFT_OUT if LEFT_OUT in own else own
+    return LEFT_OUT

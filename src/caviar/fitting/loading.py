@@ -206,6 +206,7 @@ def _summary(value: Any, model: Model) -> dict[str, Any] | None:
         raise TypeError(f"a summary of data {value!r:.40}")
     _count(value["rows"])
     _check_about(value.get("about", {}))
+    _check_arguments(value.get("arguments", {}))
     for array, own in value["arrays"].items():
         if not isinstance(own["shape"], list):
             raise TypeError(f"a shape {own['shape']!r:.40}")
@@ -221,6 +222,21 @@ def _summary(value: Any, model: Model) -> dict[str, Any] | None:
             if figure in own and getattr(own[figure], "dtype", None) != np.float64:
                 raise TypeError(f"a {figure} {own[figure]!r:.40}")
     return value
+
+
+def _check_arguments(value: Any) -> None:
+    """Refuse arguments of a fit that are no plain values by name."""
+    if not isinstance(value, dict):
+        raise TypeError(f"arguments of a fit {value!r:.40}")
+    for name, own in value.items():
+        _text(name)
+        parts = [own]
+        while parts:
+            part = parts.pop()
+            if isinstance(part, list):
+                parts += part
+            elif not isinstance(part, bool | int | float | str):
+                raise TypeError(f"an argument of a fit {name!r:.40} = {part!r:.40}")
 
 
 def _row_marks(document: Any) -> RowMarks | None:

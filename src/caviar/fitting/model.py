@@ -42,7 +42,7 @@ from ..numerics.randomness import generator
 from ..posterior.posterior import Posterior
 from ..posterior.simulation import log_joint, simulate
 from ..storage import document_of_statement, write_saved
-from .arguments import check_settings, groups_of, known_names, ordered, seeds
+from .arguments import check_settings, groups_of, kept, known_names, ordered, seeds
 from .checkpointing import Keeper, fingerprints, flushing, keeper_of
 from .data_summary import summary_of_data
 from .ends import usable
@@ -133,6 +133,7 @@ class Model(ShownAsGraph):
         """The terms of the log joint density."""
         return tuple(term for variable in self.variables.values() for term in terms_of(variable))
 
+    @kept
     def fit(
         self,
         data: Any,

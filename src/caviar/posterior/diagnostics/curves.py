@@ -75,6 +75,8 @@ def prior_curves(
     shape: tuple[int, ...],
     data: Mapping[str, Any],
     seed: int | np.random.Generator | None,
+    *,
+    probabilities: Array = _PROBABILITIES,
 ) -> Curves | None:
     """Return those of the prior of a global variable, averaged over draws of its unknown parents; None if improper.
 
@@ -90,6 +92,8 @@ def prior_curves(
         Name -> known array, of those that the prior depends on.
     seed
         Of the draws.
+    probabilities
+        Below a half and rising, at which quantiles are asked for, and as far above it.
 
     Raises
     ------
@@ -114,7 +118,7 @@ def prior_curves(
             def marginals(ends: Ends, prior: Any = prior) -> Marginals:
                 return _part(prior.entry_marginals(ends), name)
 
-            p, x = _quantiles(marginals)
+            p, x = _quantiles(marginals, probabilities)
             found.append((p, np.broadcast_to(x, (len(p), *shape))))
     except (ImproperError, ModelError):
         # a flat prior, or one that has no draws
@@ -128,16 +132,18 @@ def _part(found: Sequence[Marginals], name: str) -> Marginals:
     return next((own for own in found if own.part == part), found[0])
 
 
-def _quantiles(marginals: Callable[[Ends], Marginals]) -> tuple[Array, Array]:
+def _quantiles(
+    marginals: Callable[[Ends], Marginals], probabilities: Array = _PROBABILITIES
+) -> tuple[Array, Array]:
     """Return quantiles, from intervals of many levels."""
     below, above = [], []
-    for share in _PROBABILITIES.tolist():
+    for share in probabilities.tolist():
         own = marginals((share, 1.0 - share))
         if own.lower is None or own.upper is None:
             raise ParameterError("a point has no density")
         below.append(own.lower)
         above.append(own.upper)
-    return np.concatenate([_PROBABILITIES, 1.0 - _PROBABILITIES[::-1]]), np.stack([*below, *above[::-1]])
+    return np.concatenate([probabilities, 1.0 - probabilities[::-1]]), np.stack([*below, *above[::-1]])
 
 
 def _sizes(posterior: Any, nodes: Sequence[Any]) -> dict[str, int]:

@@ -37,6 +37,22 @@ def finding(level: str, title: str, text: str) -> dict[str, str]:
     return {"level": level, "title": title, "text": text}
 
 
+def reproduction(checks: Mapping[str, Any] | None) -> dict[str, str] | None:
+    """Return whether the model makes data like these; None where that was not tried."""
+    if checks is None or not checks["replicates"]:
+        return None
+    missed = [own["name"] for own in checks["replicates"] if own["level"] == "note"]
+    n_columns = len(checks["replicates"])
+    if missed:
+        listed = ", ".join(missed[:5]) + (f" and {len(missed) - 5} more" if len(missed) > 5 else "")
+        text = f"Data sets that the model makes differ from the data in the shape of {listed}: see Checks."
+        return finding("note", "The model misses something", text)
+    columns = "the observed variable" if n_columns == 1 else f"all {n_columns} columns"
+    return finding(
+        "good", "The model reproduces the data", f"Data sets that it makes look like the data in {columns}."
+    )
+
+
 def convergence(fit: Mapping[str, Any]) -> dict[str, str]:
     """Return whether the objective settled, and what to do if it did not."""
     if fit["status"] == "converged":
@@ -74,12 +90,9 @@ def ascent(fit: Mapping[str, Any]) -> dict[str, str]:
     """Return whether the objective rose all the way, as it must where updates are exact."""
     slack = 1e-9 * max(1.0, abs(fit["elbo"]))
     if fit["largest_fall"] <= slack and fit["rise"] <= _SETTLED * max(1.0, abs(fit["elbo"])):
-        text = (
-            f"The {fit['objective']} did not change from the start on, whose own sweeps had brought it to its end and "
-            f"are not counted: there was no rise to look at."
-        )
+        text = f"The start had already brought the {fit['objective']} to its end, so there was no rise to look at."
         return finding("info", "Settled from the start", text)
     if fit["largest_fall"] <= slack:
-        return finding("good", "Never fell", f"The {fit['objective']} fell at no iteration, as it must not.")
+        return finding("good", "Never fell", f"The {fit['objective']} rose at every iteration, as it must.")
     text = f"The {fit['objective']} fell by up to {fit['largest_fall']:.2g} nats in an iteration."
     return finding("note", "It fell on the way", text)

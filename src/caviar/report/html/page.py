@@ -12,11 +12,13 @@ from importlib.resources import files
 from typing import Any
 
 from ..._errors import DataError, ParameterError
+from ...estimators import MixedMixture, MixedModel
 from ...files.whole import replacing
 from ...posterior.posterior import Posterior
 from .mixture import MixtureSubject
+from .provenance import file_name
 from .section import rendered
-from .stated import StatedSubject
+from .stated import MixedMixtureSubject, MixedModelSubject, StatedSubject
 from .subject import Subject
 
 _SCRIPTS = ("elements.js", "tables.js", "filters.js", "axes.js")
@@ -52,7 +54,7 @@ def _gathered(subject: Subject) -> dict[str, Any]:
     with warnings.catch_warnings():
         # The blocks are arrays; the names of the columns were compared when the data came.
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
-        page: dict[str, Any] = {"source": subject.source, "has_data": subject.has_data}
+        page: dict[str, Any] = {"source": file_name(subject.source), "has_data": subject.has_data}
         for section in subject.sections:
             page |= section.gather(subject)
         return {"fit": subject.fit, "facts": subject.facts, **page}
@@ -86,16 +88,17 @@ def page_of(fitted: Any, data: Any = None, *, source: str | None = None) -> str:
 def write(fitted: Any, path: str | os.PathLike[str], data: Any = None, *, source: str | None = None) -> None:
     """Write a report about something fitted: one HTML file, to be read without a network.
 
-    It says what was fitted and whether it is to be trusted, and how to fit the same again. Of a mixture of Gaussians it
-    shows the components, plots of the rows under them, and the rows that are least expected. Of the posterior of a
-    stated model, and of topics, it shows the statement, every global variable with its interval, and the pictures that
-    fit the model: coefficients, weights, loadings, words of topics, hidden states, predictions beside observations.
+    It says what was fitted, whether you can trust it, and how to fit the same again. With data it compares them with
+    data sets that the model makes. For a mixture of Gaussians it shows the components, plots of the rows under them,
+    and the least expected rows; for a mixed table the profiles of the clusters; for a mixed model its effects. For all
+    other fits it shows the statement, every global variable beside its prior, and the plots that suit the model:
+    coefficients, weights, loadings, words of topics, hidden states, predictions beside observations.
 
     Parameters
     ----------
     fitted
         A fitted ``BayesianGaussianMixture``, ``GaussianMixture``, ``KnownVarianceMixture``, ``MixedMixture``,
-        ``HiddenMarkovModel`` or ``LatentDirichletAllocation``, or a :class:`caviar.Posterior`.
+        ``MixedModel``, ``HiddenMarkovModel`` or ``LatentDirichletAllocation``, or a :class:`caviar.Posterior`.
     path
         Of the file, which ends with ``.html``; written whole or not at all.
     data
@@ -139,6 +142,10 @@ def _subject_of(fitted: Any, data: Any, source: str | None) -> Subject:
         raise ParameterError(
             f"a report is of a fitted estimator of caviar, or of a posterior; got {fitted!r:.200}. Call fit first"
         )
+    if isinstance(fitted, MixedModel):
+        return MixedModelSubject(fitted, data, source)
+    if isinstance(fitted, MixedMixture):
+        return MixedMixtureSubject(fitted, data, source)
     is_mixture = hasattr(fitted, "means_") and hasattr(fitted, "weights_")
     return (MixtureSubject if is_mixture else StatedSubject)(fitted, data, source)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .findings import verdict_of
+from .provenance import provenance_of
 from .section import Page, Section
 from .subject import Subject
 from .versions import versions
@@ -47,4 +48,4 @@ class Reproduce(Section):
     name, link, template = "reproduce", "Reproduce", "reproduce.html"
 
     def gather(self, subject: Subject) -> dict[str, Any]:
-        return {"versions": versions()}
+        return {"versions": versions(), "provenance": provenance_of(subject.data)}

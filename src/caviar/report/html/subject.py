@@ -8,8 +8,10 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from ...posterior.posterior import Posterior
+from .checks import checks_of
 from .numbers import number
 from .objective import objective_facts
+from .provenance import file_name
 from .section import Section
 from .seen import Seen, seen_of
 from .versions import known_versions
@@ -37,6 +39,11 @@ class Subject(ABC):
     def seen(self) -> Seen | None:
         """Whether the fit has seen the data; None without data."""
         return None if self.data is None else seen_of(self.posterior, self.data)
+
+    @cached_property
+    def checks(self) -> dict[str, Any] | None:
+        """The data beside data sets of the model, and residuals; None without data."""
+        return checks_of(self.posterior, self.data)
 
     @abstractmethod
     def findings(self) -> list[dict[str, str]]:
@@ -69,7 +76,7 @@ class Subject(ABC):
         about = self.about
         return {
             **objective_facts(self.posterior, self.words(), offset=self.offset),
-            "source": about.get("source"),
+            "source": file_name(about.get("source")),
             "query": about.get("query"),
             "command": about.get("command"),
             "fitted_with": dict(about.get("versions") or known_versions(self.posterior)),

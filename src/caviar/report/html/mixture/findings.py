@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..findings import ascent, convergence, finding, restarts
+from ..findings import ascent, convergence, finding, reproduction, restarts
 from ..seen import Seen
 from .held_out import HeldOut
 from .judged import RATE, JudgedRows
@@ -18,7 +18,11 @@ _FEWEST_JUDGED = 100
 
 
 def findings_of(
-    fit: Mapping[str, Any], rows: JudgedRows | None, seen: Seen | None, held_out: HeldOut | str
+    fit: Mapping[str, Any],
+    rows: JudgedRows | None,
+    seen: Seen | None,
+    held_out: HeldOut | str,
+    checks: Mapping[str, Any] | None,
 ) -> list[dict[str, str]]:
     """Return what was found, each with a level (``good``, ``info``, ``note``, ``bad``), a title and a sentence.
 
@@ -32,10 +36,16 @@ def findings_of(
         What the fit has seen of them.
     held_out
         What fits without them say of them; or why there is nothing.
+    checks
+        The data beside data sets of the model.
     """
     found = [convergence(fit), _starts(fit), ascent(fit), _use(fit)]
     if rows is not None and seen is not None:
-        found += [_surprise(rows, seen, held_out), _certainty(rows, seen, held_out, fit["n_components"])]
+        found += [
+            reproduction(checks),
+            _surprise(rows, seen, held_out),
+            _certainty(rows, seen, held_out, fit["n_components"]),
+        ]
     return [entry for entry in found if entry]
 
 

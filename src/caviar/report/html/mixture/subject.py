@@ -11,6 +11,7 @@ from ...._errors import ParameterError
 from ...._typing import AnyArray
 from ....estimators._components import column_names, telling_columns
 from ....estimators._uncertainty import mean_marginal
+from ..checks import Checks
 from ..quality import quality_of, remembered_quality
 from ..shared import Progress, Quality, Reproduce, Trust
 from ..subject import Subject
@@ -52,7 +53,7 @@ class MixtureSubject(Subject):
         If there are data for a mixture of rows with errors.
     """
 
-    sections = (Trust(), Components(), Plots(), Outliers(), Quality(), Progress(), Reproduce())
+    sections = (Trust(), Components(), Plots(), Checks(), Outliers(), Quality(), Progress(), Reproduce())
 
     def __init__(self, estimator: Any, data: Any, source: str | None) -> None:
         if data is not None and "true" in estimator.posterior_.model.variables:
@@ -104,7 +105,7 @@ class MixtureSubject(Subject):
         return np.concatenate([np.asarray(rows[int(n) : int(n) + 1], dtype=np.float64) for n in numbers])
 
     def findings(self) -> list[dict[str, str]]:
-        return findings_of(self.fit, self.judged, self.seen, self.held_out)
+        return findings_of(self.fit, self.judged, self.seen, self.held_out, self.checks)
 
     def quality(self) -> list[dict[str, Any]]:
         summary = self.about.get("column_summary") or {}

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from .subject import StatedSubject
+from .subject import MixedMixtureSubject, MixedModelSubject, StatedSubject
 
-__all__ = ["StatedSubject"]
+__all__ = ["MixedMixtureSubject", "MixedModelSubject", "StatedSubject"]

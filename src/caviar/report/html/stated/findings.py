@@ -10,7 +10,7 @@ import numpy as np
 
 from ...._errors import CaviarError
 from ...._extras import install_command
-from ..findings import ascent, convergence, finding, restarts
+from ..findings import ascent, convergence, finding, reproduction, restarts
 
 _LEVEL = 0.95
 _FEWEST_TOLD, _FEWEST_JUDGED = 20, 80
@@ -34,7 +34,12 @@ def findings_of(subject: Any, fit: Mapping[str, Any], rows: Mapping[str, Any] | 
     """
     found = [convergence(fit), _starts(subject, fit), ascent(fit)]
     if rows is not None and subject.data is not None:
-        found += [_distance(subject, subject.data), *_coverage(rows), *_certainty(rows)]
+        found += [
+            reproduction(subject.checks),
+            _distance(subject, subject.data),
+            *_coverage(rows),
+            *_certainty(rows),
+        ]
     return [entry for entry in found if entry]
 
 
@@ -77,39 +82,36 @@ def _distance(subject: Any, data: Mapping[str, Any]) -> dict[str, str] | None:
 
 
 def _told_by_draws(found: Any, n_draws: int, title: str) -> dict[str, str]:
-    """Return what the diagnosis by so many draws says of the distance."""
-    told = f"Pareto k of {n_draws:,} draws is {found.pareto_k:.2f} ± {found.pareto_k_error:.2f}"
+    """Return what the diagnosis by so many draws says of the distance, in plain words before its figure."""
+    figure = f"Pareto k of {n_draws:,} draws is {found.pareto_k:.2f} ± {found.pareto_k_error:.2f}"
+    more = f"posterior.diagnose(data, n_draws={10 * n_draws})"
+    gap = max(found.log_evidence - found.elbo, 0.0)
+    near = f"The ELBO is about {gap:.2g} nats below the log evidence"
     if found.verdict == "unclear":
         text = (
-            f"{told}, so it may be 0.7 or more, where the exact posterior differs from what was found: means may "
-            f"serve, and intervals are likely to be too narrow. More draws tell: posterior.diagnose(data, "
-            f"n_draws={10 * n_draws})."
+            f"It is not clear how close this fit is to the exact posterior. If it is not close, means may serve, and "
+            f"intervals are likely to be too narrow. More draws tell: {more}. ({figure}, so it may be 0.7 or more.)"
         )
         return finding("note", title, text)
     if found.verdict == "poor":
         text = (
-            f"{told}, 0.7 or more: the exact posterior differs from what was found. Means may serve; intervals are "
-            f"likely to be too narrow. With very many unknowns it is large for any posterior of independent factors."
+            f"The exact posterior differs from this fit: means may serve, and intervals are likely to be too narrow. "
+            f"With very many unknowns this is so for any posterior of independent factors. ({figure}, 0.7 or more.)"
         )
         return finding("note", title, text)
-    gap = max(found.log_evidence - found.elbo, 0.0)
     if found.pareto_k >= 0.5:
         text = (
-            f"{told}, between 0.5 and 0.7: what was found is near the exact posterior, not close to it. Intervals may "
-            f"be too narrow. The ELBO is at least about {gap:.2g} nats below the log evidence."
+            f"This fit is near the exact posterior, not close to it: intervals may be too narrow. The ELBO is at least "
+            f"about {gap:.2g} nats below the log evidence. ({figure}, between 0.5 and 0.7.)"
         )
         return finding("note", title, text)
     if found.pareto_k + found.pareto_k_error >= 0.5:
         text = (
-            f"{told}: what was found is close to the exact posterior if k is below 0.5, which takes more draws "
-            f"to know: posterior.diagnose(data, n_draws={10 * n_draws})."
+            f"This fit seems close to the exact posterior; more draws make it certain: {more}. ({figure}; below 0.5 is "
+            f"close.)"
         )
         return finding("info", title, text)
-    text = (
-        f"{told}: what was found is close to the exact posterior. The ELBO is about {gap:.2g} nats below the log "
-        f"evidence."
-    )
-    return finding("good", title, text)
+    return finding("good", title, f"This fit is close to the exact posterior. {near}. ({figure}.)")
 
 
 def _coverage(rows: Mapping[str, Any]) -> list[dict[str, str]]:

@@ -20,7 +20,7 @@ _MANY_CATEGORIES = 30
 class Pictures(Section):
     """Intervals, coloured cells, and words of topics."""
 
-    name, link, template, scripts = "pictures", "Pictures", "pictures.html", ("intervals.js", "cells.js")
+    name, link, template, scripts = "pictures", "Plots", "pictures.html", ("intervals.js", "cells.js")
 
     def gather(self, subject: Any) -> dict[str, Any]:
         figures = subject.figures

@@ -30,7 +30,7 @@ _WIDTH = 1.959963984540054
 class Rows(Section):
     """Hidden states, groups and numbers of the rows, and predictions beside what was observed."""
 
-    name, link, template, scripts = "rows", "Data", "rows.html", ("chain.js", "scatter.js")
+    name, link, template, scripts = "rows", "Predictions", "rows.html", ("chain.js", "scatter.js")
 
     def gather(self, subject: Any) -> dict[str, Any]:
         return {"rows": subject.rows}

@@ -10,13 +10,16 @@ from ...._errors import DataError, ParameterError
 from ....estimators._components import column_names
 from ....language import Categorical, Data, MarkovChain
 from ....posterior.posterior import Posterior
+from ..checks import Checks
 from ..numbers import number
 from ..shared import Progress, Quality, Reproduce, Trust
 from ..subject import Subject
 from .columns import columns_of
+from .effects import Effects
 from .figures import Figures, figures_of
 from .findings import findings_of
 from .pictures import Pictures
+from .profiles import Profiles
 from .rows import Rows, rows_of
 from .statement import Statement
 from .variables import Variables
@@ -54,6 +57,7 @@ class StatedSubject(Subject):
         Statement(),
         Pictures(),
         Variables(),
+        Checks(),
         Rows(),
         Quality(),
         Progress(),
@@ -72,7 +76,7 @@ class StatedSubject(Subject):
         self.about = dict(getattr(fitted, "about_", {}))
         if hasattr(fitted, "components_"):
             self.vocabulary = column_names(fitted)
-        self.data = None if data is None else fitted._as_data(data)
+        self.data = None if data is None else self.posterior._evaluator.named(fitted._as_data(data)).values
 
     @cached_property
     def hidden(self) -> list[str]:
@@ -163,14 +167,8 @@ class StatedSubject(Subject):
         """Return what fits the same model again."""
         if self.estimator is not None:
             return f"import caviar as cv\ncv.{self.estimator!r}.fit({'counts' if self.vocabulary else 'X'})"
-        evaluator, posterior = self.posterior._evaluator, self.posterior
-        arguments = ["data", "seed=0"]
-        if len(posterior.restart_elbos) > 1:
-            arguments.append(f"n_restarts={len(posterior.restart_elbos)}")
-        if evaluator.point:
-            arguments.append(f"point={list(evaluator.point)!r}")
-        if evaluator.factors is not None:
-            arguments.append(f"factors={[list(group) for group in evaluator.factors]!r}")
+        posterior = self.posterior
+        arguments = ["data", *self._arguments()]
         names = [leaf.name for leaf in posterior.model.leaves]
         arrays = (posterior.data_summary or {}).get("arrays", dict.fromkeys(names))
         entries = ", ".join(f"{name!r}: ..." for name in arrays)
@@ -181,18 +179,94 @@ class StatedSubject(Subject):
             f"posterior = model.fit({', '.join(arguments)})"
         )
 
+    def _arguments(self) -> list[str]:
+        """Return the arguments of the fit; of a file of an earlier version those that its posterior tells."""
+        kept = (self.posterior.data_summary or {}).get("arguments")
+        if kept is not None:
+            return [f"{name}={'...' if own == '...' else repr(own)}" for name, own in kept.items()]
+        evaluator, n_starts = self.posterior._evaluator, len(self.posterior.restart_elbos)
+        found = [f"n_restarts={n_starts}"] if n_starts > 1 else []
+        found += [f"point={list(evaluator.point)!r}"] if evaluator.point else []
+        if evaluator.factors is not None:
+            found.append(f"factors={[list(group) for group in evaluator.factors]!r}")
+        return found
+
     def _remarks(self) -> list[str]:
         """Return what has to be known to fit the same again."""
         if self.about.get("command"):
             return []
         if self.estimator is None:
-            return [
-                "The file keeps the model and its posterior, not the data nor the arguments of fit: give the seed, "
-                "max_iter and tol that were given then."
-            ]
+            arguments = (self.posterior.data_summary or {}).get("arguments")
+            if arguments is None:
+                return [
+                    "The file keeps the model and its posterior, not the data. It is of an earlier version, which did "
+                    "not keep the arguments of fit: give the seed, max_iter and tol that were given then."
+                ]
+            remarks = ["The file keeps the model, its posterior and the arguments of fit, not the data."]
+            if "seed" not in arguments:
+                remarks.append("No seed was given: another run may begin, and end, elsewhere.")
+            return remarks
         if self.estimator.random_state is None:
             return ["No random_state was given: another run may begin, and end, elsewhere."]
         return []
+
+
+class MixedModelSubject(StatedSubject):
+    """A mixed model: its effects come first."""
+
+    estimator: Any
+
+    sections = (
+        Trust(),
+        Effects(),
+        Checks(),
+        Rows(),
+        Pictures(),
+        Variables(),
+        Statement(),
+        Quality(),
+        Progress(),
+        Reproduce(),
+    )
+
+    def heading(self) -> list[tuple[str, str]]:
+        model, fit = self.estimator, self.fit
+        groups = [f"{len(own):,} of {name}" for name, own in model.groups_.items()]
+        facts = [("Fitted to", str(fit["source"]))] if fit["source"] else []
+        facts += [("Formula", model.formula), ("Family", model.family), ("Rows", f"{model.n_rows_:,}")]
+        return [*facts, *([("Groups", ", ".join(groups))] if groups else [])]
+
+
+class MixedMixtureSubject(StatedSubject):
+    """A mixture of numbers, categories and counts: the profiles of its clusters come first."""
+
+    estimator: Any
+
+    sections = (
+        Trust(),
+        Profiles(),
+        Checks(),
+        Rows(),
+        Pictures(),
+        Variables(),
+        Statement(),
+        Quality(),
+        Progress(),
+        Reproduce(),
+    )
+
+    def heading(self) -> list[tuple[str, str]]:
+        mixture, fit = self.estimator, self.fit
+        used = int((mixture.weights_ >= 0.005).sum())
+        n_clusters = (
+            f"{used:,}" if used == len(mixture.weights_) else f"{used:,} in use of {len(mixture.weights_):,}"
+        )
+        kinds = [(mixture.kinds_.count(kind), kind) for kind in dict.fromkeys(mixture.kinds_)]
+        several = {"number": "numbers", "category": "categories", "count": "counts"}
+        columns = ", ".join(f"{count} {several[kind] if count > 1 else kind}" for count, kind in kinds)
+        facts = [("Fitted to", str(fit["source"]))] if fit["source"] else []
+        rows = "not recorded" if fit["rows"] is None else f"{fit['rows']:,}"
+        return [*facts, ("Rows", rows), ("Columns", columns), ("Clusters", n_clusters)]
 
 
 def _check_data(posterior: Posterior, data: Any) -> None:
