@@ -234,7 +234,7 @@ def lsat() -> Textbook:
     answers = np.repeat(patterns, np.array(LSAT.split(), dtype=int), axis=0).astype(float)
     ability = cv.Normal("ability", 0.0, half_t("precision", 2.0), plates=OBS)
     ease = cv.Normal("ease", 0.0, 0.1, plates=cv.Plate("item", 5))
-    link = cv.logistic(ability + ease, method="expectation")
+    link = cv.logistic(ability + ease)
     y = cv.Bernoulli("y", link, plates=(OBS, ease.plates[0]))
 
     def nuts() -> None:

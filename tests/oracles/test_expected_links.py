@@ -248,6 +248,14 @@ def test_a_predictor_that_is_not_normal_is_refused(predictor: Any) -> None:
         cv.Bernoulli("y", cv.logistic(predictor(), method="expectation"), plates=OBS)
 
 
+def test_a_variable_of_the_rows_in_the_predictor_is_refused() -> None:
+    item = cv.Plate("item", 3)
+    predictor = cv.Normal("ability", 0, 1, plates=OBS) + cv.Normal("ease", 0, 1, plates=item)
+    model = cv.Model(cv.Bernoulli("y", cv.logistic(predictor, method="expectation"), plates=(OBS, item)))
+    with pytest.raises(cv.ModelError, match="takes global variables alone in its predictor"):
+        model.fit({"y": np.zeros((4, 3))})
+
+
 def test_bad_methods_and_schedules_are_refused() -> None:
     with pytest.raises(cv.ParameterError, match="method of logistic must be one of 'bound', 'expectation'"):
         cv.logistic(cv.Normal("a", 0, 1), method="exact")

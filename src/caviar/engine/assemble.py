@@ -12,7 +12,7 @@ from functools import partial
 from numbers import Integral
 from typing import Any
 
-from .._errors import ParameterError
+from .._errors import ModelError, ParameterError
 from ..language import Variable, terms_of
 from .ascent.problem import CompiledRows, CompileRows, Problem
 from .ascent.schedule import Ascent, Schedule, StatedSchedule
@@ -214,6 +214,12 @@ def _derived(
     recentrings = recentrings_of(factors, bound, coordinates, compiled)
     centres = {factor: [own.centres for own in several] for factor, several in recentrings.items()}
     rows = IndependentRows(compiled, factors, centres, missing_patterns_of(compiled, bound, centres))
+    if rows.keeps_locals and not rows.maximises:
+        names = ", ".join(f"'{factor.name}'" for factor in factors)
+        raise ModelError(
+            f"a link with method='expectation' takes global variables alone in its predictor, and this model has "
+            f"{names} for each row, which depend on each other; leave method= out"
+        )
     return CompiledRows(compiled, rows, recentrings, KindOfRows())
 
 

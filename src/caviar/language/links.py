@@ -192,8 +192,8 @@ def logistic(predictor: Any, *, method: str = "bound") -> Logistic:
     method
         ``"bound"``, or ``"expectation"``: then the ELBO has the expected logarithm of the probability itself, which is
         higher, and means and standard deviations are nearer to the exact ones. It needs a predictor that is Normal
-        under q: a sum of Normal variables times known numbers. The hidden variable is then
-        ``"y.moments"``, mean and variance of the log-odds of each answer.
+        under q: a sum of Normal variables times known numbers, none of them a variable of the rows. The hidden variable
+        is then ``"y.moments"``, mean and variance of the log-odds of each answer.
 
     Raises
     ------
