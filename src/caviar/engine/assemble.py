@@ -18,6 +18,7 @@ from .ascent.schedules.auto import Auto
 from .ascent.schedules.batch import Batch
 from .ascent.schedules.beyond_saddles import BeyondSaddles
 from .ascent.schedules.coupled import Coupled
+from .ascent.schedules.expansion.expanded import expanded
 from .ascent.schedules.incremental import Incremental
 from .ascent.schedules.mixed_precision import as_exact_as
 from .ascent.schedules.stochastic import Stochastic
@@ -85,7 +86,9 @@ def schedule_for(
     """
     own = stated.resolved(problem.together, rows.source.n_rows, accelerate=accelerate)
     if isinstance(own, Ascent):
-        own = BeyondSaddles(as_exact_as(rows, own), _MOST_SADDLES, max_iter)
+        own = as_exact_as(rows, own)
+        own = expanded(problem.together, own) if accelerate else own
+        own = BeyondSaddles(own, _MOST_SADDLES, max_iter)
     return Coupled(own) if problem.groups else own
 
 
