@@ -57,6 +57,7 @@ STARTS_OF_USERS = (
     "invariants/test_sequences.py::test_any_number_of_threads_gives_the_same_bits",
     "oracles/test_clusters",
     "oracles/test_first_rounds_of_nested_plates",
+    "oracles/test_labels_of_groups.py::test_labels_that_are_known_in_part_stay",
     "oracles/test_labels_together.py::test_schedules_and_threads_end_alike",
     "oracles/test_likelihoods_of_mixtures",
     "oracles/test_models_measured_mixture",

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     )
     from .data import LazyTable, scan
     from .densities import NormalMixture, ProductStudentMixture, StudentMixture
+    from .engine.ascent.schedules.effects import Refined
     from .engine.ascent.schedules.incremental import Incremental
     from .engine.ascent.schedules.stochastic import Stochastic
     from .estimators import (
@@ -94,6 +95,7 @@ if TYPE_CHECKING:
 _NAMES = {
     ".data": ("LazyTable", "scan"),
     ".densities": ("NormalMixture", "ProductStudentMixture", "StudentMixture"),
+    ".engine.ascent.schedules.effects": ("Refined",),
     ".engine.ascent.schedules.incremental": ("Incremental",),
     ".engine.ascent.schedules.stochastic": ("Stochastic",),
     ".estimators": (
@@ -211,6 +213,7 @@ __all__ = [
     "PrecisionWarning",
     "Prediction",
     "ProductStudentMixture",
+    "Refined",
     "SingleEffect",
     "SpikeSlab",
     "StickBreaking",

@@ -243,7 +243,6 @@ def test_a_label_of_a_group_and_one_of_the_record():
     ("stated", "words"),
     [
         (lambda b, z, g, h: b[z, z], "which is the diagonal of 'b'"),
-        (lambda b, z, g, h: b[z[g], z[h]], "Use a Categorical for each of the two sides"),
     ],
 )
 def test_one_label_twice_is_refused(stated, words):

@@ -68,7 +68,7 @@ _SLOTS: Mapping[str, tuple[Callable[..., Any], tuple[type, ...]]] = {
     "rate": (lambda v, **k: cv.Gamma("bad", 1.0, v, **k), (cv.Gamma,)),
     "degrees of freedom": (lambda v, **k: cv.Wishart("bad", v + 1.0, np.eye(2), **k), (cv.Gamma, cv.Beta)),
     "inverse scale": (lambda v, **k: cv.Wishart("bad", 4.0, v, **k), (cv.Wishart,)),
-    "concentration": (lambda v, **k: cv.Dirichlet("bad", v, **k), ()),
+    "concentration": (lambda v, **k: cv.Dirichlet("bad", v, **k), (cv.StickBreaking,)),
     "shapes": (lambda v, **k: cv.Beta("bad", v, 1.0, **k), (cv.Gamma, cv.Beta)),
     "stick": (lambda v, **k: cv.StickBreaking("bad", v, 3, **k), (cv.Gamma,)),
     "probabilities": (lambda v, **k: cv.Categorical("bad", v, **k), (cv.Dirichlet, cv.StickBreaking)),

@@ -20,6 +20,7 @@ from .ascent.schedules.auto import Auto
 from .ascent.schedules.batch import Batch
 from .ascent.schedules.beyond_saddles import BeyondSaddles
 from .ascent.schedules.coupled import Coupled
+from .ascent.schedules.expansion.expanded import expanded
 from .ascent.schedules.incremental import Incremental
 from .ascent.schedules.mixed_precision import as_exact_as
 from .ascent.schedules.stochastic import Stochastic
@@ -108,6 +109,7 @@ def schedule_for(
     own = stated.resolved(looked_at, rows.source.n_rows, accelerate=accelerate)
     if isinstance(own, Ascent):
         own = as_exact_as(rows, own)
+        own = expanded(problem.together, own) if accelerate and few is None else own
         own = BeyondSaddles(own if few is None else Truncated(own, _looks(few)), _MOST_SADDLES, max_iter)
     elif few is not None:
         own = TruncatedSteps(own, _looks(few))

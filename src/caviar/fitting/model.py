@@ -215,7 +215,7 @@ class Model(ShownAsGraph):
             When the globals are updated: ``"batch"``, once a pass over the rows; ``"incremental"`` or
             :class:`Incremental`, after each of several batches of them, with the exact ELBO all the same;
             ``"stochastic"`` or :class:`Stochastic`, by small steps from one small batch after another. ``"auto"`` is
-            incremental for large tables and batch for others.
+            incremental for large tables and batch for others. :class:`Refined` also moves single effects.
         prior
             The posterior of this model given other rows, that takes the place of the priors of its globals: streaming.
             The start is there, too. Where no variable of the rows is hidden and one factor holds all globals that they

@@ -8,7 +8,7 @@ product. Otherwise it is contracted on its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -22,15 +22,17 @@ from ...language import (
     Label,
     Operand,
     Plate,
+    Slot,
     Term,
     Variable,
     base_terms_of,
     plate_axes,
+    terms_of,
     zero_terms_of,
 )
 from ...lazy.block_map import map_blocks
 from ..binding.bound_model import BoundModel
-from ..binding.coordinates import Coordinates
+from ..binding.coordinates import SHIFT, SHIFT_SQUARED, Coordinates
 from ..binding.known_statistics import BESIDE_VALUES, known_statistic
 from ..binding.missing.values import OBSERVED
 from ..design.contraction import Contraction
@@ -41,7 +43,6 @@ from ..local.local_factor import LocalFactor
 from .known_designs import Designs, is_of_coefficients
 from .labels_that_meet import is_label_of_rows
 from .plan import MOST_PLANS, Plan, plan_key, plan_of
-from .shifted import terms_in
 from .sums_over_rows import SumsOverRows, key_of
 from .terms import Compiled, GlobalTerm
 
@@ -80,7 +81,7 @@ class _Compiler:
         prior = self.bound.of(owner).prior
         if prior is not None:
             return self._believed(owner, prior)
-        return self.compiled(owner, (*terms_in(self.coordinates, owner), *_base_terms(owner, self.bound)))
+        return self.compiled(owner, (*_terms_in(self.coordinates, owner), *_base_terms(owner, self.bound)))
 
     def compiled(self, owner: Variable, terms: Sequence[Term]) -> list[GlobalTerm]:
         evidence = self.bound.of(owner)
@@ -339,3 +340,44 @@ class _AnyOf:
 
     def __call__(self, block: Array) -> bool:
         return bool(self.function(np.asarray(block, dtype=np.float64)).any())
+
+
+def _terms_in(coordinates: Coordinates, owner: Variable) -> Sequence[Term]:
+    r"""Return the terms of a variable's log density, with what a shift of its mean adds, for the points of a frame.
+
+    The locations of known groups are measured from where their groups are, and the population mean from one point. With
+    d the population's point less a group's, what a group's location is compared with is x + d, so in its density
+
+    .. math:: x \to x + d, \qquad xx' \to xx' + 2 d x' + dd'
+    """
+    terms = terms_of(owner)
+    if not coordinates.is_shifted(owner):
+        return terms
+    return [added for term in terms for added in (term, *_shifts_added(owner, owner.slots["mean"], term))]
+
+
+def _shifts_added(owner: Variable, slot: Slot, term: Term) -> Iterator[Term]:
+    """Yield what the shift of the mean adds to a term that has the mean."""
+    for place, operand in enumerate(term.operands):
+        if operand.slot is None or operand.slot.name != slot.name:
+            continue
+        rank = slot.role.rank
+        plates, events = operand.axes[: -2 * rank or None], operand.axes[len(operand.axes) - 2 * rank :]
+        if operand.statistic == "x":
+            yield _in_place(
+                term, place, 1.0, [_shift_of(owner, SHIFT, operand.axes[len(operand.axes) - rank :])]
+            )
+            continue
+        x = Operand(operand.node, "x", (*plates, *events[rank:]), operand.slot)
+        yield _in_place(term, place, 2.0, [_shift_of(owner, SHIFT, events[:rank]), x])
+        yield _in_place(term, place, 1.0, [_shift_of(owner, SHIFT_SQUARED, events)])
+
+
+def _shift_of(owner: Variable, statistic: str, events: Sequence[Axis]) -> Operand:
+    return Operand(owner, statistic, (*plate_axes(owner), *events))
+
+
+def _in_place(term: Term, place: int, times: float, operands: Sequence[Operand]) -> Term:
+    """Return a term with other operands in the place of one."""
+    rest = (*term.operands[:place], *operands, *term.operands[place + 1 :])
+    return term._replace(coefficient=times * term.coefficient, operands=rest)

@@ -102,7 +102,8 @@ class UpdateLayout:
         ]
         self.square = [i for i, s in enumerate(statistics) if variable.is_matrix(s)]
         self.terms = [number for number, _ in uses]
-        self.meetings = meetings_of(uses)
+        # entries of a sparse vector meet too, and have an update of their own
+        self.meetings = () if variable.has_zeros else meetings_of(uses)
         meet = {own.number for own in self.meetings}
         self.fixed: list[tuple[int, int, int]] = []
         self.changing: list[tuple[int, int, int]] = []

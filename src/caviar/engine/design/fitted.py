@@ -179,6 +179,15 @@ class Fitted(Contraction):
         """Return the term over all axes but one; None if no operand has that one."""
         return super().along(axis, self._fitted.with_products(arrays, self.places[1]))
 
+    def replaced(self, position: int, key: Hashable, axis: Axis | None = None) -> Contraction:
+        """Return the same term with another operand at ``position``; an axis of several comes first in it."""
+        formula, factors = self._fitted, list(self.factors)
+        before = () if axis is None else (axis,)
+        factors[position] = Factor(key, (*before, *factors[position].axes))
+        known = [(self.constant, formula.constant_axes)] if formula.constant_axes else []
+        number = 1.0 if known else float(self.constant)
+        return Fitted(number, factors, known, (), formula.size, self.places, self.design)
+
     def derivative(self, position: int, keep: Axis | None = None) -> Derivative:
         """Return the compiled derivative with respect to an operand."""
         return Derivative(self, position, keep)

@@ -73,9 +73,7 @@ def _even(problem: Problem, variable: Variable) -> Any:
     return problem.with_known(variable, factor)
 
 
-def _documents(
-    counts: Any, sample: Sample, n_topics: int, rng: np.random.Generator
-) -> tuple[Any, Array]:
+def _documents(counts: Any, sample: Sample, n_topics: int, rng: np.random.Generator) -> tuple[Any, Array]:
     """Return counts and weights of documents of a sample, in an order from chance, as many as memory is meant for."""
     order = rng.permutation(sample.n_rows)
     numbers = np.cumsum(np.diff(counts.indptr)[order]) * n_topics

@@ -15,7 +15,8 @@ import numpy as np
 from ...._typing import Array
 from ....language import Variable
 from .columns import Setting
-from .low_rank import Units, low_rank
+from .low_rank import LowRank, Units, low_rank
+from .simple_structure import simple_turn
 from .statement import Side
 from .tables import Table, tables_of
 
@@ -47,6 +48,8 @@ def _scores(
     found = np.zeros((setting.n_repetitions(variable), variable.dimension or 1))
     for table in tables:
         own = low_rank(table.values, table.seen, table.weights, table.size, units, rng)
+        if table.product.other.variable.has_zeros:
+            own = _simple(own)
         strengths = np.square(own.loadings).mean(axis=0)
         n_rows, n_columns = table.values.shape
         widths = [
@@ -55,6 +58,13 @@ def _scores(
         ]
         found[table.rows, : table.size] = own.scores * widths
     return found.reshape(*setting.sizes_of(variable), *(variable.dimension or 1,) * variable.value_rank)
+
+
+def _simple(own: LowRank) -> LowRank:
+    """Return components turned so that most loadings are small, each column in a unit of its own."""
+    sizes = np.sqrt(np.square(own.loadings).sum(axis=1, keepdims=True))
+    turn = simple_turn(own.loadings / np.where(sizes > 0, sizes, 1.0))
+    return LowRank(own.scores @ turn, own.loadings @ turn)
 
 
 def _width(given: Side, other: Side, n_given: int, n_other: int, strength: float) -> float:
