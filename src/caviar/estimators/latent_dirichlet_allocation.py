@@ -452,7 +452,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
             raise DataError(f"held_out must have the shape of X, {seen.shape}; got {rest.shape}")
         if not rest.nnz:
             raise DataError(
-                "no word is held out, so there is none to be told; give documents with more words"
+                "no word is held out, so there is nothing to predict; give documents with more words"
             )
         concentration = self._concentrations(seen)
         proportions = concentration / concentration.sum(axis=1, keepdims=True)

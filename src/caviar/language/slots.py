@@ -250,7 +250,7 @@ def check_slot(owner: Stated, slot: Slot) -> None:
     Raises
     ------
     PlateError, ModelError, ConjugacyError
-        The message names the owner, the slot, what is there, and what would do.
+        The message names the owner, the slot, its parent, and what would do.
     """
     node = slot.node
     if node.plates or slot.index is not None:

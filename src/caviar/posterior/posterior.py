@@ -144,7 +144,7 @@ class Posterior(ShowsUncertainty, TellsEvidence):
 
     @property
     def data_plate(self) -> Plate | None:
-        """The plate that runs over rows of data; None where there is none, or where the next data decide."""
+        """The plate that runs over rows of data; None if the model has none, or if the next data decide."""
         return self._evaluator.data_plate
 
     @property
