@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
 import numpy as np
 
 from ..._typing import Array
 from ..pandas_tables import data_frame
+from ..tables import html_table
 from .prediction import Prediction
+
+_MOST_LINES = 10
+"""Rows that a notebook shows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +57,7 @@ class Residuals:
             "residual": self.values,
             "standardised": self.standardised,
         }
-        flat = {name: values.reshape(len(values), -1) for name, values in figures.items()}
+        flat = {name: self._by_row(values) for name, values in figures.items()}
         width = flat["observed"].shape[1]
         names = self.prediction.names or [str(entry) for entry in range(width)]
         columns = (
@@ -66,6 +71,28 @@ class Residuals:
         )
         index = self.prediction.index
         return data_frame(columns, index if index is not None and len(index) == len(self.observed) else None)
+
+    def _by_row(self, values: Array) -> Array:
+        """Return figures of all rows, (N, entries): rows that are alike may have one prediction."""
+        return np.broadcast_to(values, self.observed.shape).reshape(len(self.observed), -1)
+
+    def _repr_html_(self) -> str:
+        """Return a sentence and the first rows, for a notebook."""
+        figures = (self.observed, self.prediction.mean, self.values, self.standardised)
+        flat = [self._by_row(own) for own in figures]
+        width = flat[0].shape[1]
+        names = [""] if self.observed.ndim == 1 else list(self.prediction.names or map(str, range(width)))
+        cells: list[tuple[str, ...]] = [("row", "observed", "predicted", "residual", "standardised")]
+        n_rows = len(self.observed)
+        index = self.prediction.index
+        rows = range(n_rows) if index is None or len(index) != n_rows else index
+        for row in range(min(n_rows, _MOST_LINES)):
+            for place, name in enumerate(names):
+                label = f"{rows[row]}, {name}" if name else str(rows[row])
+                cells.append((label, *(f"{own[row, place]:.4g}" for own in flat)))
+        left = n_rows - _MOST_LINES
+        more = f"<p>and {left:,} more {'row' if left == 1 else 'rows'}</p>" if left > 0 else ""
+        return f"<p>{escape(repr(self))}</p>{html_table(cells)}{more}"
 
     def __repr__(self) -> str:
         scaled = self.standardised[np.isfinite(self.standardised)]
