@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
 
 import numpy as np
 
+from ..._errors import DataError, ModelError
 from ..._typing import Array
+from ...names import Placed
+from ...names.meeting import NamedData
 from ..pandas_tables import data_frame
 from ..tables import html_table
 from .prediction import Prediction
@@ -98,3 +101,28 @@ class Residuals:
         scaled = self.standardised[np.isfinite(self.standardised)]
         outside = float(np.mean(np.abs(scaled) > 2)) if scaled.size else float("nan")
         return f"Residuals({scaled.size} values, {outside:.1%} more than 2 standard deviations off)"
+
+
+def residuals_of(posterior: Any, met: NamedData, variable: str | None) -> Residuals:
+    """Return observed values of a variable minus what the rest of the data says of them.
+
+    Raises
+    ------
+    ModelError
+        If there is no such observed variable, it is a label, or its prediction has no closed form.
+    DataError
+        If the data lack it.
+    """
+    leaves = [leaf.name for leaf in posterior.model.leaves]
+    name = leaves[0] if variable is None and len(leaves) == 1 else str(variable)
+    if name not in leaves:
+        known = " or ".join(map(repr, leaves))
+        raise ModelError(f"residuals are of one observed variable, {known}; got {name!r}")
+    if name not in met.values:
+        raise DataError(f"the data lack '{name}', whose residuals are asked for")
+    rest = Placed({own: value for own, value in met.values.items() if own != name})
+    told = posterior.predict(rest)[name]
+    if told.is_label:
+        raise ModelError(f"'{name}' is a label, which has no residuals; posterior.log_predictive tells of it")
+    observed = np.ma.filled(np.ma.asarray(met.values[name], dtype=np.float64), np.nan)
+    return Residuals(observed, replace(told, index=met.index))
