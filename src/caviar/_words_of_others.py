@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from ._errors import ParameterError
+
 _A_PRECISION = "state the inverse variance, a precision, as a Gamma: Normal(name, mean, Gamma('tau', 1, 1))"
 
 INSTEAD = {
@@ -30,13 +37,107 @@ INSTEAD = {
     "GaussianRandomWalk": "state a LinearGaussianChain",
     "AR": "state a Normal whose mean is dot(X, w), with the values before it as the columns of X",
     "Deterministic": "what follows from other variables is computed from draws: posterior['name'].sample(1000)",
-    "OrderedLogistic": "state Categorical(name, stick_breaking(...)), a sequence of yes-or-no questions",
+    "OrderedLogistic": "state Categorical(name, stick_breaking(...)), a sequence of binary questions",
     "sigmoid": "its name is logistic",
     "invlogit": "its name is logistic",
     "expit": "its name is logistic",
     "invprobit": "its name is probit",
 }
 """Word -> what to write instead."""
+
+
+_A_SCALE = (
+    "a known standard deviation is sigma=; an unknown one is stated by its precision, 1 / sigma**2: "
+    "precision=Gamma('tau', 1, 1)"
+)
+_A_VARIANCE = "give precision=, which is 1 / variance; an unknown one is precision=Gamma('tau', 1, 1)"
+_DATA = "values are given to the fit: Model(...).fit({'NAME': values})"
+
+_KEYWORDS: dict[str, dict[str, str]] = {
+    "Normal": {
+        **dict.fromkeys(("sd", "std", "stddev", "standard_deviation", "scale"), _A_SCALE),
+        **dict.fromkeys(("variance", "var", "sigma2"), _A_VARIANCE),
+        **dict.fromkeys(("mu", "loc"), "its name is mean="),
+        **dict.fromkeys(("tau", "prec"), "its name is precision="),
+    },
+    "MultivariateNormal": {
+        **dict.fromkeys(("mu", "loc"), "its name is mean="),
+        **dict.fromkeys(("cov", "covariance_matrix", "Sigma"), "its name is covariance=, or give precision="),
+        **dict.fromkeys(("tau", "prec", "precision_matrix"), "its name is precision="),
+        **dict.fromkeys(("sd", "sigma", "scale"), "give covariance= of all entries, or precision="),
+    },
+    "Gamma": {
+        "alpha": "its name is shape=",
+        "concentration": "its name is shape=",
+        "beta": "its name is rate=",
+        "scale": "give rate=, which is 1 / scale",
+        **dict.fromkeys(("mu", "mean", "sigma", "sd"), "give shape= mean**2 / sd**2 and rate= mean / sd**2"),
+    },
+    "Beta": {
+        **dict.fromkeys(("alpha", "concentration1"), "its name is a="),
+        **dict.fromkeys(("beta", "concentration0"), "its name is b="),
+    },
+    "Dirichlet": dict.fromkeys(("alpha", "a"), "its name is concentration="),
+    "Wishart": {
+        "nu": "its name is df=",
+        **dict.fromkeys(
+            ("V", "scale", "scale_matrix"), "give inverse_scale=, which is the inverse of the scale matrix"
+        ),
+    },
+    "Bernoulli": {
+        **dict.fromkeys(("p", "probs"), "its name is probability="),
+        **dict.fromkeys(("logit_p", "logits"), "write probability=logistic(...)"),
+    },
+    "Categorical": {
+        **dict.fromkeys(("p", "probs"), "its name is probabilities="),
+        **dict.fromkeys(("logit_p", "logits"), "write probabilities=softmax(...)"),
+    },
+    "Binomial": {
+        **dict.fromkeys(("n", "total_count"), "its name is trials="),
+        **dict.fromkeys(("p", "probs"), "its name is probability="),
+    },
+    "Poisson": dict.fromkeys(("mu", "lam", "mean"), "its name is rate="),
+}
+"""Name of a distribution -> keyword of another library -> what to write instead."""
+
+_EVERYWHERE = {
+    **dict.fromkeys(("observed", "obs", "value"), _DATA),
+    **dict.fromkeys(("dims", "plate", "size", "sample_shape"), "repetitions are plates=Plate('NAME')"),
+    "initval": "a start is given to the fit: init={'NAME': value}",
+}
+
+
+def keyword_advice(kind: str, keyword: str) -> str:
+    """Return what to write instead of a keyword of another library, to end a message with; empty for other words.
+
+    Examples
+    --------
+    >>> keyword_advice("Gamma", "beta")
+    '; its name is rate='
+    """
+    found = _KEYWORDS.get(kind, {}).get(keyword) or _EVERYWHERE.get(keyword)
+    return f"; {found}" if found else ""
+
+
+def in_our_words(init: Callable[..., None]) -> Callable[..., None]:
+    """Return a constructor that answers unknown keywords with those it has, and with what to write instead."""
+    parameters = inspect.signature(init).parameters
+    known = [name for name in parameters if name != "self"]
+    if any(own.kind is inspect.Parameter.VAR_KEYWORD for own in parameters.values()):
+        return init
+
+    @wraps(init)
+    def checked(self: Any, *arguments: Any, **keywords: Any) -> None:
+        for keyword in keywords:
+            if keyword not in parameters:
+                kind = type(self).__name__
+                raise ParameterError(
+                    f"{kind} has no argument '{keyword}'{keyword_advice(kind, keyword)}. Its arguments are "
+                    f"{', '.join(known)}"
+                )
+        init(self, *arguments, **keywords)
+
+    return checked
 
 
 def advice(name: str) -> str:

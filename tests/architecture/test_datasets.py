@@ -67,3 +67,12 @@ def test_the_tables_lie_in_the_package(name):
     from importlib.resources import files
 
     assert (files("caviar.datasets") / name).is_file()
+
+
+def test_a_table_becomes_a_frame_with_words():
+    penguins = load_penguins()
+    frame = penguins.to_frame()
+    assert list(frame.columns) == list(penguins.columns)
+    assert frame["species"].value_counts().to_dict() == {"Adelie": 152, "Gentoo": 124, "Chinstrap": 68}
+    assert frame["sex"].isna().sum() == np.isnan(penguins.column("sex")).sum()
+    np.testing.assert_array_equal(frame["body_mass_g"], penguins.column("body_mass_g"))

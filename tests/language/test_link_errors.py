@@ -11,7 +11,7 @@ import caviar as cv
 OBS, GROUP = cv.Plate("obs"), cv.Plate("group", 3)
 A, W = cv.Normal("a", 0.0, 1.0), cv.MultivariateNormal("w", np.zeros(2), np.eye(2))
 Y = cv.Bernoulli("y", cv.probit(A), plates=OBS)
-BELONGS = "is the probability of an observed yes or no, as in Bernoulli('y', probit(Normal('a')))"
+BELONGS = "is the probability of an observed binary outcome, as in Bernoulli('y', probit(Normal('a')))"
 KNOWN = (
     "Where the probability is known, give it to the Bernoulli itself; a known array in a predictor is a Constant or a "
     "Data"

@@ -51,3 +51,50 @@ def test_words_of_others_are_answered_with_ours() -> None:
         cv.sigmoid  # noqa: B018
     with pytest.raises(AttributeError, match=r"no attribute 'Nonsense'$"):
         cv.Nonsense  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("state", "message"),
+    [
+        (
+            lambda: cv.Normal("x", 0, sd=2),
+            r"Normal has no argument 'sd'; a known standard deviation is sigma=",
+        ),
+        (lambda: cv.Normal("x", mu=0, sigma=1), "its name is mean="),
+        (lambda: cv.Normal("x", 0, variance=4), "precision=, which is 1 / variance"),
+        (lambda: cv.Gamma("g", alpha=2, beta=3), "its name is shape="),
+        (lambda: cv.Gamma("g", 2, scale=3), "rate=, which is 1 / scale"),
+        (lambda: cv.Wishart("w", nu=3, V=np.eye(2)), "its name is df="),
+        (lambda: cv.Poisson("y", 2.0, observed=[1]), r"values are given to the fit"),
+        (lambda: cv.Normal("x", 0, 1, dims="obs"), "repetitions are plates="),
+        (
+            lambda: cv.Normal("x", 0, 1, colour="red"),
+            "'colour'. Its arguments are name, mean, precision",
+        ),
+    ],
+)
+def test_keywords_of_others_are_answered_with_ours(state, message) -> None:
+    with pytest.raises(cv.ParameterError, match=message):
+        state()
+
+
+@pytest.mark.parametrize(
+    ("state", "message"),
+    [
+        (lambda a: cv.Bernoulli("y", a, plates=OBS), r"For a regression write logistic\(a\) or probit\(a\)"),
+        (lambda a: cv.Poisson("y", a, plates=OBS), r"state NegativeBinomial\(name, exp\(a\), size\)"),
+    ],
+)
+def test_a_real_number_as_a_probability_or_rate_is_answered_with_its_link(state, message) -> None:
+    with pytest.raises(cv.ConjugacyError, match=message):
+        state(cv.Normal("a", 0, 1))
+    # a hidden parameter with a wrong parent is no regression
+    with pytest.raises(cv.ConjugacyError) as caught:
+        cv.Gamma("g", 2.0, cv.Normal("a", 0, 1))
+    assert "regression" not in str(caught.value)
+
+
+def test_constructors_keep_their_signatures() -> None:
+    import inspect
+
+    assert list(inspect.signature(cv.Normal).parameters) == ["name", "mean", "precision", "sigma", "plates"]

@@ -1,12 +1,16 @@
-"""The pages avoid words that stop a reader: CONTRIBUTING.md lists them, each with what to write instead."""
+"""Pages, public docstrings and messages avoid words that stop a reader; each is listed with what to write instead."""
 
+import ast
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md"))]
+SOURCES = sorted(path for path in (ROOT / "src" / "caviar").rglob("*.py") if "cli" not in path.parts)
+TEMPLATES = sorted((ROOT / "src" / "caviar").rglob("*.html"))
 REFUSED = {
     r"stands? (?:in|for|by|at|below|above|there|here)": "is, says, lists",
     r"holds? [^.]{1,30} against|held against": "checks ... against",
@@ -40,6 +44,63 @@ def refused(text: str) -> list[str]:
         for phrase, instead in REFUSED.items()
         for found in re.finditer(rf"\b(?:{phrase})\b", text, re.IGNORECASE)
     ]
+
+
+def public_docstrings(tree: ast.AST) -> Iterator[str]:
+    """Yield the docstrings of functions and classes that do not begin with an underscore, nor what they belong to."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
+            yield ast.get_docstring(node) or ""
+            yield from public_docstrings(node)
+
+
+def messages(tree: ast.AST) -> Iterator[str]:
+    """Yield texts of four words or more that are no docstrings: messages, titles, labels; a value in one is an X."""
+    parts = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
+    parts |= {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        text = ""
+        if isinstance(node, ast.JoinedStr):
+            text = "".join(own.value if isinstance(own, ast.Constant) else "X" for own in node.values)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in parts:
+            text = node.value
+        if text.count(" ") >= 3:
+            yield text
+
+
+def without_markup(text: str) -> str:
+    """Return a docstring without code, references and formulas."""
+    return re.sub(r"\s+", " ", re.sub(r"``[^`]*``|:\w+:`[^`]*`|^ *>>>.*$", " ", text, flags=re.MULTILINE))
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT / "src")))
+def test_docstrings_and_messages_are_in_plain_english(path):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    found = [*map(without_markup, public_docstrings(tree)), *messages(tree)]
+    assert [passage for text in found for passage in refused(text)] == []
+
+
+@pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.name)
+def test_a_report_is_in_plain_english(path):
+    text = re.sub(r"{#.*?#}|{%.*?%}|{{.*?}}|<[^>]*>", " ", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+    headings = re.findall(r'"([^"]*)"', path.read_text(encoding="utf-8"))
+    shown = [text, *(own for own in headings if " " in own)]
+    assert [passage for own in shown for passage in refused(re.sub(r"\s+", " ", own))] == []
+
+
+def test_docstrings_and_messages_are_found():
+    source = '''
+def shown(x):
+    """Return a picture."""
+    raise ValueError(f"the {x} stands in the way of it")
+
+def _hidden():
+    """Return a picture."""
+'''
+    tree = ast.parse(source)
+    assert list(public_docstrings(tree)) == ["Return a picture."]
+    assert list(messages(tree)) == ["the X stands in the way of it"]
+    assert len(refused("the X stands in the way of it")) == 1
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -74,3 +74,19 @@ def test_fitted_estimators_show_what_was_learnt():
     assert "95% interval" in mixture._repr_mimebundle_()["text/html"]
     maximum = cv.GaussianMixture(2, random_state=0).fit(X)
     assert f"log-likelihood {maximum.elbo_:.6f} nats" in maximum.summary().title
+
+
+def test_residuals_are_a_table_with_the_names_of_their_entries():
+    obs = cv.Plate("obs")
+    x = cv.MultivariateNormal("x", [0.0, 0.0], np.eye(2), plates=obs, names=["<a>", "b"])
+    data = {"x": np.arange(24.0).reshape(12, 2)}
+    weight = cv.Model(cv.Normal("y", cv.Normal("m", 0, 1), 1.0, plates=obs)).fit({"y": [1.0, 2.0, 4.0]})
+    html = weight.residuals({"y": [1.0, 2.0, 4.0]})._repr_html_()
+    assert html.count("<tr>") == 4
+    assert "<td>2.25</td><td>2.012</td>" in html
+    assert weight.residuals({"y": [1.0, 2.0, 4.0]}).to_frame().shape == (3, 5)
+    mean = cv.MultivariateNormal("mean", [0.0, 0.0], np.eye(2), names=["<a>", "b"])
+    x = cv.MultivariateNormal("x", mean, np.eye(2), plates=obs, names=["<a>", "b"])
+    html = cv.Model(x).fit(data).residuals(data)._repr_html_()
+    assert "&lt;a&gt;" in html
+    assert "and 2 more rows" in html

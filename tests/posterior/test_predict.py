@@ -421,7 +421,7 @@ def test_predictive_says_where_arrays_go():
 def test_a_variable_that_is_not_predicted_says_why():
     model = cv.models.normal_wishart_mixture(2, 2)
     posterior = model.fit({"x": np.random.default_rng(0).normal(size=(20, 2))}, seed=0)
-    found = posterior.predict({"x": [[2.0, np.nan]]})
+    found = posterior.predict({"x": [[2.0, 1.0]]})
     with pytest.raises(
         KeyError, match=r"'x' is in the data, so it is not predicted.*Leave 'x' out.*these data predict 'z'"
     ):

@@ -29,7 +29,7 @@ def literal(text: str) -> str:
 
 
 def as_number(name: str, kind: str, type_name: str = "DOUBLE") -> str:
-    """Return the expression of SQL for the numbers of a column of a kind; null where there is none.
+    """Return the expression of SQL for the numbers of a column of a kind; null where a value is missing.
 
     DuckDB would read a text such as 2020_01 as 202001.
     """

@@ -20,9 +20,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.resources import files
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
+from caviar._extras import install_command
 from caviar._typing import Array
 
 from ._corpus import Corpus, load_political_blogs
@@ -68,6 +70,34 @@ class Dataset:
         if name not in self.columns:
             raise KeyError(f"no column {name!r}; the columns are {', '.join(map(repr, self.columns))}")
         return self.values[:, self.columns.index(name)]
+
+    def to_frame(self) -> Any:
+        """Return the table as a DataFrame of pandas, with words in the columns of words.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+
+        Examples
+        --------
+        >>> print(load_penguins().to_frame()["species"].value_counts().to_dict())
+        {'Adelie': 152, 'Gentoo': 124, 'Chinstrap': 68}
+        """
+        try:
+            from pandas import Categorical, DataFrame
+        except ImportError as error:
+            command = install_command("tables")
+            raise ImportError(f"to_frame needs pandas ({error}); install it by {command}") from error
+        columns = {}
+        for name in self.columns:
+            values = self.column(name)
+            if name in self.categories:
+                places = np.where(np.isnan(values), -1, values).astype(np.intp)
+                columns[name] = Categorical.from_codes(places, list(self.categories[name]))
+            else:
+                columns[name] = values
+        return DataFrame(columns)
 
 
 def load_faithful() -> Dataset:

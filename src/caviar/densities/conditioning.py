@@ -103,7 +103,7 @@ class ConditionalRows:
         Raises
         ------
         ImproperError
-            If there is none.
+            If it does not exist.
         """
         self.template.require_moments(1)
         return np.einsum("kb,kbm->bm", self.weights, self.locations)

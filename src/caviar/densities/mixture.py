@@ -177,7 +177,7 @@ class MixtureDensity(Conditionable):
         Raises
         ------
         ImproperError
-            If a component has :math:`\nu \le 1` degrees of freedom: then there is none.
+            If a component has :math:`\nu \le 1` degrees of freedom, so that it does not exist.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""The figures of a fitted mixture for tables and pictures: names of its columns, its components, and their spread."""
+"""The figures of a fitted mixture for tables and plots: names of its columns, its components, and their spread."""
 
 from __future__ import annotations
 

@@ -525,7 +525,7 @@ class LatentDirichletAllocation(Words, ClassNamePrefixFeaturesOutMixin, Transfor
             raise DataError(f"held_out must have the shape of X, {seen.shape}; got {rest.shape}")
         if not rest.nnz:
             raise DataError(
-                "no word is held out, so there is none to be told; give documents with more words"
+                "no word is held out, so there is nothing to predict; give documents with more words"
             )
         concentration = self._concentrations(seen)
         proportions = concentration / concentration.sum(axis=1, keepdims=True)

@@ -49,7 +49,7 @@ _LEAVES = {"Normal": NUMBER, "Categorical": CATEGORY, "Poisson": COUNT}
 
 @estimator
 class MixedMixture(MixtureEstimator):
-    r"""Bayesian mixture for tables with columns of several kinds: numbers, categories (also yes or no), and counts.
+    r"""Bayesian mixture for tables with columns of several kinds: numbers, categories (also binary ones), and counts.
 
     Given its component, the columns of a row are independent, each with a distribution of its own kind:
 

@@ -236,7 +236,7 @@ def gamma_peak(q: Any, described: str) -> MeanPrecision:
     Raises
     ------
     ImproperError
-        If there is none; ``described`` says of what the distribution is.
+        If it does not exist; ``described`` says of what the distribution is.
     """
     n_numbers = q._n_numbers
     surplus = q.shape + (0.5 * n_numbers - 1.0)

@@ -38,7 +38,7 @@ class StickBreaking(ExponentialFamily):
     Raises
     ------
     ParameterError
-        If a concentration is not positive, there is none, or a and b differ in length.
+        If a concentration is missing or not positive, or a and b differ in length.
 
     Notes
     -----

@@ -79,7 +79,7 @@ class FitsFile:
     Parameters
     ----------
     path
-        Of the file; what is there is gone on from.
+        Of the file; an existing checkpoint is continued.
     every
         Seconds between two writings.
     of_one
@@ -200,7 +200,7 @@ class FileKeeper:
     Parameters
     ----------
     place
-        Of what is kept; what is there is gone on from.
+        Of what is kept; an existing checkpoint is continued.
     belongs
         What tells this fit from others, in words and fingerprints.
     states

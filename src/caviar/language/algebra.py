@@ -199,7 +199,7 @@ class Link(Algebra, ABC):
 class LinkOfProbability(Link, ABC):
     """The probability of a 1 as a function of a predictor."""
 
-    belongs = "is the probability of an observed yes or no, as in Bernoulli('y', {})"
+    belongs = "is the probability of an observed binary outcome, as in Bernoulli('y', {})"
 
     @abstractmethod
     def expected(self, mean: Array, variance: Array) -> tuple[Array, Array]:

@@ -54,7 +54,7 @@ class Operands:
 
 
 def whole_vector(operands: Operands, addend: Addend) -> Any:
-    """Return the one vector of a product in the mean of a vector; known arrays are numbers, unless there is none.
+    """Return the one vector of a product in the mean of a vector, a known array only if there is no other.
 
     Raises
     ------
@@ -131,7 +131,7 @@ def length_of(operands: Operands, vectors: Sequence[Node | Indexed | Part]) -> i
 
 
 def event_rank_of(node: Node) -> int:
-    """Return the event axes of a value of a node: of a known array that comes with the data, none that are stated."""
+    """Return the event axes of a value of a node: of a known array that comes with the data, no stated ones."""
     if isinstance(node, Constant):
         return node.event_rank
     return node.value_rank if isinstance(node, Stated) else 0

@@ -254,7 +254,7 @@ def check_slot(owner: Stated, slot: Slot) -> None:
     Raises
     ------
     PlateError, ModelError, ConjugacyError
-        The message names the owner, the slot, what is there, and what would do.
+        The message names the owner, the slot, its parent, and what would do.
     """
     node = slot.node
     if node.plates or slot.index is not None:
@@ -323,7 +323,8 @@ def _check_statistics(owner: Stated, slot: Slot, node: Stated) -> None:
         term = next(uses, None)
         in_term = "" if term is None else f", in its term {_read(term)},"
         raise ConjugacyError(
-            f"{where} cannot be the {kind} '{node.name}'. {_remedy(slot.role)} Its log density{in_term} needs the "
+            f"{where} cannot be the {kind} '{node.name}'. {_remedy(slot.role)}{_link(owner, node)} Its log "
+            f"density{in_term} needs the "
             f"expected {', '.join(slot.role.statistics)} there; a {kind} has {', '.join(node.own_family.statistics)}."
         )
     raise ConjugacyError(
@@ -335,6 +336,21 @@ def _check_statistics(owner: Stated, slot: Slot, node: Stated) -> None:
 def _read(summand: Summand) -> str:
     words = " ".join(f"{factor.slot}.{factor.statistic}" for factor in summand.factors)
     return f"{summand.coefficient:g} {words}"
+
+
+_LINKS = {
+    "Bernoulli": "For a regression write logistic({0}) or probit({0}).",
+    "Binomial": "For a regression write logistic({0}).",
+    "Categorical": "For a regression write softmax(...) of a predictor for each category.",
+    "Poisson": "For a regression of counts state NegativeBinomial(name, exp({0}), size).",
+}
+"""Distribution of what is observed -> what to write where a real number is its parent."""
+
+
+def _link(owner: Stated, node: Stated) -> str:
+    """Return the link that turns a real number into what a slot takes; empty where there is no link."""
+    link = _LINKS.get(type(owner).__name__)
+    return f" {link.format(node.name)}" if link and node.own_family.statistics == ("x", "xx") else ""
 
 
 def _remedy(role: Role) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 
 from .._errors import ConjugacyError, ModelError
 from .._typing import AnyArray, Array
+from .._words_of_others import in_our_words
 from ..families import ExponentialFamily
 from ..families._by_moments import ByMoments
 from ..families._scalar_functions import Function
@@ -83,6 +84,11 @@ class Variable(Stated):
     functions: dict[tuple[str, str], Function]
     log_density: Density
     is_flat: bool
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        if "__init__" in vars(cls):
+            cls.__init__ = in_our_words(cls.__init__)
 
     def _state(
         self,

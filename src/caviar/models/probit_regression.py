@@ -12,7 +12,7 @@ from ._parts import normal_vector
 def probit_regression(
     n_features: int, *, prior_mean: ArrayLike = 0.0, prior_precision: ArrayLike = 0.25
 ) -> Model:
-    r"""Return the probit regression of a yes or no on D known columns.
+    r"""Return the probit regression of a binary outcome on D known columns.
 
     .. math:: w \sim N(m_0, S_0), \qquad P(y_n = 1) = \Phi(x_n' w)
 

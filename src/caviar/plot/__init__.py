@@ -1,8 +1,8 @@
-"""Pictures of fitted models and estimators, drawn with Matplotlib (the extra ``plot``), which is loaded at first use.
+"""Plots of fitted models and estimators, drawn with Matplotlib (the extra ``plot``), which is loaded at first use.
 
 Every function takes axes to draw into, ``ax=`` or ``axes=``, and gives back the axes it drew into. Without, it makes a
 figure of its own with pyplot, in the style of the library; in given axes, fonts, spines and ticks stay as they are.
-Components are told apart by colours that differ in lightness, and by markers, hatches or line styles, so that pictures
+Components are told apart by colours that differ in lightness, and by markers, hatches or line styles, so that plots
 can be read with any colour vision, and in grey.
 """
 
@@ -64,7 +64,7 @@ def __getattr__(name: str) -> object:
     except ImportError as error:
         if (error.name or "").partition(".")[0] != "matplotlib":
             raise
-        message = f"pictures need Matplotlib ({error}); install it by {install_command('plot')}"
+        message = f"plots need Matplotlib ({error}); install it by {install_command('plot')}"
         raise ImportError(message) from error
     globals()[name] = value
     return value

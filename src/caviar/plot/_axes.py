@@ -1,4 +1,4 @@
-"""Where a picture is drawn: into given axes as they are, or into new ones in the style of the library."""
+"""Where a plot is drawn: into given axes as they are, or into new ones in the style of the library."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .._errors import ParameterError
 from .._typing import AnyArray, Array
 
 STYLE = Path(__file__).with_name("caviar.mplstyle")
-"""The style sheet of the library's pictures."""
+"""The style sheet of the library's plots."""
 
 _DARK = 0.2
 """Luminance of a background, up to which it is dark."""

@@ -112,7 +112,7 @@ class Covariates(ABC):
         Raises
         ------
         ParameterError
-            If there is none of this name, or none is named among several.
+            If no column has this name, or no name is given and there are several.
         """
         chosen = [own for own in self.columns if own not in self.groups]
         if name is None and len(chosen) == 1:

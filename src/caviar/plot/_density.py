@@ -38,7 +38,7 @@ def density(
     components: bool = True,
     ax: Axes | None = None,
 ) -> Axes:
-    r"""Return a picture of the predictive density of a fitted mixture, with rows, in one or two columns.
+    r"""Return a plot of the predictive density of a fitted mixture, with rows, in one or two columns.
 
     One column: a histogram of the rows; over it the predictive density, what the components have of it, and at each
     point the central credible interval of the density :math:`p(x \mid \theta)` for parameters drawn from q. Below the

@@ -28,7 +28,7 @@ def loadings(
     heat_map: bool | None = None,
     axes: Any = None,
 ) -> AnyArray:
-    """Return a picture of the loadings of a factor analysis or probabilistic PCA.
+    """Return a plot of the loadings of a factor analysis or probabilistic PCA.
 
     Parameters
     ----------

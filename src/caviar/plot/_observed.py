@@ -138,7 +138,7 @@ def observed_name(posterior: Posterior, variable: str | None) -> str:
     Raises
     ------
     ParameterError
-        If there is none of this name, or none is named among several.
+        If no variable has this name, or no name is given and there are several.
     """
     leaves = [leaf.name for leaf in posterior.model.leaves]
     if variable is None and len(leaves) == 1:

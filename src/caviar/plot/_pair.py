@@ -103,7 +103,7 @@ def _draw_mean(ax: Axes, centre: Array, region: Array | None) -> None:
 
 
 def _apart(outlines: list[Array]) -> list[Array]:
-    """Return a place on each outline, far from the outlines and places of the others in units of the whole picture."""
+    """Return a place on each outline, far from the outlines and places of the others in units of the whole plot."""
     if not outlines:
         return []
     everything = np.concatenate(outlines)

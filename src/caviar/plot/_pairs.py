@@ -36,7 +36,7 @@ def pairs(
     robust: bool = True,
     axes: Any = None,
 ) -> AnyArray:
-    r"""Return a picture of a fitted mixture of Gaussians and rows in every pair of columns.
+    r"""Return a plot of a fitted mixture of Gaussians and rows in every pair of columns.
 
     On the diagonal a histogram of each column below the predictive density, divided among the components. Below it the
     rows, with two ellipses for each component: the outline holds its rows with probability ``level`` if Normal,

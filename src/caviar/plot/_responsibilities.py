@@ -35,7 +35,7 @@ def responsibilities(
     columns: Sequence[str] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Return a picture of the probability of each component for each row.
+    """Return a plot of the probability of each component for each row.
 
     Over the data, for mixtures in one or two columns: the probabilities along the column, or the rows as points in
     blended colours, larger where they are less certain. Else a column for each row, sorted by component and certainty:

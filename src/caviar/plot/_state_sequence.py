@@ -34,7 +34,7 @@ def state_sequence(
     columns: Sequence[str] | None = None,
     axes: Any = None,
 ) -> AnyArray:
-    """Return a picture of the states of a hidden Markov model along time.
+    """Return a plot of the states of a hidden Markov model along time.
 
     Above the data: lines for up to four columns, a heat map of standardised columns for more. In the middle the most
     probable path as a strip, with the number of the state wherever there is room. Below, a row for each state, as high
@@ -95,7 +95,7 @@ def state_sequence(
     used = np.flatnonzero(shares.max(axis=0) > _USED).tolist()
     if len(used) > _MOST_STATES:
         raise ParameterError(
-            f"{len(used)} states are in use, too many for one picture (at most {_MOST_STATES}); "
+            f"{len(used)} states are in use, too many for one plot (at most {_MOST_STATES}); "
             f"caviar.plot.responsibilities(posterior, data) draws them as a heat map"
         )
     labels = names_along("names", n_states, posterior.names.entries(name) if names is None else names)

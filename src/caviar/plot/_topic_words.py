@@ -29,7 +29,7 @@ def topic_words(
     level: float = 0.95,
     axes: Any = None,
 ) -> AnyArray:
-    """Return a picture of the most probable words of each topic, with the interval of each probability.
+    """Return a plot of the most probable words of each topic, with the interval of each probability.
 
     Parameters
     ----------

@@ -23,7 +23,7 @@ def weights(
     names: Sequence[str] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    r"""Return a picture of the weights of components: a bar for each mean, and the interval that holds the weight.
+    r"""Return a plot of the weights of components: a bar for each mean, and the interval that holds the weight.
 
     Parameters
     ----------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -45,7 +45,16 @@ from .evidence.asked import TellsEvidence
 from .linear_response import LinearResponse
 from .new_rows import check_new_rows
 from .pandas_tables import along_rows
-from .prediction import OfRows, Predictions, Residuals, predicted, predicted_along_chains, with_forecasts
+from .prediction import (
+    OfRows,
+    Predictions,
+    Residuals,
+    predicted,
+    predicted_along_chains,
+    residuals_of,
+    vectors_later,
+    with_forecasts,
+)
 from .shared_factors import SharedFactors
 from .shown import ShowsUncertainty
 from .simulation import check_count
@@ -145,7 +154,7 @@ class Posterior(ShowsUncertainty, TellsEvidence, TellsEffects):
 
     @property
     def data_plate(self) -> Plate | None:
-        """The plate that runs over rows of data; None where there is none, or where the next data decide."""
+        """The plate that runs over rows of data; None if the model has none, or if the next data decide."""
         return self._evaluator.data_plate
 
     @property
@@ -341,8 +350,10 @@ class Posterior(ShowsUncertainty, TellsEvidence, TellsEffects):
         dict
             Name of each observed variable missing in ``data`` -> :class:`Prediction`, with ``.mean`` and
             ``.standard_deviation``, rows first. Name of each local variable above an observed one that is there -> its
-            distribution with the rows as first batch axis; of a Categorical, ``.probabilities``. A variable that is in
-            ``data`` is not predicted, even if some of its entries are missing; asking for it raises a ``KeyError``.
+            distribution with the rows as first batch axis; of a Categorical, ``.probabilities``. Name of a Normal
+            vector in ``data`` with missing entries (NaN) -> :class:`Prediction` of these from the observed entries of
+            the row, by 200 draws from q. Another variable that is in ``data`` is not predicted; asking for it raises a
+            ``KeyError``.
             Below a chain missing entries are predicted: add rows of NaN after the last one to forecast.
 
         Raises
@@ -402,23 +413,7 @@ class Posterior(ShowsUncertainty, TellsEvidence, TellsEffects):
         >>> posterior.residuals(data).standardised.round(1)
         array([-2.2, -4.6,  3.6])
         """
-        leaves = [leaf.name for leaf in self.model.leaves]
-        name = leaves[0] if variable is None and len(leaves) == 1 else str(variable)
-        if name not in leaves:
-            raise ModelError(
-                f"residuals are of one observed variable, {' or '.join(map(repr, leaves))}; got {name!r}"
-            )
-        met = self._evaluator.named(data)
-        if name not in met.values:
-            raise DataError(f"the data lack '{name}', whose residuals are asked for")
-        known = Placed({own: value for own, value in met.values.items() if own != name})
-        told = self.predict(known)[name]
-        if told.is_label:
-            raise ModelError(
-                f"'{name}' is a label, which has no residuals; posterior.log_predictive tells of it"
-            )
-        observed = np.ma.filled(np.ma.asarray(met.values[name], dtype=np.float64), np.nan)
-        return Residuals(observed, replace(told, index=met.index))
+        return residuals_of(self, self._evaluator.named(data), variable)
 
     def _predicted(self, data: Any, factors: Mapping[str, Any], joint: Any = None) -> Predictions:
         """Return predictions with these global factors, and covariances between them; see :meth:`predict`."""
@@ -432,7 +427,8 @@ class Posterior(ShowsUncertainty, TellsEvidence, TellsEffects):
             found = predicted(self.model.nodes, absent, data, others, local, self.data_plate, joint)
         else:
             found = predicted_along_chains(self.model.nodes, data, others, local, self.data_plate)
-        return Predictions({**local, **found}, data, self._factors, self.names, met.index)
+        later = vectors_later(given, data, self.data_plate, local, partial(self._shared.drawn, self._factors))
+        return Predictions({**local, **found}, data, self._factors, self.names, met.index, later)
 
     def _local_above(self, leaves: Sequence[Variable], data: Mapping[str, Any]) -> dict[str, Any]:
         """Return the factors of the local variables above some of the leaves."""

@@ -98,7 +98,7 @@ def conditional(variable: Variable, values: Mapping[str, Any]) -> ExponentialFam
     Raises
     ------
     ImproperError
-        If there is none: the message names the variable.
+        If it does not exist: the message names the variable.
     """
     owner = variable.stated_with
     slots = {name: stated_value(owner, name, stated, values) for name, stated in variable.stated.items()}

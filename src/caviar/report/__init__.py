@@ -1,4 +1,4 @@
-"""Reports of fitted models: pages of HTML, tables, and pictures (with the extra ``plot``, loaded when first used)."""
+"""Reports of fitted models: pages of HTML, tables, and plots (with the extra ``plot``, loaded when first used)."""
 
 from __future__ import annotations
 

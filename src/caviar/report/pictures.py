@@ -1,4 +1,4 @@
-"""A picture of a fitted mixture of Gaussians in a file; drawn without Matplotlib's global figures."""
+"""A plot of a fitted mixture of Gaussians in a file; drawn without Matplotlib's global figures."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ try:
     from ..plot._pair import draw_pair, keys
     from ..plot._pairs import draw_pairs, say_aside
 except ImportError as error:
-    message = f"pictures need Matplotlib ({error}); install it by {install_command('plot')}"
+    message = f"plots need Matplotlib ({error}); install it by {install_command('plot')}"
     raise ImportError(message) from error
 
 
@@ -34,7 +34,7 @@ _MOST_COLUMNS = 4
 def draw(
     estimator: object, X: Array, *, columns: Sequence[str] | None = None, title: str | None = None
 ) -> Figure:
-    """Return a picture of a fitted mixture and the rows it was fitted to.
+    """Return a plot of a fitted mixture and the rows it was fitted to.
 
     One column: what :func:`caviar.plot.density` draws. Two columns: the rows, each in the blended colours of its
     responsibilities, with two ellipses a component, the one that holds 95 % of its rows and (small, black) the one that
@@ -77,7 +77,7 @@ def draw(
 
 
 def save_picture(figure: Figure, path: str | os.PathLike[str]) -> None:
-    """Write a picture to a PNG file; whole or not at all.
+    """Write a plot to a PNG file; whole or not at all.
 
     Raises
     ------
@@ -85,7 +85,7 @@ def save_picture(figure: Figure, path: str | os.PathLike[str]) -> None:
         If the name does not end with ``.png``, or the file cannot be written.
     """
     if not str(path).lower().endswith(".png"):
-        raise DataError(f"cannot write {path}: pictures are PNG files; its name must end with .png")
+        raise DataError(f"cannot write {path}: plots are PNG files; the name must end with .png")
     with replacing(path) as file:
         figure.savefig(file, format="png", dpi=160)
 

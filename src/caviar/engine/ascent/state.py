@@ -117,7 +117,7 @@ class AscentState(FitState):
 
     @property
     def restarts_cold(self) -> bool:
-        """Whether the local factors of the next look had better not start from those of the last one."""
+        """Whether the local factors restart from scratch in the next look at the rows."""
         return self.is_fresh and self.problem.rows.begins_anew and bool(self.warm)
 
 

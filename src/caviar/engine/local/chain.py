@@ -179,7 +179,7 @@ class ChainFactor(LocalFactor):
         steps
             Facts about all rows.
         means
-            Slot of the chain -> expectation of what is there.
+            Slot of the chain -> expectation of its parent.
         """
 
     def distributions_of_path(self, path: Any) -> dict[Variable, Any]:

@@ -142,7 +142,7 @@ class RowModel(Protocol):
 
     @property
     def begins_anew(self) -> bool:
-        """Whether a pass had better not start from them, as long as the objective rises without."""
+        """Whether local factors restart from scratch in each pass, as long as that raises the objective."""
         ...
 
     @property

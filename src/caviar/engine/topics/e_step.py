@@ -289,7 +289,7 @@ class TopicRows:
         return np.zeros(rows.n_rows)
 
     def sum_static(self, rows: Rows, scratch: Workspace) -> Sums:
-        """Return no sums: there are none that no factor enters."""
+        """Return no sums: a factor enters each of them."""
         return Sums.zero()
 
     def infer(

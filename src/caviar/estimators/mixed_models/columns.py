@@ -27,7 +27,7 @@ class Rows:
     columns
         Name -> values, or the table itself.
     index
-        Index of the rows of a DataFrame of pandas; None if there is none.
+        Index of the rows of a DataFrame of pandas; None for other tables.
     """
 
     columns: Mapping[str, Any] | Frame
@@ -71,7 +71,7 @@ class Rows:
         Raises
         ------
         DataError
-            If there is none of this name, or it is no column.
+            If no column has this name, or the values are not a column.
         """
         names = self.names
         if name not in names:

@@ -213,7 +213,7 @@ def family_of(name: Any, formula: Formula, size: float = 1.0) -> Family:
     Raises
     ------
     ParameterError
-        If there is none of this name, or the formula has trials for another one.
+        If no family has this name, or the formula has trials for another one.
     """
     if not isinstance(name, str) or name not in FAMILIES:
         raise ParameterError(f"family must be one of {', '.join(map(repr, FAMILIES))}; got {name!r}")

@@ -29,7 +29,7 @@ class Evidence:
     pareto_k
         Of importance sampling, the shape of the tail of the weights; None of other methods.
     because
-        Why a better method was not used; empty if it was not asked for, or there is none.
+        Why a better method was not used; empty if none was asked for, or exists.
     """
 
     value: float

@@ -3,8 +3,9 @@
 from .absent import predicted
 from .along_chains import predicted_along_chains
 from .forecasts import with_forecasts
+from .partly_given import vectors_later
 from .prediction import OfRows, Prediction, Predictions
-from .residuals import Residuals
+from .residuals import Residuals, residuals_of
 
 __all__ = [
     "OfRows",
@@ -13,5 +14,7 @@ __all__ = [
     "Residuals",
     "predicted",
     "predicted_along_chains",
+    "residuals_of",
+    "vectors_later",
     "with_forecasts",
 ]

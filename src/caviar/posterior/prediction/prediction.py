@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
 from numbers import Integral
@@ -105,6 +105,12 @@ def _as_many(names: Sequence[str] | None, size: int) -> Sequence[str] | None:
 class Predictions(OfRows):
     """Predictions by name; a name that is not among them says why."""
 
+    _later: dict[str, Callable[[], Prediction]] = {}  # noqa: RUF012 - none after pickling; never changed
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state without what could still be predicted, which would hold the data."""
+        return {name: own for name, own in vars(self).items() if name != "_later"}
+
     def __init__(
         self,
         found: Mapping[str, Any],
@@ -112,6 +118,7 @@ class Predictions(OfRows):
         learnt: Collection[str],
         names: Names | None = None,
         index: Any = None,
+        later: Mapping[str, Callable[[], Prediction]] | None = None,
     ) -> None:
         named = {} if names is None else {name: names.entries(name) for name in found}
         super().__init__(
@@ -123,8 +130,20 @@ class Predictions(OfRows):
             index,
         )
         self._given, self._learnt = tuple(given), tuple(learnt)
+        self._later = {} if later is None else dict(later)
+
+    def to_frame(self) -> Any:
+        """Return a DataFrame of pandas; see :meth:`OfRows.to_frame`. Vectors that were given in part are in it too."""
+        for name in list(self._later):
+            self[name]
+        return super().to_frame()
 
     def __missing__(self, name: str) -> Any:
+        if name in self._later:
+            # only on demand: it takes draws of all that is above it
+            own = self._later.pop(name)()
+            self[name] = replace(own, names=self.names.entries(name), index=self.index)
+            return self[name]
         there = ", ".join(map(repr, self)) or "none"
         if name in self._given:
             raise KeyError(

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from html import escape
 from typing import Any
 
 import numpy as np
 
+from ..._errors import DataError, ModelError
 from ..._typing import Array
+from ...names import Placed
+from ...names.meeting import NamedData
 from ..pandas_tables import data_frame
+from ..tables import html_table
 from .prediction import Prediction
+
+_MOST_LINES = 10
+"""Rows that a notebook shows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +60,7 @@ class Residuals:
             "residual": self.values,
             "standardised": self.standardised,
         }
-        flat = {name: values.reshape(len(values), -1) for name, values in figures.items()}
+        flat = {name: self._by_row(values) for name, values in figures.items()}
         width = flat["observed"].shape[1]
         names = self.prediction.names or [str(entry) for entry in range(width)]
         columns = (
@@ -67,7 +75,54 @@ class Residuals:
         index = self.prediction.index
         return data_frame(columns, index if index is not None and len(index) == len(self.observed) else None)
 
+    def _by_row(self, values: Array) -> Array:
+        """Return figures of all rows, (N, entries): rows that are alike may have one prediction."""
+        return np.broadcast_to(values, self.observed.shape).reshape(len(self.observed), -1)
+
+    def _repr_html_(self) -> str:
+        """Return a sentence and the first rows, for a notebook."""
+        figures = (self.observed, self.prediction.mean, self.values, self.standardised)
+        flat = [self._by_row(own) for own in figures]
+        width = flat[0].shape[1]
+        names = [""] if self.observed.ndim == 1 else list(self.prediction.names or map(str, range(width)))
+        cells: list[tuple[str, ...]] = [("row", "observed", "predicted", "residual", "standardised")]
+        n_rows = len(self.observed)
+        index = self.prediction.index
+        rows = range(n_rows) if index is None or len(index) != n_rows else index
+        for row in range(min(n_rows, _MOST_LINES)):
+            for place, name in enumerate(names):
+                label = f"{rows[row]}, {name}" if name else str(rows[row])
+                cells.append((label, *(f"{own[row, place]:.4g}" for own in flat)))
+        left = n_rows - _MOST_LINES
+        more = f"<p>and {left:,} more {'row' if left == 1 else 'rows'}</p>" if left > 0 else ""
+        return f"<p>{escape(repr(self))}</p>{html_table(cells)}{more}"
+
     def __repr__(self) -> str:
         scaled = self.standardised[np.isfinite(self.standardised)]
         outside = float(np.mean(np.abs(scaled) > 2)) if scaled.size else float("nan")
         return f"Residuals({scaled.size} values, {outside:.1%} more than 2 standard deviations off)"
+
+
+def residuals_of(posterior: Any, met: NamedData, variable: str | None) -> Residuals:
+    """Return observed values of a variable minus what the rest of the data says of them.
+
+    Raises
+    ------
+    ModelError
+        If there is no such observed variable, it is a label, or its prediction has no closed form.
+    DataError
+        If the data lack it.
+    """
+    leaves = [leaf.name for leaf in posterior.model.leaves]
+    name = leaves[0] if variable is None and len(leaves) == 1 else str(variable)
+    if name not in leaves:
+        known = " or ".join(map(repr, leaves))
+        raise ModelError(f"residuals are of one observed variable, {known}; got {name!r}")
+    if name not in met.values:
+        raise DataError(f"the data lack '{name}', whose residuals are asked for")
+    rest = Placed({own: value for own, value in met.values.items() if own != name})
+    told = posterior.predict(rest)[name]
+    if told.is_label:
+        raise ModelError(f"'{name}' is a label, which has no residuals; posterior.log_predictive tells of it")
+    observed = np.ma.filled(np.ma.asarray(met.values[name], dtype=np.float64), np.nan)
+    return Residuals(observed, replace(told, index=met.index))

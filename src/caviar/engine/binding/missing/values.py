@@ -147,7 +147,7 @@ def at_column_means(
 def weighted_means(rows: Any, observed: Any, weights: Any) -> Array:
     """Return the weighted mean of each entry of a row over the rows in which it was observed, of the shape of a row.
 
-    It is not finite where none that was has weight.
+    It is not finite if no observed entry has weight.
     """
     largest = 1.0 if weights is None else largest_of(weights) or 1.0
     total = count = np.zeros(())

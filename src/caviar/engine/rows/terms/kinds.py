@@ -40,7 +40,7 @@ def matrix_terms(layout: MatrixLayout | None, others: Sequence[RowTerm] = ()) ->
     Parameters
     ----------
     layout
-        Of the matrix; None where there is none.
+        Of the matrix; None without a matrix.
     others
         Terms that the model gives the factor besides: centres, and vectors missing in part.
     """

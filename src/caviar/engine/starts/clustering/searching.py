@@ -88,7 +88,7 @@ def searched(
     views
         Sets of points (n, d), whitened, by each of which clusters are merged and split.
     found
-        Ends that are known; there is none where nothing that was improved has a finite bound.
+        Ends that are known; none if no improved candidate has a finite bound.
     """
     known = sorted(found, key=lambda end: -end.bound)
     for _ in range(effort.steps if known else 0):

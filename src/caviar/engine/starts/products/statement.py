@@ -77,7 +77,7 @@ class Product:
 
 
 def sum_of(leaf: Variable) -> Predictor | None:
-    """Return the sum that a leaf has for its mean, or for what its probability follows from; None if there is none."""
+    """Return the sum that a leaf has for its mean, or for what its probability follows from; None without a sum."""
     stated = leaf.stated.get("probability" if isinstance(leaf, Bernoulli) else "mean")
     found = stated.predictor if isinstance(stated, Link) else stated
     return found if isinstance(found, Predictor) and isinstance(leaf, Normal | Bernoulli) else None

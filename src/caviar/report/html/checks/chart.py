@@ -1,4 +1,4 @@
-"""Small charts that need no script: coordinates of rectangles, lines and labels within a picture."""
+"""Small charts that need no script: coordinates of rectangles, lines and labels within a drawing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOST_LABELS, _LETTER = 6, 5.6
 
 @dataclass(frozen=True)
 class Scale:
-    """A linear scale from numbers to places of a picture."""
+    """A linear scale from numbers to places of a drawing."""
 
     low: float
     high: float

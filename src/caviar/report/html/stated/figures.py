@@ -78,7 +78,7 @@ class Figures:
         return ", ".join(words)
 
     def at(self, index: tuple[int, ...]) -> tuple[float | None, float | None, float | None, float | None]:
-        """Return mean, standard deviation and ends of an entry, None where there is none."""
+        """Return mean, standard deviation and ends of an entry, None for what the factor does not give."""
         mean, sd, low, high = (_entry(array, index) for array in (self.mean, self.sd, self.lower, self.upper))
         return mean, sd, low, high
 

@@ -1,4 +1,4 @@
-"""The data of the pictures of a posterior: intervals, tables of cells, words of topics."""
+"""The data of the plots of a posterior: intervals, tables of cells, words of topics."""
 
 from __future__ import annotations
 
