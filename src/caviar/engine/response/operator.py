@@ -25,8 +25,9 @@ from ..design.keys import FactorKey, StatisticKey
 from ..local.statistics import Arrays, Coefficients, Sums
 from ..rows.row_map import RowMap, Warm
 from .blocks import CurveBlocks, RespondBlocks
-from .factors import FactorResponse, factor_response
+from .factors import MOST_OF_SHARED, FactorResponse, factor_response
 from .multilinear import Multilinear
+from .shared import SharedResponse, shared_response
 
 _MOST_AT_ONCE = 64
 """Changes of a pass: their sums over the rows are held together."""
@@ -77,15 +78,17 @@ class ResponseOperator:
             own = self.natural[variable]
             self._places[variable.name] = start
             self._shapes |= {key: eta.shape for key, eta in zip(problem.keys[variable], own, strict=True)}
-            self.factors.append(factor_response(problem, variable, q[variable], own, start, marginals or {}))
+            size = sum(eta.size for eta in own)
+            is_large = bool(variable.members) and size > MOST_OF_SHARED
+            responding = shared_response if is_large else factor_response
+            self.factors.append(responding(problem, variable, q[variable], own, start, marginals or {}))
             # of a shared factor the statistics of each variable come one after the other, before the products
             for number, member in enumerate(variable.members):
                 self.natural[member] = own[2 * number : 2 * number + 2]
                 self._places[member.name] = start + sum(eta.size for eta in own[: 2 * number])
-            start += sum(eta.size for eta in own)
+            start += size
         self.n_statistics = start
-        ranks = [sum(factor.roots.ranks) for factor in self.factors]
-        self._coordinates = [slice(b - a, b) for a, b in zip(ranks, accumulate(ranks), strict=True)]
+        self._coordinates = _coordinates(self.factors)
         self._of_updates = Multilinear(_uses(problem))
         needed: set[Hashable] = set(self._model.parts_of_messages) if problem.factors else set()
         if problem.factors:
@@ -98,6 +101,15 @@ class ResponseOperator:
             if key in needed
         )
         self._coefficients = self._model.coefficients(self._arrays) if problem.factors else None
+        self._settle_shared()
+
+    def _settle_shared(self) -> None:
+        """Give shared factors with many statistics their coordinates: along what the others say to them."""
+        for number, factor in enumerate(self.factors):
+            if isinstance(factor, SharedResponse):
+                messages = self._natural_changes(np.eye(self.size))[factor.places[0]]
+                self.factors[number] = factor.along(messages)
+        self._coordinates = _coordinates(self.factors)
 
     @property
     def size(self) -> int:
@@ -259,10 +271,19 @@ class ResponseOperator:
         return Coefficients(self._model.matrices(every), every)
 
 
+def _coordinates(factors: Sequence[FactorResponse]) -> list[slice]:
+    """Return the coordinates of each factor."""
+    ranks = [sum(factor.roots.ranks) for factor in factors]
+    return [slice(b - a, b) for a, b in zip(ranks, accumulate(ranks), strict=True)]
+
+
 def _uses(problem: Problem) -> Iterator[tuple[Hashable, Any, int]]:
     """Yield where the statistics of the globals are in the terms: what is said to each."""
     names = {variable.name for variable in problem.order}
+    shared = {variable.name for variable in problem.order if variable.members}
     for term in problem.compiled.terms:
         for position, key in enumerate(term.contraction.keys):
             if isinstance(key, StatisticKey) and key.variable in names:
-                yield key, term.said_to(position), position
+                # groups without rows in a shared factor follow the others, as forecasts; they respond to nothing
+                said = term.contraction if key.variable in shared else term.said_to(position)
+                yield key, said, position
