@@ -68,12 +68,16 @@ class FactorResponse:
         """Entries of all parts of the value."""
         return sum(map(math.prod, self.shapes))
 
-    def variances(self) -> Array:
-        """Return the variances of all entries under the factor, (n,)."""
+    def tells(self, mine: slice) -> bool:
+        """Whether the variances of some entries are told."""
+        return True
+
+    def variances(self, mine: slice) -> Array:
+        """Return the variances of some entries under the factor, (n,)."""
         found = np.zeros(self.n_entries)
         for places, own in zip(self.value_places, self.covariances, strict=True):
             found[places] = np.diagonal(own)
-        return found
+        return found[mine]
 
     def within(self, mine: slice, other: slice) -> Array:
         """Return the covariances of some entries with others under the factor."""

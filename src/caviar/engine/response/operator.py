@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._errors import ModelError
 from ..._typing import AnyArray, Array, Statistics
 from ...language import Variable
 from ..ascent.problem import Factors, Problem
@@ -54,7 +55,14 @@ class ResponseOperator:
         Local factors near their optimum, where these depend on each other.
     marginals
         Name of a variable with a shared factor -> its marginal, in which groups without rows are forecasts.
+
+    Attributes
+    ----------
+    rows_are_apart
+        Whether what the rows hide is eliminated together with a shared factor: it is no part of the matrix.
     """
+
+    rows_are_apart = False
 
     def __init__(
         self,
@@ -104,11 +112,34 @@ class ResponseOperator:
         self._settle_shared()
 
     def _settle_shared(self) -> None:
-        """Give shared factors with many statistics their coordinates: along what the others say to them."""
+        """Give shared factors with many statistics their coordinates: along what the others say to them.
+
+        What the rows hide is eliminated together with such a factor, on which it has to depend alone.
+        """
         for number, factor in enumerate(self.factors):
-            if isinstance(factor, SharedResponse):
-                messages = self._natural_changes(np.eye(self.size))[factor.places[0]]
+            if not isinstance(factor, SharedResponse):
+                continue
+            place, others = factor.places[0], np.eye(self.size)
+            messages = self._natural_changes(others)[place]
+            if self._coefficients is None:
                 self.factors[number] = factor.along(messages)
+                continue
+            _, concerned = self._of_coefficients.change(
+                self._arrays, self._apart(self.times(others)), self.size
+            )
+            if concerned.any():
+                raise ModelError(factor.why_not_beside_rows)
+
+            def through_rows(moved: Array, place: AnyArray = place) -> Array:
+                whole = np.zeros((self.n_statistics, moved.shape[1]))
+                whole[place] = moved
+                sums = self._sums_changes(self._apart(whole), moved.shape[1])
+                return self._joined(
+                    self._of_updates.change(self._arrays, sums, moved.shape[1])[0], moved.shape[1]
+                )[place]
+
+            self.factors[number] = factor.along(messages, through_rows)
+            self.rows_are_apart = True
         self._coordinates = _coordinates(self.factors)
 
     @property
@@ -185,7 +216,7 @@ class ResponseOperator:
         """Return by how much the natural parameters of all updates change, (P, n)."""
         n = coordinates.shape[1]
         changes = self._apart(self.times(coordinates))
-        sums = self._sums_changes(changes, n)
+        sums = {} if self.rows_are_apart else self._sums_changes(changes, n)
         natural, _ = self._of_updates.change(self._arrays, {**changes, **sums}, n)
         return self._joined(natural, n)
 

@@ -103,6 +103,11 @@ class Response:
             Where there is no covariance, along a flat direction, and for too many coordinates.
         """
         self.check()
+        if self._operator.rows_are_apart:
+            raise ModelError(
+                "the determinant of linear response is not formed for large shared factors beside hidden variables of "
+                "the rows"
+            )
         with self._session():
             found = self._solution.log_determinant
         if found == -np.inf:
@@ -191,12 +196,17 @@ class Response:
         """Return the variance of each entry of a global variable, (n,); infinite along flat directions."""
         self.check()
         columns, (factor, mine) = self._columns(name), self._entries[name]
-        found = factor.variances()[mine]
+        found = factor.variances(mine)
         with self._session():
             for start in range(0, len(found), _MOST_AT_ONCE):
                 portion = columns[:, start : start + _MOST_AT_ONCE]
                 found[start : start + _MOST_AT_ONCE] += (portion * self._solution.excess(portion)).sum(axis=0)
         return np.where(self._solution.flat(columns), np.inf, np.maximum(found, 0.0))
+
+    def tells(self, name: str) -> bool:
+        """Whether the variances of a global variable are told: not where they would take very many responses."""
+        factor, mine = self._entries[name]
+        return factor.tells(mine)
 
     def sensitivity(self, name: str) -> dict[str, Array]:
         """Return by how much the mean of each entry of a variable, (n,), changes with each parameter of the priors.
