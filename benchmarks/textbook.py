@@ -232,10 +232,11 @@ def lsat() -> Textbook:
     """Return the answers of 1,000 students to five questions: Rasch's model."""
     patterns = np.array([[number >> (4 - item) & 1 for item in range(5)] for number in range(32)])
     answers = np.repeat(patterns, np.array(LSAT.split(), dtype=int), axis=0).astype(float)
-    ability = cv.Normal("ability", 0.0, half_t("precision", 2.0), plates=OBS)
+    student, item = (own.ravel() for own in np.indices(answers.shape))
+    ability = cv.Normal("ability", 0.0, half_t("precision", 2.0), plates=cv.Plate("student", 1000))
     ease = cv.Normal("ease", 0.0, 0.1, plates=cv.Plate("item", 5))
-    link = cv.logistic(ability + ease)
-    y = cv.Bernoulli("y", link, plates=(OBS, ease.plates[0]))
+    predictor = ability[cv.Data("student", plates=OBS)] + ease[cv.Data("item", plates=OBS)]
+    y = cv.Bernoulli("y", cv.logistic(predictor, method="expectation"), plates=OBS)
 
     def nuts() -> None:
         import numpyro
@@ -246,7 +247,9 @@ def lsat() -> Textbook:
         own = numpyro.sample("ease", dist.Normal(0.0, 10**0.5).expand([5]))
         numpyro.sample("y", dist.Bernoulli(logits=z[:, None] / precision**0.5 + own), obs=answers)
 
-    return Textbook("LSAT", cv.Model(y), {"y": answers}, nuts, {"ease": None, "sd precision": None})
+    data = {"y": answers.ravel(), "student": student, "item": item}
+    told = {"ease": None, "sd precision": None}
+    return Textbook("LSAT", cv.Model(y), data, nuts, told, fitted={"uncertainty": "linear_response"})
 
 
 MODELS = (eight_schools, rats, dyes, stack_loss, eyes, lsat)

@@ -485,18 +485,82 @@ def test_linear_response_of_learnt_precisions_is_that_of_refits():
             assert response.sensitivity(name)[prior] == pytest.approx(slope, rel=1e-3, abs=1e-4)
 
 
-def test_a_shared_factor_of_many_statistics_has_no_linear_response():
+def test_a_shared_factor_of_many_statistics_takes_no_rows_that_depend_on_others():
     rng = np.random.default_rng(0)
-    first, second = cv.Plate("first", 90), cv.Plate("second", 90)
+    first, second = cv.Plate("first", 60), cv.Plate("second", 60)
     mu, a = cv.Normal("mu", 0.0, 1.0), cv.Normal("a", 0.0, 1.0, plates=first)
     b = cv.Normal("b", 0.0, 1.0, plates=second)
-    leaf = cv.Normal("y", mu + a[_rows("i")] + b[_rows("j")], 1.0, plates=OBS)
-    data = {"i": rng.integers(90, size=3_000), "j": rng.integers(90, size=3_000), "y": rng.normal(size=3_000)}
+    weight = cv.Gamma("weight", 2.0, 2.0, plates=OBS)
+    leaf = cv.Normal("y", mu + a[_rows("i")] + b[_rows("j")], weight * cv.Gamma("tau", 2, 2), plates=OBS)
+    i, j = rng.integers(60, size=(2, 2_500))
+    data = {"i": i, "j": j, "y": rng.normal(size=2_500)}
     posterior = cv.Model(leaf).fit(data, seed=0, factors=[("mu", "a", "b")])
+    assert posterior.uncertainty == "mean_field"
     with pytest.raises(
-        cv.ModelError, match="shared factor to have at most 2,000 statistics; that of mu, a, b has"
+        cv.ModelError, match="takes no hidden variables of the rows that depend on other variables"
     ):
         posterior.linear_response(data)
+
+
+@pytest.mark.parametrize("link", ["bound", "expectation", "probit"])
+def test_linear_response_of_a_large_shared_factor_beside_binary_outcomes_is_that_of_a_small_one(
+    link, monkeypatch
+):
+    """Rows are eliminated with the factor by conjugate gradients, and by the matrix of everything."""
+    rng = np.random.default_rng(0)
+    i, j = rng.integers(0, 9, 300), rng.integers(0, 6, 300)
+    log_odds = rng.normal(size=9)[i] + rng.normal(size=6)[j]
+    data = {"i": i, "j": j, "y": (rng.random(300) < 1 / (1 + np.exp(-log_odds))).astype(float)}
+    a = cv.Normal("a", 0, cv.Gamma("of_a", 2, 2), plates=cv.Plate("first", 10))
+    b = cv.Normal("b", 0, cv.Gamma("of_b", 2, 2), plates=cv.Plate("second", 6))
+    eta = cv.Normal("mu", 0, 0.1) + a[_rows("i")] + b[_rows("j")]
+    probability = cv.probit(eta) if link == "probit" else cv.logistic(eta, method=link)
+    posterior = cv.Model(cv.Bernoulli("y", probability, plates=OBS)).fit(data, tol=1e-13)
+    found = []
+    for most in (2_000, 0):
+        monkeypatch.setattr("caviar.engine.response.operator.MOST_OF_SHARED", most)
+        response = posterior.linear_response(data)
+        sds = [np.ravel(response.sd(name)) for name in ("mu", "a", "b", "of_a", "of_b")]
+        crossed = [np.ravel(response.covariance("a", name)) for name in ("mu", "a", "b", "of_a", "of_b")]
+        found.append(np.concatenate([*sds, *crossed]))
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-6, atol=1e-8)
+    assert response.smallest_eigenvalue > 0
+    with pytest.raises(cv.ModelError, match="the determinant of linear response is not formed"):
+        _ = response.log_determinant
+    monkeypatch.setattr("caviar.engine.response.shared._MOST_ASKED", 5)
+    assert set(response.widths().sds) == {"mu", "of_a", "of_b"}
+    with pytest.raises(cv.ModelError, match="tells at most 5 entries"):
+        response.sd("a")
+
+
+@pytest.mark.parametrize("n_groups", [9, 11])
+def test_linear_response_of_a_shared_factor_of_many_statistics_is_that_of_few(n_groups, monkeypatch):
+    """Along what others say to it, and with a dense root; groups without rows change neither."""
+    rng = np.random.default_rng(3)
+    i, j = rng.integers(0, 9, 80), rng.integers(0, 6, 80)
+    data = {"i": i, "j": j, "y": rng.normal(size=80) + rng.normal(size=9)[i] + rng.normal(size=6)[j]}
+
+    def fitted(n):
+        a = cv.Normal("a", 0, cv.Gamma("of_a", 2, 2), plates=cv.Plate("first", n))
+        slopes = cv.MultivariateNormal(
+            "b", np.zeros(2), cv.Wishart("of_b", 4, np.eye(2)), plates=cv.Plate("second", 6)
+        )
+        x = cv.Constant("x", np.column_stack([np.ones(80), np.linspace(-1, 1, 80)]), plates=OBS)
+        mean = cv.Normal("mu", 0, 0.1) + a[_rows("i")] + cv.dot(x, slopes[_rows("j")])
+        return cv.Model(cv.Normal("y", mean, cv.Gamma("tau", 2, 2), plates=OBS)).fit(data, tol=1e-13)
+
+    found = []
+    for n, most in ((9, 2_000), (n_groups, 2_000), (n_groups, 0)):
+        monkeypatch.setattr("caviar.engine.response.operator.MOST_OF_SHARED", most)
+        response = fitted(n).linear_response(data)
+        sds = [np.ravel(response.sd(name))[:9] for name in ("mu", "a", "b", "of_a", "of_b", "tau")]
+        crossed = [
+            np.ravel(response.covariance("mu", name))[:9] for name in ("a", "b", "of_a", "of_b", "tau")
+        ]
+        figures = [[response.smallest_eigenvalue, response.log_determinant]]
+        found.append(np.concatenate([*sds, *crossed, *figures]))
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(found[2], found[0], rtol=1e-6, atol=1e-8)
 
 
 def test_a_shared_factor_beside_a_hidden_label_and_products():

@@ -215,11 +215,7 @@ class Arrow:
 
     @cached_property
     def _t(self) -> Any:
-        own = [
-            bsr_array((inverse, np.arange(len(inverse)), np.arange(len(inverse) + 1)))
-            for inverse in self._inverses
-        ]
-        return (block_diag(own, format="csr") @ self._b).tocsr()
+        return (_block_diagonal(self._inverses) @ self._b).tocsr()
 
     @cached_property
     def _b(self) -> Any:
@@ -297,15 +293,58 @@ class Arrow:
             blocks[part] = inverse.copy()
             for strip, spread in self._strips(start, count, width):
                 own = slice((strip.start - start) // width, (strip.stop - start) // width)
-                blocks[part][own] += self._within_blocks(strip, spread, width)
-                for found, (rows, columns, _), order in zip(
-                    pairs, pattern.sides, pattern.by_row, strict=True
-                ):
-                    if order is not None:
-                        mine = order[slice(*np.searchsorted(rows, [strip.start, strip.stop], sorter=order))]
-                        found[mine] = -spread[rows[mine] - strip.start, columns[mine]]
+                blocks[part][own] += _within_blocks(self._t[strip], spread, width)
+                self._write_pairs(pairs, strip, spread)
             start += count * width
         return blocks, pairs
+
+    def inverse_change(
+        self, blocks: Sequence[Array], entries: Sequence[Array]
+    ) -> tuple[list[Array], list[Array]]:
+        r"""Return by how much :attr:`inverse_entries` change with the matrix, :math:`-P^{-1}\, dP\, P^{-1}` there.
+
+        Parameters
+        ----------
+        blocks, entries
+            Of the change, which has the pattern of the matrix.
+        """
+        pattern = self.pattern
+        schur = pattern.c(blocks, entries)
+        t: Any = None
+        if pattern.eliminated:
+            b, of_d = pattern.b(entries), _block_diagonal([blocks[part] for part in pattern.eliminated])
+            t = (_block_diagonal(self._inverses) @ (b - of_d @ self._t)).tocsr()
+            schur = schur - (b.T @ self._t + self._b.T @ t).toarray()
+        inner = -self._inverse @ schur @ self._inverse
+        found: list[Array] = [np.empty(0)] * len(pattern.parts)
+        for part in pattern.rest:
+            count, width = pattern.parts[part]
+            places = pattern.position[pattern.starts[part] : pattern.starts[part + 1]].reshape(count, width)
+            found[part] = inner[places[:, :, None], places[:, None, :]]
+        pairs = [
+            np.empty(len(rows)) if of_b else inner[rows, columns] for rows, columns, of_b in pattern.sides
+        ]
+        start = 0
+        for part, inverse in zip(pattern.eliminated, self._inverses, strict=True):
+            count, width = inverse.shape[:2]
+            found[part] = -inverse @ blocks[part] @ inverse
+            for strip, spread in self._strips(start, count, width):
+                moved = t[strip] @ self._inverse + self._t[strip] @ inner
+                own = slice((strip.start - start) // width, (strip.stop - start) // width)
+                found[part][own] += _within_blocks(self._t[strip], moved, width)
+                found[part][own] += _within_blocks(t[strip], spread, width)
+                self._write_pairs(pairs, strip, moved)
+            start += count * width
+        return found, pairs
+
+    def _write_pairs(self, pairs: Sequence[Array], strip: slice, spread: Array) -> None:
+        """Write entries at pairs of D and S, from T S^-1, or its change, in some rows."""
+        for found, (rows, columns, _), order in zip(
+            pairs, self.pattern.sides, self.pattern.by_row, strict=True
+        ):
+            if order is not None:
+                mine = order[slice(*np.searchsorted(rows, [strip.start, strip.stop], sorter=order))]
+                found[mine] = -spread[rows[mine] - strip.start, columns[mine]]
 
     def covariance(self, i: AnyArray, j: AnyArray) -> Array:
         """Return the entries of the inverse at pairs of places, (E,) each."""
@@ -357,16 +396,6 @@ class Arrow:
             rows = slice(first, min(first + most, start + count * width))
             yield rows, self._t[rows] @ self._inverse
 
-    def _within_blocks(self, rows: slice, spread: Array, width: int) -> Array:
-        """Return the blocks of T S^-1 T' of some rows."""
-        t = self._t[rows]
-        found = np.empty((len(spread) // width, width, width))
-        for b in range(width):
-            own = t[b::width]
-            for a in range(width):
-                found[:, a, b] = _row_sums(own, spread[a::width])
-        return found
-
     def _solved(self, lower: Array) -> Array:
         if not len(lower):
             return lower
@@ -392,6 +421,22 @@ class Arrow:
             count, width = self.pattern.parts[part]
             yield upper[start : start + count * width].reshape(count, width, *upper.shape[1:])
             start += count * width
+
+
+def _block_diagonal(blocks: Sequence[Array]) -> Any:
+    """Return a sparse matrix from its diagonal blocks, sets of (count, width, width)."""
+    own = [bsr_array((each, np.arange(len(each)), np.arange(len(each) + 1))) for each in blocks]
+    return block_diag(own, format="csr")
+
+
+def _within_blocks(t: Any, spread: Array, width: int) -> Array:
+    """Return the diagonal blocks of Y T' from some rows of T and Y."""
+    found = np.empty((len(spread) // width, width, width))
+    for b in range(width):
+        own = t[b::width]
+        for a in range(width):
+            found[:, a, b] = _row_sums(own, spread[a::width])
+    return found
 
 
 def _row_sums(sparse: Any, dense: Array) -> Array:

@@ -402,8 +402,15 @@ class LinearResponse:
         return summary_of(self._posterior, ends_of(level), max_rows, self.widths())
 
     def widths(self) -> Widths:
-        """Return the standard deviations of all entries of all variables, as a posterior keeps them."""
-        names = dict.fromkeys(part.variable for part in self._parts.values())
+        """Return the standard deviations of all entries of all variables, as a posterior keeps them.
+
+        Groups of a large shared factor beside outcomes that are not Normal keep those of that factor.
+        """
+        names = [
+            name
+            for name in dict.fromkeys(part.variable for part in self._parts.values())
+            if self._response.tells(name)
+        ]
         return Widths({name: np.sqrt(self._response.variance(name)) for name in names})
 
     @property

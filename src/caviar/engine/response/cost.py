@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..ascent.problem import Problem
+from .factors import MOST_OF_SHARED
 from .solution import ALWAYS_FORMED, MOST_FORMED
 
 _CALL = 2e4
@@ -45,6 +46,9 @@ def is_cheap(problem: Problem, statistics: Any, n_rows: int, n_iterations: int) 
     """
     sizes = [sum(int(np.size(own)) for own in each) for each in statistics]
     size = sum(sizes)
+    if max(sizes, default=0) > MOST_OF_SHARED and any(own.members for own in problem.order):
+        # every other statistic of the others, at most, takes a response of the shared factor, as long as its update
+        return not problem.factors and size - max(sizes) <= 2 * n_iterations
     calls = _CALL * len(problem.compiled.terms)
     per_row = _operations_of_a_row(problem)
     columns = size if size <= MOST_FORMED else _STEPS * size

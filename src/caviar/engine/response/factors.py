@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._errors import ImproperError, ModelError
+from ..._errors import ImproperError
 from ..._typing import AnyArray, Array, Statistics
 from ...families._roots import MatrixRoots, Roots
 from ...language import Variable
@@ -19,8 +19,8 @@ from ..ascent.problem import Problem
 _NOTHING = 1e-13
 """Eigenvalue of a correlation matrix of statistics that is rounding: they are not free of each other."""
 
-_MOST_OF_SHARED = 2_000
-"""Largest number of statistics of a shared factor: the square root of their covariance is a dense matrix."""
+MOST_OF_SHARED = 2_000
+"""Largest number of statistics of a shared factor for a dense square root of their covariance."""
 
 _STENCIL = (4 / 5, -1 / 5, 4 / 105, -1 / 280)
 """Weights of the differences over 1, 2, 3 and 4 steps either way: exact for polynomials of the eighth degree."""
@@ -67,6 +67,24 @@ class FactorResponse:
     def n_entries(self) -> int:
         """Entries of all parts of the value."""
         return sum(map(math.prod, self.shapes))
+
+    def tells(self, mine: slice) -> bool:
+        """Whether the variances of some entries are told."""
+        return True
+
+    def variances(self, mine: slice) -> Array:
+        """Return the variances of some entries under the factor, (n,)."""
+        found = np.zeros(self.n_entries)
+        for places, own in zip(self.value_places, self.covariances, strict=True):
+            found[places] = np.diagonal(own)
+        return found[mine]
+
+    def within(self, mine: slice, other: slice) -> Array:
+        """Return the covariances of some entries with others under the factor."""
+        found = np.zeros((self.n_entries, self.n_entries))
+        for places, own in zip(self.value_places, self.covariances, strict=True):
+            found[np.ix_(places, places)] = own
+        return found[mine, other]
 
 
 def factor_response(
@@ -183,7 +201,7 @@ def _responses(
     if factor.learnt is None:
         return *_of_point(variable, whole, learnt), None
     if variable.members:
-        return _of_shared(variable, factor.learnt)
+        return _of_shared(factor.learnt)
     natural = tuple(eta[learnt] for eta in whole)
     member = variable.family.from_natural(natural)
     found = [
@@ -197,21 +215,8 @@ def _responses(
     return 0.5 * (covariance + covariance.swapaxes(1, 2)), crossed, member.covariance_of_value()
 
 
-def _of_shared(variable: Variable, factor: Any) -> tuple[Array, Array, Array]:
-    """Return the same for a factor that several variables share, as one repetition.
-
-    Raises
-    ------
-    ModelError
-        If it has too many statistics.
-    """
-    n_statistics = sum(map(math.prod, variable.family.shapes))  # type: ignore[attr-defined]
-    if n_statistics > _MOST_OF_SHARED:
-        raise ModelError(
-            f"linear response needs a shared factor to have at most {_MOST_OF_SHARED:,} statistics; that of "
-            f"{variable.name} has {n_statistics:,}. The factor itself has the covariances of its variables; for linear "
-            f"response of all variables, fit without factors="
-        )
+def _of_shared(factor: Any) -> tuple[Array, Array, Array]:
+    """Return the same for a factor that several variables share, as one repetition."""
     covariance, crossed, own = factor.covariance_of_statistics()
     return covariance[None], crossed[None], own[None]
 

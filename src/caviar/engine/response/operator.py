@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._errors import ModelError
 from ..._typing import AnyArray, Array, Statistics
 from ...language import Variable
 from ..ascent.problem import Factors, Problem
@@ -25,8 +26,9 @@ from ..design.keys import FactorKey, StatisticKey
 from ..local.statistics import Arrays, Coefficients, Sums
 from ..rows.row_map import RowMap, Warm
 from .blocks import CurveBlocks, RespondBlocks
-from .factors import FactorResponse, factor_response
+from .factors import MOST_OF_SHARED, FactorResponse, factor_response
 from .multilinear import Multilinear
+from .shared import SharedResponse, shared_response
 
 _MOST_AT_ONCE = 64
 """Changes of a pass: their sums over the rows are held together."""
@@ -53,7 +55,14 @@ class ResponseOperator:
         Local factors near their optimum, where these depend on each other.
     marginals
         Name of a variable with a shared factor -> its marginal, in which groups without rows are forecasts.
+
+    Attributes
+    ----------
+    rows_are_apart
+        Whether what the rows hide is eliminated together with a shared factor: it is no part of the matrix.
     """
+
+    rows_are_apart = False
 
     def __init__(
         self,
@@ -77,15 +86,17 @@ class ResponseOperator:
             own = self.natural[variable]
             self._places[variable.name] = start
             self._shapes |= {key: eta.shape for key, eta in zip(problem.keys[variable], own, strict=True)}
-            self.factors.append(factor_response(problem, variable, q[variable], own, start, marginals or {}))
+            size = sum(eta.size for eta in own)
+            is_large = bool(variable.members) and size > MOST_OF_SHARED
+            responding = shared_response if is_large else factor_response
+            self.factors.append(responding(problem, variable, q[variable], own, start, marginals or {}))
             # of a shared factor the statistics of each variable come one after the other, before the products
             for number, member in enumerate(variable.members):
                 self.natural[member] = own[2 * number : 2 * number + 2]
                 self._places[member.name] = start + sum(eta.size for eta in own[: 2 * number])
-            start += sum(eta.size for eta in own)
+            start += size
         self.n_statistics = start
-        ranks = [sum(factor.roots.ranks) for factor in self.factors]
-        self._coordinates = [slice(b - a, b) for a, b in zip(ranks, accumulate(ranks), strict=True)]
+        self._coordinates = _coordinates(self.factors)
         self._of_updates = Multilinear(_uses(problem))
         needed: set[Hashable] = set(self._model.parts_of_messages) if problem.factors else set()
         if problem.factors:
@@ -98,6 +109,38 @@ class ResponseOperator:
             if key in needed
         )
         self._coefficients = self._model.coefficients(self._arrays) if problem.factors else None
+        self._settle_shared()
+
+    def _settle_shared(self) -> None:
+        """Give shared factors with many statistics their coordinates: along what the others say to them.
+
+        What the rows hide is eliminated together with such a factor, on which it has to depend alone.
+        """
+        for number, factor in enumerate(self.factors):
+            if not isinstance(factor, SharedResponse):
+                continue
+            place, others = factor.places[0], np.eye(self.size)
+            messages = self._natural_changes(others)[place]
+            if self._coefficients is None:
+                self.factors[number] = factor.along(messages)
+                continue
+            _, concerned = self._of_coefficients.change(
+                self._arrays, self._apart(self.times(others)), self.size
+            )
+            if concerned.any():
+                raise ModelError(factor.why_not_beside_rows)
+
+            def through_rows(moved: Array, place: AnyArray = place) -> Array:
+                whole = np.zeros((self.n_statistics, moved.shape[1]))
+                whole[place] = moved
+                sums = self._sums_changes(self._apart(whole), moved.shape[1])
+                return self._joined(
+                    self._of_updates.change(self._arrays, sums, moved.shape[1])[0], moved.shape[1]
+                )[place]
+
+            self.factors[number] = factor.along(messages, through_rows)
+            self.rows_are_apart = True
+        self._coordinates = _coordinates(self.factors)
 
     @property
     def size(self) -> int:
@@ -173,7 +216,7 @@ class ResponseOperator:
         """Return by how much the natural parameters of all updates change, (P, n)."""
         n = coordinates.shape[1]
         changes = self._apart(self.times(coordinates))
-        sums = self._sums_changes(changes, n)
+        sums = {} if self.rows_are_apart else self._sums_changes(changes, n)
         natural, _ = self._of_updates.change(self._arrays, {**changes, **sums}, n)
         return self._joined(natural, n)
 
@@ -259,10 +302,19 @@ class ResponseOperator:
         return Coefficients(self._model.matrices(every), every)
 
 
+def _coordinates(factors: Sequence[FactorResponse]) -> list[slice]:
+    """Return the coordinates of each factor."""
+    ranks = [sum(factor.roots.ranks) for factor in factors]
+    return [slice(b - a, b) for a, b in zip(ranks, accumulate(ranks), strict=True)]
+
+
 def _uses(problem: Problem) -> Iterator[tuple[Hashable, Any, int]]:
     """Yield where the statistics of the globals are in the terms: what is said to each."""
     names = {variable.name for variable in problem.order}
+    shared = {variable.name for variable in problem.order if variable.members}
     for term in problem.compiled.terms:
         for position, key in enumerate(term.contraction.keys):
             if isinstance(key, StatisticKey) and key.variable in names:
-                yield key, term.said_to(position), position
+                # groups without rows in a shared factor follow the others, as forecasts; they respond to nothing
+                said = term.contraction if key.variable in shared else term.said_to(position)
+                yield key, said, position

@@ -103,6 +103,11 @@ class Response:
             Where there is no covariance, along a flat direction, and for too many coordinates.
         """
         self.check()
+        if self._operator.rows_are_apart:
+            raise ModelError(
+                "the determinant of linear response is not formed for large shared factors beside hidden variables of "
+                "the rows"
+            )
         with self._session():
             found = self._solution.log_determinant
         if found == -np.inf:
@@ -183,7 +188,7 @@ class Response:
             found = a.T @ self._solution.excess(b)
         factor, mine = self._entries[one]
         if factor is self._entries[other][0]:
-            found += _within(factor)[mine, self._entries[other][1]]
+            found += factor.within(mine, self._entries[other][1])
         flat = self._solution.flat(a)[:, None] & self._solution.flat(b)
         return np.where(flat, np.copysign(np.inf, found), found)
 
@@ -191,15 +196,17 @@ class Response:
         """Return the variance of each entry of a global variable, (n,); infinite along flat directions."""
         self.check()
         columns, (factor, mine) = self._columns(name), self._entries[name]
-        whole = np.zeros(factor.n_entries)
-        for places, own in zip(factor.value_places, factor.covariances, strict=True):
-            whole[places] = np.diagonal(own)
-        found = whole[mine]
+        found = factor.variances(mine)
         with self._session():
             for start in range(0, len(found), _MOST_AT_ONCE):
                 portion = columns[:, start : start + _MOST_AT_ONCE]
                 found[start : start + _MOST_AT_ONCE] += (portion * self._solution.excess(portion)).sum(axis=0)
         return np.where(self._solution.flat(columns), np.inf, np.maximum(found, 0.0))
+
+    def tells(self, name: str) -> bool:
+        """Whether the variances of a global variable are told: not where they would take very many responses."""
+        factor, mine = self._entries[name]
+        return factor.tells(mine)
 
     def sensitivity(self, name: str) -> dict[str, Array]:
         """Return by how much the mean of each entry of a variable, (n,), changes with each parameter of the priors.
@@ -258,14 +265,6 @@ class Response:
             found[start : start + len(value), places] = value
             start += len(value)
         return found[:, mine]
-
-
-def _within(factor: FactorResponse) -> Array:
-    """Return the covariances of all entries under a factor, (n, n)."""
-    found = np.zeros((factor.n_entries, factor.n_entries))
-    for places, own in zip(factor.value_places, factor.covariances, strict=True):
-        found[np.ix_(places, places)] = own
-    return found
 
 
 def _starts(operator: ResponseOperator) -> dict[str, int]:
