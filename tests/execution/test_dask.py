@@ -17,6 +17,7 @@ import caviar as cv
 from caviar.engine.ascent.status import Status
 from caviar.engine.response.quantities import Response
 from caviar.engine.rows.tasks import InferBlocks, SumStatic
+from caviar.engine.rows.truncated import truncated_rows
 from caviar.execution import connection, dask, placement
 
 pytest.importorskip("distributed")
@@ -85,6 +86,24 @@ def test_weights_and_missing_entries(client):
     fits = [
         _settle(model.fit, {"x": x}, seed=0, max_iter=4, sample_weight=weights, executor=executor)
         for executor in (2, cv.DaskExecutor(client))
+    ]
+    assert_same_bits(*fits)
+
+
+def test_few_responsibilities(client, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(truncated_rows, "_BLOCK_CELLS", 32)
+    rng = np.random.default_rng(4)
+    x = rng.normal(size=(N, 2)) + 3 * rng.normal(size=(8, 2))[rng.integers(0, 8, N)]
+    fits = [
+        _settle(
+            cv.models.normal_wishart_mixture(2, 8).fit,
+            {"x": x},
+            seed=0,
+            max_iter=10,
+            responsibilities=3,
+            executor=own,
+        )
+        for own in (2, cv.DaskExecutor(client))
     ]
     assert_same_bits(*fits)
 

@@ -34,6 +34,10 @@ from .warm_up import settled
 _BEHIND = 0.25
 """Nats a value behind the best before the first iteration beyond which a start of an ordinary mixture is left out."""
 
+_DEAR = 5e8
+"""Rows of the sample times parameters from which on an ordinary mixture begins at its first clusters, without a race:
+about 700 components of 8 columns."""
+
 _SCORED = 3
 """Guesses of labels beside which there are starts with more: hidden locations that are multiplied are guessed, too, or
 what is drawn follows from the labels."""
@@ -75,6 +79,9 @@ def data_start(problem: Problem, sample: Sample, row_map: RowMap, rng: np.random
     first = next(guesses)
     if are_clear(basis, first):
         return best_of([partial(_start, basis, first)], basis.sample, basis.row_map)
+    if basis.is_plain and sample.is_part and sample.n_rows * problem.n_natural > _DEAR:
+        # a race would cost more than the fit, and its rows are too few to tell so many components apart
+        return Begun(_start(basis, first))
     raced = [first, *guesses]
     regrouping = regrouping_of(basis)
     if regrouping is not None:

@@ -21,10 +21,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...._typing import AnyArray, Array
+from ....numerics.cached import cached_property
 from ...local.statistics import LocalState
 
 CELL = 64
 """Rows of a cell."""
+
+_EVERY, _SHARE = 4, 8
+"""Passes from one in which some cells are asked whether components of a neighbour suit them better to the next such
+one, and the share of the cells that are asked."""
+
+_FIRST = 7
+"""Passes at the beginning that ask all components."""
 
 _SIZES = (1 / 4, 3 / 8, 1 / 2, 3 / 4, 1, 3 / 2, 2, 3, 4)
 """Sizes of sets, of their mean size."""
@@ -69,42 +77,41 @@ class Supports:
 
     @property
     def is_asked_anew(self) -> bool:
-        """Whether all components are asked in the next pass: after 0, 1, 3, 7, 15, ... passes."""
-        return self.age & (self.age + 1) == 0
+        """Whether all components are asked in the next pass: in the first few, and after 7, 15, 31, ... passes.
 
-    def found(
-        self, ranked: AnyArray, losses: Array, before: Array, sizes: Sequence[int], mean: float
-    ) -> Supports:
-        """Return the best sets, a pass later; those as they are where these leave out less.
-
-        Parameters
-        ----------
-        ranked
-            Components of each cell, the best first, (C, S_max).
-        losses
-            Of sets of each of the sizes, (C, S).
-        before
-            Of the present sets, (C,).
-        sizes
-            The sizes, ascending, (S,).
-        mean
-            Mean size of the sets, at most.
+        Responsibilities change most in the first passes.
         """
-        chosen = allotted(losses, sizes, mean)
-        worse = losses[np.arange(self.n_cells), np.searchsorted(sizes, chosen)] > before
-        numbers, starts = np.where(worse, self.sizes, chosen), self.starts
-        members = [
-            self.members[starts[cell] : starts[cell] + size] if worse[cell] else ranked[cell, :size]
-            for cell, size in enumerate(numbers)
-        ]
-        return Supports(self.order, self.n_rows, numbers, np.concatenate(members), self.age + 1)
+        return self.age < _FIRST or self.age & (self.age + 1) == 0
+
+    def found(self, ranked: AnyArray, sizes: AnyArray) -> Supports:
+        """Return the same cells with the first of their ranked components, (C, S), a pass later."""
+        members = [own[:size] for own, size in zip(ranked, sizes, strict=True)]
+        return Supports(self.order, self.n_rows, sizes, np.concatenate(members), self.age + 1)
+
+    def where(self, mine: AnyArray, other: Supports) -> Supports:
+        """Return these sets where ``mine`` is true of a cell, (C,), and those of the other elsewhere."""
+        pairs = zip(self._apart, other._apart, mine, strict=True)
+        members = [own if is_mine else others for own, others, is_mine in pairs]
+        sizes = np.where(mine, self.sizes, other.sizes)
+        return Supports(self.order, self.n_rows, sizes, np.concatenate(members), self.age)
+
+    @property
+    def _apart(self) -> list[AnyArray]:
+        """The members of each cell."""
+        return np.split(self.members, self.starts[1:])
+
+    @property
+    def asked(self) -> AnyArray:
+        """The cells that are asked in the next pass whether components of a neighbour suit them better: mostly none."""
+        turn, rest = divmod(self.age, _EVERY)
+        return np.arange(0 if rest else turn % _SHARE, 0 if rest else self.n_cells, _SHARE)
 
     @property
     def n_cells(self) -> int:
         """Number of cells."""
         return len(self.sizes)
 
-    @property
+    @cached_property
     def starts(self) -> AnyArray:
         """Where the members of each cell begin, (C,)."""
         return np.cumsum(self.sizes) - self.sizes
@@ -114,9 +121,10 @@ class Supports:
         return self.order.reshape(-1, CELL)[cells].ravel()
 
     def counted(self, cells: AnyArray, weights: Array | None) -> Array:
-        """Return the weights of the rows of some cells, 0 of those that fill up the last one."""
-        places = (cells[:, None] * CELL + np.arange(CELL)).ravel()
-        counted = (places < self.n_rows).astype(np.float64)
+        """Return the weights of the rows of some cells, ascending, 0 of those that fill up the last one."""
+        counted = np.ones(len(cells) * CELL)
+        if self.n_rows < len(self.order) and cells[-1] == self.n_cells - 1:
+            counted[self.n_rows - len(self.order) :] = 0.0
         return counted if weights is None else counted * weights[self.rows_of(cells)]
 
     def places(self, cells: AnyArray, size: int) -> AnyArray:
@@ -146,7 +154,7 @@ class Supports:
         Neighbours are those of the tree that has put rows into cells, at one level after the other.
         """
         n_levels = max(1, int(self.n_cells - 1).bit_length())
-        step = 1 << (self.age // SHARE % n_levels)
+        step = 1 << (self.age // (_EVERY * _SHARE) % n_levels)
         near = (cells ^ step) % self.n_cells
         wanted = np.arange(2 * n_more)
         there = wanted < self.sizes[near][:, None]
@@ -160,10 +168,6 @@ class Supports:
     def replaced(self, members: AnyArray) -> Supports:
         """Return the same cells with other members, a pass later."""
         return Supports(self.order, self.n_rows, self.sizes, members, self.age + 1)
-
-
-SHARE = 8
-"""Passes in which each cell is asked once whether components of a neighbour suit it better."""
 
 
 def sizes_for(mean: int, n_categories: int) -> list[int]:

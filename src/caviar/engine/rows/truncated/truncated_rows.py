@@ -17,7 +17,7 @@ from ...local.statistics import Coefficients, LocalState, Rows, Sums
 from ..e_step import IndependentRows
 from .cells import AnyCells, CellsAtWork, CellTerms, DenseCells
 from .neighbours import order_of_neighbours
-from .supports import CELL, SHARE, Supports, sizes_for
+from .supports import CELL, Supports, allotted, sizes_for
 
 _BLOCK_CELLS = 1024
 _RUN = 160_000
@@ -35,8 +35,8 @@ _NEARLY_ONE = 1.0 - 1e-12
 class TruncatedRows(IndependentRows):
     """What a compiled model does with a block of rows, each of which has few responsibilities that are not zero.
 
-    A first pass over a block asks all components for all rows, and finds the sets; later ones ask the members of each
-    cell's set, and of some cells a few of a neighbour.
+    The first passes over a block ask all components for all rows, and find the sets; later ones ask the members of each
+    cell's set, and of some cells a few of a neighbour. All are asked again ever more rarely.
 
     Attributes
     ----------
@@ -114,20 +114,19 @@ class TruncatedRows(IndependentRows):
         A cell keeps its set where that leaves out less.
         """
         sizes, n_cells = sizes_for(self.n_responsibilities, self._label.n_rows), supports.n_cells
-        ranked = np.empty((n_cells, sizes[-1]), dtype=np.int64)
-        losses, before = np.empty((n_cells, len(sizes))), np.full(n_cells, np.inf)
+        ranked, losses = np.empty((n_cells, sizes[-1]), dtype=np.int64), np.empty((n_cells, len(sizes)))
         length = max(1, self._dense_rows // CELL)
         for start in range(0, n_cells, length):
             cells = np.arange(start, min(start + length, n_cells))
             some = _rows_at(block.rows, supports.rows_of(cells))
             natural = self.apart.natural_of(self._label, some, block.coefficients, block.scratch)
             softmax_inplace(natural)
-            shares = natural.reshape(-1, len(cells), CELL)
             counted = supports.counted(cells, block.rows.weights).reshape(-1, CELL)
-            ranked[cells], losses[cells] = _ranked(shares, counted, sizes)
-            if supports.age:
-                before[cells] = _left_out(shares, counted, supports, cells)
-        return supports.found(ranked, losses, before, sizes, self.n_responsibilities)
+            ranked[cells], losses[cells] = _ranked(natural.reshape(-1, *counted.shape), counted, sizes)
+        found = supports.found(ranked, allotted(losses, sizes, self.n_responsibilities))
+        if not supports.age:
+            return found
+        return found.where(block.log_partitions(found) >= block.log_partitions(supports), supports)
 
     def _order(self, rows: Rows, scratch: Workspace) -> AnyArray:
         """Return the rows in cells, the last of which is filled up with its last row."""
@@ -172,11 +171,19 @@ class _Block:
         chosen = sparse.csc_array((ones, labels, places), shape=(n_categories, done))
         return np.ascontiguousarray(chosen @ by_member), log_partition
 
+    def log_partitions(self, supports: Supports) -> Array:
+        """Return the log-partition of each cell, (C,)."""
+        found = np.empty(supports.n_cells)
+        for cells, size in supports.by_size(np.arange(supports.n_cells), self.matrix.shape[1] * CELL, _RUN):
+            run = self._at(supports, cells, supports.members[supports.places(cells, size)])
+            weighted = softmax_inplace(run.natural) * supports.counted(cells, self.rows.weights)
+            found[cells] = weighted.reshape(-1, CELL).sum(axis=1)
+        return found
+
     def renewed(self, supports: Supports) -> Supports:
         """Return the sets, those of some cells exchanged for better ones of components of theirs and of a neighbour."""
         members = supports.members.copy()
-        asked = np.arange(supports.age % SHARE, supports.n_cells, SHARE)
-        for cells, size in supports.by_size(asked, self.matrix.shape[1] * CELL, _RUN):
+        for cells, size in supports.by_size(supports.asked, self.matrix.shape[1] * CELL, _RUN):
             n_more = max(2, size // 2)
             found, is_new = supports.candidates(cells, size, n_more)
             if not is_new.any():
@@ -240,16 +247,6 @@ def _ranked(shares: Array, counted: Array, sizes: Sequence[int]) -> tuple[AnyArr
     return ranked, losses
 
 
-def _left_out(shares: Array, counted: Array, supports: Supports, cells: AnyArray) -> Array:
-    """Return the loss of the sets that some cells have, (C,)."""
-    loss = np.empty(len(cells))
-    for own, size in supports.by_size(cells, 0, shares[0].size * shares.shape[0]):
-        members, places = supports.members[supports.places(own, size)], own - cells[0]
-        left = shares[members.T, places].sum(axis=0)
-        loss[places] = _loss(left, counted[places])
-    return loss
-
-
 def _loss(left: Array, counted: Array) -> Array:
     """Return by how much log-normalisers fall with sets that have so much of the responsibility of each row, (C,)."""
     logs = np.log(left, out=np.full_like(left, -_MOST_LOSS), where=left > 0)
@@ -258,7 +255,12 @@ def _loss(left: Array, counted: Array) -> Array:
 
 def _rows_at(rows: Rows, places: AnyArray) -> Rows:
     """Return some rows of a block, without weights."""
-    return Rows({key: own[places] for key, own in rows.columns.items()}, None, len(places), rows.where)
+    return Rows(
+        {key: own.take(places, axis=0, mode="clip") for key, own in rows.columns.items()},
+        None,
+        len(places),
+        rows.where,
+    )
 
 
 def why_not_truncated(rows: IndependentRows) -> str:

@@ -1,0 +1,132 @@
+"""Few responsibilities a row beside all of them, and beside the two bare matrix products of a dense pass.
+
+Both fits begin at the same labels: of each row the nearest of K centres that ten steps of k-means over some rows leave,
+or with ``--far`` of K rows taken at random. They make the same number of
+passes, without moves beyond the updates; the one with few responsibilities ends with one look that has all. Times are
+processor time of one thread, so a busy machine changes the ratios little.
+
+    python benchmarks/truncated.py --data DIR [--components 256 1000] [--responsibilities 8 16] [--passes 40]
+
+DIR has ``flow_cytometry_itn.npz`` and ``covertype.npz``; without it the rows are simulated.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+import caviar as cv
+
+BLOCK = 1728
+"""Rows of a block of the bare products."""
+
+
+def tables(folder: Path | None, seed: int) -> dict[str, np.ndarray]:
+    """Return the tables by name, their columns in units of their standard deviations."""
+    rng = np.random.default_rng(seed)
+    if folder is None:
+        centres = rng.normal(size=(400, 6))
+        return {"simulated": 3 * centres[rng.integers(0, 400, 100_000)] + rng.normal(size=(100_000, 6))}
+    found = {}
+    for name in ("flow_cytometry_itn", "covertype"):
+        X = np.load(folder / f"{name}.npz")["X"].astype(np.float64)
+        found[name] = rng.permutation((X - X.mean(axis=0)) / X.std(axis=0))
+    return found
+
+
+def bare_products(n_rows: int, n_components: int, n_features: int) -> float:
+    """Return the processor time (s) of the two products of a dense pass, in blocks: W T, and R T'."""
+    rng = np.random.default_rng(0)
+    matrix, features = rng.normal(size=(n_components, n_features)), rng.normal(size=(n_features, BLOCK))
+    shares, sums = np.empty((n_components, BLOCK)), np.empty((n_features, n_components))
+    times = []
+    for _ in range(3):
+        start = time.process_time()
+        for _ in range(0, n_rows, BLOCK):
+            np.matmul(matrix, features, out=shares)
+            np.matmul(features, shares.T, out=sums)
+        times.append(time.process_time() - start)
+    return min(times)
+
+
+def nearest(X: np.ndarray, points: np.ndarray) -> np.ndarray:
+    """Return of each row the nearest point."""
+    half = 0.5 * (points**2).sum(axis=1)
+    blocks = (X[start : start + BLOCK] for start in range(0, len(X), BLOCK))
+    return np.concatenate([np.argmin(half - own @ points.T, axis=1) for own in blocks])
+
+
+def labels_of(X: np.ndarray, n_components: int, seed: int, n_steps: int) -> np.ndarray:
+    """Return of each row the nearest of some rows, after some steps of k-means over 20 rows for each of these."""
+    some = np.random.default_rng(seed).permutation(X)[: 20 * n_components]
+    points = some[:n_components].copy()
+    for _ in range(n_steps):
+        labels = nearest(some, points)
+        counts = np.bincount(labels, minlength=n_components)
+        sums = np.stack([np.bincount(labels, column, n_components) for column in some.T], axis=1)
+        points = np.where(counts[:, None] > 0, sums / np.maximum(counts, 1)[:, None], points)
+    return nearest(X, points)
+
+
+def passes_of(
+    X: np.ndarray, labels: np.ndarray, n: int, responsibilities: int | str
+) -> tuple[cv.Posterior, np.ndarray, float]:
+    """Return a fit of so many passes, the processor time of each, and of all."""
+    model = cv.models.normal_wishart_mixture(X.shape[1], int(labels.max()) + 1)
+    ticks: list[float] = []
+    start = time.process_time()
+    posterior = model.fit(
+        {"x": X},
+        init={"z": labels},
+        schedule="batch",
+        accelerate=False,
+        max_iter=n,
+        tol=0.0,
+        executor=1,
+        responsibilities=responsibilities,
+        uncertainty="mean_field",
+        progress=lambda event: ticks.append(time.process_time()),
+    )
+    return posterior, np.diff(ticks), time.process_time() - start
+
+
+def main() -> None:
+    """Print a table for each data set."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--components", type=int, nargs="+", default=[256, 1000])
+    parser.add_argument("--responsibilities", type=int, nargs="+", default=[8, 16])
+    parser.add_argument("--passes", type=int, default=40)
+    parser.add_argument("--rows", type=int, help="only so many rows of each table")
+    parser.add_argument("--far", action="store_true")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
+    arguments = parser.parse_args()
+    warnings.simplefilter("ignore", cv.CaviarWarning)
+    print(
+        "table               K    L  seed  median pass  bare/pass  bare/mean pass  whole fit  nats a row below dense"
+    )
+    for seed in arguments.seeds:
+        for name, every in tables(arguments.data, seed).items():
+            X = every[: arguments.rows]
+            for n_components in arguments.components:
+                labels = labels_of(X, n_components, seed, 0 if arguments.far else 10)
+                n_components = int(labels.max()) + 1
+                bare = bare_products(len(X), n_components, 1 + X.shape[1] * (X.shape[1] + 3) // 2)
+                dense: float | None = None
+                for few in ("all", *arguments.responsibilities):
+                    posterior, times, whole = passes_of(X, labels, arguments.passes, few)
+                    dense = posterior.elbo / len(X) if dense is None else dense
+                    print(
+                        f"{name:18} {n_components:4} {few:>4}  {seed:4}  {np.median(times):10.4f} s "
+                        f"{bare / np.median(times):9.2f}  {bare / times.mean():13.2f}  {whole:8.1f} s "
+                        f"{dense - posterior.elbo / len(X):12.5f}",
+                        flush=True,
+                    )
+
+
+if __name__ == "__main__":
+    main()
