@@ -116,7 +116,7 @@ class IndependentRows:
         compiled = replace(self.compiled, terms=(), zero_terms=(), sources={}, users={}, layouts={})
         return {**vars(self), "compiled": compiled, "_part_derivatives": [], "_zero_derivatives": []}
 
-    @cached_property
+    @property
     def maximises(self) -> bool:
         """Whether the objective cannot fall where local factors are renewed, whatever the globals have become."""
         return all(own.family.is_convex for factor in self.factors for own in factor.variables)
