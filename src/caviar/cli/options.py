@@ -105,8 +105,8 @@ OtherColumns = Annotated[
     option(
         "--non-numeric",
         metavar="CHOICE",
-        help="Columns without numbers: error, categorical (in fit; right for a mixture), one-hot (0 and 1 for each "
-        "value), drop.",
+        help="Columns without numbers: error, categorical (right for a mixture), one-hot (0 and 1 for each value), "
+        "drop.",
         default="error",
     ),
 ]
@@ -148,7 +148,7 @@ CovarianceType = Annotated[
     ),
 ]
 CovarianceList = Annotated[
-    str, option(metavar="LIST", help="Covariances: full, tied, diag, spherical, unit.", default="full")
+    str | None, option(metavar="LIST", help="Covariances: full, tied, diag, spherical, unit.", default="full")
 ]
 EmissionKind = Annotated[
     EmissionName | None,
