@@ -137,9 +137,7 @@ def compare_mixtures(
     require_whole("n_init", n_init, 1)
     generator = as_generator(random_state)
     split = None if held_out is None else _split(n_rows, held_out, weights, generator)
-    prior = like.weight_concentration_prior
-    prior = AUTO_CONCENTRATION if prior is None else prior
-    given = {"weight_concentration_prior": prior, **arguments, "n_init": n_init}
+    given = {**_prior_of(like), **arguments, "n_init": n_init}
     kept = Checkpointing(checkpoint, checkpoint_every)
     kept.check(random_state)
     with kept.opened() as next_fit, lines() if verbose is True else nullcontext(lambda line: None) as tell:
@@ -148,10 +146,7 @@ def compare_mixtures(
         for number, (setting, seed) in enumerate(zip(settings, seeds, strict=True)):
             told = _of_fit(verbose, number, len(settings)) if callable(verbose) else False
             fresh = clone(like).set_params(**given, **setting, random_state=int(seed), verbose=told)
-            try:
-                row = table.add(fresh)
-            except KeyboardInterrupt:
-                row = None
+            row = table.added(fresh)
             if row is None:
                 break
             tell(
@@ -164,6 +159,12 @@ def compare_mixtures(
 def _of_fit(tell: Callable[[Progress], None], fit: int, n_fits: int) -> Callable[[Progress], None]:
     """Return a function that tells the progress of a fit as that of one of several."""
     return lambda event: tell(replace(event, fit=fit, n_fits=n_fits))
+
+
+def _prior_of(like: Any) -> dict[str, Any]:
+    """Return the prior of the weights, which is the same for all numbers of components."""
+    given = like.weight_concentration_prior
+    return {"weight_concentration_prior": AUTO_CONCENTRATION if given is None else given}
 
 
 def _checked(like: Any, X: Any, held_out: float | None) -> Any:
@@ -274,6 +275,13 @@ class _Table:
         if self.best is None or row.elbo > self.best[1].elbo:
             self.best = (estimator, row)
         return row
+
+    def added(self, estimator: Any) -> ComparisonRow | None:
+        """Do what :meth:`add` does; None also if the fit to a part of the rows was interrupted."""
+        try:
+            return self.add(estimator)
+        except KeyboardInterrupt:
+            return None
 
     def _held_out(self, estimator: Any, split: AnyArray) -> float:
         """Return the mean log density of rows that a fit has not seen."""
