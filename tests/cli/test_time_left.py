@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from caviar.cli.remaining import TimeLeft
-from caviar.cli.steps import counting_steps
+from caviar.cli.steps import counting_steps, showing_clock
 
 
 def event(iteration, change, restart=0, n_restarts=1, max_iter=500, fit=0, n_fits=1):
@@ -107,3 +107,12 @@ def test_fits_to_come_take_as_long_as_those_before():
         clock.now += 2.0
         first.note(event(number + 1, change, fit=0, n_fits=3))
     assert first.seconds() == pytest.approx(3 * 4.0 + 2 * 8.0)
+
+
+def test_work_without_steps_has_a_clock_on_a_terminal_and_elsewhere_nothing():
+    for is_terminal, quiet, is_shown in ((True, False, True), (True, True, False), (False, False, False)):
+        clock, out = Clock(), io.StringIO()
+        console = Console(file=out, force_terminal=is_terminal, width=100)
+        with showing_clock(console, "writing the report", quiet=quiet, clock=clock):
+            clock.now = 12.3
+        assert ("writing the report  12.3 s" in out.getvalue()) == is_shown
