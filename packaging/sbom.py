@@ -29,6 +29,9 @@ OWN = re.compile(
 )
 """The project's own files."""
 
+OF_DEVELOPERS = ("bench", "dev", "docs", "test")
+"""Extras that no user installs."""
+
 
 @dataclass(frozen=True)
 class Bundled:
@@ -91,7 +94,7 @@ def document_of(wheel: zipfile.ZipFile) -> dict[str, Any]:
         "purl": f"pkg:pypi/{name}@{version}",
         "licenses": [{"license": {"id": about["License-Expression"] or LICENCE}}],
     }
-    needed = [_needed(requirement) for requirement in about.get_all("Requires-Dist", [])]
+    needed = _needed(about.get_all("Requires-Dist", []))
     bundled = [_bundled(entry, {file: wheel.read(file) for file in entry.files}) for entry in BUNDLED]
     return {
         "bomFormat": "CycloneDX",
@@ -103,20 +106,32 @@ def document_of(wheel: zipfile.ZipFile) -> dict[str, Any]:
     }
 
 
-def _needed(requirement: str) -> dict[str, Any]:
-    """Return an entry for a package that is installed beside the wheel, always or with an extra."""
-    stated, _, marker = requirement.partition(";")
-    found = re.fullmatch(r"\s*([\w.-]+)\s*(?:\[[^]]*\])?\s*(.*?)\s*", stated)
-    assert found is not None
-    extra = re.search(r"extra == ['\"]([\w-]+)['\"]", marker)
-    told = [{"name": "caviar:versions", "value": found[2]}] if found[2] else []
-    told += [{"name": "caviar:extra", "value": extra[1]}] if extra else []
+def _needed(requirements: Iterable[str]) -> list[dict[str, Any]]:
+    """Return an entry for each package that users install beside the wheel, always or with an extra."""
+    found: dict[str, dict[str, str]] = {}
+    for requirement in requirements:
+        stated, _, marker = requirement.partition(";")
+        parts = re.fullmatch(r"\s*([\w.-]+)\s*(\[[^]]*\])?\s*(.*?)\s*", stated)
+        extra = re.search(r"extra == ['\"]([\w-]+)['\"]", marker)
+        told = extra[1] if extra else ""
+        # an extra may name others of the same package
+        if parts is not None and parts[1].lower() != "caviar" and told not in OF_DEVELOPERS:
+            found.setdefault(parts[1].lower(), {})[told] = parts[3]
+    return [_package(name, extras) for name, extras in sorted(found.items())]
+
+
+def _package(name: str, extras: Mapping[str, str]) -> dict[str, Any]:
+    """Return an entry for a package: extra that needs it, or empty -> the versions."""
+    told = [
+        {"name": f"caviar:extra:{extra}" if extra else "caviar:always", "value": versions}
+        for extra, versions in sorted(extras.items())
+    ]
     return {
         "type": "library",
-        "bom-ref": f"pkg:pypi/{found[1].lower()}#{extra[1] if extra else 'always'}",
-        "name": found[1],
-        "purl": f"pkg:pypi/{found[1].lower()}",
-        "scope": "optional" if extra else "required",
+        "bom-ref": f"pkg:pypi/{name}",
+        "name": name,
+        "purl": f"pkg:pypi/{name}",
+        "scope": "required" if "" in extras else "optional",
         "properties": told,
     }
 

@@ -8,9 +8,11 @@ else.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING
 
 from ._version import __version__
+
+TYPE_CHECKING = False
+"""As typing has it, whose import would take longer than all the rest."""
 
 if TYPE_CHECKING:
     from . import data as data
