@@ -45,7 +45,9 @@ BLOCK = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 COMMAND = re.compile(r"^(?:caviar |cat .*\| caviar )(?:.*\\\n)*.*\n", re.MULTILINE)
-PROGRESS = re.compile(r"^(?:(?:start \d+/\d+  )?iteration \d+/\d+  |searching: ).*\n", re.MULTILINE)
+PROGRESS = re.compile(
+    r"^(?:(?:fit \d+/\d+  )?(?:start \d+/\d+  )?iteration \d+/\d+  |searching: ).*\n", re.MULTILINE
+)
 NUMBER = re.compile(r"-?\d+\.?\d*(?:e[+-]?\d+)?")
 
 

@@ -8,9 +8,11 @@ else.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING
 
 from ._version import __version__
+
+TYPE_CHECKING = False
+"""As typing has it, whose import would take longer than all the rest."""
 
 if TYPE_CHECKING:
     from . import data as data
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
         ParameterError,
         PlateError,
         PrecisionWarning,
+        RenamedWarning,
         VerificationError,
     )
     from .data import LazyTable, scan
@@ -214,6 +217,7 @@ __all__ = [
     "Prediction",
     "ProductStudentMixture",
     "Refined",
+    "RenamedWarning",
     "SingleEffect",
     "SpikeSlab",
     "StickBreaking",
@@ -239,8 +243,15 @@ __all__ = [
 ]
 
 
+_RENAMED: dict[str, tuple[str, str]] = {}
+"""Old public name -> the new one, and the version in which the old one will be gone: a minor version after the first
+release that has the new one."""
+
+
 def __getattr__(name: str) -> object:
     """Load a public name, or a public module, when it is first asked for."""
+    if name in _RENAMED:
+        return _under_its_new_name(name, *_RENAMED[name])
     if name in _MODULES:
         return import_module(f".{name}", __name__)
     if name in __all__:
@@ -249,6 +260,14 @@ def __getattr__(name: str) -> object:
         return value
     advice = import_module("._words_of_others", __name__).advice(name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}{advice}")
+
+
+def _under_its_new_name(name: str, new: str, last: str) -> object:
+    """Return what an old name means now, with a warning."""
+    kind = import_module("._errors", __name__).RenamedWarning
+    message = f"caviar.{name} is now caviar.{new}; the old name will be gone in version {last}"
+    import_module("warnings").warn(message, kind, stacklevel=3)
+    return __getattr__(new)
 
 
 def __dir__() -> list[str]:

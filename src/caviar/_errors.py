@@ -21,7 +21,8 @@
     ├── ConvergenceWarning               the objective has not settled
     ├── FallingElboWarning               an update lowered the objective: a bug, reported with its factor
     ├── LostDigitsWarning                sums over the data are so large that their difference loses its digits
-    └── PrecisionWarning                 float32 is too coarse for these data: float64 was used instead
+    ├── PrecisionWarning                 float32 is too coarse for these data: float64 was used instead
+    └── RenamedWarning (FutureWarning)   a name that has another one now is used; the old one will be gone
 """
 
 
@@ -99,6 +100,10 @@ class LostDigitsWarning(CaviarWarning):
 
 class PrecisionWarning(CaviarWarning):
     """Passes meant for float32 are in float64, because responsibilities would be off by too much."""
+
+
+class RenamedWarning(CaviarWarning, FutureWarning):
+    """A name is used that has another one now; the version in which the old one will be gone is said."""
 
 
 for _each in list(vars().values()):

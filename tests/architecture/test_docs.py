@@ -11,13 +11,13 @@ import pytest
 from caviar._version import __version__
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = (".ci", ".github", "benchmarks", "docs", "examples", "src", "tests")
+FOLDERS = (".ci", ".github", "benchmarks", "docs", "examples", "packaging", "src", "tests")
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md")])
 
 CODE_BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 SCRIPTS = sorted(
     path
-    for name in ("benchmarks", "docs", "tests/golden", "tests/mutations")
+    for name in ("benchmarks", "docs", "packaging", "tests/golden", "tests/mutations")
     for path in (ROOT / name).glob("*.py")
 )
 FILE = re.compile(r"`((?:[\w.-]+/)+\w+\.py)(?:: (\w+))?`")

@@ -68,5 +68,9 @@ def test_importing_caviar_imports_nothing_heavy():
     assert loaded == "", f"`import caviar` imports {loaded}"
 
 
+def test_importing_caviar_takes_less_than_15_ms():
+    assert seconds_to_import("caviar", 8) < 0.015
+
+
 def test_importing_caviar_is_quick():
     assert seconds_to_import("caviar", 3) < 0.3 * seconds_to_import("sklearn.mixture", 1)

@@ -1,10 +1,13 @@
 """What describes the package in several places says the same in each of them."""
 
+import hashlib
 import re
 import shutil
 import subprocess
 import sys
 import tomllib
+import zipfile
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -15,6 +18,7 @@ from caviar._extras import PACKAGES
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 RECIPE = (ROOT / "conda-recipe" / "meta.yaml").read_text(encoding="utf-8")
+redirects, sbom = (import_module(name) for name in ("redirects", "sbom"))
 CONDA_NAMES = {"duckdb": "python-duckdb", "matplotlib": "matplotlib-base", "dask": "dask-core"}
 
 
@@ -146,3 +150,72 @@ def test_the_environment_of_make_has_pip(tmp_path):
     command = ["make", "--directory", str(tmp_path), f"PYTHON={sys.executable}", ".venv/.installed-cli"]
     subprocess.run(command, capture_output=True, check=False)
     assert (tmp_path / ".venv" / "bin" / "pip").exists()
+
+
+def a_wheel(path: Path) -> zipfile.ZipFile:
+    """Return a wheel with the files of the source and the metadata of the project."""
+    with zipfile.ZipFile(path, "w") as wheel:
+        for file in sorted((ROOT / "src" / "caviar").rglob("*")):
+            if file.is_file() and "__pycache__" not in file.parts:
+                wheel.write(file, file.relative_to(ROOT / "src").as_posix())
+        extras = PROJECT["optional-dependencies"]
+        needs = [*PROJECT["dependencies"], *(f"{own}; extra == 'plot'" for own in extras["plot"])]
+        lines = [
+            "Metadata-Version: 2.4",
+            "Name: caviar",
+            f"Version: {__version__}",
+            "License-Expression: BSD-3-Clause",
+        ]
+        wheel.writestr(
+            f"caviar-{__version__}.dist-info/METADATA",
+            "\n".join([*lines, *(f"Requires-Dist: {own}" for own in needs)]) + "\n",
+        )
+    return zipfile.ZipFile(path)
+
+
+def test_the_bill_of_materials_names_everything_that_is_bundled(tmp_path):
+    wheel = a_wheel(tmp_path / "caviar.whl")
+    assert sbom.unlisted(wheel.namelist()) == ([], [])
+    document = sbom.document_of(wheel)
+    named = {part["name"]: part for part in document["components"]}
+    assert named["palmerpenguins"]["licenses"] == [{"license": {"id": "CC0-1.0"}}]
+    (file,) = named["palmerpenguins"]["components"]
+    content = (ROOT / "src" / file["name"]).read_bytes()
+    assert file["hashes"] == [{"alg": "SHA-256", "content": hashlib.sha256(content).hexdigest()}]
+    assert {stated(own)[0] for own in PROJECT["dependencies"]} <= set(named)
+    assert (named["numpy"]["scope"], named["matplotlib"]["scope"]) == ("required", "optional")
+    references = [part["bom-ref"] for part in document["components"]]
+    assert len(references) == len(set(references))
+    assert set(document["dependencies"][0]["dependsOn"]) <= set(references)
+
+
+def test_a_file_of_others_without_an_entry_is_found(tmp_path):
+    names = [*a_wheel(tmp_path / "caviar.whl").namelist(), "caviar/datasets/new.csv"]
+    names.remove("caviar/datasets/penguins.csv")
+    assert sbom.unlisted(names) == (["caviar/datasets/new.csv"], ["caviar/datasets/penguins.csv"])
+
+
+def test_licences_of_all_data_are_told_where_the_data_are():
+    text = (ROOT / "src" / "caviar" / "datasets" / "LICENCES.md").read_text(encoding="utf-8")
+    for entry in sbom.BUNDLED:
+        for file in entry.files:
+            assert f"`{Path(file).name}`" in text
+
+
+def test_pages_that_have_moved_lead_to_pages_that_are_there(tmp_path):
+    pages = {
+        path.relative_to(ROOT / "docs").with_suffix(".html").as_posix()
+        for path in (ROOT / "docs").rglob("*.md")
+    }
+    for old, new in redirects.MOVED.items():
+        assert old not in pages
+        assert new in pages
+        (tmp_path / new).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / new).write_text("here", encoding="utf-8")
+    redirects.on_post_build({"site_dir": tmp_path})
+    for old in redirects.MOVED:
+        link = re.search(r'url=([^"]+)"', (tmp_path / old).read_text(encoding="utf-8"))
+        assert link is not None
+        assert ((tmp_path / old).parent / link[1]).read_text(encoding="utf-8") == "here"
+    with pytest.raises(FileExistsError, match="is a page of the site"):
+        redirects.on_post_build({"site_dir": tmp_path})

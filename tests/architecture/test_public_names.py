@@ -56,3 +56,22 @@ def test_an_unknown_name_is_an_attribute_error_that_names_it():
 
 def test_the_version_is_that_of_the_installed_package():
     assert getattr(caviar, "__version__") == version("caviar")  # noqa: B009
+
+
+def test_a_renamed_name_works_and_warns_at_the_line_that_uses_it(monkeypatch):
+    monkeypatch.setitem(caviar._RENAMED, "Gaussian", ("Normal", "0.9"))
+    with pytest.warns(caviar.RenamedWarning, match=r"caviar\.Gaussian is now caviar\.Normal") as caught:
+        found = caviar.Gaussian
+    assert found is caviar.Normal
+    assert caught[0].filename == __file__
+    assert "gone in version 0.9" in str(caught[0].message)
+    # shown by default, and an error of ours where warnings are errors
+    assert issubclass(caviar.RenamedWarning, FutureWarning)
+    assert "Gaussian" not in dir(caviar)
+
+
+def test_old_names_lead_to_public_ones_and_are_none_themselves():
+    for name, (new, last) in caviar._RENAMED.items():
+        assert name not in caviar.__all__
+        assert new in caviar.__all__
+        assert tuple(map(int, last.split("."))) > tuple(map(int, caviar.__version__.split(".")[:2]))

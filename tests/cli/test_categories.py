@@ -219,12 +219,6 @@ def test_what_it_does_not_have_is_refused(run, fit_command, options, message):
     assert message in " ".join(result.stderr.replace("│", " ").split())
 
 
-def test_a_comparison_of_new_fits_refuses_it(run, penguins):
-    result = run("compare", penguins, "--non-numeric", "categorical")
-    assert result.exit_code == 2
-    assert "belongs to caviar fit" in result.stderr
-
-
 def test_saved_ones_are_compared_as_their_estimators_say(run, penguins, saved, fit_command, tmp_path):
     assert run(*fit_command, "-k", 2, "-q", "-o", tmp_path / "2.caviar").exit_code == 0
     plain = ["fit", penguins, "--non-numeric", "drop", "-q", "-o", tmp_path / "g.caviar"]
@@ -358,3 +352,24 @@ def test_remarks_name_options_rather_than_arguments(run, penguins):
         "fit", penguins, "--non-numeric", "categorical", "-k", 3, "--uncertainty", "mean-field", "-q"
     )
     assert "linear_response" not in result.stdout
+
+
+def test_numbers_of_components_are_compared(run, penguins, tmp_path):
+    arguments = ("--non-numeric", "categorical", "-k", "1,3", "--restarts", 1, "--held-out", 0.25)
+    result = run("compare", penguins, *arguments, "-o", tmp_path / "best.caviar", "--json")
+    told = json.loads(result.stdout)
+    kinds = {name: PENGUINS.categories[name] for name in WORDS}
+    order = ("bill_length_mm", "species", "body_mass_g", "sex")
+    table = cv.data.Table(np.column_stack([ARRAYS[name] for name in order]), order, kinds)
+    expected = cv.compare_mixtures(
+        table, (1, 3), estimator=cv.MixedMixture(), n_init=1, random_state=0, held_out=0.25
+    )
+    for row, other in zip(told["rows"], expected.rows, strict=True):
+        assert row["elbo"] == pytest.approx(other.elbo)
+        assert row["held_out"] == pytest.approx(other.held_out)
+    # a line for the end of each of the fits
+    assert [line.split("  ")[0] for line in result.stderr.splitlines() if line.startswith("fit ")][
+        -1
+    ] == "fit 2/2"
+    assert "3 components, 344 rows" in run("show", tmp_path / "best.caviar").stdout
+    assert run("check", tmp_path / "best.caviar", penguins, "--rows", 40, "-q").exit_code == 0

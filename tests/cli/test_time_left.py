@@ -7,13 +7,14 @@ import pytest
 from rich.console import Console
 
 from caviar.cli.remaining import TimeLeft
-from caviar.cli.steps import counting_steps
+from caviar.cli.steps import counting_steps, showing_clock
 
 
-def event(iteration, change, restart=0, n_restarts=1, max_iter=500):
+def event(iteration, change, restart=0, n_restarts=1, max_iter=500, fit=0, n_fits=1):
     return SimpleNamespace(
-        iteration=iteration, change_per_row=change, restart=restart, n_restarts=n_restarts, max_iter=max_iter
-    )
+        iteration=iteration, change_per_row=change, restart=restart, n_restarts=n_restarts, max_iter=max_iter,
+        fit=fit, n_fits=n_fits,
+    )  # fmt: skip
 
 
 class Clock:
@@ -86,3 +87,32 @@ def test_counted_steps_are_a_live_line_on_a_terminal_and_nothing_where_it_is_qui
         now[0] = 100.0
         step()
     assert silent.getvalue() == ""
+
+
+def test_fits_to_come_take_as_long_as_those_before():
+    clock = Clock()
+    left = TimeLeft(1e-6, clock)
+    # two fits of 8 seconds, then one that needs two more iterations of 2 seconds; two are to come
+    for fit in (0, 1):
+        for number in range(4):
+            clock.now += 2.0
+            left.note(event(number + 1, 1e-3, fit=fit, n_fits=5))
+    for number, change in enumerate([1e-1, 1e-2, 1e-3, 1e-4]):
+        clock.now += 2.0
+        left.note(event(number + 1, change, fit=2, n_fits=5))
+    # the clock is read at the first iteration of a fit: two seconds of it count for the one before
+    assert left.seconds() == pytest.approx(2 * 2.0 + 2 * (2 * 8.0 + 2.0) / 2)
+    first = TimeLeft(1e-6, clock)
+    for number, change in enumerate([1e-1, 1e-2, 1e-3, 1e-4]):
+        clock.now += 2.0
+        first.note(event(number + 1, change, fit=0, n_fits=3))
+    assert first.seconds() == pytest.approx(3 * 4.0 + 2 * 8.0)
+
+
+def test_work_without_steps_has_a_clock_on_a_terminal_and_elsewhere_nothing():
+    for is_terminal, quiet, is_shown in ((True, False, True), (True, True, False), (False, False, False)):
+        clock, out = Clock(), io.StringIO()
+        console = Console(file=out, force_terminal=is_terminal, width=100)
+        with showing_clock(console, "writing the report", quiet=quiet, clock=clock):
+            clock.now = 12.3
+        assert ("writing the report  12.3 s" in out.getvalue()) == is_shown

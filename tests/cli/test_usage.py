@@ -25,8 +25,8 @@ def message_of(result):
         (["fit", "{csv}"], "--columns eruptions,waiting"),
         (["fit", "{csv}", "--model", "hmm"], "or say --sequence COLUMN, if the column says which sequence"),
         (
-            ["compare", "{csv}", "--non-numeric", "categorical"],
-            "--components 2, 3, ...; caviar compare --help",
+            ["compare", "{csv}", "--non-numeric", "categorical", "--covariance", "full"],
+            "the columns of a component are independent; caviar compare --help",
         ),
         (["fit", "{csv}", "--columns", "eruption"], "Did you mean 'eruptions'?"),
         (["fit", "{csv}", "--columns", ""], "expected the name of at least one column"),

@@ -108,3 +108,17 @@ def test_ends_are_looked_at_across_the_pieces_that_are_read(path, end, monkeypat
     assert not ends_alike(path)
     path.write_bytes(b"12345\r")
     assert not ends_alike(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("rows.npz", r"it is a NumPy file: write its columns as a table, caviar\.data\.write_table"),
+        ("rows.xlsx", "it is a workbook: save the sheet as CSV"),
+        ("rows.csv", "invalid start byte$"),
+    ],
+)
+def test_files_of_other_kinds_are_told_how_they_become_tables(tmp_path, name, words):
+    (tmp_path / name).write_bytes(b"PK\x03\x04\xff\xfe\xff\n")
+    with pytest.raises(DataError, match=words):
+        read_table(tmp_path / name)

@@ -163,3 +163,79 @@ def test_an_interrupted_comparison_has_the_fits_so_far():
 def test_what_cannot_be_compared_is_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
         cv.compare_mixtures(FAITHFUL, **arguments)
+
+
+PENGUINS = cv.datasets.load_penguins()
+COLUMNS = ("bill_length_mm", "species", "sex")
+PLACES = [PENGUINS.columns.index(name) for name in COLUMNS]
+MIXED = cv.data.Table(
+    PENGUINS.values[:, PLACES], COLUMNS, {name: PENGUINS.categories[name] for name in COLUMNS[1:]}
+)
+
+
+def as_lists():
+    words = [MIXED.categories.get(name) for name in COLUMNS]
+    return [
+        [None if x != x else (x if own is None else own[int(x)]) for x, own in zip(row, words, strict=True)]
+        for row in MIXED.values.tolist()
+    ]
+
+
+def as_pandas():
+    return pytest.importorskip("pandas").DataFrame(as_lists(), columns=COLUMNS)
+
+
+def as_arrow():
+    return pytest.importorskip("pyarrow").table(
+        dict(zip(COLUMNS, zip(*as_lists(), strict=True), strict=True))
+    )
+
+
+def as_polars():
+    return pytest.importorskip("polars").DataFrame(as_lists(), schema=list(COLUMNS), orient="row")
+
+
+def test_mixtures_of_mixed_columns_are_compared_by_fits_of_their_own():
+    table = cv.compare_mixtures(MIXED, (1, 3, "auto"), estimator=cv.MixedMixture(), n_init=2, random_state=0)
+    assert [row.covariance_type for row in table.rows] == [None] * 3
+    for row in table.rows[:2]:
+        alone = cv.MixedMixture(row.n_components, weight_concentration_prior=1.0, n_init=4, random_state=3)
+        assert row.elbo == pytest.approx(alone.fit(MIXED).elbo_, abs=0.1)
+        assert row.corrected == pytest.approx(row.elbo + gammaln(row.n_components + 1))
+    assert isinstance(table.best, cv.MixedMixture)
+    assert table.best.elbo_ == table.best_row.elbo == max(row.elbo for row in table.rows)
+    assert "covariance" not in str(table)
+    assert "ELBO + log K!" in str(table)
+
+
+@pytest.mark.parametrize("rows", [as_lists, as_pandas, as_arrow, as_polars], ids=lambda rows: rows.__name__)
+def test_rows_of_every_table_are_held_out_alike(rows):
+    arguments = {"estimator": cv.MixedMixture(), "n_init": 1, "random_state": 0, "held_out": 0.25}
+    table = cv.compare_mixtures(rows(), 2, **arguments)
+    expected = cv.compare_mixtures(MIXED, 2, **arguments)
+    assert table.rows[0].held_out == pytest.approx(expected.rows[0].held_out)
+    assert table.rows[0].elbo == pytest.approx(expected.rows[0].elbo)
+    # less than the density of rows that were seen
+    assert expected.rows[0].held_out != pytest.approx(expected.best.score(MIXED), abs=1e-3)
+
+
+def test_the_estimator_gives_its_arguments_to_all_fits():
+    table = cv.compare_mixtures(
+        MIXED, 2, estimator=cv.MixedMixture(category_prior=50.0), n_init=1, random_state=0
+    )
+    assert table.best.category_prior == 50.0
+    known = cv.BayesianGaussianMixture(weight_concentration_prior=3.0)
+    assert cv.compare_mixtures(FAITHFUL, 2, "tied", estimator=known).best.weight_concentration_prior == 3.0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"estimator": cv.MixedMixture(), "covariance_type": "full"}, "leave covariance_type out"),
+        ({"estimator": cv.GaussianMixture()}, "must be a BayesianGaussianMixture or a MixedMixture"),
+        ({"estimator": cv.MixedMixture(), "covariance_prior": 1.0}, "nor has MixedMixture"),
+    ],
+)
+def test_an_estimator_that_does_not_fit_is_refused(arguments, message):
+    with pytest.raises(cv.ParameterError, match=message):
+        cv.compare_mixtures(MIXED, 2, **arguments)

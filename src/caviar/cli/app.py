@@ -121,6 +121,7 @@ def fit(given: FitOptions) -> None:
     app,
     "caviar compare eruptions.csv --components 1-6",
     "caviar compare eruptions.csv --components 2,3,auto --covariance full,diag --held-out 0.25",
+    "caviar compare penguins.csv --non-numeric categorical --components 2-8,auto -o best.caviar",
     "caviar compare new.csv --model a.caviar --model b.caviar --json",
 )
 def compare(
@@ -130,7 +131,7 @@ def compare(
     non_numeric: options.OtherColumns = NonNumeric.ERROR,
     model: options.Models = None,
     components: options.Numbers = "1-6",
-    covariance: options.CovarianceList = "full",
+    covariance: options.CovarianceList = None,
     held_out: options.HeldOut = None,
     restarts: options.RestartsEach = 3,
     seed: options.FixedSeed = 0,
@@ -142,11 +143,6 @@ def compare(
 
     ELBO + log K! makes up for the K! numberings of K components that lie apart, of which a fit finds one.
     """
-    if non_numeric is NonNumeric.CATEGORICAL:
-        raise typer.BadParameter(
-            "--non-numeric categorical belongs to caviar fit, for compare fits mixtures of Gaussians; choose "
-            "one-hot, or drop, or compare the ELBOs of caviar fit --components 2, 3, ..."
-        )
     from .comparing import ComparisonRequest
     from .comparing import compare as compare_mixtures
 
@@ -154,7 +150,12 @@ def compare(
         require_rows(data, sql)
     if model and output is not None:
         raise typer.BadParameter("--output saves a new fit; with --model there is none")
-    numbers, covariances = _numbers(components), _covariances(covariance)
+    if non_numeric is NonNumeric.CATEGORICAL and covariance is not None:
+        raise typer.BadParameter(
+            "--covariance belongs to mixtures of Gaussians; with --non-numeric categorical the columns of a component "
+            "are independent"
+        )
+    numbers, covariances = _numbers(components), _covariances(covariance or "full")
     require_writable(output, ".caviar", inputs=(data,))
     compare_mixtures(
         ComparisonRequest(

@@ -15,6 +15,7 @@ import caviar as cv
 from .opening import opened_mixture
 from .results import print_document
 from .speaking import FAILURE, gathered_warnings, say, standard_error, standard_output
+from .steps import showing_clock
 from .tables import input_file
 
 _MOST_ROWS = 300
@@ -49,7 +50,7 @@ def check_model(
     if table is not None:
         # each category by its place among those of the mixture
         rows = cv.data.Table(rows, table.columns, saved.fitted.categories_)
-    with gathered_warnings():
+    with gathered_warnings(), showing_clock(standard_error(), "checking", quiet=quiet):
         found = _verified(saved.fitted, rows, seed)
     if as_json:
         print_document(

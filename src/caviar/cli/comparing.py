@@ -58,6 +58,11 @@ class ComparisonRequest:
     as_json: bool
     quiet: bool
 
+    @property
+    def is_mixed(self) -> bool:
+        """Whether columns of words are to be categories of mixtures of mixed columns."""
+        return self.non_numeric is NonNumeric.CATEGORICAL
+
 
 def numbers_of_components(text: str) -> tuple[int | str, ...]:
     """Return the numbers that a text lists.
@@ -128,14 +133,17 @@ def _of_saved(path: Path, data: str | None, sql: str | None) -> dict[str, Any]:
 
 def _of_fits(request: ComparisonRequest, data: str | None) -> list[dict[str, Any]]:
     numeric = numbers_only(data, request.sql, request.columns, request.non_numeric, quiet=request.quiet)
-    with other_choice_told(request.non_numeric):
-        table = rows_of_table(data, numeric.sql, numeric.columns, needs_all=True)
+    places = numeric.categories if request.is_mixed else {}
+    with other_choice_told(request.non_numeric, others="categorical, one-hot, or drop"):
+        table = rows_of_table(data, numeric.sql, numeric.columns, needs_all=True, categories=places)
     complain_of_indicators(numeric, request.covariances)
+    X = cv.data.Table(table.values, table.columns, places) if request.is_mixed else table.values
     with gathered_warnings(), watching(standard_error(), "ELBO", quiet=request.quiet) as callback:
         found = cv.compare_mixtures(
-            table.values,
+            X,
             request.components,
-            request.covariances,
+            None if request.is_mixed else request.covariances,
+            estimator=cv.MixedMixture() if request.is_mixed else None,
             held_out=request.held_out,
             n_init=request.restarts,
             random_state=request.seed,
@@ -143,10 +151,11 @@ def _of_fits(request: ComparisonRequest, data: str | None) -> list[dict[str, Any
         )
     if request.output is not None:
         about = {
-            "categories": numeric.categories,
+            **({} if request.is_mixed else {"categories": numeric.categories}),
             "source": source_name(request.data),
             "query": request.sql,
             "rows": len(table.values),
+            "missing_entries": table.missing,
         }
         found.best.save(
             request.output, about={**about, "columns": list(table.columns), "column_summary": table.summary}

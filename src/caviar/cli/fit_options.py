@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from . import model_options as m
 from . import options as o
 from .kinds import Uncertainty
 from .non_numeric import NonNumeric
@@ -30,21 +31,21 @@ class FitOptions:
     threads: o.Threads = None
     uncertainty: o.UncertaintyKind = Uncertainty.AUTO
     checkpoint: o.Checkpoint = None
-    covariance: o.CovarianceType = None
-    mean_precision: o.MeanPrecisionForm = None
-    variance: o.Variance = None
-    prior_mean: o.PriorMean = None
-    prior_variance: o.PriorVariance = None
-    formula: o.FormulaText = None
-    family: o.FamilyName = None
-    sequence: o.SequenceColumn = None
-    emission: o.EmissionKind = None
-    stickiness: o.Stickiness = None
-    text: o.TextColumn = None
-    encoding: o.Encoding = None
-    stop_words: o.StopWords = None
-    min_documents: o.MinDocuments = None
-    max_words: o.MaxWords = None
-    vocabulary: o.VocabularyFile = None
-    doc_topic_prior: o.DocTopicPrior = None
-    topic_word_prior: o.TopicWordPrior = None
+    covariance: m.CovarianceType = None
+    mean_precision: m.MeanPrecisionForm = None
+    variance: m.Variance = None
+    prior_mean: m.PriorMean = None
+    prior_variance: m.PriorVariance = None
+    formula: m.FormulaText = None
+    family: m.FamilyName = None
+    sequence: m.SequenceColumn = None
+    emission: m.EmissionKind = None
+    stickiness: m.Stickiness = None
+    text: m.TextColumn = None
+    encoding: m.Encoding = None
+    stop_words: m.StopWords = None
+    min_documents: m.MinDocuments = None
+    max_words: m.MaxWords = None
+    vocabulary: m.VocabularyFile = None
+    doc_topic_prior: m.DocTopicPrior = None
+    topic_word_prior: m.TopicWordPrior = None

@@ -14,8 +14,9 @@ from .regressions import RegressionOfFile
 from .results import print_document
 from .saved import Saved
 from .sequences import SequencesOfFile
-from .speaking import counted, say, standard_output
+from .speaking import counted, say, standard_error, standard_output
 from .stated import PosteriorOfFile, print_statement, statement_document
+from .steps import showing_clock
 from .tables import STANDARD, input_file, require_table, source_name, write_result
 from .topics import TopicsOfFile
 
@@ -99,7 +100,8 @@ def write_report(
         rows = None
         if file is not None or sql is not None:
             rows = saved.data(file, sql)
-        told = _written(saved.fitted, output, rows, source_name(data), as_json=as_json)
+        with showing_clock(standard_error(), "writing the report", quiet=quiet):
+            told = _written(saved.fitted, output, rows, source_name(data), as_json=as_json)
     if as_json:
         print_document({"report": str(output), **{part: told[part] for part in _TOLD if part in told}})
         return

@@ -11,14 +11,13 @@ from typing import Annotated, Any, TypeVar, cast, get_type_hints
 
 import typer
 
-from .kinds import Covariance, EmissionName, MeanPrecision, Uncertainty
+from .kinds import ModelName, Uncertainty
 from .non_numeric import NonNumeric
 from .speaking import errors_in_words
 
 _Given = TypeVar("_Given")
-_FIT, _GAUSSIAN, _HMM = "How to fit", "Mixtures of Gaussians", "Hidden Markov models"
-_TOPICS, _REGRESSION = "Topics", "Mixed models: regression with effects of groups"
-"""Headings of the help text of ``caviar fit``."""
+_FIT = "How to fit"
+"""Heading of the help text of ``caviar fit``."""
 
 
 def taught(app: typer.Typer, *lines: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -72,6 +71,15 @@ def option(
     return typer.Option(*names, help=told, metavar=metavar, show_default=False, rich_help_panel=panel, **more)
 
 
+def beginning_with(*words: str) -> Callable[[str], list[str]]:
+    """Return what gives a shell the words that begin as what was typed."""
+
+    def begun(incomplete: str) -> list[str]:
+        return [word for word in words if word.startswith(incomplete)]
+
+    return begun
+
+
 Data = Annotated[
     str | None,
     typer.Argument(
@@ -105,8 +113,8 @@ OtherColumns = Annotated[
     option(
         "--non-numeric",
         metavar="CHOICE",
-        help="Columns without numbers: error, categorical (in fit; right for a mixture), one-hot (0 and 1 for each "
-        "value), drop.",
+        help="Columns without numbers: error, categorical (right for a mixture), one-hot (0 and 1 for each value), "
+        "drop.",
         default="error",
     ),
 ]
@@ -123,6 +131,7 @@ Mixture = Annotated[
         "mixed (regression with effects of groups); or FILE.py:FUNCTION, which states a model in Python: its code "
         "is run.",
         default="bayesian; mixed with --formula",
+        autocompletion=beginning_with(*(name.value for name in ModelName)),
     ),
 ]
 Components = Annotated[
@@ -138,94 +147,13 @@ Components = Annotated[
 Numbers = Annotated[
     str, option("--components", "-k", metavar="LIST", help="Numbers: 1-8, or 2,4,auto.", default="1-6")
 ]
-CovarianceType = Annotated[
-    Covariance | None,
-    option(
-        metavar="TYPE",
-        help="full, tied, diag, spherical or unit covariances; also of hmm.",
-        default="full",
-        panel=_GAUSSIAN,
-    ),
-]
 CovarianceList = Annotated[
-    str, option(metavar="LIST", help="Covariances: full, tied, diag, spherical, unit.", default="full")
-]
-EmissionKind = Annotated[
-    EmissionName | None,
-    option(
-        "--emission",
-        metavar="KIND",
-        help="gaussian, categorical or poisson rows.",
-        default="gaussian",
-        panel=_HMM,
-    ),
-]
-Stickiness = Annotated[
-    float | None,
-    option(
-        metavar="S",
-        min=0,
-        help="Prior steps that stay in their state, for each state.",
-        default="0",
-        panel=_HMM,
-    ),
-]
-FormulaText = Annotated[
-    str | None,
-    option(
-        "--formula",
-        metavar="FORMULA",
-        help="Response, common effects and effects of groups: 'y ~ x + (x | school)'.",
-        panel=_REGRESSION,
-    ),
-]
-FamilyName = Annotated[
-    str | None,
-    option(
-        "--family",
-        metavar="NAME",
-        help="Of the response: gaussian, student, bernoulli, probit, binomial or negative_binomial.",
-        default="gaussian",
-        panel=_REGRESSION,
-    ),
-]
-SequenceColumn = Annotated[
-    str | None,
-    option(
-        "--sequence",
-        metavar="COLUMN",
-        help="Column that says which sequence a row belongs to.",
-        default="one sequence",
-        panel=_HMM,
-    ),
+    str | None, option(metavar="LIST", help="Covariances: full, tied, diag, spherical, unit.", default="full")
 ]
 StepsAhead = Annotated[
     int | None,
     option(
         "--ahead", metavar="N", min=1, help="Of a hidden Markov model: so many steps after each sequence."
-    ),
-]
-MeanPrecisionForm = Annotated[
-    MeanPrecision | None,
-    option(
-        metavar="FORM",
-        help="If bayesian: posterior joint or independent.",
-        default="joint",
-        panel=_GAUSSIAN,
-    ),
-]
-Variance = Annotated[
-    float | None,
-    option(metavar="V", help="If known-variance: that of each component.", default="1", panel=_GAUSSIAN),
-]
-PriorMean = Annotated[
-    float | None,
-    option(metavar="M", help="If known-variance: prior mean of the means.", default="0", panel=_GAUSSIAN),
-]
-PriorVariance = Annotated[
-    float | None,
-    option(
-        metavar="V", help="If known-variance: prior variance of the means.", default="100", panel=_GAUSSIAN
     ),
 ]
 Restarts = Annotated[
@@ -304,64 +232,6 @@ Checkpoint = Annotated[
         help="Keep the state of the fit; the same command again goes on from there.",
         panel=_FIT,
     ),
-]
-TextColumn = Annotated[
-    str | None,
-    option(
-        metavar="COLUMN",
-        help="Column of the table that holds the documents, a text in each row.",
-        default="none: a column of counts for each word",
-        panel=_TOPICS,
-    ),
-]
-Encoding = Annotated[
-    str | None,
-    option(metavar="NAME", help="Encoding of text files.", default="utf-8", panel=_TOPICS),
-]
-StopWords = Annotated[
-    str | None,
-    option(
-        metavar="WHICH",
-        help="Words of texts that are not counted: english, none, or a file of words.",
-        default="english",
-        panel=_TOPICS,
-    ),
-]
-MinDocuments = Annotated[
-    int | None,
-    option(
-        metavar="N",
-        min=1,
-        help="Documents that a word of texts must occur in, at least.",
-        default="2",
-        panel=_TOPICS,
-    ),
-]
-MaxWords = Annotated[
-    int | None,
-    option(
-        metavar="N",
-        min=1,
-        help="Most words of texts; the most frequent are kept.",
-        default="all",
-        panel=_TOPICS,
-    ),
-]
-VocabularyFile = Annotated[
-    Path | None,
-    option(
-        metavar="FILE",
-        help="Words to count in texts, or those of the columns of a .npz file; one a line.",
-        panel=_TOPICS,
-    ),
-]
-DocTopicPrior = Annotated[
-    float | None,
-    option(metavar="A", help="Concentration of the topics in a document.", default="1/K", panel=_TOPICS),
-]
-TopicWordPrior = Annotated[
-    float | None,
-    option(metavar="A", help="Concentration of the words in a topic.", default="1/K", panel=_TOPICS),
 ]
 
 

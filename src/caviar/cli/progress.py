@@ -46,7 +46,7 @@ def watching(
         with Live(console=console, get_renderable=line.render, refresh_per_second=8, transient=True):
             yield line
     else:
-        lines = _SearchLines(console, objective) if searching else _PlainLines(console, objective)
+        lines = _SearchLines(console, objective) if searching else _PlainLines(console, objective, tol)
         yield lines
         lines.finish()
 
@@ -74,9 +74,10 @@ class _Spoken(logging.Handler):
 
 
 def _text(objective: str, event: Any, seconds: float) -> str:
+    fit = f"fit {event.fit + 1}/{event.n_fits}  " if event.n_fits > 1 else ""
     start = f"start {event.restart + 1}/{event.n_restarts}  " if event.n_restarts > 1 else ""
     return (
-        f"{start}iteration {event.iteration}/{event.max_iter}  {objective} {event.elbo:.4f}  "
+        f"{fit}{start}iteration {event.iteration}/{event.max_iter}  {objective} {event.elbo:.4f}  "
         f"change per row {event.change_per_row:.2g}  {seconds:.1f} s"
     )
 
@@ -107,21 +108,32 @@ class _LiveLine:
 
 
 class _PlainLines:
-    """A line for iterations 1, 2, 5, 10, ... of the first start, and one for the end of starts 1, 2, 5, 10, ..."""
+    """A line for iterations 1, 2, 5, 10, ... of the first start, and one for the end of starts 1, 2, 5, 10, ...
 
-    def __init__(self, console: Console, objective: str) -> None:
+    Of several fits there is a line for the end of each.
+    """
+
+    def __init__(self, console: Console, objective: str, tol: float) -> None:
         self._console = console
         self._objective = objective
+        self._left = TimeLeft(tol)
         self._latest: Any = None
         self._told: Any = None
         self._start = time.monotonic()
 
     def __call__(self, event: Any) -> None:
-        if self._latest is not None and event.restart != self._latest.restart and event.restart in _TOLD:
-            self._tell(self._latest)
-        self._latest = event
-        if event.restart == 0 and event.iteration in _TOLD:
+        latest, self._latest = self._latest, event
+        if latest is not None and self._ends(latest, event):
+            self._tell(latest)
+        self._left.note(event)
+        if event.n_fits == 1 and event.restart == 0 and event.iteration in _TOLD:
             self._tell(event)
+
+    def _ends(self, latest: Any, event: Any) -> bool:
+        """Whether an event begins a fit, or a start after one that is told."""
+        if event.n_fits > 1:
+            return event.fit != latest.fit
+        return event.restart != latest.restart and event.restart in _TOLD
 
     def finish(self) -> None:
         """Tell where the last start ended."""
@@ -130,7 +142,8 @@ class _PlainLines:
 
     def _tell(self, event: Any) -> None:
         if event is not self._told:
-            say(self._console, _text(self._objective, event, time.monotonic() - self._start))
+            text = _text(self._objective, event, time.monotonic() - self._start)
+            say(self._console, text + self._left.words())
         self._told = event
 
 

@@ -16,7 +16,8 @@ class TimeLeft:
     """A guess of the seconds that are left.
 
     Near its end coordinate ascent converges linearly: the change shrinks by the same factor in each iteration, which
-    gives the number of iterations until it is below the tolerance. Starts to come take as long as those before.
+    gives the number of iterations until it is below the tolerance. Starts, and fits, to come take as long as those
+    before.
 
     Parameters
     ----------
@@ -29,15 +30,18 @@ class TimeLeft:
     def __init__(self, tol: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._tol = tol
         self._clock = clock
-        self._began = self._start_began = clock()
+        self._all_began = self._began = self._start_began = clock()
         self._recent: deque[tuple[int, float, float]] = deque(maxlen=_WINDOW)
         self._event: Any = None
 
     def note(self, event: Any) -> None:
         """Take notice of an iteration."""
-        if self._event is not None and event.restart != self._event.restart:
+        before = self._event
+        if before is not None and (event.restart, event.fit) != (before.restart, before.fit):
             self._recent.clear()
             self._start_began = self._clock()
+        if before is not None and event.fit != before.fit:
+            self._began = self._start_began
         self._event = event
         self._recent.append((event.iteration, event.change_per_row, self._clock()))
 
@@ -52,7 +56,10 @@ class TimeLeft:
         to_come = self._event.n_restarts - self._event.restart - 1
         done = self._event.restart
         each = (self._start_began - self._began) / done if done else now - self._start_began + here
-        return here + to_come * each
+        in_fit = here + to_come * each
+        fits = self._event.fit
+        each = (self._began - self._all_began) / fits if fits else now - self._began + in_fit
+        return in_fit + (self._event.n_fits - fits - 1) * each
 
     def words(self) -> str:
         """Return what is said of it; nothing where it is uncertain, or hardly any."""

@@ -46,6 +46,36 @@ def counting_steps(
         yield lambda: steps.step_told(console)
 
 
+@contextmanager
+def showing_clock(
+    console: Console, what: str, *, quiet: bool, clock: Callable[[], float] = time.monotonic
+) -> Iterator[None]:
+    """Show on a terminal how long work takes whose steps nobody counts; elsewhere nothing.
+
+    Parameters
+    ----------
+    console
+        Where it is shown.
+    what
+        What is done: "writing the report".
+    quiet
+        Whether to show nothing.
+    clock
+        What tells the time, in seconds.
+    """
+    began = clock()
+
+    def line() -> Text:
+        seconds = clock() - began
+        return Text(f"{'|/-'[int(4 * seconds) % 3]} {what}  {seconds:.1f} s", no_wrap=True)
+
+    if quiet or not console.is_terminal:
+        yield
+        return
+    with Live(console=console, get_renderable=line, refresh_per_second=8, transient=True):
+        yield
+
+
 class _Steps:
     """How many steps are done, and how long the others will take: as long as those before."""
 

@@ -146,6 +146,14 @@ def opened_bytes(path: Path) -> IO[bytes]:
     return cast("IO[bytes]", gzip.open(path, "rb")) if packed else path.open("rb")
 
 
+def _how_to_read(path: Path) -> str:
+    """Return how a file of another kind becomes a table; empty where its kind is not known."""
+    kind = path.suffix.lower()
+    if kind in {".npz", ".npy"}:
+        return "; it is a NumPy file: write its columns as a table, caviar.data.write_table('a.csv', {'x': values})"
+    return "; it is a workbook: save the sheet as CSV" if kind in {".xlsx", ".xls", ".ods"} else ""
+
+
 @contextmanager
 def read_in_words(path: Path) -> Iterator[None]:
     """Turn what may go wrong with the text of a file into a DataError."""
@@ -153,7 +161,7 @@ def read_in_words(path: Path) -> Iterator[None]:
         yield
     except UnicodeDecodeError as error:
         raise DataError(
-            f"{path} is neither a Parquet file nor a CSV file in UTF-8: {error.reason}"
+            f"{path} is neither a Parquet file nor a CSV file in UTF-8: {error.reason}{_how_to_read(path)}"
         ) from error
     except (csv.Error, EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise DataError(f"{path} is neither a Parquet nor a CSV file: {error}") from error

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from numbers import Real
 from typing import Any
 
 import numpy as np
+from sklearn.utils import _safe_indexing
 
 from .._errors import CaviarWarning, DataError, ParameterError
 from .._typing import AnyArray, Array
@@ -46,6 +47,19 @@ def is_coded(X: Any) -> bool:
     """Whether X is a table of this library, which tells the categories of its columns of words."""
     # a table of pandas may have a column with this name
     return isinstance(getattr(X, "categories", None), Mapping) and hasattr(X, "columns")
+
+
+def count_of_rows(X: Any) -> int:
+    """Return the number of rows of a table, whatever its kind."""
+    return len(X.values) if is_coded(X) else X.num_rows if hasattr(X, "num_rows") else len(X)
+
+
+def some_rows(X: Any, chosen: AnyArray) -> Any:
+    """Return the rows of a table of any kind where ``chosen``, (N,), is true; a table of the same kind."""
+    if is_coded(X):
+        return replace(X, values=X.values[chosen])
+    places = np.flatnonzero(chosen)
+    return X.take(places) if hasattr(X, "num_rows") else _safe_indexing(X, places)
 
 
 def as_objects(X: Any) -> Any:

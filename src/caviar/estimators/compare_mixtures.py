@@ -1,4 +1,4 @@
-"""Bayesian mixtures of Gaussians compared across numbers of components and covariance structures."""
+"""Bayesian mixtures compared across numbers of components and covariance structures."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ import time
 import warnings
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 from scipy.special import gammaln
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_array
 
@@ -24,17 +25,22 @@ from ..fitting.progress import lines
 from ._arguments import as_generator, require_choice, require_whole
 from ._checkpointing import Checkpointing
 from ._lazy_rows import checked_weights, lazy_rows, whole
+from ._mixed_columns import count_of_rows, some_rows
 from .automatic.arguments import AUTO_CONCENTRATION, is_auto
 from .bayesian_gaussian_mixture import BayesianGaussianMixture
 from .comparison import ComparisonRow, MixtureComparison
+from .mixed_mixture import MixedMixture
 from .structures import STRUCTURES
+
+_STRUCTURES = ("full", "tied", "diag", "spherical")
 
 
 def compare_mixtures(
     X: Any,
     n_components: int | str | Iterable[int | str] = range(1, 7),
-    covariance_type: str | Iterable[str] = ("full", "tied", "diag", "spherical"),
+    covariance_type: str | Iterable[str] | None = None,
     *,
+    estimator: BayesianGaussianMixture | MixedMixture | None = None,
     sample_weight: Any = None,
     held_out: float | None = None,
     n_init: int = 3,
@@ -52,11 +58,16 @@ def compare_mixtures(
     Parameters
     ----------
     X
-        Rows, shape (N, D); NaN where an entry is missing. As for the estimators, a table that is read in blocks, too.
+        Rows, shape (N, D); NaN where an entry is missing. As for the estimators, a table that is read in blocks, too;
+        of a ``MixedMixture`` any table that it takes.
     n_components
         Numbers K, or one; ``"auto"`` among them is the number that splits, merges and deletions find.
     covariance_type
-        Structures, or one: see :class:`BayesianGaussianMixture`.
+        Structures, or one: see :class:`BayesianGaussianMixture`; by default full, tied, diag and spherical. A
+        ``MixedMixture`` has none.
+    estimator
+        A mixture that is not fitted, whose other arguments all fits have: a :class:`BayesianGaussianMixture`, which is
+        the default, or a :class:`MixedMixture` for columns of several kinds.
     sample_weight
         Weight of each row, shape (N,), not negative; 2 is the row twice.
     held_out
@@ -74,8 +85,8 @@ def compare_mixtures(
     checkpoint_every
         Seconds between two writings of it; 0 writes it after every iteration.
     **arguments
-        Further arguments of :class:`BayesianGaussianMixture`, for all fits. ``weight_concentration_prior`` is 1 by
-        default, whatever K, so that the prior of the weights is the same for all.
+        Further arguments of the estimator, for all fits. ``weight_concentration_prior`` is 1 by default, whatever K, so
+        that the prior of the weights is the same for all.
 
     Returns
     -------
@@ -114,60 +125,100 @@ def compare_mixtures(
     >>> found.best.n_components, found.best.covariance_type
     (3, 'tied')
     """
-    rows = lazy_rows(X)
-    if rows is not None:
-        X = rows if held_out is None else whole(rows, "held_out")
-    else:
-        X = check_array(X, dtype="numeric", ensure_all_finite="allow-nan", input_name="X")
-    weights = None if sample_weight is None else checked_weights(sample_weight, X)
-    settings = _settings(n_components, covariance_type, arguments)
+    like = BayesianGaussianMixture() if estimator is None else estimator
+    settings = _settings(like, n_components, covariance_type, arguments)
+    X = _checked(like, X, held_out)
+    n_rows, is_numeric = count_of_rows(X), not isinstance(like, MixedMixture)
+    weights = (
+        None
+        if sample_weight is None
+        else checked_weights(sample_weight, X if is_numeric else np.empty((n_rows, 1)))
+    )
     require_whole("n_init", n_init, 1)
     generator = as_generator(random_state)
-    split = None if held_out is None else _split(len(X), held_out, weights, generator)
-    given = {"weight_concentration_prior": AUTO_CONCENTRATION, **arguments, "n_init": n_init}
-    given["verbose"] = verbose if callable(verbose) else False
+    split = None if held_out is None else _split(n_rows, held_out, weights, generator)
+    given = {**_prior_of(like), **arguments, "n_init": n_init}
     kept = Checkpointing(checkpoint, checkpoint_every)
     kept.check(random_state)
     with kept.opened() as next_fit, lines() if verbose is True else nullcontext(lambda line: None) as tell:
         table = _Table(X, weights, split, Checkpointing(next_fit))
         seeds = generator.integers(2**31, size=len(settings))
         for number, (setting, seed) in enumerate(zip(settings, seeds, strict=True)):
-            estimator = BayesianGaussianMixture(**given, **setting, random_state=int(seed))
-            try:
-                row = table.add(estimator)
-            except KeyboardInterrupt:
-                row = None
+            told = _of_fit(verbose, number, len(settings)) if callable(verbose) else False
+            fresh = clone(like).set_params(**given, **setting, random_state=int(seed), verbose=told)
+            row = table.added(fresh)
             if row is None:
                 break
             tell(
-                f"fit {number + 1}/{len(settings)}  {row.n_components} components, {row.covariance_type}  "
+                f"fit {number + 1}/{len(settings)}  {row.n_components} components, {row.covariance_type or 'mixed'}  "
                 f"ELBO {row.elbo:.6f}  {row.seconds:.2f} s"
             )
     return table.comparison(len(settings))
 
 
-def _settings(n_components: Any, covariance_type: Any, arguments: dict[str, Any]) -> list[dict[str, Any]]:
+def _of_fit(tell: Callable[[Progress], None], fit: int, n_fits: int) -> Callable[[Progress], None]:
+    """Return a function that tells the progress of a fit as that of one of several."""
+    return lambda event: tell(replace(event, fit=fit, n_fits=n_fits))
+
+
+def _prior_of(like: Any) -> dict[str, Any]:
+    """Return the prior of the weights, which is the same for all numbers of components."""
+    given = like.weight_concentration_prior
+    return {"weight_concentration_prior": AUTO_CONCENTRATION if given is None else given}
+
+
+def _checked(like: Any, X: Any, held_out: float | None) -> Any:
+    """Return rows as the estimator takes them, after they were checked; a table of several kinds as it is."""
+    if isinstance(like, MixedMixture):
+        return X
+    rows = lazy_rows(X)
+    if rows is not None:
+        return rows if held_out is None else whole(rows, "held_out")
+    return check_array(X, dtype="numeric", ensure_all_finite="allow-nan", input_name="X")
+
+
+def _settings(
+    like: Any, n_components: Any, covariance_type: Any, arguments: dict[str, Any]
+) -> list[dict[str, Any]]:
     """Return what differs between the fits, after checking it."""
+    if not isinstance(like, BayesianGaussianMixture | MixedMixture):
+        raise ParameterError(
+            f"estimator must be a BayesianGaussianMixture or a MixedMixture, not fitted; got {like!r:.80}"
+        )
     one_number = isinstance(n_components, (Integral, str))
     numbers = [n_components] if one_number else list(n_components)
     for number in numbers:
         if not is_auto(number):
             require_whole("n_components, or each in it,", number, 1)
-    structures = [covariance_type] if isinstance(covariance_type, str) else list(covariance_type)
-    for structure in structures:
-        require_choice("covariance_type, or each in it,", structure, tuple(STRUCTURES))
+    structures = _structures(like, covariance_type)
     if not numbers or not structures:
         raise ParameterError(
             "n_components and covariance_type must hold at least one each; got none to compare"
         )
-    known = set(BayesianGaussianMixture().get_params())
+    known = set(like.get_params())
     for name in arguments:
         if name not in known:
             raise ParameterError(
-                f"compare_mixtures has no argument {name!r}, nor has BayesianGaussianMixture, to which all "
+                f"compare_mixtures has no argument {name!r}, nor has {type(like).__name__}, to which all "
                 f"further ones go; it has {', '.join(sorted(known))}"
             )
-    return [{"covariance_type": s, "n_components": k} for s in structures for k in numbers]
+    return [{**own, "n_components": k} for own in structures for k in numbers]
+
+
+def _structures(like: Any, covariance_type: Any) -> list[dict[str, Any]]:
+    """Return what differs between fits with the same number of components."""
+    if isinstance(like, MixedMixture):
+        if covariance_type is not None:
+            raise ParameterError(
+                "given the component the columns of a MixedMixture are independent; leave covariance_type out"
+            )
+        return [{}]
+    if covariance_type is None:
+        covariance_type = _STRUCTURES
+    structures = [covariance_type] if isinstance(covariance_type, str) else list(covariance_type)
+    for structure in structures:
+        require_choice("covariance_type, or each in it,", structure, tuple(STRUCTURES))
+    return [{"covariance_type": structure} for structure in structures]
 
 
 def _split(n_rows: int, share: float, weights: Array | None, generator: np.random.Generator) -> AnyArray:
@@ -190,16 +241,16 @@ def _split(n_rows: int, share: float, weights: Array | None, generator: np.rando
 class _Table:
     """The rows so far, and the best estimator among them."""
 
-    X: AnyArray
+    X: Any
     weights: Array | None
     split: AnyArray | None
     kept: Checkpointing
 
     def __post_init__(self) -> None:
         self.rows: list[ComparisonRow] = []
-        self.best: tuple[BayesianGaussianMixture, ComparisonRow] | None = None
+        self.best: tuple[Any, ComparisonRow] | None = None
 
-    def add(self, estimator: BayesianGaussianMixture) -> ComparisonRow | None:
+    def add(self, estimator: Any) -> ComparisonRow | None:
         """Fit an estimator and add its row; return the row, or None if the fit was interrupted."""
         begin = time.perf_counter()
         with warnings.catch_warnings():
@@ -212,7 +263,7 @@ class _Table:
             return None
         row = ComparisonRow(
             estimator.n_components_,
-            estimator.covariance_type,
+            getattr(estimator, "covariance_type", None),
             estimator.elbo_,
             estimator.elbo_ + float(gammaln(estimator.n_components_ + 1)),
             estimator.n_iter_,
@@ -225,13 +276,20 @@ class _Table:
             self.best = (estimator, row)
         return row
 
-    def _held_out(self, estimator: BayesianGaussianMixture, split: AnyArray) -> float:
+    def added(self, estimator: Any) -> ComparisonRow | None:
+        """Do what :meth:`add` does; None also if the fit to a part of the rows was interrupted."""
+        try:
+            return self.add(estimator)
+        except KeyboardInterrupt:
+            return None
+
+    def _held_out(self, estimator: Any, split: AnyArray) -> float:
         """Return the mean log density of rows that a fit has not seen."""
         seen, unseen = (None if self.weights is None else self.weights[rows] for rows in (~split, split))
-        estimator._fit(self.X[~split], None, seen, None, self.kept)
+        estimator._fit(some_rows(self.X, ~split), None, seen, None, self.kept)
         if estimator.posterior_.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
-        return float(np.average(estimator.score_samples(self.X[split]), weights=unseen))
+        return float(np.average(estimator.score_samples(some_rows(self.X, split)), weights=unseen))
 
     def comparison(self, n_asked: int) -> MixtureComparison:
         """Return the table; warn if fits are missing.

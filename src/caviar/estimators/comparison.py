@@ -8,6 +8,7 @@ from typing import Any
 
 from ..posterior.tables import html_table, text_table
 from .bayesian_gaussian_mixture import BayesianGaussianMixture
+from .mixed_mixture import MixedMixture
 
 
 @dataclass(frozen=True)
@@ -19,7 +20,7 @@ class ComparisonRow:
     n_components
         K; where it was ``"auto"``, the number that was found.
     covariance_type
-        What the components share.
+        What the components share; None of mixtures of mixed columns.
     elbo
         Of all rows, in nats: a lower bound of the log evidence.
     corrected
@@ -33,7 +34,7 @@ class ComparisonRow:
     """
 
     n_components: int
-    covariance_type: str
+    covariance_type: str | None
     elbo: float
     corrected: float
     n_iter: int
@@ -60,7 +61,7 @@ class MixtureComparison:
     """
 
     rows: tuple[ComparisonRow, ...]
-    best: BayesianGaussianMixture = field(repr=False)
+    best: BayesianGaussianMixture | MixedMixture = field(repr=False)
     best_row: ComparisonRow
 
     def to_dict(self) -> dict[str, list[Any]]:
@@ -70,13 +71,23 @@ class MixtureComparison:
     def _cells(self) -> Iterator[tuple[str, ...]]:
         """Yield the header and the rows as text; the last column marks the best."""
         has_held_out = any(row.held_out is not None for row in self.rows)
+        has_kinds = any(row.covariance_type is not None for row in self.rows)
         held_out = ("held out per row",) if has_held_out else ()
-        yield ("K", "covariance", "ELBO", "ELBO + log K!", "iterations", "seconds", *held_out, "")
+        yield (
+            "K",
+            *(("covariance",) if has_kinds else ()),
+            "ELBO",
+            "ELBO + log K!",
+            "iterations",
+            "seconds",
+            *held_out,
+            "",
+        )
         for row in self.rows:
             held_out = ("" if row.held_out is None else f"{row.held_out:.4f}",) if has_held_out else ()
             yield (
                 str(row.n_components),
-                row.covariance_type,
+                *((str(row.covariance_type),) if has_kinds else ()),
                 f"{row.elbo:.2f}",
                 f"{row.corrected:.2f}",
                 str(row.n_iter) if row.converged else f"{row.n_iter}, not converged",
@@ -88,7 +99,7 @@ class MixtureComparison:
     def __str__(self) -> str:
         """Return the table."""
         cells = list(self._cells())
-        return text_table(cells, left={1, len(cells[0]) - 1})
+        return text_table(cells, left={cells[0].index("ELBO") - 1, len(cells[0]) - 1} - {0})
 
     def __repr__(self) -> str:
         """Return the table."""

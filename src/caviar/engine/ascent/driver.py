@@ -29,7 +29,21 @@ _TOLERATED_ERROR = 1e-3
 
 @dataclass(frozen=True)
 class Progress:
-    """What a callback is told after each pass."""
+    """What a callback is told after each pass.
+
+    Attributes
+    ----------
+    restart, n_restarts
+        Which start, from 0, of how many.
+    iteration, max_iter
+        Which iteration of it, of how many at most.
+    elbo
+        The objective, in nats.
+    change_per_row
+        By how much the iteration changed it, in nats a row.
+    fit, n_fits
+        Which fit, from 0, of how many that are compared.
+    """
 
     restart: int
     n_restarts: int
@@ -37,6 +51,8 @@ class Progress:
     max_iter: int
     elbo: float
     change_per_row: float
+    fit: int = 0
+    n_fits: int = 1
 
 
 @dataclass(frozen=True)

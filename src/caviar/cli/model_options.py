@@ -1,0 +1,156 @@
+"""Options of ``caviar fit`` that belong to one kind of model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from .kinds import Covariance, EmissionName, MeanPrecision
+from .options import beginning_with, option
+
+_GAUSSIAN, _HMM, _TOPICS = "Mixtures of Gaussians", "Hidden Markov models", "Topics"
+_REGRESSION = "Mixed models: regression with effects of groups"
+"""Headings of the help text."""
+
+CovarianceType = Annotated[
+    Covariance | None,
+    option(
+        metavar="TYPE",
+        help="full, tied, diag, spherical or unit covariances; also of hmm.",
+        default="full",
+        panel=_GAUSSIAN,
+    ),
+]
+EmissionKind = Annotated[
+    EmissionName | None,
+    option(
+        "--emission",
+        metavar="KIND",
+        help="gaussian, categorical or poisson rows.",
+        default="gaussian",
+        panel=_HMM,
+    ),
+]
+Stickiness = Annotated[
+    float | None,
+    option(
+        metavar="S",
+        min=0,
+        help="Prior steps that stay in their state, for each state.",
+        default="0",
+        panel=_HMM,
+    ),
+]
+FormulaText = Annotated[
+    str | None,
+    option(
+        "--formula",
+        metavar="FORMULA",
+        help="Response, common effects and effects of groups: 'y ~ x + (x | school)'.",
+        panel=_REGRESSION,
+    ),
+]
+FamilyName = Annotated[
+    str | None,
+    option(
+        "--family",
+        metavar="NAME",
+        help="Of the response: gaussian, student, bernoulli, probit, binomial or negative_binomial.",
+        default="gaussian",
+        panel=_REGRESSION,
+        autocompletion=beginning_with(
+            "gaussian", "student", "bernoulli", "probit", "binomial", "negative_binomial"
+        ),
+    ),
+]
+SequenceColumn = Annotated[
+    str | None,
+    option(
+        "--sequence",
+        metavar="COLUMN",
+        help="Column that says which sequence a row belongs to.",
+        default="one sequence",
+        panel=_HMM,
+    ),
+]
+MeanPrecisionForm = Annotated[
+    MeanPrecision | None,
+    option(
+        metavar="FORM",
+        help="If bayesian: posterior joint or independent.",
+        default="joint",
+        panel=_GAUSSIAN,
+    ),
+]
+Variance = Annotated[
+    float | None,
+    option(metavar="V", help="If known-variance: that of each component.", default="1", panel=_GAUSSIAN),
+]
+PriorMean = Annotated[
+    float | None,
+    option(metavar="M", help="If known-variance: prior mean of the means.", default="0", panel=_GAUSSIAN),
+]
+PriorVariance = Annotated[
+    float | None,
+    option(
+        metavar="V", help="If known-variance: prior variance of the means.", default="100", panel=_GAUSSIAN
+    ),
+]
+TextColumn = Annotated[
+    str | None,
+    option(
+        metavar="COLUMN",
+        help="Column of the table that holds the documents, a text in each row.",
+        default="none: a column of counts for each word",
+        panel=_TOPICS,
+    ),
+]
+Encoding = Annotated[
+    str | None,
+    option(metavar="NAME", help="Encoding of text files.", default="utf-8", panel=_TOPICS),
+]
+StopWords = Annotated[
+    str | None,
+    option(
+        metavar="WHICH",
+        help="Words of texts that are not counted: english, none, or a file of words.",
+        default="english",
+        panel=_TOPICS,
+    ),
+]
+MinDocuments = Annotated[
+    int | None,
+    option(
+        metavar="N",
+        min=1,
+        help="Documents that a word of texts must occur in, at least.",
+        default="2",
+        panel=_TOPICS,
+    ),
+]
+MaxWords = Annotated[
+    int | None,
+    option(
+        metavar="N",
+        min=1,
+        help="Most words of texts; the most frequent are kept.",
+        default="all",
+        panel=_TOPICS,
+    ),
+]
+VocabularyFile = Annotated[
+    Path | None,
+    option(
+        metavar="FILE",
+        help="Words to count in texts, or those of the columns of a .npz file; one a line.",
+        panel=_TOPICS,
+    ),
+]
+DocTopicPrior = Annotated[
+    float | None,
+    option(metavar="A", help="Concentration of the topics in a document.", default="1/K", panel=_TOPICS),
+]
+TopicWordPrior = Annotated[
+    float | None,
+    option(metavar="A", help="Concentration of the words in a topic.", default="1/K", panel=_TOPICS),
+]
