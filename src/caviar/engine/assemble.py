@@ -18,6 +18,7 @@ from .ascent.schedules.auto import Auto
 from .ascent.schedules.batch import Batch
 from .ascent.schedules.beyond_saddles import BeyondSaddles
 from .ascent.schedules.coupled import Coupled
+from .ascent.schedules.cut import Cut
 from .ascent.schedules.incremental import Incremental
 from .ascent.schedules.mixed_precision import as_exact_as
 from .ascent.schedules.stochastic import Stochastic
@@ -84,6 +85,12 @@ def schedule_for(
         Iterations at the most.
     """
     own = stated.resolved(problem.together, rows.source.n_rows, accelerate=accelerate)
+    if any(variable.is_point for variable in problem.order):
+        if not isinstance(own, Ascent):
+            raise ParameterError(
+                "thresholds are found by passes over all rows; fit with schedule='batch' or schedule='incremental'"
+            )
+        own = Cut(own)
     if isinstance(own, Ascent):
         own = BeyondSaddles(as_exact_as(rows, own), _MOST_SADDLES, max_iter)
     return Coupled(own) if problem.groups else own
