@@ -100,7 +100,8 @@ class UnseenNormal(ExponentialFamily):
     def from_natural(cls, natural: Statistics) -> Self:
         """Return the distributions with these natural parameters."""
         constant, linear, quadratic, lower, upper = np.broadcast_arrays(*natural)
-        is_empty = lower >= upper
+        # nothing is said yet in the first sweep of a row whose label follows
+        is_empty = (lower >= upper) | ((quadratic == 0) & (linear == 0) & (constant == 0))
         precision = np.where(is_empty, 1.0, -2.0 * quadratic)
         good = (precision > 0) & np.isfinite(linear + precision)
         if not np.all(good):
@@ -112,8 +113,8 @@ class UnseenNormal(ExponentialFamily):
             log_weight=np.where(is_empty, -np.inf, whole),
             location=location,
             precision=precision,
-            lower=own[3],
-            upper=own[4],
+            lower=np.where(is_empty, 0.0, own[3]),
+            upper=np.where(is_empty, 0.0, own[4]),
             natural=own,
         )
 
