@@ -101,7 +101,7 @@ class UnseenNormal(ExponentialFamily):
         """Return the distributions with these natural parameters."""
         constant, linear, quadratic, lower, upper = np.broadcast_arrays(*natural)
         # nothing is said yet in the first sweep of a row whose label follows
-        is_empty = (lower >= upper) | ((quadratic == 0) & (linear == 0) & (constant == 0))
+        is_empty = (lower >= upper) | ((quadratic == 0) & (linear == 0))
         precision = np.where(is_empty, 1.0, -2.0 * quadratic)
         good = (precision > 0) & np.isfinite(linear + precision)
         if not np.all(good):
