@@ -234,13 +234,13 @@ class UnseenNormal(ExponentialFamily):
     def sample(self, size: Size = None, seed: Seed = None) -> Array:
         """Return draws of shape size + batch + (3,)."""
         rng, shape = np.random.default_rng(seed), draw_shape(size, self.batch_shape)
-        numbers = np.broadcast_to(rng.geometric(np.broadcast_to(self._seen, shape)) - 1, shape)
+        numbers = np.asarray(rng.geometric(np.broadcast_to(self._seen, shape))) - 1
         weights, *_ = self._tails
         total = weights.sum(axis=0)
         share = np.broadcast_to(
             np.divide(weights[0], total, out=np.zeros_like(total), where=total > 0), shape
         )
-        below = rng.binomial(numbers, share)
+        below = np.asarray(rng.binomial(numbers, share))
         found = np.zeros((*shape, 3))
         found[..., 0] = numbers
         far = np.full(self.batch_shape, UNBOUNDED)
