@@ -78,6 +78,7 @@ if TYPE_CHECKING:
     from .language.normal_gammas import MultivariateNormalGamma, NormalGamma, TiedNormalGamma
     from .language.normal_wisharts import NormalWishart, TiedNormalWishart
     from .language.normals import MultivariateNormal, Normal
+    from .language.ordinal import Thresholds, ordered
     from .language.partly_seen import CensoredNormal, TruncatedNormal
     from .language.plates import Plate
     from .language.positive import Gamma, Wishart
@@ -131,6 +132,7 @@ _NAMES = {
     ".language.normal_gammas": ("MultivariateNormalGamma", "NormalGamma", "TiedNormalGamma"),
     ".language.normal_wisharts": ("NormalWishart", "TiedNormalWishart"),
     ".language.normals": ("MultivariateNormal", "Normal"),
+    ".language.ordinal": ("Thresholds", "ordered"),
     ".language.partly_seen": ("CensoredNormal", "TruncatedNormal"),
     ".language.plates": ("Plate",),
     ".language.positive": ("Gamma", "Wishart"),
@@ -223,6 +225,7 @@ __all__ = [
     "StickBreaking",
     "Stochastic",
     "StudentMixture",
+    "Thresholds",
     "TiedNormalGamma",
     "TiedNormalWishart",
     "TruncatedNormal",
@@ -236,6 +239,7 @@ __all__ = [
     "exp",
     "load",
     "logistic",
+    "ordered",
     "probit",
     "scan",
     "softmax",

@@ -101,6 +101,7 @@ def test_the_number_of_unseen_ones_is_geometric(place):
     drawn = q.sample(20_000, seed=1)
     np.testing.assert_allclose(drawn.mean(axis=0), means, atol=0.06 * (1 + np.abs(means)).max())
     assert np.mean(drawn[:, 0] == 0) == pytest.approx(1 - w, abs=0.02)
+    assert q.sample(seed=2).shape == (3,)
     densities = q.log_density(drawn[:50])
     assert densities == pytest.approx(drawn[:50] @ [constant, linear, quadratic] - q.log_partition, rel=1e-10)
 

@@ -150,6 +150,22 @@ def test_missing_records_weights_and_mixtures():
     assert mixture.fit(DATA).elbo == pytest.approx(logsumexp(joint, axis=1).sum(), rel=1e-12)
 
 
+def test_a_label_that_chooses_the_width_beside_what_is_not_seen():
+    """The label and what is not seen share a factor, or have one each: then nothing is said of it at first."""
+    z = cv.Categorical("z", [0.4, 0.6], plates=OBS)
+    width = cv.Constant("width", [1.0, 2.0], plates=cv.Plate("kind of", 2))
+    x, sd = np.array([0.3, -0.5, 2.0]), np.array([1.0, 2.0]) ** -0.5
+    truncated = cv.Model(cv.TruncatedNormal("y", 0.0, width[z], lower=-1.0, plates=OBS))
+    inside = norm.logpdf(x[:, None], 0, sd) - norm.logsf(-1.0, 0, sd)
+    evidence = logsumexp(np.log([0.4, 0.6]) + inside, axis=1).sum()
+    assert truncated.fit({"y": x}).elbo == pytest.approx(evidence, rel=1e-12)
+    assert evidence - 1 < truncated.fit({"y": x}, factors=[]).elbo < evidence
+    above = cv.Model(cv.CensoredNormal("y", 0.0, width[z], censored=1, plates=OBS))
+    evidence = logsumexp(np.log([0.4, 0.6]) + norm.logsf(x[:, None], 0, sd), axis=1).sum()
+    assert above.fit({"y": x}).elbo == pytest.approx(evidence, rel=1e-12)
+    assert evidence - 1 < above.fit({"y": x}, factors=[]).elbo < evidence
+
+
 def test_saved_simulated_and_predicted(tmp_path):
     leaf = cv.TruncatedNormal(
         "y", cv.Normal("mu", 0.5, 1.0), cv.Gamma("tau", 2.0, 2.0), lower=0.0, plates=OBS

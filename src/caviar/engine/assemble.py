@@ -20,6 +20,7 @@ from .ascent.schedules.auto import Auto
 from .ascent.schedules.batch import Batch
 from .ascent.schedules.beyond_saddles import BeyondSaddles
 from .ascent.schedules.coupled import Coupled
+from .ascent.schedules.cut import Cut
 from .ascent.schedules.expansion.expanded import expanded
 from .ascent.schedules.incremental import Incremental
 from .ascent.schedules.mixed_precision import as_exact_as
@@ -107,6 +108,12 @@ def schedule_for(
     few = _number_of(responsibilities, problem, rows)
     looked_at = problem.together if few is None else with_few(problem.together, few)
     own = stated.resolved(looked_at, rows.source.n_rows, accelerate=accelerate)
+    if any(variable.is_point for variable in problem.order):
+        if not isinstance(own, Ascent):
+            raise ParameterError(
+                "thresholds are found by passes over all rows; fit with schedule='batch' or schedule='incremental'"
+            )
+        own = Cut(own)
     if isinstance(own, Ascent):
         own = as_exact_as(rows, own)
         own = expanded(problem.together, own) if accelerate and few is None else own

@@ -68,11 +68,15 @@ class IntervalNormal(ExponentialFamily):
         """Return the distributions with these natural parameters."""
         linear, quadratic, lower, upper = np.broadcast_arrays(*natural)
         precision = -2.0 * quadratic
+        # nothing is said yet in the first sweep of a row whose label follows: the value is the number nearest to 0
+        is_silent = (quadratic == 0) & (linear == 0)
+        nearest = np.clip(0.0, lower, np.maximum(lower, upper))
+        lower, upper = (np.where(is_silent, nearest, end) for end in (lower, upper))
         good = (precision > 0) & np.isfinite(linear + precision) | (lower >= upper)
         if not np.all(good):
             refuse_improper("IntervalNormal", good, "the precision must be positive and finite")
         location = np.divide(linear, precision, out=np.zeros(linear.shape), where=precision > 0)
-        own = (linear.copy(), quadratic.copy(), lower.copy(), upper.copy())
+        own = (linear.copy(), quadratic.copy(), np.array(lower), np.array(upper))
         return cls._trusted(location=location, precision=precision, lower=own[2], upper=own[3], natural=own)
 
     @classmethod

@@ -100,7 +100,8 @@ class UnseenNormal(ExponentialFamily):
     def from_natural(cls, natural: Statistics) -> Self:
         """Return the distributions with these natural parameters."""
         constant, linear, quadratic, lower, upper = np.broadcast_arrays(*natural)
-        is_empty = lower >= upper
+        # nothing is said yet in the first sweep of a row whose label follows
+        is_empty = (lower >= upper) | ((quadratic == 0) & (linear == 0))
         precision = np.where(is_empty, 1.0, -2.0 * quadratic)
         good = (precision > 0) & np.isfinite(linear + precision)
         if not np.all(good):
@@ -112,8 +113,8 @@ class UnseenNormal(ExponentialFamily):
             log_weight=np.where(is_empty, -np.inf, whole),
             location=location,
             precision=precision,
-            lower=own[3],
-            upper=own[4],
+            lower=np.where(is_empty, 0.0, own[3]),
+            upper=np.where(is_empty, 0.0, own[4]),
             natural=own,
         )
 
@@ -233,13 +234,13 @@ class UnseenNormal(ExponentialFamily):
     def sample(self, size: Size = None, seed: Seed = None) -> Array:
         """Return draws of shape size + batch + (3,)."""
         rng, shape = np.random.default_rng(seed), draw_shape(size, self.batch_shape)
-        numbers = np.broadcast_to(rng.geometric(np.broadcast_to(self._seen, shape)) - 1, shape)
+        numbers = np.asarray(rng.geometric(np.broadcast_to(self._seen, shape))) - 1
         weights, *_ = self._tails
         total = weights.sum(axis=0)
         share = np.broadcast_to(
             np.divide(weights[0], total, out=np.zeros_like(total), where=total > 0), shape
         )
-        below = rng.binomial(numbers, share)
+        below = np.asarray(rng.binomial(numbers, share))
         found = np.zeros((*shape, 3))
         found[..., 0] = numbers
         far = np.full(self.batch_shape, UNBOUNDED)

@@ -17,6 +17,7 @@ from .nodes import Data, Indexed, Label, Node, Part, SecondLabel
 from .normal_gammas import NormalGamma
 from .normal_wisharts import NormalWishart
 from .normals import MultivariateNormal, Normal
+from .ordinal import Thresholds, ordered
 from .partly_seen import CensoredNormal, TruncatedNormal
 from .plates import Plate
 from .positive import Gamma, Wishart
@@ -77,6 +78,7 @@ __all__ = [
     "SpikeSlab",
     "StickBreaking",
     "Term",
+    "Thresholds",
     "TruncatedNormal",
     "Variable",
     "Wishart",
@@ -86,6 +88,7 @@ __all__ = [
     "exp",
     "logistic",
     "nodes_above",
+    "ordered",
     "plate_axes",
     "probit",
     "prove_conjugate",

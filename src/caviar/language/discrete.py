@@ -22,6 +22,7 @@ from .expectations import OF_ANSWERS
 from .expected_slots import ExpectedSlots
 from .links import Answer
 from .nodes import Expression, Label
+from .ordinal import Ordered, state_ordered
 from .plates import Plates
 from .roles import LOCATION, PROBABILITIES, PROBABILITY, one_hot
 from .softmax import LinkOfClasses
@@ -62,6 +63,8 @@ class Categorical(Answer, Label):
     def __init__(self, name: str, probabilities: Expression, *, plates: Plates = ()) -> None:
         if isinstance(probabilities, LinkOfClasses):
             self._state_classes(name, plates, probabilities)
+        elif isinstance(probabilities, Ordered):
+            state_ordered(self, name, plates, probabilities)
         else:
             self._state(name, plates, {"probabilities": (probabilities, PROBABILITIES)})
 
@@ -82,6 +85,11 @@ class Categorical(Answer, Label):
         self.stated = {"probabilities": link}
         self.is_bound = link.is_bound
 
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """What it was stated with: thresholds are in the link."""
+        return {slot: own for slot, own in self.stated.items() if slot != "thresholds"}
+
     linked = "probabilities"
     without_link = "Dirichlet"
 
@@ -89,6 +97,10 @@ class Categorical(Answer, Label):
         """Return the Categorical with these probabilities; of a link they are given by their logarithms."""
         if self.hidden is None:
             return families.Categorical(slots["probabilities"])
+        stated = self.stated["probabilities"]
+        if isinstance(stated, Ordered):
+            mean = np.asarray(slots["probabilities"])
+            return families.Categorical(stated.expected(slots["thresholds"], mean, np.zeros(mean.shape)))
         return families.Categorical.from_natural((np.asarray(slots["probabilities"]),))
 
     def statistics_of(self, value: AnyArray) -> tuple[Array, ...]:
@@ -99,6 +111,14 @@ class Categorical(Answer, Label):
         """Return the labels one-hot; or, for each predictor, whether its category was chosen, or asked for."""
         if name == "x":
             return one_hot(self.dimension or 0, value)
+        if name in ("lower", "upper", "first", "last"):
+            one = one_hot(self.dimension or 0, value)
+            return {
+                "lower": one[..., 1:],
+                "upper": one[..., :-1],
+                "first": one[..., 0],
+                "last": one[..., -1],
+            }[name]
         size = self.letter_sizes["k"]
         if name == "asked":
             return (np.asarray(value)[..., None] >= np.arange(size)).astype(np.float64)
@@ -110,6 +130,8 @@ class Categorical(Answer, Label):
         if isinstance(stated, LinkOfClasses):
             predictors: Any = stated.predictor
             mean = stated.expected(*slots.normals(predictors))
+        elif isinstance(stated, Ordered):
+            mean = stated.expected(slots.entries("thresholds")[0], *slots.normal(stated.predictor))
         else:
             mean = slots.entries("probabilities")[0]
         return mean, mean * (1.0 - mean)

@@ -32,6 +32,8 @@ class Node(Algebra):
     entry_names: tuple[str, ...] | None = None
     is_known: ClassVar[bool] = False
     """Whether its values are given, with the statement or with the data."""
+    is_zero_or_one: ClassVar[bool] = False
+    """Whether it is the number 0 or 1, whose square is itself, where a location may be."""
     has_parts: ClassVar[bool] = False
     """Whether it is a joint factor, whose location and precision are passed on as ``.mean`` and ``.precision``."""
     kept_aside: ClassVar[frozenset[str]] = frozenset({"_axes", "_plate_axes", "_terms"})
@@ -447,7 +449,14 @@ def _as_membership(index: Any) -> Any:
 def _as_data(index: Any) -> str:
     """Return how labels that were stated as a constant are stated."""
     known = index.node if isinstance(index, Indexed) else index
-    if not isinstance(known, Node) or not known.is_known:
+    if not isinstance(known, Node):
+        return ""
+    if known.is_zero_or_one:
+        return (
+            f". The {type(known).__name__} '{known.name}' is a number, 0 or 1; what chooses is a Categorical of two "
+            f"categories: Categorical('{known.name}', Dirichlet('share', [1, 1])), or with [1 - p, p] if p is known"
+        )
+    if not known.is_known:
         return ""
     plates = ", ".join(plate.name for plate in known.plates)
     return (

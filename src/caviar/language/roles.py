@@ -265,6 +265,7 @@ VALUE_BETWEEN = Role("value_between", 0, dict.fromkeys(("x", "xx", "lower", "upp
 UNSEEN = Role(
     "unseen", 1, dict.fromkeys(("count", "sum", "square", "lower", "upper"), _identity), is_apart=True
 )
+THRESHOLDS = Role("thresholds", 1, {"x": _identity}, ("Thresholds",), _not_finite, is_apart=True)
 CENSORING = Role("censoring", 0, {"x": _identity}, (), _no_censoring)
 END = Role("end", 0, {"x": _identity}, (), _not_finite)
 TRIALS = Role("trials", 0, {"x": _identity}, (), _no_trials)

@@ -18,9 +18,6 @@ class Stated(Node):
     value_rank: ClassVar[int] = 0
     """Event axes of one value: 0 a number, 1 a vector, 2 a matrix."""
 
-    is_zero_or_one: ClassVar[bool] = False
-    """Whether it is the number 0 or 1, whose square is itself, where a location may be."""
-
     has_zeros: ClassVar[bool] = False
     """Whether it is a vector with entries that are exactly zero."""
 

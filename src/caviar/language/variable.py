@@ -56,6 +56,9 @@ class Variable(Stated):
     is_bound: bool = False
     """Whether its density enters the ELBO through a bound that no hidden variable makes exact."""
 
+    is_point: ClassVar[bool] = False
+    """Whether its factor is a point mass whatever is asked for, which its own updates leave where it is."""
+
     is_brought: ClassVar[bool] = False
     """Whether it belongs to another variable that brings it, and is stated by nobody."""
 

@@ -17,6 +17,7 @@ from ..language.links import (
     Probit,
     ProbitOfNormal,
 )
+from ..language.ordinal import Ordered, ordered
 from ..language.softmax import LinkOfClasses, Softmax, StickBreakingLogits
 
 _LINKS: dict[str, type[Link]] = {"probit": Probit, "logistic": Logistic, "exp": Exponential}
@@ -40,6 +41,9 @@ def document_of_expression(expression: Any) -> dict[str, Any]:
     {'sum': [{'coefficient': 2.0, 'numbers': [{'node': 'w'}]}, {'coefficient': -1.0}]}
     """
     if isinstance(expression, Link):
+        if isinstance(expression, Ordered):
+            cuts = _document_of_operand(expression.thresholds)
+            return {"link": "ordered", "thresholds": cuts, **document_of_expression(expression.predictor)}
         name = next(name for name, kind in _LINKS.items() if kind is type(expression))
         along = (
             {"along": expression.along.name}
@@ -112,6 +116,8 @@ def expression_of(document: Mapping[str, Any], nodes: Mapping[str, Node]) -> Any
     ValueError, LookupError, TypeError, AttributeError
         If they state nothing that can be there.
     """
+    if document.get("link") == "ordered":
+        return ordered(_predictor_of(document, nodes), _operand_of(document["thresholds"], nodes))
     if "link" in document:
         kind, predictor = _LINKS[document["link"]], _predictor_of(document, nodes)
         if issubclass(kind, LinkOfClasses):
@@ -188,6 +194,8 @@ def work_of_sums(slots: Mapping[str, Any]) -> int:
 
 def _names_of(expression: Any) -> list[Node]:
     """Return the nodes that an expression names."""
+    if isinstance(expression, Ordered):
+        return [*_names_of(expression.predictor), *_names_of(expression.thresholds)]
     if isinstance(expression, Link):
         return _names_of(expression.predictor)
     if isinstance(expression, Predictor):

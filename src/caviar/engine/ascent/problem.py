@@ -111,6 +111,7 @@ class Problem:
         self._together: Problem | None = None
         known, active = bound.gathered(lambda own: own.clamped), bound.gathered(lambda own: own.active)
         self.point = point | {variable for variable, own in known.items() if own.are_all}
+        self.point |= {variable for variable in order if variable.is_point}
         if points_count and any(v in self.point or bound.of(v).prior is not None for v in active):
             # a point has its place in the objective, log p(x, theta), whatever is below it; a belief has no parents
             local = {variable: own for variable, own in active.items() if bound.is_local(variable)}

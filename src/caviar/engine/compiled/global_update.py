@@ -217,6 +217,12 @@ class GlobalUpdate:
         self, arrays: Mapping[Hashable, Array], messages: Sequence[Array] | None = None
     ) -> tuple[Array, ...]:
         """Return the natural parameters of the optimal factor, from the messages if they are there."""
+        if self.variable.is_point:
+            # its place is no optimum of terms that are linear in it
+            return tuple(
+                np.asarray(arrays[StatisticKey(self.variable.name, s)])
+                for s in self.variable.family.statistics
+            )
         found = self.messages(arrays) if messages is None else messages
         natural: list[Any] = [None] * len(self.fixed)
         for statistic, message in zip(self._statistics, found, strict=False):

@@ -119,6 +119,9 @@ def factor_response(
     offsets = np.cumsum([0, *map(math.prod, shapes)])
     entries = [np.arange(a, b).reshape(*batch, -1) for a, b in pairwise(offsets)]
     learnt = np.ones(batch, dtype=bool) if evidence.clamped is None else ~evidence.clamped.is_known
+    if variable.is_point:
+        # its place follows from no natural parameter; other variables respond as if it were known
+        learnt = np.zeros(batch, dtype=bool)
     active = np.broadcast_to(np.ones((), dtype=bool) if evidence.active is None else evidence.active, batch)
     places, value_places = (np.concatenate(own, axis=-1)[learnt] for own in (numbers, entries))
     if not learnt.any():

@@ -337,6 +337,14 @@ class RowMap:
 
         yield from self._map_here(block)
 
+    def by_block(self, coefficients: Coefficients) -> Iterator[tuple[Rows, LocalState]]:
+        """Yield each block of rows with the natural parameters of all its local factors, computed in this process."""
+
+        def block(rows: Rows) -> tuple[Rows, LocalState]:
+            return rows, self.natural_of(rows, coefficients)
+
+        yield from self._map_here(block)
+
     def natural_of(
         self, rows: Rows, coefficients: Coefficients, given: LocalState | None = None
     ) -> LocalState:

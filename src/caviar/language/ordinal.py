@@ -1,0 +1,222 @@
+r"""Ordered categories: an observed Categorical behind one predictor, cut at thresholds that are known or points."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from .. import families
+from .._errors import ConjugacyError, ImproperError, ModelError, ParameterError
+from .._typing import AnyArray, Array
+from ..families._normal_interval import UNBOUNDED
+from .algebra import Link
+from .constants import as_known
+from .links import Hidden, linked
+from .nodes import Node
+from .roles import LOCATION, THRESHOLDS, VALUE_BETWEEN, Role
+from .templates import LOG_2PI, Density, template
+from .variable import Variable
+
+
+class Thresholds(Variable):
+    r"""The K - 1 places at which a utility is cut into K ordered categories, a point mass under a flat prior.
+
+    Their point maximises the ELBO, in every iteration by Newton's method over all rows: with the utilities' means
+    :math:`m_n` the sum of :math:`\log[\Phi(c_y - m_n) - \Phi(c_{y-1} - m_n)]`, which is concave.
+
+    Parameters
+    ----------
+    name
+        Unique within the model.
+    n_thresholds
+        How many there are: one fewer than categories.
+
+    Raises
+    ------
+    ParameterError
+        If that is no positive whole number.
+
+    Notes
+    -----
+    A constant in the predictor is told from the thresholds by its prior alone: leave it out. As points they have no
+    standard deviations, and those of other variables are conditional on them.
+
+    Examples
+    --------
+    >>> Thresholds("cut", 3)
+    Thresholds('cut')
+    """
+
+    family = families.MultivariateNormal
+    letters: ClassVar = {"x": "i", "xx": "ij"}
+    density: ClassVar[Density] = ()
+    value_rank = 1
+    takes_data = False
+    is_point = True
+
+    def __init__(self, name: str, n_thresholds: int) -> None:
+        if not isinstance(n_thresholds, int) or isinstance(n_thresholds, bool) or n_thresholds < 1:
+            raise ParameterError(
+                f"the second argument of Thresholds is how many there are, one fewer than categories; got "
+                f"{n_thresholds!r}"
+            )
+        self._state(name, (), {}, dimension=n_thresholds)
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """How many there are, by the number of categories."""
+        return {"categories": (self.dimension or 0) + 1}
+
+    @classmethod
+    def state_again(cls, name: str, plates: Any, arguments: Mapping[str, Any]) -> Thresholds:
+        """Return the thresholds between so many categories."""
+        return cls(name, arguments["categories"] - 1)
+
+    def _states_flat_prior(self) -> bool:
+        return True
+
+    def unit_value(self, plates: tuple[int, ...], spread: float) -> Array:
+        """Return those of categories that are equally probable at a predictor of 0."""
+        size = self.dimension or 1
+        return ndtri(np.arange(1, size + 1) / (size + 1.0))
+
+    def mode_of(self, natural: tuple[Array, ...]) -> Array:
+        """Return the thresholds themselves: an update leaves them where they are."""
+        if not np.all(np.diff(natural[0]) > 0) or not np.isfinite(natural[0]).all():
+            raise ImproperError(f"the thresholds '{self.name}' are not in order.")
+        return natural[0]
+
+    def distribution_given(self, slots: Mapping[str, Any]) -> Any:
+        """Refuse: there is no distribution to draw from."""
+        raise ModelError(
+            f"the thresholds '{self.name}' have a flat prior, from which nothing can be drawn; give them, as in "
+            f"given={{'{self.name}': [-1.0, 0.0, 1.0]}}"
+        )
+
+
+@dataclass(frozen=True, repr=False)
+class Ordered(Link):
+    """Probabilities of ordered categories; see :func:`ordered`."""
+
+    belongs = "is the probabilities of an observed Categorical, as in Categorical('y', {})"
+
+    thresholds: Any
+
+    def natural(self, predictor: AnyArray) -> AnyArray:
+        return predictor
+
+    def expected(self, thresholds: Array, mean: Array, variance: Array) -> Array:
+        """Return the probabilities expected of a Normal predictor, (..., K)."""
+        cuts = (thresholds - mean[..., None]) / np.sqrt(1.0 + variance)[..., None]
+        below = ndtr(cuts)
+        ends = np.zeros((*below.shape[:-1], 1))
+        return np.diff(below, axis=-1, prepend=ends, append=ends + 1.0)
+
+    def __repr__(self) -> str:
+        cuts = self.thresholds.name if isinstance(self.thresholds, Node) else self.thresholds
+        return f"ordered({self.predictor!r}, {cuts})"
+
+
+def ordered(predictor: Any, thresholds: Any) -> Ordered:
+    r"""Return the probabilities of ordered categories, for an observed Categorical: ordinal probit.
+
+    .. math:: P(y = k) = \Phi(c_k - \eta) - \Phi(c_{k-1} - \eta), \qquad c_{-1} = -\infty, \quad c_{K-1} = \infty
+
+    Category k is chosen where a utility :math:`u \sim N(\eta, 1)` lies between two thresholds. The model gets the
+    hidden variable ``"y.utility"``.
+
+    Parameters
+    ----------
+    predictor
+        :math:`\eta`: a Normal, or sums and products, without a constant where thresholds are unknown.
+    thresholds
+        K - 1 numbers in increasing order, or :class:`Thresholds`.
+
+    Raises
+    ------
+    ModelError
+        If the predictor is known, or thresholds are neither.
+
+    Notes
+    -----
+    Albert and Chib (1993). With points as thresholds the ELBO is that of the others at them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import caviar as cv
+    >>> obs, w = cv.Plate("obs"), cv.MultivariateNormal("w", np.zeros(2), np.eye(2))
+    >>> eta = cv.dot(cv.Data("X", plates=obs), w)
+    >>> cv.Categorical("y", cv.ordered(eta, cv.Thresholds("cut", 3)), plates=obs).categories
+    4
+    """
+    found = linked("ordered", predictor, "the probabilities are known, give them to the Categorical")
+    if isinstance(thresholds, Variable) and not isinstance(thresholds, Thresholds):
+        raise ConjugacyError(
+            f"the thresholds of ordered(...) cannot be the {type(thresholds).__name__} '{thresholds.name}': given the "
+            f"utilities they could lie anywhere between two of these, so that no factor moves. Give numbers, or "
+            f"Thresholds('{thresholds.name}', {thresholds.dimension or 1}), which are points"
+        )
+    if not isinstance(thresholds, Node):
+        thresholds = as_known(thresholds, "thresholds of ordered(...)")
+        if thresholds.ndim != 1 or not len(thresholds) or not np.all(np.diff(thresholds) > 0):
+            raise ModelError(
+                f"thresholds of ordered(...) are K - 1 numbers in increasing order; got {thresholds}"
+            )
+    elif not isinstance(thresholds, Thresholds):
+        raise ModelError(
+            f"thresholds of ordered(...) are numbers in increasing order, or Thresholds; got {thresholds!r}"
+        )
+    return Ordered(found, thresholds)
+
+
+class UtilityBetween(Hidden):
+    r"""The utility of the category that was chosen, between its two thresholds."""
+
+    family = families.IntervalNormal
+    letters: ClassVar = {"x": "", "xx": "", "lower": "", "upper": ""}
+    noun = "utility"
+    role: ClassVar[Role] = VALUE_BETWEEN
+    density = template()
+    term: ClassVar[Density] = template(
+        (-1 / 2, "hidden.xx"),
+        (1, "hidden.x probabilities.x"),
+        (-1 / 2, "probabilities.xx"),
+        (-1 / 2 * LOG_2PI, ""),
+        (1, "self.lower[i] thresholds.x[i] hidden.lower"),
+        (1, "self.upper[i] thresholds.x[i] hidden.upper"),
+        (-UNBOUNDED, "self.first hidden.lower"),
+        (UNBOUNDED, "self.last hidden.upper"),
+    )
+
+    def problem_with(self, value: AnyArray) -> str:
+        """Return nothing: it is no data."""
+        return ""
+
+    def distribution_given(self, slots: Mapping[str, Any]) -> families.IntervalNormal:
+        """Return the utility given the category, the predictor and the thresholds."""
+        ends = np.concatenate([[-UNBOUNDED], np.ravel(slots["thresholds"]), [UNBOUNDED]])
+        answer = np.asarray(slots["answer"], dtype=np.intp)
+        parts = np.broadcast_arrays(slots["predictor"], 1.0, ends[answer], ends[answer + 1])
+        return families.IntervalNormal(*parts)
+
+
+def state_ordered(answer: Any, name: str, plates: Any, link: Ordered) -> None:
+    """Take a predictor that is cut at thresholds."""
+    answer._identify(name, plates)
+    answer.hidden = UtilityBetween(answer, link)
+    arguments: dict[str, Any] = {
+        "probabilities": (link.predictor, LOCATION),
+        "thresholds": (link.thresholds, THRESHOLDS),
+        "hidden": (answer.hidden, answer.hidden.role),
+    }
+    n = (link.thresholds.dimension or 1) if isinstance(link.thresholds, Node) else len(link.thresholds)
+    answer._state(name, plates, arguments, density=answer.hidden.term, dimension=n + 1)
+    answer.letter_sizes = {**answer.letter_sizes, "i": n}
+    thresholds = answer.stated["thresholds"]
+    answer.stated = {"probabilities": link, "thresholds": thresholds}
+    answer.hidden.stated |= {"thresholds": thresholds}
