@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable, Mapping
 from dataclasses import field
 from typing import Any, ClassVar, Self
 
@@ -22,12 +21,10 @@ from ..engine.ascent.schedules.stochastic import Stochastic as StochasticSteps
 from ..engine.ascent.status import Status
 from ..engine.assemble import as_schedule
 from ..engine.evaluation.evaluate import objective_at
-from ..families import Dirichlet
 from ..fitting.model import Model, _Evaluator
 from ..fitting.progress import reporter
-from ..models import latent_dirichlet_allocation
 from ..posterior.posterior import Posterior
-from ._arguments import as_broadcast, as_generator, require_choice, require_number, require_whole
+from ._arguments import as_generator, require_choice, require_number, require_whole
 from ._checkpointing import Checkpointing
 from ._declared import estimator
 from ._fitted import Fitted, keep
@@ -35,6 +32,9 @@ from ._mixture import UnsettledWarning
 from ._numbers import refuse_texts
 from ._perplexity import PerplexityWatch
 from ._saveable import Saveable
+from ._topics import check_process, check_vocabulary, divergence, is_process, moved, topics_prior
+from .automatic import Move
+from .automatic.problem import factors_of
 
 _REMEDY = "Fit again, or add documents by partial_fit"
 _ENTRIES = 8_192
@@ -58,9 +58,18 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
     Parameters
     ----------
     n_components
-        Number of topics K.
+        Number of topics K; of a process an upper bound.
+    doc_topic_prior_type
+        ``"dirichlet_distribution"``: proportions are independent. ``"dirichlet_process"``: they are around common
+        weights of a broken stick, a hierarchical Dirichlet process; topics that no document needs are emptied.
     doc_topic_prior
-        :math:`\alpha`, a number or shape (K,); by default 1/K.
+        :math:`\alpha`, a number or shape (K,); by default 1/K. Of a process a number, the sum of the concentrations; by
+        default 1.
+    topic_concentration
+        Of a process, that of the broken stick: the larger, the more topics are expected.
+    moves
+        Of a process, the most rounds of moves after the fit: merges, deletions and splits of topics, each kept only
+        where it raises the ELBO of all documents. They find the number of topics.
     topic_word_prior
         :math:`\eta`, a number or shape (V,) for V words; by default 1/K.
     learning_method
@@ -115,6 +124,10 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         :math:`\exp\langle\log\beta_{kv}\rangle`, shape (K, V).
     doc_topic_prior_, topic_word_prior_
         The priors that were used.
+    topic_weights_
+        Of a process, the expected common weights, shape (K,).
+    moves_
+        The moves that were tried, each a :class:`caviar.Move`.
     elbo_
         Lower bound of the log evidence of the words in their order, in nats, every constant included; for the topics
         that are returned, and after :meth:`partial_fit` of the last documents given what was known before.
@@ -158,7 +171,10 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
     """
 
     n_components: int = field(default=10, kw_only=False)
+    doc_topic_prior_type: str = "dirichlet_distribution"
     doc_topic_prior: ArrayLike | None = None
+    topic_concentration: float = 5.0
+    moves: int = 0
     topic_word_prior: ArrayLike | None = None
     learning_method: str = "batch"
     learning_decay: float = 0.7
@@ -177,6 +193,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
     components_: ClassVar[Any] = Fitted(_REMEDY)
     doc_topic_prior_: ClassVar[Any] = Fitted(_REMEDY)
     topic_word_prior_: ClassVar[Any] = Fitted(_REMEDY)
+    topic_weights_: ClassVar[Any] = Fitted("Fit with doc_topic_prior_type='dirichlet_process'")
     elbo_: ClassVar[Any] = Fitted()
     elbo_trace_: ClassVar[Any] = Fitted()
 
@@ -234,6 +251,9 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
             checkpoint=checkpoint,
             checkpoint_every=checkpoint_every,
         )
+        if self.moves and is_process(self) and posterior.status is not Status.INTERRUPTED:
+            arguments = {**self._arguments_of_model(), "schedule": schedule}
+            posterior, self.moves_ = moved(self, posterior, counts, sample_weight, generator, arguments)
         is_to_settle = self.max_iter > 0 and schedule.settles
         if posterior.status in (Status.MAX_ITER, Status.INTERRUPTED) and is_to_settle:
             message = f"{type(self).__name__}: {posterior.status.explanation}"
@@ -261,7 +281,8 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
     def _documents(self, X: Any, sample_weight: Any, *, reset: bool) -> tuple[csr_array, Array | None]:
         """Return counts of words, and the weights of the documents, after both were checked."""
         counts = self._validated(X, reset=reset)
-        self._check_vocabulary(counts.shape[1])
+        columns = list(map(str, getattr(self, "feature_names_in_", ())))
+        check_vocabulary(self.vocabulary, columns, counts.shape[1])
         if sample_weight is None:
             return counts, None
         return counts, _check_sample_weight(
@@ -270,13 +291,9 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
 
     def _stated(self, n_words: int) -> Model:
         """Return the model, after checking its priors."""
-        k = self.n_components
-        priors = (self.doc_topic_prior, self.topic_word_prior)
-        alpha, eta = (1 / k if prior is None else prior for prior in priors)
-        alpha = as_broadcast("doc_topic_prior", alpha, (k,), "one for each topic", above=0)
-        eta = as_broadcast("topic_word_prior", eta, (n_words,), "one for each word", above=0)
-        keep(self, doc_topic_prior_=alpha, topic_word_prior_=eta)
-        return latent_dirichlet_allocation(k, n_words, concentration=alpha, word_concentration=eta)
+        prior = topics_prior(self, n_words)
+        keep(self, doc_topic_prior_=prior.proportions, topic_word_prior_=prior.topics)
+        return prior.model(n_words)
 
     def _fitted(
         self,
@@ -354,7 +371,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
             StochasticSteps(self.batch_size, delay, self.learning_decay),
             max_iter=1,
             n_restarts=1,
-            init="auto" if is_first else {"topics": self.posterior_["topics"]},
+            init="auto" if is_first else factors_of(self.posterior_),
         )
         self._keep(posterior)
         self._set_perplexity(counts, share)
@@ -514,27 +531,6 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         shares = self.components_ / self.components_.sum(axis=1, keepdims=True)
         return [words[np.argsort(-own, kind="stable")[:n_words]].tolist() for own in shares]
 
-    def _check_vocabulary(self, n_words: int) -> None:
-        """Refuse words that are not one for each column, or are the names of the columns in another order."""
-        words = self.vocabulary
-        if words is None:
-            return
-        if isinstance(words, str | Mapping | set) or not isinstance(words, Iterable):
-            raise ParameterError(
-                f"vocabulary must be a list with the word of each column; got a {type(words).__name__}. From a "
-                f"dictionary of words and their columns make it by sorted(vocabulary, key=vocabulary.get)"
-            )
-        words = [str(word) for word in words]
-        if len(words) != n_words:
-            raise ParameterError(
-                f"X has {n_words} columns, but vocabulary has {len(words)} words: give one for each"
-            )
-        columns = list(map(str, getattr(self, "feature_names_in_", ())))
-        if columns and columns != words and set(columns) == set(words):
-            raise ParameterError(
-                "vocabulary has the names of the columns of X in another order; leave it out, since X has the words"
-            )
-
     def _concentrations(self, counts: csr_array) -> Array:
         """Return the concentrations of the proportions of documents, shape (documents, K)."""
         return self.posterior_.local({"word": counts})["proportions"].concentration
@@ -542,9 +538,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
     def _score(self, counts: csr_array, weights: Array | None = None) -> float:
         # measured from the prior of the statement, whatever the last documents of partial_fit were measured from
         plan, row_map = _Evaluator(self.posterior_.model, (), None).bind({"word": counts}, weights)
-        topics = self.posterior_["topics"]
-        prior = Dirichlet(np.broadcast_to(self.topic_word_prior_, topics.concentration.shape))
-        return objective_at(plan, {"topics": topics}, row_map) + float(topics.kl(prior).sum())
+        return objective_at(plan, factors_of(self.posterior_), row_map) + divergence(self, self.posterior_)
 
     @property
     def _has_met_words(self) -> bool:
@@ -555,11 +549,19 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         return not np.allclose(self.components_, prior, rtol=1e-12, atol=0)
 
     def _keep(self, posterior: Posterior) -> None:
+        if "weights" in posterior:
+            keep(self, topic_weights_=posterior["weights"].mean)
         components = np.ascontiguousarray(posterior["topics"].concentration)
         keep(self, posterior_=posterior, components_=components)
         keep(self, elbo_=posterior.elbo, elbo_trace_=posterior.elbo_trace)
         has_settled = posterior.status is Status.STOPPED and self.evaluate_every > 0
         self.converged_, self.n_iter_ = posterior.converged or has_settled, posterior.n_iter
+
+    def _attribute_as_plain(self, name: str, value: Any) -> Any:
+        return [move.as_plain() for move in value] if name == "moves_" else value
+
+    def _attribute_of_plain(self, name: str, value: Any) -> Any:
+        return [Move.of_plain(entry) for entry in value] if name == "moves_" else value
 
     def _check_restored(self) -> None:
         # earlier versions did not count
@@ -619,6 +621,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         require_choice(
             "uncertainty of topics, which have no linear response,", self.uncertainty, _UNCERTAINTIES
         )
+        check_process(self)
         require_whole("batch_size", self.batch_size, 1)
         require_number("learning_decay", self.learning_decay)
         require_number("learning_offset", self.learning_offset)
