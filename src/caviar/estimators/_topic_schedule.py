@@ -10,6 +10,7 @@ from ..engine.ascent.schedules.stochastic import Stochastic
 from ..engine.assemble import as_schedule
 from ._arguments import require_choice, require_number, require_whole
 from ._collapsed import UNHEEDED, learnt_of, refuse_beside
+from ._topics import check_process
 
 _UNCERTAINTIES = ("auto", "mean_field")
 
@@ -23,6 +24,7 @@ def schedule_of(lda: Any) -> StatedSchedule:
         If an argument is impossible, or has no place beside another; the message names it.
     """
     require_choice("uncertainty of topics, which have no linear response,", lda.uncertainty, _UNCERTAINTIES)
+    check_process(lda)
     require_whole("batch_size", lda.batch_size, 1)
     require_number("learning_decay", lda.learning_decay)
     require_number("learning_offset", lda.learning_offset)

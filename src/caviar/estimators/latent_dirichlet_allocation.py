@@ -21,12 +21,10 @@ from ..engine.ascent.schedule import StatedSchedule
 from ..engine.ascent.schedules.stochastic import Stochastic as StochasticSteps
 from ..engine.ascent.status import Status
 from ..engine.evaluation.evaluate import objective_at
-from ..families import Dirichlet
 from ..fitting.model import Model, _Evaluator
 from ..fitting.progress import lines, reporter
-from ..models import latent_dirichlet_allocation
 from ..posterior.posterior import Posterior
-from ._arguments import as_broadcast, as_generator, require_whole
+from ._arguments import as_generator, require_whole
 from ._checkpointing import Checkpointing
 from ._collapsed import (
     COLLAPSED,
@@ -43,7 +41,10 @@ from ._numbers import refuse_texts
 from ._perplexity import PerplexityWatch, divided, perplexity_of, total_of
 from ._saveable import Saveable
 from ._topic_schedule import schedule_of
+from ._topics import TopicsPrior, divergence, is_process, moved, topics_prior
 from ._words import Words
+from .automatic import Move
+from .automatic.problem import factors_of
 
 _REMEDY = "Fit again, or add documents by partial_fit"
 _UNCERTAINTIES = ("auto", "mean_field")
@@ -63,10 +64,18 @@ class LatentDirichletAllocation(Words, ClassNamePrefixFeaturesOutMixin, Transfor
     Parameters
     ----------
     n_components
-        Number of topics K.
+        Number of topics K; of a process an upper bound.
+    doc_topic_prior_type
+        ``"dirichlet_distribution"``: proportions are independent. ``"dirichlet_process"``: they are around common
+        weights of a broken stick, a hierarchical Dirichlet process; topics that no document needs are emptied.
     doc_topic_prior
         :math:`\alpha`, a number or shape (K,); by default 1/K. ``"learn"``: found along collapsed passes, an entry for
-        each topic.
+        each topic. Of a process a number, the sum of the concentrations; by default 1.
+    topic_concentration
+        Of a process, that of the broken stick: the larger, the more topics are expected.
+    moves
+        Of a process, the most rounds of moves after the fit: merges, deletions and splits of topics, each kept only
+        where it raises the ELBO of all documents. They find the number of topics.
     topic_word_prior
         :math:`\eta`, a number or shape (V,) for V words; by default 1/K. ``"learn"``: found along collapsed passes, a
         number for all words. For both, what is found is a point, and the bound is that of the model with it.
@@ -127,6 +136,10 @@ class LatentDirichletAllocation(Words, ClassNamePrefixFeaturesOutMixin, Transfor
         :math:`\exp\langle\log\beta_{kv}\rangle`, shape (K, V).
     doc_topic_prior_, topic_word_prior_
         The priors that were used.
+    topic_weights_
+        Of a process, the expected common weights, shape (K,).
+    moves_
+        The moves that were tried, each a :class:`caviar.Move`.
     elbo_
         Lower bound of the log evidence of the words in their order, in nats, every constant included; for the topics
         that are returned, and after :meth:`partial_fit` of the last documents given what was known before.
@@ -170,7 +183,10 @@ class LatentDirichletAllocation(Words, ClassNamePrefixFeaturesOutMixin, Transfor
     """
 
     n_components: int = field(default=10, kw_only=False)
+    doc_topic_prior_type: str = "dirichlet_distribution"
     doc_topic_prior: ArrayLike | str | None = None
+    topic_concentration: float = 5.0
+    moves: int = 0
     topic_word_prior: ArrayLike | str | None = None
     method: str = "mean_field"
     learning_method: str = "batch"
@@ -190,6 +206,7 @@ class LatentDirichletAllocation(Words, ClassNamePrefixFeaturesOutMixin, Transfor
     components_: ClassVar[Any] = Fitted(_REMEDY)
     doc_topic_prior_: ClassVar[Any] = Fitted(_REMEDY)
     topic_word_prior_: ClassVar[Any] = Fitted(_REMEDY)
+    topic_weights_: ClassVar[Any] = Fitted("Fit with doc_topic_prior_type='dirichlet_process'")
     elbo_: ClassVar[Any] = Fitted()
     elbo_trace_: ClassVar[Any] = Fitted()
 
@@ -259,6 +276,9 @@ class LatentDirichletAllocation(Words, ClassNamePrefixFeaturesOutMixin, Transfor
                 checkpoint=checkpoint,
                 checkpoint_every=checkpoint_every,
             )
+        if self.moves and is_process(self) and posterior.status is not Status.INTERRUPTED:
+            arguments = {**self._arguments_of_model(), "schedule": schedule}
+            posterior, self.moves_ = moved(self, posterior, counts, sample_weight, generator, arguments)
         is_to_settle = self.max_iter > 0 and schedule.settles and self.method != COLLAPSED
         if posterior.status in (Status.MAX_ITER, Status.INTERRUPTED) and is_to_settle:
             message = f"{type(self).__name__}: {posterior.status.explanation}"
@@ -281,8 +301,11 @@ class LatentDirichletAllocation(Words, ClassNamePrefixFeaturesOutMixin, Transfor
         """Return the best posterior of as many starts as are asked for, and the collapsed passes that it began from."""
         learnt = learnt_of(self.doc_topic_prior, self.topic_word_prior)
         n_words, is_whole = counts.shape[1], self.method == COLLAPSED
-        alpha, eta = self._priors(n_words)
-        priors = np.broadcast_to(alpha, (self.n_components,)), np.broadcast_to(eta, (n_words,))
+        stated = topics_prior(self, n_words)
+        priors = (
+            np.broadcast_to(stated.proportions, (self.n_components,)),
+            np.broadcast_to(stated.topics, (n_words,)),
+        )
         most = self.max_iter if is_whole else LEARNING_PASSES
         found: list[tuple[Posterior, CollapsedFit]] = []
         with lines() if self.verbose is True else nullcontext():
@@ -291,7 +314,9 @@ class LatentDirichletAllocation(Words, ClassNamePrefixFeaturesOutMixin, Transfor
                 fit = fit_collapsed(counts, weights, priors, learnt, rng, most, tell)
                 keep(self, doc_topic_prior_=fit.doc_topic_prior, topic_word_prior_=fit.topic_word_prior)
                 posterior = self._fitted(
-                    self._of_priors(n_words, fit.doc_topic_prior, fit.topic_word_prior),
+                    TopicsPrior(self.n_components, fit.doc_topic_prior, fit.topic_word_prior, None).model(
+                        n_words
+                    ),
                     counts,
                     weights,
                     rng,
@@ -327,29 +352,11 @@ class LatentDirichletAllocation(Words, ClassNamePrefixFeaturesOutMixin, Transfor
             on_host(sample_weight), counts, dtype=np.float64, ensure_non_negative=True
         )
 
-    def _priors(self, n_words: int) -> tuple[Array | float, Array | float]:
-        """Return the concentrations of proportions and of topics, after checking them; 1/K if learnt."""
-        k = self.n_components
-        alpha, eta = (
-            1 / k if prior is None or isinstance(prior, str) else prior
-            for prior in (self.doc_topic_prior, self.topic_word_prior)
-        )
-        return (
-            as_broadcast("doc_topic_prior", alpha, (k,), "one for each topic", above=0),
-            as_broadcast("topic_word_prior", eta, (n_words,), "one for each word", above=0),
-        )
-
     def _stated(self, n_words: int) -> Model:
         """Return the model, after checking its priors."""
-        alpha, eta = self._priors(n_words)
-        keep(self, doc_topic_prior_=alpha, topic_word_prior_=eta)
-        return self._of_priors(n_words, alpha, eta)
-
-    def _of_priors(self, n_words: int, alpha: Array | float, eta: Array | float) -> Model:
-        """Return the model with these concentrations of proportions and of topics."""
-        return latent_dirichlet_allocation(
-            self.n_components, n_words, concentration=alpha, word_concentration=eta
-        )
+        prior = topics_prior(self, n_words)
+        keep(self, doc_topic_prior_=prior.proportions, topic_word_prior_=prior.topics)
+        return prior.model(n_words)
 
     def _fitted(
         self,
@@ -427,7 +434,7 @@ class LatentDirichletAllocation(Words, ClassNamePrefixFeaturesOutMixin, Transfor
             StochasticSteps(self.batch_size, delay, self.learning_decay),
             max_iter=1,
             n_restarts=1,
-            init="auto" if is_first else {"topics": self.posterior_["topics"]},
+            init="auto" if is_first else factors_of(self.posterior_),
         )
         self._keep(posterior)
         self._set_perplexity(counts, share)
@@ -539,9 +546,7 @@ class LatentDirichletAllocation(Words, ClassNamePrefixFeaturesOutMixin, Transfor
     def _score(self, counts: csr_array, weights: Array | None = None) -> float:
         # measured from the prior of the statement, whatever the last documents of partial_fit were measured from
         plan, row_map = _Evaluator(self.posterior_.model, (), None).bind({"word": counts}, weights)
-        topics = self.posterior_["topics"]
-        prior = Dirichlet(np.broadcast_to(self.topic_word_prior_, topics.concentration.shape))
-        return objective_at(plan, {"topics": topics}, row_map) + float(topics.kl(prior).sum())
+        return objective_at(plan, factors_of(self.posterior_), row_map) + divergence(self, self.posterior_)
 
     @property
     def _has_met_words(self) -> bool:
@@ -552,11 +557,19 @@ class LatentDirichletAllocation(Words, ClassNamePrefixFeaturesOutMixin, Transfor
         return not np.allclose(self.components_, prior, rtol=1e-12, atol=0)
 
     def _keep(self, posterior: Posterior) -> None:
+        if "weights" in posterior:
+            keep(self, topic_weights_=posterior["weights"].mean)
         components = np.ascontiguousarray(posterior["topics"].concentration)
         keep(self, posterior_=posterior, components_=components)
         keep(self, elbo_=posterior.elbo, elbo_trace_=posterior.elbo_trace)
         has_settled = posterior.status is Status.STOPPED and self.evaluate_every > 0
         self.converged_, self.n_iter_ = posterior.converged or has_settled, posterior.n_iter
+
+    def _attribute_as_plain(self, name: str, value: Any) -> Any:
+        return [move.as_plain() for move in value] if name == "moves_" else value
+
+    def _attribute_of_plain(self, name: str, value: Any) -> Any:
+        return [Move.of_plain(entry) for entry in value] if name == "moves_" else value
 
     def _check_restored(self) -> None:
         # earlier versions did not count

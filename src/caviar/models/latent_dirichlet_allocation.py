@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
+from .._errors import ModelError
 from ..fitting.model import Model
-from ..language import Categorical, Dirichlet, Plate
+from ..language import Categorical, Dirichlet, Plate, StickBreaking
 from ._parts import as_vector
 
 
@@ -17,6 +20,7 @@ def latent_dirichlet_allocation(
     *,
     concentration: ArrayLike = 0.1,
     word_concentration: ArrayLike = 0.01,
+    stick_concentration: float | None = None,
     vocabulary: Iterable[str] | None = None,
 ) -> Model:
     r"""Return the model of documents whose every token has a topic of its own, drawn with the document's proportions.
@@ -38,9 +42,13 @@ def latent_dirichlet_allocation(
     n_words
         V, the size of the vocabulary.
     concentration
-        :math:`\alpha`, a number or shape (K,). Below 1, few topics in each document.
+        :math:`\alpha`, a number or shape (K,). Below 1, few topics in each document. With ``stick_concentration`` a
+        number, the sum of all.
     word_concentration
         :math:`\eta`, a number or shape (V,). Below 1, few words in each topic.
+    stick_concentration
+        :math:`\gamma`: the proportions are around common weights of a broken stick, ``weights``, a hierarchical
+        Dirichlet process with K as the upper bound of the number of topics. None for independent proportions.
     vocabulary
         The V words, in order. Documents may then be lists of words, ``{"word": [["goal", "ball"], ["vote"]]}``, and
         summaries and plots show the words.
@@ -85,7 +93,15 @@ def latent_dirichlet_allocation(
     """
     topic, document = Plate("topic", n_topics), Plate("document")
     token = Plate("token", within=document)
-    proportions = Dirichlet("proportions", as_vector(concentration, n_topics), plates=document)
+    prior: Any = as_vector(concentration, n_topics)
+    if stick_concentration is not None:
+        if np.ndim(concentration):
+            raise ModelError(
+                f"concentration is one number beside stick_concentration, the sum of those of the topics; got shape "
+                f"{np.shape(concentration)}"
+            )
+        prior = float(np.asarray(concentration)) * StickBreaking("weights", stick_concentration, n_topics)
+    proportions = Dirichlet("proportions", prior, plates=document)
     topics = Dirichlet("topics", as_vector(word_concentration, n_words), plates=topic, names=vocabulary)
     z = Categorical("z", proportions, plates=token)
     return Model(Categorical("word", topics[z], plates=token))

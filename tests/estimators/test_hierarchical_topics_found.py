@@ -1,0 +1,93 @@
+"""Topics whose proportions are around common weights: statement, moves, new documents, files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+import caviar as cv
+
+RNG = np.random.default_rng(4)
+WORDS = np.kron(np.eye(3), np.full((1, 4), 1 / 4))
+X = np.array([RNG.multinomial(40, RNG.dirichlet(np.full(3, 0.4)) @ WORDS) for _ in range(40)])
+
+
+def lda(n_components: int = 5, **arguments: Any) -> cv.LatentDirichletAllocation:
+    own = {"doc_topic_prior": 0.5, "topic_word_prior": 0.2, "topic_concentration": 1.0, "random_state": 0}
+    return cv.LatentDirichletAllocation(
+        n_components, doc_topic_prior_type="dirichlet_process", **{**own, **arguments}
+    )
+
+
+def test_it_is_the_stated_model() -> None:
+    found = lda(tol=1.0).fit(X)
+    model = cv.models.latent_dirichlet_allocation(
+        5, 12, concentration=0.5, word_concentration=0.2, stick_concentration=1.0
+    )
+    posterior = found.posterior_
+    bound = model.fit(
+        {"word": csr_array(X.astype(float))},
+        init={"topics": posterior["topics"], "weights": posterior["weights"]},
+        max_iter=0,
+    )
+    assert found.posterior_.elbo_at({}, {"word": csr_array(X.astype(float))}) == pytest.approx(
+        bound.elbo_at({}, {"word": csr_array(X.astype(float))}), rel=1e-9
+    )
+    np.testing.assert_array_equal(found.topic_weights_, posterior["weights"].mean)
+
+
+def test_the_number_of_topics_is_found_by_moves_that_raise_the_bound(tmp_path: Path) -> None:
+    plain = lda().fit(X)
+    found = lda(moves=3).fit(X)
+    words = (found.components_ - 0.2).sum(axis=1)
+    # the three of the documents, the largest first, and two that are empty
+    assert (words[:3] > 300).all()
+    assert (words[3:] < 1e-3).all()
+    assert (np.sort(found.topic_weights_)[:2] < 0.05).all()
+    shares = found.components_[:3] / found.components_[:3].sum(axis=1, keepdims=True)
+    assert np.abs(shares[:, None] - WORDS).sum(axis=2).min(axis=1).max() < 0.3
+    assert found.elbo_ > plain.elbo_ + 10
+    accepted = [move for move in found.moves_ if move.accepted]
+    assert accepted
+    assert all(move.elbo_after > move.elbo_before for move in accepted)
+    # the bound of the documents, apart from what the topics and weights are worth
+    np.testing.assert_allclose(found.transform(X)[:, 3:], 0.0, atol=1e-2)
+    found.save(tmp_path / "lda")
+    again = cv.load(tmp_path / "lda")
+    assert again.moves_ == found.moves_
+    assert again.score(X) == pytest.approx(found.score(X), rel=1e-12)
+
+
+def test_the_score_is_the_bound_without_the_divergences_of_topics_and_weights() -> None:
+    found = lda(3).fit(X)
+    topics, weights = found.posterior_["topics"], found.posterior_["weights"]
+    divergence = topics.kl(cv.families.Dirichlet(np.full(topics.concentration.shape, 0.2))).sum()
+    prior = cv.families.StickBreaking([1.0, 1.0], [1.0, 1.0])
+    divergence += weights.kl(type(weights).widened(prior))
+    bound = found.posterior_.elbo_at({}, {"word": csr_array(X.astype(float))})
+    assert found.score(X) == pytest.approx(bound + divergence, rel=1e-10)
+
+
+def test_documents_are_added() -> None:
+    found = lda(3).partial_fit(X[:20])
+    before = found.topic_weights_
+    found.partial_fit(X[20:])
+    assert not np.allclose(found.topic_weights_, before)
+    assert (found.components_ - 0.2).sum() == pytest.approx(X.sum(), rel=1e-6)
+    online = lda(3, total_samples=40, learning_method="online").partial_fit(X)
+    assert np.isfinite(online.elbo_)
+
+
+def test_arguments_that_do_not_fit_are_refused() -> None:
+    with pytest.raises(cv.ParameterError, match="moves=2 empty topics"):
+        cv.LatentDirichletAllocation(3, moves=2).fit(X)
+    with pytest.raises(cv.ParameterError, match="doc_topic_prior, of a Dirichlet process,"):
+        lda(3, doc_topic_prior=np.ones(3)).fit(X)
+    with pytest.raises(cv.ParameterError, match="topic_concentration"):
+        lda(3, topic_concentration=0.0).fit(X)
+    with pytest.raises(cv.ModelError, match="one number beside stick_concentration"):
+        cv.models.latent_dirichlet_allocation(3, 12, concentration=np.ones(3), stick_concentration=1.0)
