@@ -31,6 +31,7 @@ from .probit_regression import probit_regression
 from .relevance_regression import relevance_regression
 from .robust_mixture import robust_mixture
 from .robust_regression import robust_regression
+from .sparse_effects import sparse_effects
 from .spherical_mixture import spherical_mixture, spherical_mixture_independent
 from .tied_mixture import tied_mixture, tied_mixture_independent
 from .unit_variance_mixture import unit_variance_mixture
@@ -67,6 +68,7 @@ __all__ = [
     "relevance_regression",
     "robust_mixture",
     "robust_regression",
+    "sparse_effects",
     "spherical_mixture",
     "spherical_mixture_independent",
     "tied_mixture",
