@@ -30,6 +30,7 @@ FOLDERS_OF_LIKE_MODULES = {
     "cli": "a file for each command, and one for each thing that several print",
     "data": "a file for each source of rows: arrays, Arrow, Parquet, DuckDB, Dask",
     "densities": "a file for each density",
+    "engine/ascent/schedules": "a file for each schedule",
     "estimators": "a file for each estimator, and one for each part that several share",
     "families": "a file for each exponential family",
     "language": "a file for each group of distributions, and one for each kind of expression",

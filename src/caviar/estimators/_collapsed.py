@@ -111,6 +111,21 @@ def refuse_beside(method: Any, learnt: Learnt, given: Mapping[str, Any]) -> None
             )
 
 
+def refuse_checkpoint(checkpoint: Any) -> None:
+    """Refuse a checkpoint of collapsed passes.
+
+    Raises
+    ------
+    ParameterError
+        If one is asked for.
+    """
+    if checkpoint is not None:
+        raise ParameterError(
+            "checkpoint= keeps the state of coordinate ascent, not that of collapsed passes, by which "
+            "method='collapsed' fits and priors are learnt: leave it out"
+        )
+
+
 @dataclass(frozen=True)
 class CollapsedFit:
     r"""Where collapsed passes ended.

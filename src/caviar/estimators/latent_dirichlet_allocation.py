@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from .._errors import DataError, ParameterError
+from .._errors import DataError
 from .._typing import Array
 from ..data.rows import on_host, refuse_unmade
 from ..engine.ascent.schedule import StatedSchedule
@@ -32,6 +32,7 @@ from ._collapsed import (
     CollapsedFit,
     fit_collapsed,
     learnt_of,
+    refuse_checkpoint,
     teller,
 )
 from ._declared import estimator
@@ -257,11 +258,7 @@ class LatentDirichletAllocation(Words, ClassNamePrefixFeaturesOutMixin, Transfor
         generator = as_generator(self.random_state)
         collapsed: CollapsedFit | None = None
         if self.method == COLLAPSED or learnt_of(self.doc_topic_prior, self.topic_word_prior).any:
-            if checkpoint is not None:
-                raise ParameterError(
-                    "checkpoint= keeps the state of coordinate ascent, not that of collapsed passes, by which "
-                    "method='collapsed' fits and priors are learnt: leave it out"
-                )
+            refuse_checkpoint(checkpoint)
             posterior, collapsed = self._after_collapsed_passes(counts, sample_weight, generator, schedule)
             keep(
                 self, doc_topic_prior_=collapsed.doc_topic_prior, topic_word_prior_=collapsed.topic_word_prior

@@ -49,7 +49,7 @@ def interval_moments(linear: Array, quadratic: Array, lower: Array, upper: Array
     linear, quadratic
         :math:`\eta_1, \eta_2`.
     lower, upper
-        Ends, at least :data:`UNBOUNDED` in size where there is none. All broadcast.
+        Ends; one of size :data:`UNBOUNDED` or more is no end. All broadcast.
 
     Examples
     --------

@@ -358,7 +358,7 @@ def _end(value: float) -> str:
 
 
 def ends_of(value: Array, kind: AnyArray, until: AnyArray | None) -> tuple[Array, Array]:
-    """Return the ends of the intervals that recorded values stand for."""
+    """Return the ends of the intervals that recorded values mean."""
     value, kind = np.broadcast_arrays(np.asarray(value, dtype=np.float64), kind)
     last = value if until is None else np.broadcast_to(until, value.shape)
     lower = np.where(kind == -1, -UNBOUNDED, value)

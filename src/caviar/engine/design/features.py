@@ -214,9 +214,11 @@ class Feature:
         """Whether its rows are never written out: looked up and tallied by label, or products of a sparse matrix."""
         if self.n_labels is None or self.is_sparse:
             return self.is_sparse
-        # of several labels a row each has columns of its own
-        is_one = self.source is not None and not self.source.shape
-        return is_one and self.n_labels >= _FEWEST_CATEGORIES
+        # of data with several labels a row each has columns of its own
+        is_alone = self.source is not None and (
+            isinstance(self.source.node, Variable) or not self.source.shape
+        )
+        return is_alone and self.n_labels >= _FEWEST_CATEGORIES
 
     @property
     def is_sparse(self) -> bool:

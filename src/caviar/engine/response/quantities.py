@@ -152,6 +152,8 @@ class Response:
         """
         if self.smallest_eigenvalue < _SADDLE:
             raise ModelError(why_saddle(self.smallest_eigenvalue, self.weakest_direction))
+        if self._is_flat:
+            raise ModelError(f"there is no covariance: {FLAT_DIRECTION}")
         if self.shift > _UNSETTLED:
             raise ModelError(
                 f"the fit has not settled for these data: its factors would move by {self.shift:.2g} standard "
@@ -168,7 +170,14 @@ class Response:
                 if self.smallest_eigenvalue > -_NEARLY_FLAT
                 else f"the fit ended at a saddle point, and the ELBO rises along {self.weakest_direction}"
             )
+        if self._is_flat:
+            return FLAT_DIRECTION
         return "the fit has not settled" if self.shift > _UNSETTLED else ""
+
+    @property
+    def _is_flat(self) -> bool:
+        """Whether an eigenvalue is zero but for rounding, so that nothing can be divided by it."""
+        return _SADDLE <= self.smallest_eigenvalue < 0 and self.shift > _UNSETTLED
 
     @cached_property
     def _entries(self) -> dict[str, tuple[FactorResponse, slice]]:

@@ -71,8 +71,7 @@ class IndependentRows:
         centres: Mapping[LocalFactor, Sequence[Centres]],
         partial: Mapping[LocalFactor, Sequence[MissingPatterns]],
     ) -> None:
-        self.compiled = compiled
-        self.factors = tuple(factors)
+        self.compiled, self.factors = compiled, tuple(factors)
         self.chains: tuple[ChainFactor, ...] = chains_of(self.factors)
         self.partial = partial
         self.entries = [ColumnKey(own.leaf.name).entries for several in partial.values() for own in several]
@@ -110,16 +109,12 @@ class IndependentRows:
         self._part_derivatives = _derivatives(compiled.terms if needed else (), needed)
         self._zero_derivatives = _derivatives(compiled.zero_terms, needed)
         self._block_rows = self._rows_of_a_block()
+        self.maximises = all(own.family.is_convex for factor in self.factors for own in factor.variables)
 
     def __getstate__(self) -> dict[str, object]:
         """Return what a block of rows needs of it: nothing of the globals, nor of the data of other rows."""
         compiled = replace(self.compiled, terms=(), zero_terms=(), sources={}, users={}, layouts={})
         return {**vars(self), "compiled": compiled, "_part_derivatives": [], "_zero_derivatives": []}
-
-    @property
-    def maximises(self) -> bool:
-        """Whether the objective cannot fall where local factors are renewed, whatever the globals have become."""
-        return all(own.family.is_convex for factor in self.factors for own in factor.variables)
 
     @property
     def parts_of_messages(self) -> set[Hashable]:

@@ -47,7 +47,7 @@ class TellsEffects(ABC):
         Raises
         ------
         ModelError
-            If there is none, or they differ in length.
+            If the model has no such effects, or they differ in length.
 
         Examples
         --------

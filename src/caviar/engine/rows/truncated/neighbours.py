@@ -38,8 +38,8 @@ def order_of_neighbours(values: Array, size: int) -> AnyArray:
     Examples
     --------
     >>> values = np.array([[0.0], [9.0], [1.0], [8.0]])
-    >>> sorted(order_of_neighbours(values, 2)[:2].tolist())
-    [0, 2]
+    >>> sorted(map(sorted, order_of_neighbours(values, 2).reshape(2, 2).tolist()))
+    [[0, 2], [1, 3]]
     """
     order = np.arange(len(values))
     spread = values.std(axis=0)
