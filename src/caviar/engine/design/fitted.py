@@ -16,6 +16,7 @@ import numpy as np
 
 from ..._typing import AnyArray, Array
 from ...language import Axis
+from ...numerics.cached import cached_property
 from .contraction import Contraction, Derivative, Evaluation, Formula
 from .gather import Factor
 
@@ -46,15 +47,16 @@ class Design:
         Weight of each row, (N,), or None for 1.
     """
 
-    def __init__(self, rows: AnyArray, weights: Array | None) -> None:
-        self.rows, self.weights = rows, weights
+    def __init__(self, rows: AnyArray, weights: Array | None, *, are_sizes: bool = False) -> None:
+        self.rows, self.weights, self._are_sizes = rows, weights, are_sizes
         self._products: OrderedDict[int, tuple[Array, Array]] = OrderedDict()
         self._blocks: dict[int, Array] = {}
-        self._sizes: Design | None = None
 
     def __getstate__(self) -> dict[str, object]:
         """Return its state without what is kept."""
-        return {**vars(self), "_products": OrderedDict(), "_blocks": {}, "_sizes": None}
+        kept = ("sizes", "largest")
+        own = {name: value for name, value in vars(self).items() if name not in kept}
+        return {**own, "_products": OrderedDict(), "_blocks": {}}
 
     @property
     def n_columns(self) -> int:
@@ -101,19 +103,31 @@ class Design:
             found = self._blocks[columns.start] = total
         return found
 
-    @property
+    @cached_property
     def sizes(self) -> Design:
-        """The same of the sizes of all numbers."""
-        if self._sizes is None:
-            self._sizes = Design(abs(self.rows), None if self.weights is None else np.abs(self.weights))
-        return self._sizes
+        """The same of the sizes of all numbers, which are found block by block."""
+        return Design(self.rows, None if self.weights is None else np.abs(self.weights), are_sizes=True)
+
+    @cached_property
+    def largest(self) -> float:
+        """Largest size of an entry of G."""
+        total: Any = 0.0
+        for start in range(0, len(self.rows), _ROWS):
+            where = slice(start, start + _ROWS)
+            squares = np.square(self.rows[where], dtype=np.float64)
+            total = total + (
+                squares.sum(axis=0) if self.weights is None else np.abs(self.weights[where]) @ squares
+            )
+        return float(np.max(total, initial=0.0))
 
     def _blocks_of_rows(self, columns: slice) -> Iterator[tuple[Array, slice]]:
         """Yield rows in double precision, some columns of them, and where they are: all at once if they are that."""
-        step = max(len(self.rows), 1) if self.rows.dtype == np.float64 else _ROWS
+        is_whole = self.rows.dtype == np.float64 and not self._are_sizes
+        step = max(len(self.rows), 1) if is_whole else _ROWS
         for start in range(0, len(self.rows), step):
             where = slice(start, start + step)
-            yield self.rows[where, columns].astype(np.float64, copy=False), where
+            rows = self.rows[where, columns].astype(np.float64, copy=False)
+            yield np.abs(rows) if self._are_sizes else rows, where
 
 
 class Fitted(Contraction):
@@ -173,7 +187,7 @@ class Fitted(Contraction):
 
     def largest_magnitude(self, sizes: Mapping[Hashable, float]) -> float:
         """Return a number that the sum of the sizes of all products does not exceed."""
-        return super().largest_magnitude(sizes) * self._fitted.largest
+        return super().largest_magnitude(sizes) * self.design.largest
 
     def along(self, axis: Axis, arrays: Mapping[Hashable, Array]) -> Array | None:
         """Return the term over all axes but one; None if no operand has that one."""
@@ -235,13 +249,6 @@ class FittedFormula(Formula):
         vars(other).update({name: own for name, own in vars(self).items() if name not in ("value", "_made")})
         other._made, other.design = {}, self.design.sizes
         return other
-
-    @property
-    def largest(self) -> float:
-        """Largest size of an entry of G, at most."""
-        rows, weights = self.design.sizes.rows, self.design.sizes.weights
-        squares = np.square(rows, dtype=np.float64)
-        return float((squares.sum(axis=0) if weights is None else weights @ squares).max())
 
     @property
     def value(self) -> Callable[[Array], Callable[[Mapping[Hashable, Array]], float]]:  # pyright: ignore[reportIncompatibleVariableOverride]
