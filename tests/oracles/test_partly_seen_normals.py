@@ -216,3 +216,24 @@ def test_records_that_cannot_be_are_refused():
     alone = cv.Model(cv.CensoredNormal("y", 0, 1, censored=cv.Data("kind", plates=OBS), plates=OBS))
     with pytest.raises(cv.DataError, match="needs until="):
         alone.fit({"y": [2.0, 1.0], "kind": [2, 0]})
+
+
+@pytest.mark.parametrize("kind", ["censored", "ordered", "truncated"])
+def test_a_single_answer_without_rows(kind):
+    """Then what is not seen is a global variable, which begins where the answer says."""
+    a = cv.Normal("a", 0.0, 1.0)
+    leaf, value = {
+        "censored": (cv.CensoredNormal("y", a, 1.0, censored=1), 0.3),
+        "ordered": (cv.Categorical("y", cv.ordered(a, [-0.5, 0.7])), 0),
+        "truncated": (cv.TruncatedNormal("y", a, 1.0, lower=-1.0), 0.3),
+    }[kind]
+    posterior = cv.Model(leaf).fit({"y": value}, tol=1e-10)
+    assert posterior.converged
+    grid = np.linspace(-9, 9, 4001)
+    likely = {
+        "censored": norm.logsf(0.3, grid),
+        "ordered": norm.logcdf(-0.5, grid),
+        "truncated": norm.logpdf(0.3, grid) - norm.logsf(-1.0, grid),
+    }[kind]
+    evidence = logsumexp(likely + norm.logpdf(grid)) + np.log(grid[1] - grid[0])
+    assert evidence - 0.3 < posterior.elbo < evidence

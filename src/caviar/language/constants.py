@@ -34,8 +34,8 @@ def as_known(value: Any, owner: str) -> Array:
     return array
 
 
-def refuse_link(value: Any, owner: str) -> None:
-    """Refuse a link where it cannot be.
+def refuse_link(value: Any, owner: str, instead: str = "") -> None:
+    """Refuse a link where it cannot be, and say what would do instead.
 
     Raises
     ------
@@ -43,7 +43,8 @@ def refuse_link(value: Any, owner: str) -> None:
         If it is one: the message says where it is, and where it belongs.
     """
     if isinstance(value, Link):
-        raise ModelError(f"{owner} takes no link: {value!r} {value.belongs.format(repr(value))}")
+        remedy = instead or f"{value!r} {value.belongs.format(repr(value))}"
+        raise ModelError(f"{owner} takes no link: {remedy}")
 
 
 class Constant(Node):

@@ -203,7 +203,8 @@ class LinearGaussianChain(Variable):
             plates = [plate for plate in slot.node.plates if plate is not slot.along]
             if slot.name not in ("starts", "inputs") and (plates or isinstance(slot.expression, Indexed)):
                 raise PlateError(
-                    f"'{slot.name}' of {where} must be the same for all steps; got {slot.node!r}"
+                    f"'{slot.name}' of {where} must be the same for all steps; got {slot.node!r}. What changes with a "
+                    f"hidden state is chosen where values are observed, as in Normal('x', mean, precision[s])"
                 )
             if slot.along is not None and slot.along.size != self.dimension:
                 raise PlateError(
@@ -296,6 +297,12 @@ def _plate_of_rows(name: str, transition: Expression) -> Plate | None:
         return transition.plates[0] if transition.plates else None
     if not isinstance(transition, Node | Indexed):
         return None
+    if isinstance(transition, Indexed):
+        raise ConjugacyError(
+            f"{where} cannot be {transition!r}: it is the same for all steps. Where the observed values themselves "
+            f"follow each other, state a regression on the value before that switches, as Normal('x', slope[s] * "
+            f"Data('before', plates=time), precision[s]) with a MarkovChain s"
+        )
     if not isinstance(transition, MultivariateNormal):
         raise ConjugacyError(
             f"{where} cannot be {transition!r}: it is an array (D, D), or its rows, a MultivariateNormal with a plate "

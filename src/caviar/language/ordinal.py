@@ -180,6 +180,7 @@ class UtilityBetween(Hidden):
     family = families.IntervalNormal
     letters: ClassVar = {"x": "", "xx": "", "lower": "", "upper": ""}
     noun = "utility"
+    follows_answer = True
     role: ClassVar[Role] = VALUE_BETWEEN
     density = template()
     term: ClassVar[Density] = template(

@@ -85,6 +85,7 @@ class _HiddenPart(Hidden):
         self.stated = {"answer": answer}
 
     size: ClassVar[int] = 1
+    follows_answer = True
     density: ClassVar[Density] = template()
 
     def problem_with(self, value: AnyArray) -> str:

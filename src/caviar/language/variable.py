@@ -59,6 +59,9 @@ class Variable(Stated):
     is_point: ClassVar[bool] = False
     """Whether its factor is a point mass whatever is asked for, which its own updates leave where it is."""
 
+    follows_answer: ClassVar[bool] = False
+    """Whether it has no prior of its own, but lies where the answer that brings it says."""
+
     is_brought: ClassVar[bool] = False
     """Whether it belongs to another variable that brings it, and is stated by nobody."""
 

@@ -30,6 +30,11 @@ def prior_start(problem: Problem, given: Mapping[Variable, Any] | None = None) -
         if variable not in q:
             q[variable] = prior_factor(problem, variable, arrays)
             arrays.update(problem.statistics(variable, q[variable]))
+    for variable in problem.order:
+        if variable.follows_answer and variable not in (given or {}):
+            # its prior says nothing, not even which values it may have
+            q[variable] = problem.update(variable, arrays)
+            arrays.update(problem.statistics(variable, q[variable]))
     return {variable: q[variable] for variable in problem.order}
 
 
