@@ -23,6 +23,9 @@ _BLOCK_CELLS = 1024
 _RUN = 160_000
 """Numbers that a run of cells takes, which the cache of a core holds."""
 
+_ASKED = 4
+"""Of so many rows of a cell one is asked for all components."""
+
 _ORDERED = 4096
 """Rows whose features are written at a time when rows are put in order."""
 
@@ -111,22 +114,41 @@ class TruncatedRows(IndependentRows):
     def _found(self, supports: Supports, block: _Block) -> Supports:
         """Return the sets of the components with the most responsibility, all of them asked.
 
-        A cell keeps its set where that leaves out less.
+        All are asked for some rows of each cell, and the best of these for all its rows. A cell keeps its set where
+        that leaves out less.
         """
         sizes, n_cells = sizes_for(self.n_responsibilities, self._label.n_rows), supports.n_cells
-        ranked, losses = np.empty((n_cells, sizes[-1]), dtype=np.int64), np.empty((n_cells, len(sizes)))
-        length = max(1, self._dense_rows // CELL)
+        pools = self._pools(supports, block, sizes[-1])
+        ranked, losses = np.empty_like(pools), np.empty((n_cells, len(sizes)))
+        length = max(1, _RUN // (CELL * sizes[-1]))
         for start in range(0, n_cells, length):
             cells = np.arange(start, min(start + length, n_cells))
-            some = _rows_at(block.rows, supports.rows_of(cells))
-            natural = self.apart.natural_of(self._label, some, block.coefficients, block.scratch)
-            softmax_inplace(natural)
+            shares = block.at(supports, cells, pools[cells]).natural
+            softmax_inplace(shares)
             counted = supports.counted(cells, block.rows.weights).reshape(-1, CELL)
-            ranked[cells], losses[cells] = _ranked(natural.reshape(-1, *counted.shape), counted, sizes)
+            places, losses[cells] = _ranked(shares.reshape(-1, *counted.shape), counted, sizes)
+            ranked[cells] = np.take_along_axis(pools[cells], places, axis=1)
         found = supports.found(ranked, allotted(losses, sizes, self.n_responsibilities))
         if not supports.age:
             return found
         return found.where(block.log_partitions(found) >= block.log_partitions(supports), supports)
+
+    def _pools(self, supports: Supports, block: _Block, size: int) -> AnyArray:
+        """Return the components from which the set of each cell is chosen, (C, size)."""
+        n_cells, n_categories = supports.n_cells, self._label.n_rows
+        if size == n_categories:
+            return np.tile(np.arange(n_categories), (n_cells, 1))
+        pools = np.empty((n_cells, size), dtype=np.int64)
+        length = max(1, self._dense_rows * _ASKED // CELL)
+        for start in range(0, n_cells, length):
+            cells = np.arange(start, min(start + length, n_cells))
+            some = _rows_at(block.rows, supports.rows_of(cells)[::_ASKED])
+            shares = self.apart.natural_of(self._label, some, block.coefficients, block.scratch)
+            softmax_inplace(shares)
+            # roots, so that what a few rows belong to in part counts beside what all belong to
+            scores = np.sqrt(shares, out=shares).reshape(n_categories, len(cells), -1).sum(axis=2).T
+            pools[cells] = np.argpartition(-scores, size - 1, axis=1)[:, :size]
+        return pools
 
     def _order(self, rows: Rows, scratch: Workspace) -> AnyArray:
         """Return the rows in cells, the last of which is filled up with its last row."""
@@ -160,7 +182,7 @@ class _Block:
         labels, done, log_partition = np.empty(len(supports.members), dtype=np.int64), 0, 0.0
         for cells, size in supports.by_size(np.arange(supports.n_cells), n_features * CELL, _RUN):
             members = supports.members[supports.places(cells, size)]
-            run = self._at(supports, cells, members)
+            run = self.at(supports, cells, members)
             counted = supports.counted(cells, self.rows.weights)
             log_partition += float(softmax_inplace(run.natural) @ counted)
             run.natural *= counted
@@ -175,7 +197,7 @@ class _Block:
         """Return the log-partition of each cell, (C,)."""
         found = np.empty(supports.n_cells)
         for cells, size in supports.by_size(np.arange(supports.n_cells), self.matrix.shape[1] * CELL, _RUN):
-            run = self._at(supports, cells, supports.members[supports.places(cells, size)])
+            run = self.at(supports, cells, supports.members[supports.places(cells, size)])
             weighted = softmax_inplace(run.natural) * supports.counted(cells, self.rows.weights)
             found[cells] = weighted.reshape(-1, CELL).sum(axis=1)
         return found
@@ -190,14 +212,15 @@ class _Block:
                 continue
             places = supports.places(cells, size)
             every = np.concatenate([members[places], found], axis=1)
-            natural = self._at(supports, cells, every).natural.reshape(every.shape[1], -1, CELL)
+            natural = self.at(supports, cells, every).natural.reshape(every.shape[1], -1, CELL)
             natural[size:][~is_new.T] = -np.inf
             counted = supports.counted(cells, self.rows.weights).reshape(-1, CELL)
             kept = _better(natural, counted, size)
             members[places] = np.take_along_axis(every, kept.T, axis=1)
         return supports.replaced(members)
 
-    def _at(self, supports: Supports, cells: AnyArray, members: AnyArray) -> CellsAtWork:
+    def at(self, supports: Supports, cells: AnyArray, members: AnyArray) -> CellsAtWork:
+        """Return some cells at work with these members."""
         some = _rows_at(self.rows, supports.rows_of(cells))
         return self.terms.at(some, members, self.coefficients, self.scratch)
 
@@ -226,12 +249,12 @@ def _better(natural: Array, counted: Array, size: int) -> AnyArray:
 
 
 def _ranked(shares: Array, counted: Array, sizes: Sequence[int]) -> tuple[AnyArray, Array]:
-    """Return the components of each cell by responsibility, (C, S_max), and the loss of sets of each size, (C, S).
+    """Return the places in the pool of each cell by responsibility, (C, P), and the loss of sets of each size, (C, S).
 
     Parameters
     ----------
     shares
-        Responsibilities of all components, (K, C, CELL).
+        Responsibilities of the components of its pool, (P, C, CELL).
     counted
         Weights of the rows, (C, CELL).
     """
