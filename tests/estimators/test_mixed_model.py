@@ -445,3 +445,30 @@ def test_models_are_compared_by_their_evidence(sleep) -> None:
         apart.evidence(moved)
     with pytest.raises(cv.ModelError, match="observe the same variables"):
         cv.compare({"one": apart, "other": cv.MixedModel("days ~ 1 + (1 | subject)").fit(SLEEP)}, SLEEP)
+
+
+@pytest.mark.parametrize("offset", [100.0, 1e5])
+def test_slopes_of_groups_do_not_depend_on_where_their_column_is_measured_from(
+    offset: float, tmp_path
+) -> None:
+    """Slopes along a column far from zero are measured from its mean: ELBO, spreads and predictions stay the same."""
+    days = np.asarray(SLEEP["days"])
+    table = {"reaction": np.asarray(SLEEP["reaction"]), "subject": np.asarray(SLEEP["subject"]).astype(int)}
+    near = cv.MixedModel("reaction ~ days + (days | subject)", random_state=0)
+    near.fit({**table, "days": days + 20.0})
+    far = clone(near).fit({**table, "days": days + offset})
+    assert far.n_iter_ < 100
+    assert far.centres_ == {"days | subject": {"days": pytest.approx(days.mean() + offset)}}
+    assert far.elbo_ == pytest.approx(near.elbo_, abs=2e-3)
+    one, other = (own.summary().to_frame().set_index("name") for own in (near, far))
+    assert "subject, Intercept at the mean" in one.index
+    for name in one.index.drop("Intercept"):
+        assert other["mean"][name] == pytest.approx(one["mean"][name], rel=2e-2, abs=2e-2), name
+    new = {"days": np.array([3.0, 9.0, 5.0]), "subject": np.array([308, 309, 999])}
+    expected = near.predict({**new, "days": new["days"] + 20.0})
+    far.save(tmp_path / "model")
+    for model in (far, cv.load(tmp_path / "model")):
+        told = model.predict({**new, "days": new["days"] + offset})
+        np.testing.assert_allclose(told.mean, expected.mean, atol=0.1)
+        np.testing.assert_allclose(told.sd, expected.sd, rtol=1e-2)
+    assert far.ranef()["days | subject"]["effect"].unique().tolist() == ["Intercept at the mean", "days"]

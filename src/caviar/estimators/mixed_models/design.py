@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from ..._errors import DataError
 from ..._typing import AnyArray, Array
-from .columns import Rows, levels_of, refuse_unseen
+from .columns import Rows, levels_of, mean_and_sd, refuse_unseen
 from .formula import FUNCTIONS, Formula, GroupTerm, columns_of, terms_of
 
 _COLLINEAR = 1e-9
@@ -18,6 +18,9 @@ _COLLINEAR = 1e-9
 
 _FAR = 1e5
 """Standard deviations from zero beyond which the bound of a fit would be off by more than a thousandth."""
+
+_AWAY = 3.0
+"""Standard deviations from zero beyond which slopes of groups are measured from the mean of their column."""
 
 NEW = "(new)"
 """The group in which rows of groups that the fit has not seen are placed."""
@@ -35,11 +38,15 @@ class Encoding:
         Name of a column of categories -> its levels; the first one is the reference.
     groups
         What the groups of a term are called -> their names, without the place for new ones.
+    centres
+        Name of a term with intercepts and slopes -> column -> from where its slopes are measured, for columns far from
+        zero.
     """
 
     formula: Formula
     levels: Mapping[str, Sequence[str]]
     groups: Mapping[str, Sequence[str]]
+    centres: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, formula: Formula, rows: Rows) -> Encoding:
@@ -57,6 +64,27 @@ class Encoding:
                 f"'{taken}' has a group called {NEW!r}, which is the name of new groups; rename it"
             )
         return cls(formula, levels, groups)
+
+    def centred(self, rows: Rows, weights: Array | None) -> Encoding:
+        """Return the encoding in which slopes of groups along columns far from zero are measured from their means.
+
+        There the intercepts of groups would be lines extended to where no data are: they and the slopes would be
+        correlated to almost 1, and the prior of either would decide about the other.
+        """
+        found: dict[str, dict[str, float]] = {}
+        for term in self.formula.groups:
+            effects, names = self.matrix(term.effects, rows)
+            if "Intercept" not in names:
+                continue
+            means, sds = mean_and_sd(effects, weights)
+            far = {
+                name: float(mean)
+                for name, mean, sd in zip(names, means, sds, strict=True)
+                if name != "Intercept" and abs(mean) > _AWAY * sd > 0
+            }
+            if far:
+                found[name_of(term)] = far
+        return replace(self, centres=found)
 
     @property
     def group_names(self) -> dict[str, list[str]]:
@@ -143,6 +171,11 @@ def _labels(term: GroupTerm, rows: Rows) -> tuple[AnyArray, list[str] | None]:
 def _escaped(text: str) -> str:
     r"""Return a text with its colons as ``\:``, so that no two combinations of groups have one name."""
     return text.replace("\\", "\\\\").replace(":", "\\:")
+
+
+def name_of(term: GroupTerm) -> str:
+    """Return the name of a term, as its correlated effects are called."""
+    return f"{term.effects} | {term.group}"
 
 
 def refuse_collinear(matrix: Array, names: Sequence[str]) -> None:

@@ -86,6 +86,9 @@ class MixedModel(Saveable):
     groups_
         What the groups of a term are called -> their names. Of several columns these are joined by colons,
         ``"Lincoln:2b"``; a colon within a name is written ``\:``.
+    centres_
+        Name of a term -> column -> its mean, if that is more than 3 standard deviations from zero: the slopes of groups
+        are measured from there, and their intercepts are those at the mean.
     n_rows_
         Rows of the fit.
     size_
@@ -127,6 +130,7 @@ class MixedModel(Saveable):
     names_: ClassVar[Any] = Fitted()
     levels_: ClassVar[Any] = Fitted()
     groups_: ClassVar[Any] = Fitted()
+    centres_: ClassVar[Any] = Fitted()
     n_rows_: ClassVar[Any] = Fitted()
     size_: ClassVar[Any] = Fitted()
 
@@ -160,9 +164,9 @@ class MixedModel(Saveable):
             require_number("size", self.size, above=0)
         formula, rows = read(self.formula), Rows.of(X)
         response = family_of(self.family, formula).values(rows, formula.response)
-        encoding = Encoding.of(formula, rows)
-        design = design_of(encoding, rows)
         weights = as_weights(sample_weight, len(response))
+        encoding = Encoding.of(formula, rows).centred(rows, weights)
+        design = design_of(encoding, rows)
         has_noise = family_of(self.family, formula).has_noise
         check_design(design, encoding, has_noise)
         if has_noise:
@@ -193,6 +197,7 @@ class MixedModel(Saveable):
             names_=list(design.names),
             levels_={name: list(own) for name, own in encoding.levels.items()},
             groups_={name: list(own) for name, own in encoding.groups.items()},
+            centres_={name: dict(own) for name, own in encoding.centres.items()},
             n_rows_=len(response),
             size_=size if self.family == "negative_binomial" else None,
         )
@@ -215,7 +220,8 @@ class MixedModel(Saveable):
 
     @property
     def _encoding(self) -> Encoding:
-        return Encoding(self._formula, self.levels_, self.groups_)
+        # models that were saved before they had any were fitted without
+        return Encoding(self._formula, self.levels_, self.groups_, vars(self).get("centres_", {}))
 
     @property
     def _blocks(self) -> tuple[Block, ...]:
@@ -288,7 +294,7 @@ class MixedModel(Saveable):
             levels, size = self.groups_[block.term.group], len(block.names)
             columns: dict[str, Any] = {
                 "group": np.repeat(levels, size),
-                "effect": np.tile(block.names, len(levels)),
+                "effect": np.tile(block.shown, len(levels)),
             }
             for name in ("mean", "sd", "lower", "upper"):
                 columns[name] = np.reshape(getattr(own, name), (-1, size))[: len(levels)].ravel()

@@ -11,7 +11,7 @@ learnt (Huang and Wand, 2013): the standard deviations have half-t priors, and e
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from ..._typing import Array
 from ...fitting.model import Model
 from ...language import Data, Gamma, MultivariateNormal, Normal, Plate, Wishart, diagonal, dot
 from .columns import Rows, mean_and_sd
-from .design import Encoding, refuse_collinear, refuse_far, refuse_useless_groups
+from .design import Encoding, name_of, refuse_collinear, refuse_far, refuse_useless_groups
 from .families import Family, half_t
 from .formula import GroupTerm
 
@@ -40,6 +40,10 @@ _DF, _DF_OF_ONE = 2.0, 4.0
 """Degrees of freedom of the half-t priors of standard deviations: of correlated effects, and of one effect."""
 
 
+AT_MEANS = "Intercept at the mean"
+"""The name of intercepts of groups where columns are far from zero."""
+
+
 @dataclass(frozen=True, eq=False)
 class Block:
     """Effects of groups with one covariance.
@@ -52,11 +56,20 @@ class Block:
         Of its effects, (q,).
     label
         Name of the variable.
+    is_centred
+        Whether slopes are measured from the means of their columns, so that intercepts are those there.
     """
 
     term: GroupTerm
     names: tuple[str, ...]
     label: str
+    is_centred: bool = False
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """Names of its effects as tables have them."""
+        own = AT_MEANS if self.is_centred else "Intercept"
+        return tuple(own if name == "Intercept" else name for name in self.names)
 
     @property
     def precision(self) -> str:
@@ -115,7 +128,9 @@ def design_of(encoding: Encoding, rows: Rows, *, known: bool = True) -> Design:
     is_new = {}
     for term in encoding.formula.groups:
         effects, own_names = encoding.matrix(term.effects, rows)
-        own = list(_blocks(term, own_names))
+        centres = encoding.centres.get(name_of(term), {})
+        effects = effects - np.array([centres.get(name, 0.0) for name in own_names])
+        own = [replace(block, is_centred=bool(centres)) for block in _blocks(term, own_names)]
         data[own[0].labels], is_new[term.group] = encoding.places(term, rows, known=known)
         for block in own:
             columns = effects[:, [own_names.index(name) for name in block.names]]
@@ -136,7 +151,7 @@ def _blocks(term: GroupTerm, names: Sequence[str]) -> Sequence[Block]:
     if not names:
         raise DataError(f"({term.effects} | {term.group}) has no effects; write (1 | {term.group})")
     if term.correlated and len(names) > 1:
-        return [Block(term, tuple(names), f"{term.effects} | {term.group}")]
+        return [Block(term, tuple(names), name_of(term))]
     return [Block(term, (name,), f"{'1' if name == 'Intercept' else name} | {term.group}") for name in names]
 
 

@@ -97,11 +97,11 @@ def rows_of(
         yield MixedRow(COMMON, name, *map(float, numbers))
     spreads = {block.label: Spread.of(posterior, block.precision) for block in blocks}
     for block in blocks:
-        for name, numbers in zip(block.names, spreads[block.label].sds(level), strict=True):
+        for name, numbers in zip(block.shown, spreads[block.label].sds(level), strict=True):
             yield MixedRow("standard deviations", f"{block.term.group}, {name}", *numbers)
     for block in blocks:
         for (i, j), numbers in spreads[block.label].correlations(level):
-            name = f"{block.term.group}, {block.names[i]} and {block.names[j]}"
+            name = f"{block.term.group}, {block.shown[i]} and {block.shown[j]}"
             yield MixedRow("correlations", name, *numbers)
     if RESIDUAL in posterior:
         (numbers,) = Spread.of(posterior, RESIDUAL).sds(level)
