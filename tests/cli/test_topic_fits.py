@@ -179,4 +179,4 @@ def test_options_of_topics_belong_to_topics(run, corpus):
     result = run("fit", corpus / "counts.csv", "--text", "text")
     assert "--text belongs to --model topics, not to --model bayesian" in result.stderr
     result = run("fit", corpus / "texts")
-    assert "on the command line --model topics" in result.stderr
+    assert "for the words of its text files say --model topics" in result.stderr

@@ -22,6 +22,7 @@ _OPTIONS = {
 _IN_WORDS = (
     # what is chosen is told twice, for Python and for the command line
     (r"columns=\[[^\]]*\], on the command line (?=--columns)", ""),
+    (r"take caviar\.data\.read_texts, on the command line (?=--model)", "say "),
     (r"uncertainty='linear_response'", "--uncertainty linear-response"),
     (r"(?<![\w'])(checkpoint|encoding|uncertainty|stop_words|vocabulary)=(?='\w)", r"--\1 "),
     (r"(?<![\w'])(checkpoint|encoding|uncertainty|stop_words|vocabulary)=", r"--\1"),
