@@ -152,6 +152,6 @@ def test_a_report_of_a_posterior_and_its_data(run, regression, folder, tmp_path)
     )
     found = json.loads(result.stdout)
     assert found["verdict"]["level"] == "good"
-    assert [entry["variable"] for entry in found["entries"]] == ["tau", "w", "w"]
+    assert [entry["variable"] for entry in found["entries"]] == ["tau", "w", "w", "tau as sd"]
     assert found["rows"]["predictions"][0]["n"] == 80
     assert "Regression of y on X" in (tmp_path / "r.html").read_text(encoding="utf-8")
