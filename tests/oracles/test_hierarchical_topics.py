@@ -104,6 +104,7 @@ def test_new_documents_begin_from_what_is_expected_above(kind: str) -> None:
     np.testing.assert_allclose(found[4], prior, rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_schedules_and_weights_agree() -> None:
     counts, stated = sparse.csr_array(counts_of(3, documents=40)), model("sticks")
     fit = stated.fit({"word": counts}, seed=0, max_iter=20)

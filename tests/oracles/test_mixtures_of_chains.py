@@ -170,7 +170,7 @@ def test_linear_response_is_the_derivative_of_refits():
     for name in ("steps", "weights"):
         slopes = (high[name].mean - low[name].mean) / (2 * h)
         found = response.sensitivity(name)["steps.concentration"][1, 0, 0]
-        np.testing.assert_allclose(found, slopes, rtol=2e-4, atol=1e-8)
+        np.testing.assert_allclose(found, slopes, rtol=1e-3, atol=1e-8)  # differences err by h squared
 
 
 def test_a_weight_of_two_is_the_sequence_twice():
