@@ -153,7 +153,7 @@ def test_an_unknown_width_leaves_a_bound_below_quadrature():
 
 
 def test_tied_means_have_the_probabilities_of_their_partitions():
-    """Three groups whose means are all one, two of them one, or all their own."""
+    """Three groups: all means are equal, two of them are, or none."""
     partitions = np.array([[0, 0, 0], [0, 0, 1], [0, 1, 0], [0, 1, 1], [0, 1, 2]])
     rng = np.random.default_rng(2)
     group = np.repeat(np.arange(3), 6)

@@ -176,7 +176,7 @@ class Response:
 
     @property
     def _is_flat(self) -> bool:
-        """Whether an eigenvalue is zero but for rounding, so that nothing can be divided by it."""
+        """Whether the smallest eigenvalue is zero up to rounding, so that no covariance exists."""
         return _SADDLE <= self.smallest_eigenvalue < 0 and self.shift > _UNSETTLED
 
     @cached_property
