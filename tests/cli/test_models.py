@@ -88,8 +88,8 @@ def test_a_sample_is_that_of_the_estimator_under_the_names_of_the_columns(run, m
     np.testing.assert_array_equal(written.values, cv.load(model).sample(50, random_state=3)[0])
 
 
-def test_a_sample_goes_to_standard_output_and_into_the_next_command(run_program, run, model):
-    sampled = run_program("sample", model, "-n", 20, "--seed", 1, "--with-component")
+def test_a_sample_goes_to_standard_output_and_into_the_next_command(run, model):
+    sampled = run("sample", model, "-n", 20, "--seed", 1, "--with-component")
     assert sampled.stdout.splitlines()[0] == '"eruptions","waiting","component"'
     assert len(sampled.stdout.splitlines()) == 21
     labelled = run("predict", model, "-", "-o", "-", input=sampled.stdout)
@@ -166,7 +166,7 @@ def test_what_cannot_be_compared_is_refused(run, faithful, options, message):
 
 
 def test_a_check_passes_in_words(run, model, faithful):
-    result = run("check", model, faithful)
+    result = run("check", model, faithful, "--rows", 60)
     assert result.exit_code == 0
     passed = [line for line in result.stdout.splitlines() if line.startswith("passed")]
     assert len(passed) == 4
@@ -181,8 +181,8 @@ def test_a_check_leaves_out_rows_with_missing_entries_and_says_so(run, model, tm
         tmp_path / "gaps.csv",
         {"eruptions": np.where(np.isnan(rows[:, 0]), None, rows[:, 0]), "waiting": rows[:, 1]},
     )
-    result = run("check", model, tmp_path / "gaps.csv", "--json", "--rows", 100)
-    assert json.loads(result.stdout)["rows"] == 100
+    result = run("check", model, tmp_path / "gaps.csv", "--json", "--rows", 40)
+    assert json.loads(result.stdout)["rows"] == 40
     assert "72 rows with missing entries are left out" in result.stderr
 
 

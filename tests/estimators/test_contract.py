@@ -34,7 +34,7 @@ class LabelledWhereKnown(cv.GaussianMixture):
         return super()._rows_to_fit(X, y, *others, reset=reset)
 
 
-@pytest.mark.thinned(20)
+@pytest.mark.thinned(24)
 @parametrize_with_checks(
     [
         cv.GaussianMixture(),

@@ -102,7 +102,7 @@ def test_joblib_gives_the_same_bits():
         np.testing.assert_array_equal(mixture.elbo_trace_, here.elbo_trace_)
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(5)
 @pytest.mark.parametrize("structure", ["full", "tied", "diag", "spherical", "unit"])
 def test_single_precision_stays_so_in_memory_and_sums_are_double(structure):
     rng = np.random.default_rng(0)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy import stats
+from thinning import amount
 
 import caviar as cv
 
@@ -18,6 +19,7 @@ def clusters(n_rows, seed=0, *, shift=8.0):
     return np.column_stack([number.astype(object), words, more]), labels
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("seed", range(2))
 def test_the_number_of_clusters_is_found_and_no_other_has_a_higher_bound(seed):
     rows, labels = clusters(300, seed)
@@ -27,7 +29,9 @@ def test_the_number_of_clusters_is_found_and_no_other_has_a_higher_bound(seed):
     np.add.at(table, (labels, found.predict(rows)), 1)
     assert table.max(axis=1).sum() > 0.9 * len(rows)
     others = {
-        k: cv.MixedMixture(k, random_state=0, n_init=4, weight_concentration_prior=1.0).fit(rows).elbo_
+        k: cv.MixedMixture(k, random_state=0, n_init=amount(2, 4), weight_concentration_prior=1.0)
+        .fit(rows)
+        .elbo_
         for k in (1, 2, 3, 4)
     }
     assert max(others, key=others.get) == 3

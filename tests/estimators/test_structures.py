@@ -250,7 +250,7 @@ def test_published_likelihood_of_one_shared_covariance():
     np.testing.assert_allclose(mixture.elbo_, -1126.31593, atol=6e-6)
 
 
-@pytest.mark.thinned(6)
+@pytest.mark.thinned(10)
 @pytest.mark.parametrize("structure", STRUCTURES)
 @pytest.mark.parametrize("family", ["joint", "independent"])
 @pytest.mark.parametrize("weights", ["dirichlet_distribution", "dirichlet_process"])

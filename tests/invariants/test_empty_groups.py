@@ -209,6 +209,7 @@ def test_more_rows_for_groups_that_were_empty() -> None:
     assert both["m"].variance[6] < first["m"].variance[6]
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("n", [6, 9])
 def test_the_estimate_from_draws_agrees(n: int) -> None:
     data = rows(groups(11))
@@ -224,5 +225,5 @@ def test_points_below_and_above_empty_groups(point: list[str]) -> None:
     m = cv.Normal("m", r[cv.Data("region", plates=group)], cv.Gamma("inner", 2.0, 1.0), plates=group)
     model = cv.Model(cv.Normal("x", m[cv.Data("g", plates=obs)], 1.0, plates=obs))
     data = {**rows(groups(12, 4)), "region": [0, 0, 1, 1, 1, 2]}
-    report = cv.testing.check_model(model, data, data_plate="obs", point=point, n_draws=400)
+    report = cv.testing.check_model(model, data, data_plate="obs", point=point, n_draws=150)
     assert report.passed, str(report)

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from thinning import amount
 
 import caviar as cv
 import caviar.models
@@ -27,7 +28,7 @@ def draw(seed: int, n: int, noise: float = 0.1, scale: float = 1.0) -> tuple[dic
 
 def test_any_number_of_threads_gives_the_same_bits():
     data, _ = draw(0, 20_000)
-    fits = [model().fit(data, seed=1, max_iter=4, executor=threads) for threads in (1, 2, 4)]
+    fits = [model().fit(data, seed=1, max_iter=2, executor=threads) for threads in (1, 2, 4)[:: amount(2, 1)]]
     for other in fits[1:]:
         np.testing.assert_array_equal(fits[0].elbo_trace, other.elbo_trace)
         np.testing.assert_array_equal(fits[0]["transition"].mean, other["transition"].mean)
@@ -44,7 +45,7 @@ def test_the_elbo_never_falls_and_its_parts_sum_to_it(noise, scale):
 
 
 def test_it_finds_the_dynamics_up_to_a_change_of_basis():
-    data, turn = draw(2, 3_500)
+    data, turn = draw(2, 2_500)
     posterior = model().fit(data, seed=0, max_iter=300)
     found = np.linalg.eigvals(posterior["transition"].mean)
     np.testing.assert_allclose(np.abs(found), np.abs(np.linalg.eigvals(turn)), atol=0.02)

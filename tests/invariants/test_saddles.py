@@ -205,6 +205,7 @@ def test_a_maximum_is_left_as_it_is(name, monkeypatch):
         assert_same_bits(found, plain)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("schedule", ["batch", cv.Incremental(4)])
 def test_a_fit_broken_off_at_a_saddle_point_ends_with_the_same_bits(schedule, tmp_path):
     model, data, _, equal = _wishart(np.random.default_rng(2))
@@ -255,6 +256,7 @@ def test_point_masses_leave_a_saddle_point():
     np.testing.assert_allclose(np.sort(fitted["mean"].value[:, 0]), np.sort(theirs.means_[:, 0]), atol=0.05)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("schedule", ["batch", "incremental"])
 def test_of_many_rows_some_are_looked_at(schedule, monkeypatch):
     """The rows lie in the order of their components, and the look at some of them is one at all of these."""

@@ -81,7 +81,7 @@ def assert_same(one: cv.Posterior, other: cv.Posterior) -> None:
         np.testing.assert_allclose(other[name].mean, one[name].mean, rtol=1e-8, atol=1e-10)
 
 
-@pytest.mark.thinned(8)
+@pytest.mark.thinned(12)
 @CHAINS
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("gaps", ["", "steps", "entries"])
@@ -100,7 +100,7 @@ def test_any_blocks_give_the_sums_of_one(fit, kind, gaps, monkeypatch):
 def test_any_number_of_threads_gives_the_same_bits(fit, kind, monkeypatch):
     cut(monkeypatch, 1_000, 64)
     data = rows(kind, 1_500)
-    one, *others = (fit(data, executor=threads) for threads in (1, 2, 3))
+    one, *others = (fit(data, executor=threads) for threads in (1, 3))
     for other in others:
         np.testing.assert_array_equal(other.elbo_trace, one.elbo_trace)
         np.testing.assert_array_equal(other["transition"].mean, one["transition"].mean)

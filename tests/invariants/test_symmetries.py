@@ -51,7 +51,7 @@ def test_order_of_the_rows_does_not_matter(name):
     _assert_close(one, other)
 
 
-@pytest.mark.thinned(8)
+@pytest.mark.thinned(12)
 @pytest.mark.parametrize("name", CASES)
 def test_weight_of_two_is_the_row_twice(name):
     """Repeated rows, the same rows with whole-number weights, and rows with their weight split lead to the same fit."""
@@ -153,7 +153,7 @@ def test_same_seed_is_the_same_bits(name):
     _assert_same_bits(case.fit(data, seed=7, n_restarts=2), case.fit(data, seed=7, n_restarts=2))
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(5)
 @pytest.mark.parametrize(
     "name", ["independent", "shared-precision", "bernoullis", "measured", "measured-apart"]
 )

@@ -65,13 +65,13 @@ def test_means_respond_as_they_change(q):
 
 
 def test_covariance_of_a_value_is_that_of_draws(q, laws):
-    draws = laws.draw(q, 40_000, seed=5)
+    draws = laws.draw(q, 10_000, seed=5)
     if type(q).__name__ == "Categorical":
         draws = [np.eye(q.event_shape[0])[draws[0]]]
     batch = q.batch_shape
-    flat = np.concatenate([np.asarray(part).reshape(40_000, *batch, -1) for part in draws], axis=-1)
+    flat = np.concatenate([np.asarray(part).reshape(10_000, *batch, -1) for part in draws], axis=-1)
     deviation = flat - flat.mean(axis=0)
-    drawn = np.einsum("n...i,n...j->...ij", deviation, deviation) / 40_000
+    drawn = np.einsum("n...i,n...j->...ij", deviation, deviation) / 10_000
     found = q.covariance_of_value()
     assert found.shape == drawn.shape
     np.testing.assert_allclose(found, np.swapaxes(found, -1, -2), rtol=1e-12, atol=1e-14)

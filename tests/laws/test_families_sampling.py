@@ -17,7 +17,7 @@ from caviar.families import (
 
 
 def test_moments_of_draws_are_the_expected_statistics(q, laws):
-    n = 20_000
+    n = 8_000
     value = laws.as_one(laws.draw(q, n, seed=11))
     statistics = laws.statistics_at(q, value)
     for statistic, expected in zip(statistics, q.expected_statistics, strict=True):

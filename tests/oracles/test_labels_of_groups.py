@@ -103,7 +103,7 @@ def test_predictions_are_those_of_draws():
     posterior = growth().fit({"y": GROWTH, "group": GROUPS, "time": TIME})
     new = {"group": np.array([0, 0, 7]), "time": np.array([0.0, 3.0, 1.0])}
     predicted = posterior.predict(new)["y"]
-    draws = posterior.predictive(data=new, n_draws=4_000, seed=0)["y"]
+    draws = posterior.predictive(data=new, n_draws=2_000, seed=0)["y"]
     np.testing.assert_allclose(predicted.mean, draws.mean(0), atol=0.12)
     np.testing.assert_allclose(predicted.standard_deviation, draws.std(0), rtol=0.08)
 

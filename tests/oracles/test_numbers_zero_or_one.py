@@ -116,7 +116,7 @@ def test_predictions_are_those_of_draws_and_files_keep_it(tmp_path):
     posterior = spike_and_slab().fit(DATA)
     new = {name: own[:3] for name, own in DATA.items() if name != "y"}
     predicted = posterior.predict(new)["y"]
-    draws = posterior.predictive(data=new, n_draws=4_000, seed=0)["y"]
+    draws = posterior.predictive(data=new, n_draws=2_000, seed=0)["y"]
     np.testing.assert_allclose(predicted.mean, draws.mean(0), atol=0.1)
     np.testing.assert_allclose(predicted.standard_deviation, draws.std(0), rtol=0.08)
     posterior.save(tmp_path / "slab.caviar")

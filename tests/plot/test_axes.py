@@ -39,7 +39,7 @@ def test_settings_are_left_as_they_were(name):
     assert dict(mpl.rcParams) == before
 
 
-@pytest.mark.thinned(5)
+@pytest.mark.thinned(8)
 @pytest.mark.parametrize("name", GALLERY)
 def test_every_label_lies_inside_the_picture_and_axes_are_labelled(name):
     drawn = GALLERY[name].draw()

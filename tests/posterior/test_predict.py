@@ -7,6 +7,7 @@ import pytest
 from scipy import stats
 from scipy.integrate import quad
 from scipy.special import expit
+from thinning import amount
 
 import caviar as cv
 
@@ -199,6 +200,9 @@ CASES = [
 ]
 
 
+N_DRAWS = amount(800, 2000)
+
+
 @pytest.mark.thinned(6)
 @pytest.mark.parametrize("build", [*CASES, answer(cv.probit), answer(cv.logistic)])
 def test_mean_and_deviation_are_those_of_draws(build):
@@ -207,19 +211,19 @@ def test_mean_and_deviation_are_those_of_draws(build):
         data, seed=0, init={"z": LABELS} if "mixture" in build.__name__ else "auto"
     )
     found = posterior.predict(new)["y"]
-    draws = posterior.predictive({} if new else {"obs": 1}, data=new, n_draws=2000, seed=5)["y"]
+    draws = posterior.predictive({} if new else {"obs": 1}, data=new, n_draws=N_DRAWS, seed=5)["y"]
     if build in (columns, mixture_over_columns):
         draws = np.swapaxes(draws, 1, 2)
     if build is categorical:
         draws = np.eye(3)[draws]
     assert found.mean.shape == found.standard_deviation.shape == draws.shape[1:]
-    tolerance = 4 * found.standard_deviation / np.sqrt(2000)
+    tolerance = 4 * found.standard_deviation / np.sqrt(N_DRAWS)
     assert np.all(np.abs(draws.mean(axis=0) - found.mean) < tolerance)
     if set(np.unique(draws)) <= {0, 1}:
         np.testing.assert_allclose(found.standard_deviation**2, found.mean * (1 - found.mean))
         return
     squares = np.square(draws - found.mean)
-    error = 4 * squares.std(axis=0) / np.sqrt(2000)
+    error = 4 * squares.std(axis=0) / np.sqrt(N_DRAWS)
     np.testing.assert_array_less(np.abs(squares.mean(axis=0) - found.standard_deviation**2), error + 1e-9)
 
 

@@ -967,10 +967,20 @@ class Posterior(ShowsUncertainty, TellsEvidence, TellsEffects):
         sample_weight
             As for the fit.
         """
-        if not isinstance(factors, Mapping):
-            raise ParameterError(f"factors is a mapping from names to distributions; got {factors!r}")
+        return self._objective(data, sample_weight)(factors)
+
+    def _objective(
+        self, data: Mapping[str, Any], sample_weight: Any = None
+    ) -> Callable[[Mapping[str, Any]], float]:
+        """Return :meth:`elbo_at` as a function of the factors: the data are read once for all of its values."""
         problem, row_map = self._evaluator.bind(data, sample_weight)
-        return objective_at(problem, self._shared.changed(self._factors, factors), row_map)
+
+        def objective(factors: Mapping[str, Any]) -> float:
+            if not isinstance(factors, Mapping):
+                raise ParameterError(f"factors is a mapping from names to distributions; got {factors!r}")
+            return objective_at(problem, self._shared.changed(self._factors, factors), row_map)
+
+        return objective
 
     def __repr__(self) -> str:
         lines = [f"Posterior(elbo={self.elbo:.6f}, status={self.status.value!r}, n_iter={self.n_iter})"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -53,11 +53,11 @@ def elbo_slopes(
         Of the directions.
     """
     rng = np.random.default_rng(seed)
-    factors = posterior._independent
+    factors, elbo_at = posterior._independent, posterior._objective(data)
     return {
         name: max(
             (
-                _slope(posterior, data, name, factor, direction)
+                _slope(elbo_at, name, factor, direction)
                 for direction in _directions(learnt(factor), n_directions, rng)
             ),
             default=0.0,
@@ -78,14 +78,14 @@ def with_learnt(factor: Any, learnt: ExponentialFamily) -> Any:
 
 
 def _slope(
-    posterior: Posterior, data: Mapping[str, Any], name: str, whole: Any, direction: tuple[Array, ...]
+    elbo_at: Callable[[Mapping[str, Any]], float], name: str, whole: Any, direction: tuple[Array, ...]
 ) -> float:
     """Return the size of the derivative along a direction of a factor, with smaller steps where the domain ends."""
     factor = learnt(whole)
 
     def objective(step: Array) -> float:
         natural = tuple(n + float(step) * d for n, d in zip(factor.natural, direction, strict=True))
-        return posterior.elbo_at({name: with_learnt(whole, _of_natural(factor, natural))}, data)
+        return elbo_at({name: with_learnt(whole, _of_natural(factor, natural))})
 
     for step in (_STEP, _STEP / 30, _STEP / 1000):
         try:
