@@ -56,14 +56,14 @@ def test_many_trials_at_once_and_one_factor_each():
     assert clinical().fit(data, factors=[]).elbo < posterior.elbo - 0.1
 
 
-def test_a_label_of_all_rows_has_a_factor_of_its_own():
-    """Without a plate of trials the label and the rates are independent under q: the bound, and its answer .978."""
+def test_a_label_of_all_rows_may_have_a_factor_of_its_own():
+    """With factors="apart" the label and the rates are independent under q: the bound, and its answer .978."""
     patient = cv.Plate("patient")
     effective = cv.Categorical("effective", [0.5, 0.5])
     rate = cv.Beta("rate", 1, 1, plates=cv.Plate("cell", 3))
     cell = cv.Data("cell", plates=(patient, HYPOTHESIS))
     model = cv.Model(cv.Bernoulli("cured", rate[cell[effective]], plates=patient))
-    posterior = model.fit({"cured": CURED, "cell": CELLS}, tol=1e-14)
+    posterior = model.fit({"cured": CURED, "cell": CELLS}, tol=1e-14, factors="apart")
     w = posterior["effective"].probabilities
     assert w[1] == pytest.approx(0.978, abs=5e-4)
     counts = np.array(

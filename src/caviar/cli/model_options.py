@@ -55,11 +55,11 @@ FamilyName = Annotated[
     option(
         "--family",
         metavar="NAME",
-        help="Of the response: gaussian, student, bernoulli, probit, binomial or negative_binomial.",
+        help="Of the response: gaussian, student, bernoulli, probit, binomial, negative_binomial or ordinal.",
         default="gaussian",
         panel=_REGRESSION,
         autocompletion=beginning_with(
-            "gaussian", "student", "bernoulli", "probit", "binomial", "negative_binomial"
+            "gaussian", "student", "bernoulli", "probit", "binomial", "negative_binomial", "ordinal"
         ),
     ),
 ]

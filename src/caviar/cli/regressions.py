@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from rich.console import Console
 
 import caviar as cv
@@ -49,10 +50,18 @@ class RegressionOfFile(Saved):
         return float(self.fitted.score(self.data(file, sql)))
 
     def predictions(self, file: str | None, sql: str | None, *, quiet: bool) -> dict[str, Any]:
-        """Return mean, standard deviation and 95% interval of the response of each row; of 0 and 1 the probability."""
+        """Return mean, standard deviation and 95% interval of the response of each row; of 0 and 1 the probability.
+
+        Of ordered categories the likeliest one and the probabilities of all.
+        """
         table, name = self.data(file, sql), self._response
         if not quiet:
             self._tell_new_groups(table)
+        if self.fitted.categories_:
+            shares = self.fitted.predict_proba(table)
+            most = shares.to_numpy().argmax(axis=1)
+            likely = {f"{name}_prediction": np.array(self.fitted.categories_, dtype=object)[most]}
+            return likely | {f"{name}_{own}": shares[own].to_numpy() for own in self.fitted.categories_}
         told = self.fitted.predict(table)
         columns = {f"{name}_mean": told.mean, f"{name}_sd": told.sd}
         if self.fitted.family not in _NO_INTERVAL:
@@ -72,6 +81,11 @@ class RegressionOfFile(Saved):
             raise cv.DataError("as many rows are drawn as DATA have; leave -n out")
         table = self.data(data, None)
         known = {name: table.column(name) for name in table.column_names if name != self._response}
+        if self.fitted.categories_:
+            shares = self.fitted.predict_proba(table).to_numpy().cumsum(axis=1)
+            uniform = np.random.default_rng(seed).random(len(shares))[:, None]
+            places = np.minimum((uniform >= shares).sum(axis=1), shares.shape[1] - 1)
+            return {**known, self._response: np.array(self.fitted.categories_, dtype=object)[places]}
         drawn = self.fitted.predict(table).sample(1, seed)[0]
         return {**known, self._response: drawn}
 

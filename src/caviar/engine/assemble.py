@@ -29,9 +29,10 @@ from .ascent.schedules.truncated import Looks, Truncated, TruncatedSteps
 from .binding.bound_model import BoundModel
 from .binding.coordinates import Coordinates, coordinates_of
 from .compiled.compiler import compile_terms
-from .compiled.coupled_normals import CoupledVariable, with_coupled
 from .compiled.factorisation import apart, local_factors
 from .compiled.labels_that_meet import with_joined_labels
+from .compiled.shared.groups import with_shared
+from .compiled.shared.variable import SharedVariable
 from .compiled.terms import Compiled
 from .local.local_factor import LocalFactor
 from .rows.e_step import IndependentRows
@@ -217,9 +218,9 @@ def _derived(
     bound: BoundModel,
     coordinates: Coordinates,
     factors: Sequence[LocalFactor],
-    coupled: Sequence[CoupledVariable],
+    coupled: Sequence[SharedVariable],
 ) -> CompiledRows:
-    compiled = with_coupled(compile_terms(bound, coordinates, factors, plans), coupled, bound)
+    compiled = with_shared(compile_terms(bound, coordinates, factors, plans), coupled, bound)
     recentrings = recentrings_of(factors, bound, coordinates, compiled)
     centres = {factor: [own.centres for own in several] for factor, several in recentrings.items()}
     rows = IndependentRows(compiled, factors, centres, missing_patterns_of(compiled, bound, centres))
@@ -236,7 +237,7 @@ def _documents(
     bound: BoundModel,
     coordinates: Coordinates,
     factors: Sequence[LocalFactor],
-    coupled: Sequence[CoupledVariable],
+    coupled: Sequence[SharedVariable],
 ) -> CompiledRows:
     # whoever names groups of factors has tokens as rows
     assert isinstance(bound, BoundDocuments)

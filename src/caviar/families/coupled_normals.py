@@ -21,6 +21,7 @@ from caviar._typing import AnyArray, Array, Statistics
 from caviar.families._arrow import Arrow, ArrowPattern
 from caviar.families._base import LOG_TWO_PI, Seed, Size, draw_shape
 from caviar.families._marginals import Ends, Marginals, normal_marginals
+from caviar.families._shared import SharedFactor, SharedLayout
 from caviar.families.multivariate_normal import MultivariateNormal
 from caviar.families.normal import Normal
 from caviar.numerics.cached import cached_property
@@ -90,11 +91,15 @@ class Cross:
 
 
 @dataclass(frozen=True, eq=False)
-class CoupledLayout:
+class CoupledLayout(SharedLayout):
     """Which variables share a Gaussian factor, and which of their numbers appear together: its family."""
 
     members: tuple[Member, ...]
     crosses: tuple[Cross, ...] = ()
+
+    @property
+    def names(self) -> list[str]:
+        return [member.name for member in self.members]
 
     @property
     def statistics(self) -> tuple[str, ...]:
@@ -196,7 +201,7 @@ class CoupledLayout:
 
 
 @dataclass(frozen=True, eq=False)
-class CoupledNormals:
+class CoupledNormals(SharedFactor):
     """The Gaussian factor that several variables share.
 
     Attributes
@@ -211,6 +216,7 @@ class CoupledNormals:
         Position of each number of the layout in the precision, which may have more; None if both are the same.
     """
 
+    kind = "coupled"
     layout: CoupledLayout
     mean_of_all: Array
     precision: Arrow
@@ -222,19 +228,9 @@ class CoupledNormals:
         return self.layout
 
     @property
-    def name(self) -> str:
-        """What the factor is called: the names of its variables."""
-        return ", ".join(self.names)
-
-    @property
-    def names(self) -> list[str]:
-        """Names of the variables."""
-        return [member.name for member in self.layout.members]
-
-    @property
-    def learnt(self) -> Self:
-        """The part that is not a point: all."""
-        return self
+    def members(self) -> Iterator[tuple[str, type[Any], tuple[int, ...], int | None]]:
+        for own in self.layout.members:
+            yield own.name, Normal if own.dimension is None else MultivariateNormal, own.shape, own.dimension
 
     @cached_property
     def natural(self) -> Statistics:
@@ -408,7 +404,7 @@ class CoupledNormals:
         return [normal_marginals(self.mean_of_all, np.sqrt(variances), ends)]
 
     @cached_property
-    def marginals(self) -> dict[str, Normal | MultivariateNormal]:
+    def marginals(self) -> dict[str, Any]:
         """The marginal distribution of each variable, by name."""
         blocks, _ = self._covariances
         return {

@@ -11,9 +11,10 @@ from .._typing import Array
 from ..engine.ascent.beliefs import Beliefs
 from ..engine.ascent.status import Status
 from ..engine.checkpoint.row_marks import RowMarks
+from ..families.shared import SHARED
 from ..language import Categorical, Plate, Variable
 from ..names import Names
-from ..posterior.documents import coupled_of_document, factor_of_document
+from ..posterior.documents import factor_of_document, shared_of_document
 from ..posterior.documents.shapes import Sizes
 from ..posterior.posterior import Posterior
 from ..posterior.shared_factors import SharedFactors
@@ -81,8 +82,8 @@ def _factors_of(
     documents: Mapping[str, Any], variables: Mapping[str, Variable], sizes: Sizes
 ) -> dict[str, Any]:
     return {
-        name: coupled_of_document(entry, variables, sizes)
-        if "coupled" in entry
+        name: shared_of_document(entry, variables, sizes)
+        if not entry.keys().isdisjoint(SHARED)
         else factor_of_document(entry, variables[name], sizes)
         for name, entry in documents.items()
     }

@@ -34,7 +34,7 @@ from ..engine.starts.from_user import given_start
 from ..engine.starts.race import Begun
 from ..engine.starts.restarts import Ends
 from ..engine.topics.lowering import bind_rows
-from ..language import Data, Node, Plate, Term, Variable, prove_conjugate, terms_of, with_factors
+from ..language import Data, Label, Node, Plate, Term, Variable, prove_conjugate, terms_of, with_factors
 from ..language.structure import STRUCTURES, Structure, constants_of
 from ..names import ModelAxes, NamedData, Names, by_names, check_names, meet
 from ..numerics.cached import cached_property
@@ -570,11 +570,12 @@ class _Evaluator:
         names = model.variables
         point = tuple(name for name in self.point if name in names)
         groups = [[name for name in group if name in names] for group in self.factors or ()]
-        # of a shared factor that is left to one variable there is the marginal
+        # of a shared factor that is left to one variable, or without all labels that gate, there are the marginals
         groups = [
             group
             for group, whole in zip(groups, self.factors or (), strict=True)
             if len(group) > (len(whole) > 1)
+            and (group == list(whole) or not any(isinstance(self.model.variables[n], Label) for n in whole))
         ]
         factors = None if self.factors is None else groups
         plates = [plate for node in model.nodes for plate in node.plates]

@@ -48,6 +48,21 @@ def log_tail_ratio(location: Array) -> Array:
     return np.where(location < 0, lower, upper)
 
 
+def log_between(lower: Array, upper: Array) -> Array:
+    r"""Return :math:`\log [\Phi(u) - \Phi(l)]`, the log-probability that a standard Normal lies between two ends.
+
+    Examples
+    --------
+    >>> log_between(np.array([0.0, 40.0]), np.array([np.inf, 41.0])).round(4)
+    array([  -0.6931, -804.6084])
+    """
+    flipped = lower > 0
+    low, high = np.where(flipped, -upper, lower), np.where(flipped, -lower, upper)
+    top = log_ndtr(high)
+    with np.errstate(divide="ignore"):
+        return top + np.log(-np.expm1(np.minimum(log_ndtr(low) - top, 0.0)))
+
+
 def moment_ratios(location: Array) -> tuple[Array, ...]:
     r"""Return :math:`\mathrm{E} x^k / \mathrm{E} x^{k-1}` for k = 1 to 4, each accurate relative to itself.
 

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from .._errors import ModelError
-from ..families.coupled_normals import CoupledNormals, by_variable
+from ..families._shared import SharedFactor
+from ..families.coupled_normals import by_variable
 
 
 @dataclass(frozen=True)
@@ -22,12 +23,12 @@ class SharedFactors:
         Each by its name, which lists those of its variables.
     """
 
-    by_name: Mapping[str, CoupledNormals] = field(default_factory=dict)
+    by_name: Mapping[str, SharedFactor] = field(default_factory=dict)
 
     @classmethod
     def taken_from(cls, factors: dict[str, Any]) -> SharedFactors:
         """Remove the shared factors from the others, and return them."""
-        names = [name for name, own in factors.items() if isinstance(own, CoupledNormals)]
+        names = [name for name, own in factors.items() if isinstance(own, SharedFactor)]
         return cls({name: factors.pop(name) for name in names})
 
     def beside(self, factors: Mapping[str, Any], left_out: Collection[str]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import numpy as np
 from caviar._errors import ParameterError
 from caviar._typing import AnyArray
 from caviar.families import JointLabels
-from caviar.families.coupled_normals import CoupledNormals
+from caviar.families._shared import SharedFactor
 from caviar.posterior.simulation import log_joint
 
 if TYPE_CHECKING:
@@ -80,11 +80,11 @@ def _draw(
     log_q = 0.0
     distributions = {name: q for name, q in posterior._independent.items() if name not in local}
     for name, q in list(distributions.items()):
-        if isinstance(q, CoupledNormals):
+        if isinstance(q, SharedFactor):
             del distributions[name]
             drawn = q.sample(None, rng)
             values |= drawn
-            log_q += float(q.log_density(drawn, q.layout.counted([counted.get(own) for own in q.names])))
+            log_q += float(q.log_density(drawn, q.family.counted([counted.get(own) for own in q.names])))
     distributions |= {name: q for name, q in local.items() if not hasattr(q, "conditional")}
     for name, stated in sorted(distributions.items(), key=_turn):
         q = stated.given(values) if isinstance(stated, JointLabels) else stated

@@ -11,8 +11,8 @@ import numpy as np
 from caviar._errors import CaviarError
 from caviar._typing import Array
 from caviar.families import Categorical, ExponentialFamily
+from caviar.families._shared import SharedFactor
 from caviar.families._sparse_vectors import SparseVector
-from caviar.families.coupled_normals import CoupledNormals
 from caviar.testing._gradients import numerical_gradient
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def elbo_slopes(
             default=0.0,
         )
         for name, factor in factors.items()
-        if isinstance(learnt(factor), ExponentialFamily | CoupledNormals)
+        if isinstance(learnt(factor), ExponentialFamily | SharedFactor)
     }
 
 
@@ -97,14 +97,14 @@ def _slope(
 
 def _of_natural(factor: Any, natural: tuple[Array, ...]) -> Any:
     """Return the factor with other natural parameters; a shared one has the same layout."""
-    kind = factor.layout if isinstance(factor, CoupledNormals) else type(factor)
+    kind = factor.family if isinstance(factor, SharedFactor) else type(factor)
     return kind.from_natural(natural)
 
 
 def _directions(factor: Any, n_directions: int, rng: np.random.Generator) -> Iterator[tuple[Array, ...]]:
     """Yield directions of unit length in the scale of each natural parameter."""
     scales = scales_of(factor, rng)
-    is_shared = isinstance(factor, CoupledNormals)
+    is_shared = isinstance(factor, SharedFactor)
     shapes = (
         [eta.shape[1:] for eta in factor.natural]
         if is_shared
@@ -160,10 +160,10 @@ def _spreads_of_entries(factor: SparseVector) -> list[Array]:
 def _drawn_statistics(factor: Any, n_draws: int, rng: np.random.Generator) -> tuple[Array, ...]:
     """Return the statistics of draws, these first."""
     draws = factor.sample(n_draws, rng)
-    if not isinstance(factor, CoupledNormals):
+    if not isinstance(factor, SharedFactor):
         return type(factor).statistics_of(draws)
     one_by_one = (
-        factor.layout.statistics_of({name: own[draw] for name, own in draws.items()})
+        factor.family.statistics_of({name: own[draw] for name, own in draws.items()})
         for draw in range(n_draws)
     )
     return tuple(np.stack(own) for own in zip(*one_by_one, strict=True))

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..._errors import ImproperError, ModelError, PlateError
 from ...families import ExponentialFamily
+from ...families._shared import SharedFactor
 from ...families.coupled_belief import CoupledBelief
 from ...families.coupled_normals import CoupledNormals
 from ...language import Variable
@@ -92,9 +93,14 @@ def _belief(
     of_points: Mapping[str, ExponentialFamily],
 ) -> Belief:
     name = variable.name
-    shared = (own for own in factors.values() if isinstance(own, CoupledNormals) and name in own.names)
+    shared = (own for own in factors.values() if isinstance(own, SharedFactor) and name in own.names)
     joint = next(shared, None)
     if joint is not None:
+        if not isinstance(joint, CoupledNormals):
+            raise ModelError(
+                f"the earlier posterior cannot serve as the prior of '{name}': {', '.join(joint.names)} share one "
+                f"factor there. Fit all rows at once, or fit the earlier ones with factors='apart'"
+            )
         _refuse_other_shape(name, [np.shape(own) for own in joint.marginals[name].natural], problem, variable)
         return CoupledBelief(joint, name)
     factor = of_points.get(name, factors.get(name))

@@ -25,9 +25,10 @@ from ..binding.bound_model import BoundModel
 from ..binding.clamped.factor import PointMass
 from ..binding.coordinates import Coordinates
 from ..binding.observed_below import seen_globals
-from ..compiled.coupled_normals import CoupledVariable, coupled_variable, groups_by_default
 from ..compiled.global_update import possible, updates_of
 from ..compiled.own_terms import own_terms_of
+from ..compiled.shared.groups import groups_by_default, shared_variable
+from ..compiled.shared.variable import SharedVariable
 from ..compiled.terms import Compiled
 from ..design.contraction import Contraction
 from ..design.gather import Factor
@@ -61,7 +62,7 @@ class CompiledRows:
 
 
 CompileRows: TypeAlias = Callable[
-    [BoundModel, Coordinates, Sequence[LocalFactor], Sequence[CoupledVariable]], CompiledRows
+    [BoundModel, Coordinates, Sequence[LocalFactor], Sequence[SharedVariable]], CompiledRows
 ]
 """Returns compiled terms and the model of the rows: for a binding, a frame, local factors, and shared global ones."""
 
@@ -102,7 +103,7 @@ class Problem:
         point: frozenset[Variable],
         compile_rows: CompileRows,
         groups: Sequence[Sequence[Variable]] = (),
-        coupled: Sequence[CoupledVariable] = (),
+        coupled: Sequence[SharedVariable] = (),
         on_groups: str = "",
         points_count: bool = True,
     ) -> None:
@@ -165,7 +166,7 @@ class Problem:
             If some variables cannot share a factor; the message says which, and why.
         """
         if self.groups and self._together is None:
-            coupled = [coupled_variable(own, self.compiled.terms, self.bound) for own in self.groups]
+            coupled = [shared_variable(own, self.compiled.terms, self.bound) for own in self.groups]
             joint: dict[Variable, Variable] = {own: one for one in coupled for own in one.members}
             # each is updated where the first of its variables was
             order = tuple(dict.fromkeys(joint.get(own, own) for own in self.order))
@@ -341,7 +342,7 @@ class Problem:
             ) from error
         found: Arrays = dict(zip(self.keys[variable], expected, strict=True))
         if variable.members:
-            # in the order of the statistics of the factor that they share: two of each variable come first
+            # in the order of the statistics of the factor that they share: those of each variable come first
             own = [key for member in variable.members for key in self.keys[member]]
             found.update(zip(own, expected, strict=False))
         return found
@@ -423,7 +424,7 @@ class Problem:
         return self.measured_from(coordinates), factors
 
 
-def _counted(bound: BoundModel, coupled: Sequence[CoupledVariable]) -> dict[Variable, AnyArray]:
+def _counted(bound: BoundModel, coupled: Sequence[SharedVariable]) -> dict[Variable, AnyArray]:
     """Return which repetitions of variables, or numbers of shared factors, count, if some do not."""
     found = bound.gathered(lambda own: own.active)
     for joint in coupled:

@@ -14,7 +14,8 @@ import numpy as np
 
 from ..._typing import AnyArray
 from ...families import FAMILIES, ExponentialFamily, MeanPrecision
-from ...families.coupled_normals import CoupledNormals
+from ...families._shared import SharedFactor
+from ...families.shared import SHARED
 from ..binding.clamped.factor import ClampedFactor, PointMass
 from ..design.keys import FeatureKey, StatisticKey, SumKey
 
@@ -77,8 +78,8 @@ def plain(value: Any) -> Any:
         }
     if isinstance(value, ClampedFactor):
         return {"kind": "partly known", "held": _held(value)}
-    if isinstance(value, CoupledNormals):
-        return {"kind": "coupled", "held": {name: plain(held) for name, held in value.as_plain().items()}}
+    if isinstance(value, SharedFactor):
+        return {"kind": value.kind, "held": {name: plain(held) for name, held in value.as_plain().items()}}
     raise TypeError(f"a {type(value).__name__} cannot be kept in a checkpoint")
 
 
@@ -139,6 +140,11 @@ def _key_of_kind(kind: type[Any]) -> Callable[[Mapping[str, Any]], Any]:
     return lambda document: kind(*(restored(part) for part in document["parts"]))
 
 
+def _shared_of_kind(kind: Any) -> Callable[[Mapping[str, Any]], Any]:
+    """Return what makes a factor that several variables share from a document."""
+    return lambda document: kind.of_plain({name: restored(held) for name, held in document["held"].items()})
+
+
 _KINDS = {
     "number": lambda document: document["value"][()],
     "pair": lambda document: MeanPrecision(*(restored(part) for part in document["parts"])),
@@ -146,9 +152,7 @@ _KINDS = {
     "dict": lambda document: {key: restored(item) for key, item in document["held"].items()},
     "family": _family,
     "point": _point,
-    "coupled": lambda document: CoupledNormals.of_plain(
-        {name: restored(held) for name, held in document["held"].items()}
-    ),
+    **{kind: _shared_of_kind(own) for kind, own in SHARED.items()},
     "partly known": lambda document: _filled(ClampedFactor, document["held"]),
     "array": lambda document: _strided(document),
     **{kind.__name__: _key_of_kind(kind) for kind in _KEYS},

@@ -272,6 +272,9 @@ def possible(
     """
     if not zeros.terms:
         return natural
+    if zeros.variable.members:
+        layout: Any = zeros.variable.family
+        return layout.ruled_out(natural, zeros.natural(arrays))
     (logits,), (met,) = natural, zeros.natural(arrays)
     excluded = meets_more(met[..., None])
     return (np.where(excluded[..., 0], -np.inf, logits),)

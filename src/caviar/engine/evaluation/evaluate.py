@@ -10,7 +10,7 @@ import numpy as np
 from ... import families
 from ..._errors import ModelError, ParameterError
 from ..._typing import AnyArray, Array
-from ...families.coupled_normals import CoupledNormals
+from ...families._shared import SharedFactor
 from ...language import Variable
 from ...lazy.rows import in_memory
 from ..ascent.driver import Settings, ascend
@@ -76,7 +76,7 @@ def shifts_of(coordinates: Coordinates, variable: Variable, sign: float) -> dict
 def _factor_of(factors: Mapping[str, Any], variable: Variable) -> Any:
     names = {own.name for own in variable.members}
     # with some of the leaves a model has some of the variables of a shared factor
-    shared = (own for own in factors.values() if isinstance(own, CoupledNormals) and names <= set(own.names))
+    shared = (own for own in factors.values() if isinstance(own, SharedFactor) and names <= set(own.names))
     joint = next(shared, None) if names else None
     if joint is not None:
         return joint

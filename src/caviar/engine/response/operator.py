@@ -90,10 +90,7 @@ class ResponseOperator:
             is_large = bool(variable.members) and size > MOST_OF_SHARED
             responding = shared_response if is_large else factor_response
             self.factors.append(responding(problem, variable, q[variable], own, start, marginals or {}))
-            # of a shared factor the statistics of each variable come one after the other, before the products
-            for number, member in enumerate(variable.members):
-                self.natural[member] = own[2 * number : 2 * number + 2]
-                self._places[member.name] = start + sum(eta.size for eta in own[: 2 * number])
+            self._place_members(variable, start)
             start += size
         self.n_statistics = start
         self._coordinates = _coordinates(self.factors)
@@ -110,6 +107,15 @@ class ResponseOperator:
         )
         self._coefficients = self._model.coefficients(self._arrays) if problem.factors else None
         self._settle_shared()
+
+    def _place_members(self, variable: Variable, start: int) -> None:
+        """Note where variables of a shared factor are: the statistics of each come one after the other, and first."""
+        own, before = self.natural[variable], 0
+        for member in variable.members:
+            after = before + len(member.family.statistics)
+            self.natural[member] = own[before:after]
+            self._places[member.name] = start + sum(eta.size for eta in own[:before])
+            before = after
 
     def _settle_shared(self) -> None:
         """Give shared factors with many statistics their coordinates: along what the others say to them.

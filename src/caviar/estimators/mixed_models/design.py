@@ -41,15 +41,18 @@ class Encoding:
     centres
         Name of a term with intercepts and slopes -> column -> from where its slopes are measured, for columns far from
         zero.
+    has_thresholds
+        Whether thresholds of the response take the place of the intercept.
     """
 
     formula: Formula
     levels: Mapping[str, Sequence[str]]
     groups: Mapping[str, Sequence[str]]
     centres: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    has_thresholds: bool = False
 
     @classmethod
-    def of(cls, formula: Formula, rows: Rows) -> Encoding:
+    def of(cls, formula: Formula, rows: Rows, *, has_thresholds: bool = False) -> Encoding:
         """Return the encoding that the columns of a fit give."""
         levels: dict[str, Sequence[str]] = {}
         for effects in (formula.common, *(own.effects for own in formula.groups)):
@@ -63,7 +66,7 @@ class Encoding:
             raise DataError(
                 f"'{taken}' has a group called {NEW!r}, which is the name of new groups; rename it"
             )
-        return cls(formula, levels, groups)
+        return cls(formula, levels, groups, has_thresholds=has_thresholds)
 
     def centred(self, rows: Rows, weights: Array | None) -> Encoding:
         """Return the encoding in which slopes of groups along columns far from zero are measured from their means.
@@ -134,6 +137,27 @@ class Encoding:
             row, column = wrong[0]
             raise DataError(f"{names[column]} of the formula is {values[row, column]} in row {row}")
         return values, names
+
+    def common(self, rows: Rows) -> tuple[Array, list[str]]:
+        """Return the matrix of the common effects, and their names.
+
+        Raises
+        ------
+        DataError
+            As :meth:`matrix`; or if there is no intercept whose place thresholds could take.
+        """
+        matrix, names = self.matrix(self.formula.common, rows)
+        if not self.has_thresholds:
+            return matrix, names
+        if "Intercept" not in names:
+            raise DataError(
+                "the thresholds of an ordinal response take the place of the intercept; leave 0 (or -1) out of the "
+                "formula"
+            )
+        if len(names) == 1:
+            raise DataError("the formula has no common effects beside the thresholds; add a column")
+        kept = [place for place, name in enumerate(names) if name != "Intercept"]
+        return matrix[:, kept], [names[place] for place in kept]
 
     def n_rows(self, rows: Rows) -> int:
         """Return the number of rows, as the first column that the formula reads has it."""

@@ -3,32 +3,35 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from ..._errors import DataError, ParameterError
-from ..._typing import Array
+from ..._typing import AnyArray, Array
 from ...data.labels import text_labels
 from ...language import (
     Bernoulli,
     Binomial,
+    Categorical,
     Data,
     Gamma,
     NegativeBinomial,
     Normal,
     Plate,
+    Thresholds,
     Variable,
     exp,
     logistic,
+    ordered,
     probit,
 )
-from .columns import Rows, mean_and_sd
+from .columns import Rows, levels_of, mean_and_sd, refuse_unseen
 from .formula import Formula
 
-RESIDUAL, TRIALS = "residual precision", "trials"
+RESIDUAL, TRIALS, THRESHOLDS = "residual precision", "trials", "thresholds"
 _DF = "degrees of freedom"
 _DF_OF_SCALES = 4.0
 """Degrees of freedom of the half-t prior of the residual standard deviation."""
@@ -42,6 +45,10 @@ class Family(ABC):
     """Whether it has a residual standard deviation."""
     is_count: ClassVar[bool] = False
     """Whether its values are counts."""
+    is_binary: ClassVar[bool] = False
+    """Whether its values are 0 and 1."""
+    has_thresholds: ClassVar[bool] = False
+    """Whether thresholds take the place of the intercept."""
 
     def values(self, rows: Rows, response: str) -> Array:
         """Return the response of rows.
@@ -119,6 +126,7 @@ class Student(_Real):
 class _Binary(Family):
     """Families of 0 and 1."""
 
+    is_binary = True
     needs = "0 and 1"
 
     def values(self, rows: Rows, response: str) -> Array:
@@ -196,6 +204,73 @@ class OverdispersedCounts(_Counted):
         return NegativeBinomial(name, exp(predictor, method="expectation"), self.size, plates=plate)
 
 
+@dataclass(frozen=True)
+class Ordinal(Family):
+    """Ordered categories: a utility, Normal about the predictor with variance 1, lies between two thresholds."""
+
+    categories: tuple[str, ...]
+    name: ClassVar[str] = "ordinal"
+    has_thresholds: ClassVar[bool] = True
+
+    def values(self, rows: Rows, response: str) -> Array:
+        texts, _ = rows.labels(response)
+        refuse_unseen(response, texts, self.categories)
+        places = {name: place for place, name in enumerate(self.categories)}
+        return np.array([places[text] for text in texts.tolist()], dtype=np.float64)
+
+    def leaf(self, name: str, predictor: Any, plate: Plate, scale: float) -> Variable:
+        cuts = Thresholds(THRESHOLDS, len(self.categories) - 1)
+        return Categorical(name, ordered(predictor, cuts), plates=plate)
+
+
+def categories_of(rows: Rows, response: str, stated: Sequence[Any] | None) -> tuple[str, ...]:
+    """Return the ordered categories of a response, the lowest first.
+
+    Raises
+    ------
+    DataError
+        If nothing tells the order of texts, a category was never chosen, or there is only one.
+    ParameterError
+        If the stated ones are no distinct texts or numbers.
+    """
+    texts, of_type = rows.labels(response)
+    if not len(texts):
+        raise DataError(f"the table has no rows: '{response}' is empty")
+    if stated is not None:
+        found = tuple(own if isinstance(own, str) else f"{own:g}" for own in stated)
+        if len(set(found)) < len(found):
+            raise ParameterError(f"categories are distinct, the lowest first; got {list(stated)!r}")
+        refuse_unseen(response, texts, found)
+    elif of_type is None and rows.are_texts(response):
+        shown = ", ".join(map(repr, sorted(set(texts.tolist()))[:4]))
+        raise DataError(
+            f"the response '{response}' has texts, and nothing tells their order: give categories=[...], the lowest "
+            f"first, of {shown}, or a column of an ordered type"
+        )
+    else:
+        found = tuple(levels_of(texts, of_type))
+    _check_chosen(response, texts, found)
+    return found
+
+
+def _check_chosen(response: str, texts: AnyArray, found: tuple[str, ...]) -> None:
+    """Refuse categories that nobody has, and a single one.
+
+    Raises
+    ------
+    DataError
+        If so.
+    """
+    never = next((own for own in found if own not in set(texts.tolist())), None)
+    if never is not None:
+        raise DataError(
+            f"no row has the category {never!r}, so that the thresholds around it have no place; leave it out of "
+            f"categories="
+        )
+    if len(found) < 2:
+        raise DataError(f"the response '{response}' is {texts[0]!r} in all rows; there is nothing to explain")
+
+
 FAMILIES: Mapping[str, Callable[[float], Family]] = {
     "gaussian": lambda size: Gaussian(),
     "student": lambda size: Student(),
@@ -206,8 +281,10 @@ FAMILIES: Mapping[str, Callable[[float], Family]] = {
 }
 """Families by name, from the size of the negative binomial."""
 
+ORDINAL = Ordinal.name
 
-def family_of(name: Any, formula: Formula, size: float = 1.0) -> Family:
+
+def family_of(name: Any, formula: Formula, size: float = 1.0, categories: Sequence[str] = ()) -> Family:
     """Return a family by its name; ``"binomial"`` without trials is that of 0 and 1.
 
     Raises
@@ -215,15 +292,16 @@ def family_of(name: Any, formula: Formula, size: float = 1.0) -> Family:
     ParameterError
         If no family has this name, or the formula has trials for another one.
     """
-    if not isinstance(name, str) or name not in FAMILIES:
-        raise ParameterError(f"family must be one of {', '.join(map(repr, FAMILIES))}; got {name!r}")
+    names = (*FAMILIES, ORDINAL)
+    if not isinstance(name, str) or name not in names:
+        raise ParameterError(f"family must be one of {', '.join(map(repr, names))}; got {name!r}")
     if formula.trials is not None and name != "binomial":
         raise ParameterError(
             f"trials({formula.trials}) in the formula need family='binomial'; got family={name!r}"
         )
     if name == "binomial" and formula.trials is None:
         return Logit()
-    return FAMILIES[name](size)
+    return Ordinal(tuple(categories)) if name == ORDINAL else FAMILIES[name](size)
 
 
 def trials_of(formula: Formula, rows: Rows, n_rows: int) -> dict[str, Array]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import field
 from typing import Any, ClassVar, Self
 
@@ -25,10 +25,11 @@ from .._mixture import UnsettledWarning
 from .._saveable import Saveable
 from .columns import Rows
 from .design import Encoding
-from .families import family_of, trials_of
+from .families import ORDINAL, Family, categories_of, family_of, trials_of
 from .formula import Formula, read
+from .information import covariance_at_mode
 from .statement import COMMON, MATRIX, Block, Design, check_design, check_response, design_of, stated
-from .summary import MixedSummary, rows_of, title_of
+from .summary import AT_MODE, MixedSummary, rows_of, threshold_rows, title_of, with_thresholds
 
 _GROUPS = ("known", "new")
 _SIZES = (0.02, 1000.0)
@@ -57,7 +58,11 @@ class MixedModel(Saveable):
     family
         ``"gaussian"``; ``"student"``, with noise that has outliers; ``"bernoulli"``, 0 or 1 by a logistic function;
         ``"probit"``, 0 or 1; ``"binomial"``, successes of known trials: ``successes | trials(n) ~ x``, with n a column
-        or a whole number; ``"negative_binomial"``, counts that vary more than a Poisson.
+        or a whole number; ``"negative_binomial"``, counts that vary more than a Poisson; ``"ordinal"``, ordered
+        categories by cumulative probit: a utility, Normal about the predictor with variance 1, lies between two
+        thresholds, which take the place of the intercept.
+    categories
+        Of an ordinal response, the lowest first. By default those of the type of the column, or numbers by their size.
     size
         Of the negative binomial: a mean m has the variance m + m^2 / size. By default the size with the highest ELBO,
         which takes about a dozen fits.
@@ -93,6 +98,10 @@ class MixedModel(Saveable):
         Rows of the fit.
     size_
         Of the negative binomial, given or found; None for other families.
+    categories_
+        Of an ordinal response, the lowest first; empty for other families.
+    fixed_covariance_
+        Of an ordinal response the covariance of thresholds and common effects, in this order; None for other families.
 
     Notes
     -----
@@ -102,6 +111,10 @@ class MixedModel(Saveable):
     is half-t with 4 degrees of freedom and scale s, that of an effect of groups with scale 2.5 s / sd(column). Of
     correlated effects the standard deviations are half-t with 2 degrees of freedom, and each correlation is uniform
     (Huang and Wand, 2013). Degrees of freedom of Student-t noise are Gamma(2, 0.1).
+
+    Thresholds of an ordinal response have a flat prior and are points, at the mode. Their standard deviations, and
+    those of the common effects beside them, are those of Laplace's approximation: from the information at the mode,
+    with the precisions of groups at their means.
 
     Examples
     --------
@@ -123,6 +136,7 @@ class MixedModel(Saveable):
     formula: str = field(default="y ~ 1", kw_only=False)
     family: str = "gaussian"
     size: float | None = None
+    categories: Sequence[Any] | None = None
     tol: float = 1e-8
 
     _kind_in_words = "Mixed model"
@@ -133,6 +147,8 @@ class MixedModel(Saveable):
     centres_: ClassVar[Any] = Fitted()
     n_rows_: ClassVar[Any] = Fitted()
     size_: ClassVar[Any] = Fitted()
+    categories_: ClassVar[Any] = Fitted()
+    fixed_covariance_: ClassVar[Any] = Fitted()
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the model to a table.
@@ -163,11 +179,13 @@ class MixedModel(Saveable):
         if self.size is not None:
             require_number("size", self.size, above=0)
         formula, rows = read(self.formula), Rows.of(X)
-        response = family_of(self.family, formula).values(rows, formula.response)
+        categories = self._categories_of(rows, formula)
+        kind = family_of(self.family, formula, categories=categories)
+        response = kind.values(rows, formula.response)
         weights = as_weights(sample_weight, len(response))
-        encoding = Encoding.of(formula, rows).centred(rows, weights)
+        encoding = Encoding.of(formula, rows, has_thresholds=kind.has_thresholds).centred(rows, weights)
         design = design_of(encoding, rows)
-        has_noise = family_of(self.family, formula).has_noise
+        has_noise = kind.has_noise
         check_design(design, encoding, has_noise)
         if has_noise:
             check_response(design, formula.response, response)
@@ -176,7 +194,7 @@ class MixedModel(Saveable):
         seed = int(generator.integers(2**63))
 
         def fitted(size: float, uncertainty: str) -> Posterior:
-            family = family_of(self.family, formula, size)
+            family = family_of(self.family, formula, size, categories)
             return stated(design, encoding, family, formula.response, response, weights).fit(
                 data,
                 seed=seed,
@@ -194,16 +212,42 @@ class MixedModel(Saveable):
             warnings.warn(f"MixedModel: {posterior.status.explanation}", UnsettledWarning, stacklevel=2)
         keep(
             self,
+            n_rows_=len(response),
+            size_=size if self.family == "negative_binomial" else None,
+            categories_=list(categories),
+            fixed_covariance_=covariance_at_mode(posterior, design, response, weights, encoding),
+        )
+        self._keep_encoding(encoding, design)
+        self._generator = generator.spawn(1)[0]
+        self._keep(posterior)
+        return self
+
+    def _keep_encoding(self, encoding: Encoding, design: Design) -> None:
+        keep(
+            self,
             names_=list(design.names),
             levels_={name: list(own) for name, own in encoding.levels.items()},
             groups_={name: list(own) for name, own in encoding.groups.items()},
             centres_={name: dict(own) for name, own in encoding.centres.items()},
-            n_rows_=len(response),
-            size_=size if self.family == "negative_binomial" else None,
         )
-        self._generator = generator.spawn(1)[0]
-        self._keep(posterior)
-        return self
+
+    def _categories_of(self, rows: Rows, formula: Formula) -> tuple[str, ...]:
+        """Return the categories of an ordinal response; none of other families.
+
+        Raises
+        ------
+        ParameterError
+            If another family has some.
+        """
+        if self.family == ORDINAL:
+            return categories_of(rows, formula.response, self.categories)
+        if self.categories is not None:
+            raise ParameterError(f"categories= are those of family='ordinal'; got family={self.family!r}")
+        return ()
+
+    @property
+    def _family(self) -> Family:
+        return family_of(self.family, self._formula, categories=vars(self).get("categories_", ()))
 
     def _keep(self, posterior: Posterior) -> None:
         keep(self, posterior_=posterior, elbo_=posterior.elbo)
@@ -221,7 +265,8 @@ class MixedModel(Saveable):
     @property
     def _encoding(self) -> Encoding:
         # models that were saved before they had any were fitted without
-        return Encoding(self._formula, self.levels_, self.groups_, vars(self).get("centres_", {}))
+        centres = vars(self).get("centres_", {})
+        return Encoding(self._formula, self.levels_, self.groups_, centres, self._family.has_thresholds)
 
     @property
     def _blocks(self) -> tuple[Block, ...]:
@@ -232,7 +277,7 @@ class MixedModel(Saveable):
     def _as_data(self, X: Any) -> dict[str, Any]:
         """Return the rows of a table with the response, by the names of the model."""
         formula, rows = self._formula, Rows.of(X)
-        response = family_of(self.family, formula).values(rows, formula.response)
+        response = self._family.values(rows, formula.response)
         return {**self._known(rows), formula.response: response}
 
     def _known(self, rows: Rows, *, groups: str = "known") -> dict[str, Any]:
@@ -255,7 +300,7 @@ class MixedModel(Saveable):
         -------
         Prediction
             With ``.mean``, ``.sd`` and, of real numbers, ``.interval(level)``: of a new row, with noise. Of 0 and 1 the
-            mean is the probability of a 1.
+            mean is the probability of a 1, of ordered categories those of all, (N, K): see :meth:`predict_proba`.
 
         Raises
         ------
@@ -265,6 +310,58 @@ class MixedModel(Saveable):
         check_is_fitted(self)
         require_choice("groups", groups, _GROUPS)
         return self.posterior_.predict(self._known(Rows.of(X), groups=groups))[self._formula.response]
+
+    def predict_proba(self, X: Any, *, groups: str = "known") -> Any:
+        """Return the probabilities of the categories of the response, a DataFrame of pandas with a column for each.
+
+        Parameters
+        ----------
+        X, groups
+            As for :meth:`predict`.
+
+        Raises
+        ------
+        ParameterError
+            If the response is no category.
+        """
+        check_is_fitted(self)
+        family = self._family
+        if not family.has_thresholds and not family.is_binary:
+            raise ParameterError(
+                f"predict_proba is for family='ordinal', 'bernoulli' and 'probit'; predict has the mean and the "
+                f"standard deviation of family={self.family!r}"
+            )
+        rows, told = Rows.of(X), self.predict(X, groups=groups)
+        shares = told.mean if family.has_thresholds else np.stack([1.0 - told.mean, told.mean], axis=1)
+        names = self.categories_ or ["0", "1"]
+        return data_frame({name: shares[:, place] for place, name in enumerate(names)}, rows.index)
+
+    def thresholds(self, *, level: float = 0.95) -> Any:
+        """Return the thresholds between the categories of an ordinal response, a DataFrame of pandas.
+
+        Parameters
+        ----------
+        level
+            Of the central intervals.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each, named as in R, ``"low | high"``; columns ``mean``, ``sd``, ``lower`` and ``upper``.
+
+        Raises
+        ------
+        ParameterError
+            If the response has none.
+        """
+        check_is_fitted(self)
+        if not self._family.has_thresholds:
+            raise ParameterError(f"thresholds are those of family='ordinal'; got family={self.family!r}")
+        rows = threshold_rows(self.posterior_, self.categories_, self.fixed_covariance_, level)
+        names = ("mean", "sd", "lower", "upper")
+        found = data_frame({name: [getattr(row, name) for row in rows] for name in names})
+        found.index = [row.name for row in rows]
+        return found
 
     def fixef(self) -> Any:
         """Return the means of the common effects, a Series of pandas."""
@@ -312,7 +409,11 @@ class MixedModel(Saveable):
         check_is_fitted(self)
         sizes = {name: len(own) for name, own in self.groups_.items()}
         rows = tuple(rows_of(self.posterior_, self.names_, self._blocks, level))
-        return MixedSummary(title_of(self, sizes), rows, level, self.posterior_.interval_remark)
+        remark = self.posterior_.interval_remark
+        if self._family.has_thresholds:
+            rows = with_thresholds(rows, self.posterior_, self.categories_, self.fixed_covariance_, level)
+            remark = f"{AT_MODE} Those of groups: {remark}" if self._blocks else AT_MODE
+        return MixedSummary(title_of(self, sizes), rows, level, remark)
 
     @property
     def observed_names(self) -> frozenset[str]:
@@ -352,7 +453,7 @@ class MixedModel(Saveable):
         if method == "elbo":
             return self.posterior_.evidence(None, method=method)
         formula, rows = self._formula, Rows.of(X)
-        response = family_of(self.family, formula).values(rows, formula.response)
+        response = self._family.values(rows, formula.response)
         design = design_of(self._encoding, rows)
         data = {**design.data, **trials_of(formula, rows, len(response)), formula.response: response}
         weights = as_weights(sample_weight, len(response))
@@ -375,7 +476,7 @@ class MixedModel(Saveable):
             Ignored: the formula names the response.
         """
         check_is_fitted(self)
-        family = family_of(self.family, self._formula)
+        family = self._family
         if family.is_count:
             raise ParameterError(
                 f"score is not available for counts (family={self.family!r}); compare elbo_ of models of the same rows"
@@ -384,6 +485,10 @@ class MixedModel(Saveable):
         told = self.predict(X)
         if told.parts:
             return float(np.mean(told.log_density(values)))
+        if family.has_thresholds:
+            own = told.mean[np.arange(len(values)), values.astype(np.intp)]
+            with np.errstate(divide="ignore"):
+                return float(np.mean(np.log(own)))
         with np.errstate(divide="ignore"):
             return float(np.mean(np.log(np.where(values == 1, told.mean, 1.0 - told.mean))))
 

@@ -122,7 +122,7 @@ def design_of(encoding: Encoding, rows: Rows, *, known: bool = True) -> Design:
     known
         Whether groups of the fit are known; else all are new.
     """
-    matrix, names = encoding.matrix(encoding.formula.common, rows)
+    matrix, names = encoding.common(rows)
     data: dict[str, Any] = {MATRIX: matrix}
     blocks: list[Block] = []
     is_new = {}

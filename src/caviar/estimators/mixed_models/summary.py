@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtri
 
+from ..._typing import Array
 from ...posterior.pandas_tables import data_frame
 from ...posterior.tables import html_table, text_table
-from .families import RESIDUAL
+from .families import RESIDUAL, THRESHOLDS
 from .spreads import Spread
 from .statement import COMMON, Block
 
@@ -23,7 +26,7 @@ class MixedRow:
     Attributes
     ----------
     part
-        ``"common effects"``, ``"standard deviations"``, ``"correlations"`` or ``"noise"``.
+        ``"thresholds"``, ``"common effects"``, ``"standard deviations"``, ``"correlations"`` or ``"noise"``.
     name
         Of the effect, or what it is of.
     mean, sd, lower, upper
@@ -106,6 +109,38 @@ def rows_of(
     if RESIDUAL in posterior:
         (numbers,) = Spread.of(posterior, RESIDUAL).sds(level)
         yield MixedRow("noise", "residual standard deviation", *numbers)
+
+
+AT_MODE = (
+    "Standard deviations of thresholds and common effects are those of Laplace's approximation: from the information "
+    "at the mode, the precisions of groups at their means."
+)
+
+
+def threshold_rows(
+    posterior: Any, categories: Sequence[str], covariance: Array, level: float
+) -> list[MixedRow]:
+    """Return the thresholds between categories, with their standard deviations from a covariance."""
+    names = [f"{one} | {other}" for one, other in pairwise(categories)]
+    means = np.asarray(posterior[THRESHOLDS].mean)
+    return [*_normal("thresholds", names, means, np.sqrt(np.diagonal(covariance)[: len(means)]), level)]
+
+
+def with_thresholds(
+    rows: Sequence[MixedRow], posterior: Any, categories: Sequence[str], covariance: Array, level: float
+) -> tuple[MixedRow, ...]:
+    """Return rows with the thresholds, and the common effects as wide as they are beside these."""
+    common = [row for row in rows if row.part == COMMON]
+    sds = np.sqrt(np.diagonal(covariance)[len(categories) - 1 :])
+    wide = _normal(COMMON, [row.name for row in common], np.array([row.mean for row in common]), sds, level)
+    others = (row for row in rows if row.part != COMMON)
+    return (*threshold_rows(posterior, categories, covariance, level), *wide, *others)
+
+
+def _normal(part: str, names: Sequence[str], means: Array, sds: Array, level: float) -> Iterator[MixedRow]:
+    half = ndtri(0.5 + 0.5 * level)
+    for name, mean, sd in zip(names, means, sds, strict=True):
+        yield MixedRow(part, name, float(mean), float(sd), float(mean - half * sd), float(mean + half * sd))
 
 
 def title_of(estimator: Any, sizes: Mapping[str, int]) -> tuple[str, ...]:

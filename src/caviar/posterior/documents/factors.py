@@ -14,8 +14,9 @@ import numpy as np
 from ..._errors import ImproperError
 from ..._typing import AnyArray
 from ...engine.binding.clamped.factor import ClampedFactor, PointMass
-from ...families import FAMILIES, ExponentialFamily, MeanPrecision, MultivariateNormal, Normal
-from ...families.coupled_normals import CoupledNormals
+from ...families import FAMILIES, ExponentialFamily, MeanPrecision
+from ...families._shared import SharedFactor
+from ...families.shared import SHARED
 from ...language import Variable
 from .shapes import Sizes, batch_of, check_parameters, check_point
 
@@ -39,8 +40,8 @@ def document_of_factor(factor: Any) -> dict[str, Any]:
             "known": document_of_factor(factor.known),
             "is_known": factor.is_known,
         }
-    if isinstance(factor, CoupledNormals):
-        return {"coupled": factor.as_plain()}
+    if isinstance(factor, SharedFactor):
+        return {factor.kind: factor.as_plain()}
     parameters = {name: np.asarray(value) for name, value in factor._parameters().items()}
     document = {"family": type(factor).__name__, "parameters": parameters}
     if not _is_made_of_parameters(factor) and _is_made_of_natural(factor):
@@ -94,9 +95,9 @@ def factor_of_document(document: Mapping[str, Any], variable: Variable, sizes: S
     )
 
 
-def coupled_of_document(
+def shared_of_document(
     document: Mapping[str, Any], variables: Mapping[str, Variable], sizes: Sizes
-) -> CoupledNormals:
+) -> SharedFactor:
     """Return the factor that several variables share, from plain values.
 
     Raises
@@ -104,15 +105,16 @@ def coupled_of_document(
     ValueError, LookupError, TypeError, AttributeError
         If they hold none of these variables.
     """
-    factor = CoupledNormals.of_plain(document["coupled"])
-    for member in factor.layout.members:
-        variable = variables[member.name]
-        kind = Normal if member.dimension is None else MultivariateNormal
-        plates = batch_of(variable, variable.plates, member.shape, sizes)
-        if variable.family is not kind or plates != member.shape or variable.tied is not None:
-            raise ValueError(f"a shared factor that is none of '{variable.name}'")
-        if member.dimension not in (None, variable.dimension):
-            raise ValueError(f"a shared factor with vectors of another length than '{variable.name}'")
+    ((kind, held),) = document.items()
+    factor = SHARED[kind].of_plain(held)
+    for name, family, shape, dimension in factor.members:
+        variable = variables[name]
+        if len(shape) != len(variable.plates) or batch_of(variable, variable.plates, shape, sizes) != shape:
+            raise ValueError(f"a shared factor with other repetitions than '{name}'")
+        if variable.family is not family or variable.tied is not None:
+            raise ValueError(f"a shared factor that is none of '{name}'")
+        if dimension not in (None, variable.dimension):
+            raise ValueError(f"a shared factor with vectors of another length than '{name}'")
     return factor
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import itertools
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,6 +17,7 @@ from ...engine.binding.nested import flattened
 from ...engine.binding.values import as_values, check_known_slots, check_support
 from ...engine.local.gated import Switched
 from ...families import JointLabels
+from ...families._shared import SharedFactor
 from ...language import Constant, Data, Label, Node, Plate, SecondLabel, Slot, Variable
 from ..simulation import check_labels, conditional, known_arrays, settle_sizes
 from .expectations import Expectations, Joint, coupled_among, refuse
@@ -141,8 +143,6 @@ def _check_names(nodes: Sequence[Node], data: Mapping[str, Any]) -> None:
 
 
 def _prediction(leaf: Variable, rows: _Rows) -> Prediction:
-    gates, factors = _parents(leaf, leaf, rows)
-    _check_apart(leaf, factors, gates, rows)
     shape = tuple(rows.sizes[plate] for plate in leaf.plates)
 
     def full(array: Array) -> Array:
@@ -150,7 +150,12 @@ def _prediction(leaf: Variable, rows: _Rows) -> Prediction:
         first = rows.data_plate in leaf.plates
         return np.array(np.moveaxis(wide, leaf.plates.index(rows.data_plate), 0) if first else wide)
 
-    parts = moments(leaf, rows.known, factors, gates, rows.joint)
+    parts = []
+    for weight, own_rows in _cases(rows):
+        gates, factors = _parents(leaf, leaf, own_rows)
+        _check_apart(leaf, factors, gates, own_rows)
+        given = moments(leaf, own_rows.known, factors, gates, rows.joint)
+        parts += [(weight * share, *own) for share, *own in given]
     mean, variance = mixed(parts, len(leaf.plates))
     n_event = np.ndim(mean) - len(leaf.plates)
     of_parts = tuple(
@@ -159,6 +164,18 @@ def _prediction(leaf: Variable, rows: _Rows) -> Prediction:
         if leaf.by_moments is not None
     )
     return Prediction(full(mean), np.sqrt(full(variance)), of_parts, leaf.by_moments, isinstance(leaf, Label))
+
+
+def _cases(rows: _Rows) -> Iterator[tuple[float, _Rows]]:
+    """Yield the probability of each category of global labels that share factors, and the rows given these."""
+    shared = {own.name: own for own in rows.factors.values() if isinstance(own, SharedFactor)}
+    for several in itertools.product(*(own.cases() for own in shared.values())):
+        weight, known, factors = 1.0, dict(rows.known), dict(rows.factors)
+        for own, labels, given in several:
+            weight *= own
+            known |= {name: np.asarray(label) for name, label in labels.items()}
+            factors |= given
+        yield weight, replace(rows, known=known, factors=factors)
 
 
 def _parents(variable: Variable, leaf: Variable, rows: _Rows) -> tuple[Gates, dict[str, Any]]:

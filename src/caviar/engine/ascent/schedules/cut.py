@@ -12,11 +12,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 from scipy.linalg import solveh_banded
-from scipy.special import log_ndtr
 
 from ...._errors import DataError
 from ...._typing import AnyArray, Array
 from ....language import Variable
+from ....numerics.normal_tail import log_between
 from ....numerics.records import replaced
 from ...binding.clamped.factor import PointMass
 from ...local.local_factor import LocalFactor
@@ -192,7 +192,7 @@ def _derivatives(cuts: Array, means: Array, places: AnyArray, weights: Array) ->
     """Return the objective, its gradient, and minus its second derivatives: diagonal and first off-diagonal."""
     ends = np.concatenate([[-np.inf], cuts, [np.inf]])
     lower, upper = ends[places] - means, ends[places + 1] - means
-    log_p = _log_between(lower, upper)
+    log_p = log_between(lower, upper)
     size = len(cuts)
     below, above = (np.exp(-0.5 * end**2 - _LOG_ROOT_TWO_PI - log_p) for end in (lower, upper))
     gradient: Array = np.bincount(places, weights * above, size + 1)[:size].astype(np.float64)
@@ -202,12 +202,3 @@ def _derivatives(cuts: Array, means: Array, places: AnyArray, weights: Array) ->
     of_lower = np.bincount(places, weights * (below - finite[0]) * below, size + 1)[1:]
     between = -np.bincount(places, weights * below * above, size + 1)[1:]
     return float(weights @ log_p), gradient, np.stack([of_upper + of_lower, np.append(between[:-1], 0.0)])
-
-
-def _log_between(lower: Array, upper: Array) -> Array:
-    """Return the log-probability that a standard Normal lies between two ends."""
-    flipped = lower > 0
-    low, high = np.where(flipped, -upper, lower), np.where(flipped, -lower, upper)
-    top = log_ndtr(high)
-    with np.errstate(divide="ignore"):
-        return top + np.log(-np.expm1(np.minimum(log_ndtr(low) - top, 0.0)))

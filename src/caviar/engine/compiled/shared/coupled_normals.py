@@ -9,7 +9,7 @@ other factor.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,16 +17,17 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from ..._errors import ModelError
-from ..._typing import AnyArray, Array
-from ...families import LinearGaussianChain, MultivariateNormal, Normal
-from ...families.coupled_normals import CoupledLayout, Cross, Member
-from ...language import Axis, Plate, Variable, terms_of
-from ..binding.bound_model import BoundModel
-from ..design.contraction import Contraction
-from ..design.gather import Factor, Gather, with_axis
-from ..design.keys import StatisticKey
-from .terms import Compiled, GlobalTerm
+from ...._errors import ModelError
+from ...._typing import AnyArray
+from ....families import LinearGaussianChain, MultivariateNormal, Normal
+from ....families.coupled_normals import CoupledLayout, Cross, Member
+from ....language import Axis, Plate, Variable, terms_of
+from ...binding.bound_model import BoundModel
+from ...design.contraction import Contraction
+from ...design.gather import Factor, Gather, with_axis
+from ...design.keys import StatisticKey
+from ..terms import GlobalTerm
+from .variable import SharedVariable, said
 
 _MOST = 6_000
 """Largest number of rows of the dense matrix of the numbers that are not eliminated."""
@@ -37,53 +38,18 @@ _MOST_BY_DEFAULT = 200
 _OF_VALUES = (Normal, MultivariateNormal, LinearGaussianChain)
 """Families of hidden values of the rows that are locations."""
 
-_FIRST_LETTER = 256
-"""Letters for the axes of statistics: there may be many axes, and each is one character."""
 
-
-class CoupledVariable(Variable):
-    """Variables that share one Gaussian factor, as one variable of the engine.
-
-    Parameters
-    ----------
-    members
-        The variables.
-    layout
-        Which of their numbers appear together: the family of the factor.
-    """
-
-    def __init__(self, members: Sequence[Variable], layout: CoupledLayout) -> None:
-        self._identify(name_of(members), ())
-        self.dimension, self.slots, self.log_density = None, {}, ()
-        self.stated = {}
-        self.is_flat = any(variable.is_flat for variable in members)
-        self.members = tuple(members)
-        self.family: Any = layout
-        self.letter_sizes: dict[str, int] = {}
-        letters: dict[str, str] = {}
-        for statistic, shape in zip(layout.statistics, layout.shapes, strict=True):
-            first = _FIRST_LETTER + len(self.letter_sizes)
-            letters[statistic] = "".join(chr(first + axis) for axis in range(len(shape)))
-            self.letter_sizes |= dict(zip(letters[statistic], shape, strict=True))
-        vars(self)["letters"] = letters
+class CoupledVariable(SharedVariable):
+    """Variables that share one Gaussian factor, as one variable of the engine."""
 
     def is_matrix(self, statistic: str) -> bool:
         """Whether a statistic ends with the axes of a symmetric matrix."""
         vectors = (own.name for own in self.family.members if own.dimension is not None)
         return any(statistic == f"{name}.xx" for name in vectors)
 
-    def moved(self, factor: Any, shifts: Mapping[str, Array]) -> Any:
-        """Return a factor of the variables plus shifts, by name."""
-        return factor.translated(shifts)
-
-    def as_own(self, factor: Any) -> Any:
-        """Return a factor that was found with other data, with the products that these data need."""
-        return factor.in_layout(self.family)
-
-
-def name_of(members: Sequence[Variable]) -> str:
-    """Return the name of the factor of some variables."""
-    return ", ".join(variable.name for variable in members)
+    def rewritten(self, terms: Sequence[GlobalTerm], bound: BoundModel) -> tuple[GlobalTerm, ...]:
+        meetings = _meetings(self.members, terms, bound)
+        return tuple(_rewritten(term, meeting, self) for term, meeting in zip(terms, meetings, strict=True))
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,29 +90,29 @@ def coupled_variable(
     for variable in members:
         why = _why_not(variable, bound)
         if why is not None:
-            raise ModelError(f"factors= couples {_said(members)}: '{variable.name}' {why}. Leave it out")
+            raise ModelError(f"factors= couples {said(members)}: '{variable.name}' {why}. Leave it out")
     layout = _layout(members, terms, bound)
     if layout.pattern.n_rest > _MOST:
         largest = max(layout.pattern.rest, key=lambda part: math.prod(layout.members[part].part))
         raise ModelError(
-            f"factors= couples {_said(members)}: without the most repeated of them they have "
+            f"factors= couples {said(members)}: without the most repeated of them they have "
             f"{layout.pattern.n_rest:,} numbers together, and the dense matrix of these may have at most {_MOST:,} "
             f"rows. Leave '{layout.members[largest].name}' out, so that it keeps its own factor"
         )
     return CoupledVariable(members, layout)
 
 
-def groups_by_default(
-    order: Sequence[Variable], terms: Sequence[GlobalTerm], bound: BoundModel, point: Set[Variable]
+def coupled_by_default(
+    able: Sequence[Variable], terms: Sequence[GlobalTerm], bound: BoundModel
 ) -> tuple[list[tuple[Variable, ...]], str]:
-    """Return the groups of globals that share a factor by default, and which do not because they are too large.
+    """Return the groups of globals that share a Gaussian factor by default, and which are too large for that.
 
     These are the Normal and MultivariateNormal variables that are added up, directly or through others. Those that meet
     hidden Normal values of the rows, such as loadings, are left out: their sums over the rows have short cuts of their
     own.
     """
     met = _meet_hidden_normals(bound)
-    able = [own for own in order if own not in point and own not in met and _why_not(own, bound) is None]
+    able = [own for own in able if own not in met and _why_not(own, bound) is None]
     groups, remarks = [], []
     for members in _connected(_never_multiplied(able, terms), terms):
         layout = _layout(members, terms, bound)
@@ -155,7 +121,7 @@ def groups_by_default(
         else:
             names = ", ".join(repr(own.name) for own in members)
             remarks.append(
-                f"{_said(members)} have independent factors. One factor would hold a dense matrix of "
+                f"{said(members)} have independent factors. One factor would hold a dense matrix of "
                 f"{layout.pattern.n_rest:,} rows; to share it all the same: factors=[({names})]."
             )
     return groups, " ".join(remarks)
@@ -213,17 +179,6 @@ def _connected(able: Sequence[Variable], terms: Sequence[GlobalTerm]) -> list[tu
     return [members for members in groups if len(members) > 1]
 
 
-def with_coupled(compiled: Compiled, coupled: Sequence[CoupledVariable], bound: BoundModel) -> Compiled:
-    """Return a compiled model whose terms use the statistics of the shared factors."""
-    terms = compiled.terms
-    for variable in coupled:
-        meetings = _meetings(variable.members, terms, bound)
-        terms = tuple(
-            _rewritten(term, meeting, variable) for term, meeting in zip(terms, meetings, strict=True)
-        )
-    return replace(compiled, terms=terms, layouts={}) if coupled else compiled
-
-
 def _members(members: Sequence[Variable], bound: BoundModel) -> tuple[Member, ...]:
     return tuple(
         Member(
@@ -253,10 +208,6 @@ def _why_not(variable: Variable, bound: BoundModel) -> str | None:
     return None
 
 
-def _said(members: Sequence[Variable]) -> str:
-    return ", ".join(f"'{variable.name}'" for variable in members)
-
-
 def _meetings(
     members: Sequence[Variable], terms: Sequence[GlobalTerm], bound: BoundModel
 ) -> Iterator[_Meeting | None]:
@@ -271,9 +222,9 @@ def _meetings(
             continue
         keys: list[Any] = [term.contraction.keys[place] for place in places]
         if not _is_pair(keys):
-            said = " and ".join(sorted({f"'{key.variable}'" for key in keys}))
+            names = " and ".join(sorted({f"'{key.variable}'" for key in keys}))
             raise ModelError(
-                f"factors= couples {_said(members)}, but {said} are multiplied with each other, or meet at two labels "
+                f"factors= couples {said(members)}, but {names} are multiplied with each other, or meet at two labels "
                 f"of one plate, in the density of '{term.owner.name}': given the rest they are not jointly Gaussian. "
                 f"Leave one out"
             )

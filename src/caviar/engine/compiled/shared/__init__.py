@@ -1,0 +1,1 @@
+"""Factors that several globals share: each is one variable of the engine."""
