@@ -20,7 +20,7 @@ from ...language import Constant, Data, Label, Node, Plate, SecondLabel, Slot, V
 from ..simulation import check_labels, conditional, known_arrays, settle_sizes
 from .expectations import Expectations, Joint, coupled_among, refuse
 from .forecasts import forecast_of
-from .moments import Gates, mixed, moments, weights_for
+from .moments import Gates, mixed, shown, weights_for
 from .prediction import Prediction
 
 
@@ -150,14 +150,9 @@ def _prediction(leaf: Variable, rows: _Rows) -> Prediction:
         first = rows.data_plate in leaf.plates
         return np.array(np.moveaxis(wide, leaf.plates.index(rows.data_plate), 0) if first else wide)
 
-    parts = moments(leaf, rows.known, factors, gates, rows.joint)
-    mean, variance = mixed(parts, len(leaf.plates))
-    n_event = np.ndim(mean) - len(leaf.plates)
-    of_parts = tuple(
-        (full(weight.reshape(weight.shape + (1,) * n_event)), full(own), np.sqrt(full(spread)))
-        for weight, own, spread in parts
-        if leaf.by_moments is not None
-    )
+    whole, parts = shown(leaf, rows.known, factors, gates, rows.joint)
+    mean, variance = mixed(whole, len(leaf.plates))
+    of_parts = tuple((full(weight), full(own), np.sqrt(full(spread))) for weight, own, spread in parts)
     return Prediction(full(mean), np.sqrt(full(variance)), of_parts, leaf.by_moments, isinstance(leaf, Label))
 
 
