@@ -140,29 +140,25 @@ _STATED: dict[str, tuple[Callable[[], cv.Model], dict[str, Any], str]] = {
     ),
 }
 
-_OF_REGISTRY = (
-    ("independent", "precision"),
-    ("tied", "mean"),
-    ("shared-precision", "tau"),
-    ("nested-wishart", "mean"),
-    ("sticks", "gamma"),
-    ("counts", "rate"),
-    ("measured-apart", "tau"),
-    ("regression", "w"),
-    ("odds", "w"),
-    ("utilities", "w"),
-    ("items", "difficulty"),
-    ("conjugate-regression", "shift"),
-    ("robust", "mean"),
-)
+_TURNED = "factors"
+"""A model of which nothing tells a rotation."""
 
 
-@pytest.mark.thinned(5)
-@pytest.mark.parametrize(("name", "variable"), _OF_REGISTRY)
-def test_covariances_are_the_slopes_of_tilted_fits(name: str, variable: str) -> None:
+@pytest.mark.thinned(7)
+@pytest.mark.parametrize("name", [name for name in CASES if name != _TURNED])
+def test_means_move_as_tilted_fits_of_every_model_of_the_registry_do(name: str) -> None:
+    """Along a tilt by all statistics of all globals at once."""
     case = CASES[name]
     data = case.draw(np.random.default_rng(0), 40)
-    assert Settled(case.fit(data, tol=1e-10, max_iter=2000), data).worst(variable) < 1e-7
+    posterior = case.fit(data, tol=1e-10, max_iter=2000, factors="apart")
+    assert Settled(posterior, data).worst_of_all() < 1e-7
+
+
+def test_a_model_that_can_be_turned_is_refused() -> None:
+    case = CASES[_TURNED]
+    data = case.draw(np.random.default_rng(0), 40)
+    with pytest.raises(cv.ModelError, match="rotation of factors, the objective does not change"):
+        case.fit(data).linear_response(data).sd("loadings")
 
 
 @pytest.mark.thinned(3)

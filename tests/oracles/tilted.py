@@ -71,6 +71,48 @@ class Settled:
         )
         return {own: (4 * narrow[own] - wide[own]) / 3 for own in self.factors}
 
+    def worst_of_all(self, seed: int = 0) -> float:
+        """Return the largest difference of means to their slopes along a tilt by all statistics of all globals at once.
+
+        The tilt is random, of one standard deviation; differences are in standard deviations of the entries.
+        """
+        operator, rng = self.response._operator, np.random.default_rng(seed)
+        spreads = np.linalg.norm(operator.times(np.eye(operator.size)), axis=1)
+        flat = rng.normal(size=len(spreads)) / np.where(spreads > 0, spreads, 1.0)
+        tilts: dict[Any, list[np.ndarray]] = {}
+        for variable in self.problem.order:
+            start = operator.start_of(variable.name)
+            for key, eta in zip(self.problem.keys[variable], operator.natural[variable], strict=True):
+                own = flat[start : start + eta.size].reshape(eta.shape)
+                is_matrix = variable.is_matrix(key.statistic)
+                tilts.setdefault(variable, []).append(
+                    0.5 * (own + own.swapaxes(-1, -2)) if is_matrix else own
+                )
+                start += eta.size
+        told = operator.transposed(
+            np.concatenate([np.ravel(t) for v in self.problem.order for t in tilts[v]])[:, None]
+        )
+        size = float(np.linalg.norm(told))
+        ends = {}
+        for step in (sign * own for own in _STEPS for sign in (1.0, -1.0)):
+            before = {v: list(self.problem.updates[v].fixed) for v in tilts}
+            for variable, own in tilts.items():
+                fixed = self.problem.updates[variable].fixed
+                for number, tilt in enumerate(own):
+                    fixed[number] = fixed[number] + step / size * tilt
+            ends[step] = {own: _means_of(q) for own, q in self._factors_from(self.factors).items()}
+            for variable, stated in before.items():
+                self.problem.updates[variable].fixed[:] = stated
+        moved = told / size + self.response._solution.excess(told / size)
+        worst = 0.0
+        for name in self.factors:
+            wide, narrow = ((ends[h][name] - ends[-h][name]) / (2 * h) for h in _STEPS)
+            sd = np.sqrt(self.response.variance(name))
+            found = (self.response._columns(name).T @ moved)[:, 0]
+            off = np.abs(found - (4 * narrow - wide) / 3)[sd > 0]
+            worst = max(worst, float((off / sd[sd > 0]).max(initial=0.0)))
+        return worst
+
     def worst(self, name: str, place: int = 0) -> float:
         """Return the largest difference of covariances with an entry of x to these slopes, as correlations."""
         slopes, sd = self.slopes(name, place), np.sqrt(self.response.variance(name)[place])

@@ -135,3 +135,55 @@ def test_residuals_are_values_minus_what_the_known_columns_say():
     assert np.isnan(found.values[4])
     with pytest.raises(cv.ModelError, match="residuals are of one observed variable, 'y'; got 'w'"):
         posterior.residuals(frame, "w")
+
+
+def test_what_is_not_known_of_a_precision_gives_the_tails_of_a_student_t():
+    """Of a joint factor of numbers and of vectors, of scales of each row, and of a product: against SciPy's."""
+    rng = np.random.default_rng(0)
+    obs, levels = cv.Plate("obs"), np.array([0.6, 0.9, 0.99])
+
+    def found_of(x, data):
+        told = cv.Model(x).fit(data, tol=1e-12).predict({})["x"]
+        return told, told.quantile(levels)
+
+    theta = cv.NormalGamma("theta", mean=0, mean_precision=0.1, shape=2, rate=2)
+    data = {"x": rng.normal(1, 2, 4)}
+    model = cv.Model(cv.Normal("x", theta, plates=obs))
+    own = model.fit(data)["theta"]
+    told, found = found_of(cv.Normal("x", theta, plates=obs), data)
+    scale = np.sqrt(own.rate / own.shape * (1 + 1 / own.mean_precision))
+    exact = stats.t(2 * own.shape, own.mean, scale)
+    np.testing.assert_allclose(found[:, 0], exact.ppf(levels), rtol=1e-5)
+    assert told.log_density(np.array([6.0])) == pytest.approx(exact.logpdf(6.0), rel=1e-4)
+    np.testing.assert_allclose(np.mean(told.sample(40_000, 0) > exact.ppf(0.9)), 0.1, atol=0.006)
+
+    width = cv.Gamma("width", 1.0, 2.0, plates=obs)
+    told, found = found_of(cv.Normal("x", 3.0, width, plates=obs), {"x": [1.0, 2.0]})
+    assert np.isinf(told.sd).all()
+    np.testing.assert_allclose(found[:, 0], stats.t(2, 3.0, np.sqrt(2)).ppf(levels), rtol=2e-3)
+
+    joint = cv.NormalWishart("both", np.zeros(2), 0.5, 4.0, [[2.0, 0.5], [0.5, 1.0]])
+    vectors = cv.MultivariateNormal("x", joint, plates=obs)
+    data = {"x": rng.normal(size=(3, 2))}
+    own = cv.Model(vectors).fit(data)["both"]
+    df = own.df - 1
+    shape = own.inverse_scale * (1 + 1 / own.mean_precision) / df
+    exact = stats.t(df, own.mean, np.sqrt(np.diagonal(shape)))
+    np.testing.assert_allclose(
+        found_of(vectors, data)[1][:, 0], exact.ppf(levels[:, None]), rtol=1e-4, atol=1e-5
+    )
+
+
+def test_products_of_precisions_have_nearly_the_tails_of_their_mixture():
+    """A scale of each row times the noise of all: against draws of both."""
+    rng = np.random.default_rng(1)
+    obs = cv.Plate("obs")
+    tau = cv.Gamma("tau", 3, 3)
+    x = cv.Normal("x", 0.0, tau * cv.Gamma("scale", 2, 2, plates=obs), plates=obs)
+    posterior = cv.Model(x).fit({"x": rng.standard_t(4, 10)}, tol=1e-12)
+    q = posterior["tau"]
+    precisions = rng.gamma(q.shape, 1 / q.rate, 400_000) * rng.gamma(2.0, 0.5, 400_000)
+    drawn = rng.normal(size=400_000) / np.sqrt(precisions)
+    found = posterior.predict({})["x"].quantile([0.9, 0.975, 0.995])[:, 0]
+    np.testing.assert_allclose(found, np.quantile(drawn, [0.9, 0.975, 0.995]), rtol=0.04)
+    np.testing.assert_allclose(found[:2], np.quantile(drawn, [0.9, 0.975]), rtol=0.015)

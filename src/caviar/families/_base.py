@@ -366,6 +366,13 @@ class ExponentialFamily(Intervals):
         """
         return None
 
+    def log_moments(self) -> tuple[Array, Array] | None:
+        """Return mean and variance of the logarithm of a precision with this distribution; None if it is not one.
+
+        Of a matrix those of the precision of each entry by itself, of a joint family those of its precision.
+        """
+        return None
+
     @classmethod
     def inverse_of(cls, value: Any) -> tuple[Array, Array]:
         """Return what :meth:`inverse_moments` are at one value or a batch of values."""

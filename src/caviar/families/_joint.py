@@ -166,6 +166,9 @@ class Joint(ExponentialFamily):
     def inverse_moments(self) -> tuple[Array, Array]:
         return self.precision_marginal.inverse_moments()
 
+    def log_moments(self) -> tuple[Array, Array] | None:
+        return self.precision_marginal.log_moments()
+
     @classmethod
     def inverse_of(cls, value: Any) -> tuple[Array, Array]:
         return cls.precision_family.inverse_of(value[1])

@@ -127,6 +127,9 @@ class Gamma(ExponentialFamily):
             first = self.rate / np.maximum(self.shape - 1.0, 0.0)
             return first, first * self.rate / np.maximum(self.shape - 2.0, 0.0)
 
+    def log_moments(self) -> tuple[Array, Array]:
+        return digamma(self.shape) - np.log(self.rate), polygamma(1, self.shape)
+
     def entry_marginals(self, ends: Ends) -> list[Marginals]:
         lower, upper = (gammaincinv(self.shape, end) / self.rate for end in ends)
         return [Marginals(self.mean, np.sqrt(self.variance), lower, upper)]

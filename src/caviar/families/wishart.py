@@ -219,6 +219,12 @@ class Wishart(ExponentialFamily):
             variances = np.diagonal(self.inverse_scale, axis1=-2, axis2=-1) / np.maximum(surplus, 0.0)
         return variances, variances
 
+    def log_moments(self) -> tuple[Array, Array]:
+        # 1 / (X^-1)_ii is Gamma
+        shape = 0.5 * (self.df - self.inverse_scale.shape[-1] + 1)[..., np.newaxis]
+        rate = 0.5 * np.diagonal(self.inverse_scale, axis1=-2, axis2=-1)
+        return digamma(shape) - np.log(rate), np.broadcast_to(polygamma(1, shape), rate.shape)
+
     @classmethod
     def inverse_of(cls, value: ArrayLike) -> tuple[Array, Array]:
         variances = np.array(np.diagonal(inverse(as_value(value)), axis1=-2, axis2=-1))

@@ -31,6 +31,10 @@ class ExpectedSlots(Protocol):
         """Return the expected inverse of a precision or rate, and of its square; of a matrix its diagonal."""
         ...
 
+    def log_precision(self, name: str) -> tuple[Array, Array] | None:
+        """Return mean and variance of the logarithm of a precision; None where they are not known."""
+        ...
+
     def normal(self, predictor: Predictor) -> tuple[Array, Array]:
         """Return mean and variance of a predictor, and refuse one that is not Normal."""
         ...

@@ -18,6 +18,7 @@ from .expected_slots import ExpectedSlots
 from .joining import whole_if_together
 from .nodes import Expression
 from .plates import Plates
+from .precision_mixtures import with_precisions
 from .roles import (
     LOCATION,
     LOCATION_AND_PRECISION,
@@ -66,6 +67,12 @@ class _Location(Variable):
         """Return mean and variance: those of the mean, and the noise."""
         mean, variance = slots.location()
         return mean, variance + slots.inverse("precision")[0]
+
+    def parts_given(
+        self, slots: ExpectedSlots, mean: Array, variance: Array
+    ) -> list[tuple[Array, Array, Array]]:
+        """Return Normals with a few values of the precision: their mixture has the tails of what is not known of it."""
+        return with_precisions(slots, mean, variance, is_joint="precision" not in self.stated)
 
     def _states_flat_prior(self) -> bool:
         return self._holds("precision", 0)

@@ -18,6 +18,7 @@ from .expected_slots import ExpectedSlots
 from .links import Answer, Hidden
 from .nodes import Expression, Indexed, Node, Part
 from .plates import Plates
+from .precision_mixtures import with_precisions
 from .roles import CENSORING, END, LOCATION, PRECISION, STILL_LOCATION, UNSEEN, VALUE_BETWEEN, Role
 from .stated import Stated
 from .templates import LOG_2PI, Density, template
@@ -218,6 +219,12 @@ class CensoredNormal(_PartlySeen):
         """Return mean and variance of the true value."""
         mean, variance = slots.location()
         return mean, variance + slots.inverse("precision")[0]
+
+    def parts_given(
+        self, slots: ExpectedSlots, mean: Array, variance: Array
+    ) -> list[tuple[Array, Array, Array]]:
+        """Return Normals with a few values of the precision."""
+        return with_precisions(slots, mean, variance, is_joint=False)
 
 
 class Unseen(_HiddenPart):

@@ -259,6 +259,20 @@ class Variable(Stated):
         """
         slots.refuse(f"nobody has written those of a {type(self).__name__} yet")
 
+    def parts_given(
+        self, slots: ExpectedSlots, mean: Array, variance: Array
+    ) -> list[tuple[Array, Array, Array]]:
+        """Return weights, means and variances of a mixture of members of ``by_moments``, which its values have.
+
+        Parameters
+        ----------
+        slots
+            What is expected of its slots.
+        mean, variance
+            Those of :meth:`moments_given`.
+        """
+        return [(np.ones(()), mean, variance)]
+
     def is_matrix(self, statistic: str) -> bool:
         """Whether one of its statistics is a symmetric matrix."""
         return len(self.letters[statistic]) == 2

@@ -179,10 +179,15 @@ def _after(one: Prediction, other: Prediction) -> Prediction:
     def of(a: Array, b: Array) -> Array:
         return np.concatenate([a, b])
 
+    nothing = (np.zeros_like(one.mean), one.mean, one.standard_deviation)
+    none = (np.zeros_like(other.mean), other.mean, other.standard_deviation)
+    # fits of different rows may have different numbers of parts; parts without weight do not count
     parts = tuple(
-        (of(*weights), of(*means), of(*sds))
-        for weights, means, sds in (
-            zip(a, b, strict=True) for a, b in zip(one.parts, other.parts, strict=True)
+        (of(a[0], b[0]), of(a[1], b[1]), of(a[2], b[2]))
+        for a, b in zip(
+            (*one.parts, *[nothing] * (len(other.parts) - len(one.parts))),
+            (*other.parts, *[none] * (len(one.parts) - len(other.parts))),
+            strict=True,
         )
     )
     return replace(

@@ -22,7 +22,7 @@ from ...language import Constant, Data, Label, Node, Plate, SecondLabel, Slot, V
 from ..simulation import check_labels, conditional, known_arrays, settle_sizes
 from .expectations import Expectations, Joint, coupled_among, refuse
 from .forecasts import forecast_of
-from .moments import Gates, mixed, moments, weights_for
+from .moments import Gates, mixed, shown, weights_for
 from .prediction import Prediction
 
 
@@ -150,19 +150,15 @@ def _prediction(leaf: Variable, rows: _Rows) -> Prediction:
         first = rows.data_plate in leaf.plates
         return np.array(np.moveaxis(wide, leaf.plates.index(rows.data_plate), 0) if first else wide)
 
-    parts = []
+    whole, parts = [], []
     for weight, own_rows in _cases(rows):
         gates, factors = _parents(leaf, leaf, own_rows)
         _check_apart(leaf, factors, gates, own_rows)
-        given = moments(leaf, own_rows.known, factors, gates, rows.joint)
-        parts += [(weight * share, *own) for share, *own in given]
-    mean, variance = mixed(parts, len(leaf.plates))
-    n_event = np.ndim(mean) - len(leaf.plates)
-    of_parts = tuple(
-        (full(weight.reshape(weight.shape + (1,) * n_event)), full(own), np.sqrt(full(spread)))
-        for weight, own, spread in parts
-        if leaf.by_moments is not None
-    )
+        given, finer = shown(leaf, own_rows.known, factors, gates, rows.joint)
+        whole += [(weight * share, *own) for share, *own in given]
+        parts += [(weight * share, *own) for share, *own in finer]
+    mean, variance = mixed(whole, len(leaf.plates))
+    of_parts = tuple((full(weight), full(own), np.sqrt(full(spread))) for weight, own, spread in parts)
     return Prediction(full(mean), np.sqrt(full(variance)), of_parts, leaf.by_moments, isinstance(leaf, Label))
 
 

@@ -322,6 +322,50 @@ class Expectations:
                 first, second = first * one, second * two
         return (first if vector is None else first[..., None] * vector), second
 
+    def log_precision(self, name: str) -> tuple[Array, Array] | None:
+        """Return mean and variance of the logarithm of a precision, of a matrix those of each entry by itself.
+
+        None where they have no closed form, as for a tabulated one.
+        """
+        stated = self.owner.stated.get(name)
+        if isinstance(stated, Diagonal):
+            return None
+        if not isinstance(stated, Predictor):
+            return self._log_precision(self.owner.slots["mean" if stated is None else name])
+        (addend,) = stated.addends
+        n_plates = len(self.owner.plates)
+        mean, variance = np.log(np.asarray(addend.coefficient, dtype=np.float64)), np.zeros(())
+        vector: tuple[Array, Array] | None = None
+        for number in addend.numbers:
+            told = self._log_precision(
+                operand_slot(self.owner, number.whole if isinstance(number, Part) else number)
+            )
+            if told is None:
+                return None
+            if told[0].ndim > n_plates:
+                vector = told
+            else:
+                mean, variance = mean + told[0], variance + told[1]
+        if vector is None:
+            return mean, variance
+        return mean[..., None] + vector[0], variance[..., None] + vector[1]
+
+    def _log_precision(self, slot: Slot) -> tuple[Array, Array] | None:
+        factor = None if self._is_known(slot.node) else self._factor(slot.node)
+        if factor is None or factor.learnt is None:
+            log = -np.log(self._inverse(slot)[0])
+            return log, np.zeros_like(log)
+        if factor.learnt.log_moments() is None:
+            return None
+
+        def of_point(point: PointMass) -> tuple[Array, Array]:
+            log = -np.log(point.family.inverse_of(point.value)[0])
+            return log, np.zeros_like(log)
+
+        mean, variance = factor.each(lambda learnt: learnt.log_moments(), of_point)
+        plates = slot.node.plates_of("precision")
+        return self._laid_out(slot, mean, plates), self._laid_out(slot, variance, plates)
+
     def covariance(self, name: str = "precision") -> Array:
         """Return the expected inverse of a matrix, of which :meth:`inverse` has the diagonal; it may be infinite."""
         stated = self.owner.stated.get(name)

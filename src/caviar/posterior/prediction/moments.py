@@ -38,14 +38,13 @@ def categories_of(owner: Variable, gates: Gates) -> Iterator[tuple[dict[str, Arr
         yield held, weight
 
 
-def moments(
-    owner: Variable,
-    known: Mapping[str, Any],
-    factors: Mapping[str, Any],
-    gates: Gates,
-    joint: Joint | None = None,
-) -> list[Part]:
-    r"""Return weight, mean and variance of a variable under q for each choice of its parents by latent Categoricals.
+def shown(
+    owner: Variable, known: Mapping[str, Any], factors: Mapping[str, Any], gates: Gates, joint: Joint | None
+) -> tuple[list[Part], list[Part]]:
+    """Return weight, mean and variance of a variable under q for each choice of its parents by latent Categoricals.
+
+    Beside these the same of the parts of its distribution: a Normal whose precision is not known is a mixture itself,
+    of Normals with a few values of the precision.
 
     Parameters
     ----------
@@ -65,10 +64,23 @@ def moments(
     ModelError
         If they have no closed form.
     """
-    return [
-        (weight, *owner.moments_given(Expectations(owner, {**known, **held}, factors, joint)))
-        for held, weight in categories_of(owner, gates)
-    ]
+    whole, finer = [], []
+    for weight, expectations in _given(owner, known, factors, gates, joint):
+        mean, variance = owner.moments_given(expectations)
+        whole.append((weight, mean, variance))
+        n_event = np.ndim(mean) - len(owner.plates)
+        own_weight = weight.reshape(weight.shape + (1,) * n_event)
+        parts = owner.parts_given(expectations, mean, variance) if owner.by_moments is not None else []
+        finer += [(own_weight * share, own, spread) for share, own, spread in parts]
+    return whole, finer
+
+
+def _given(
+    owner: Variable, known: Mapping[str, Any], factors: Mapping[str, Any], gates: Gates, joint: Joint | None
+) -> Iterator[tuple[Array, Expectations]]:
+    """Yield the weight of each choice of categories, and what is expected of the slots given these."""
+    for held, weight in categories_of(owner, gates):
+        yield weight, Expectations(owner, {**known, **held}, factors, joint)
 
 
 def weights_for(weights: Array, chosen: Indexed, owner: Variable, known: Mapping[str, Any]) -> Array:
@@ -100,7 +112,7 @@ def mixed(components: list[Part], n_plates: int) -> Moments:
     Parameters
     ----------
     components
-        As :func:`moments` returns them.
+        As :func:`shown` returns them first.
     n_plates
         Number of the plates of the variable.
     """

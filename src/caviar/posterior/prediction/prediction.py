@@ -173,8 +173,8 @@ class Prediction:
         Of a single value, of the same shape: noise and what is not known of the parameters. Of a vector that of each
         entry, of a Categorical that of the indicator of each category. Infinite where the variance is.
     parts
-        Weight, mean and standard deviation for each choice of parents by latent labels; a single part if nothing is
-        chosen. Empty for labels.
+        Weight, mean and standard deviation of each part of a mixture: for each choice of parents by latent labels, and
+        for some values of an unknown precision, which give real numbers the tails of a Student-t. Empty for labels.
     by_moments
         The family of each part given its mean and standard deviation: Normal for real numbers; negative binomial,
         Poisson or binomial for counts; Bernoulli for binary outcomes. None for labels and others.

@@ -1,0 +1,156 @@
+"""Linear response of families behind links, tables, zeros and labels is the limit of tilted fits, too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import caviar as cv
+from oracles.tilted import Settled
+
+OBS = cv.Plate("obs")
+COLUMNS = cv.Data("X", plates=OBS)
+N = 40
+_RNG = np.random.default_rng(0)
+_X = _RNG.normal(size=(N, 2))
+_Z = _RNG.normal(size=(N, 4))
+_LINE = _X @ [1.0, -0.5] + _RNG.normal(size=N)
+_VALUES = _RNG.normal(1.0, 1.0, N)
+
+Stated = tuple[cv.Model, dict[str, Any]]
+
+
+def _predictor() -> Any:
+    return cv.dot(COLUMNS, cv.MultivariateNormal("w", np.zeros(2), 0.5 * np.eye(2)))
+
+
+def _ordered() -> Stated:
+    cuts = np.array([-1.0, 0.2, 1.1])
+    y = cv.Categorical("y", cv.ordered(_predictor(), cuts), plates=OBS)
+    return cv.Model(y), {"X": _X, "y": np.searchsorted(cuts, _LINE)}
+
+
+def _censored() -> Stated:
+    kind = np.where(_VALUES > 1.8, 1, np.where(_VALUES < 0, -1, 0))
+    m, tau = cv.Normal("m", 0, 0.1), cv.Gamma("tau", 2, 2)
+    y = cv.CensoredNormal("y", m, tau, censored=cv.Data("kind", plates=OBS), plates=OBS)
+    return cv.Model(y), {"y": np.clip(_VALUES, 0, 1.8), "kind": kind}
+
+
+def _truncated_normal() -> Stated:
+    m, tau = cv.Normal("m", 0, 0.5), cv.Gamma("tau", 5, 5)
+    y = cv.TruncatedNormal("y", m, tau, lower=-1.0, plates=OBS)
+    return cv.Model(y), {"y": _VALUES[_VALUES > -1.0]}
+
+
+def _single_effect() -> Stated:
+    b = cv.SingleEffect("b", 4, precision=1.0)
+    y = cv.Normal("y", cv.dot(COLUMNS, b), cv.Gamma("tau", 2, 2), plates=OBS)
+    return cv.Model(y), {"X": _Z, "y": 0.5 * _Z[:, 2] + np.random.default_rng(2).normal(size=N)}
+
+
+def _spike_slab() -> Stated:
+    b = cv.SpikeSlab("b", cv.Beta("share", 2, 2), precision=1.0, length=4)
+    y = cv.Normal("y", cv.dot(COLUMNS, b), cv.Gamma("tau", 2, 2), plates=OBS)
+    return cv.Model(y), {"X": _Z, "y": 0.5 * _Z[:, 2] + np.random.default_rng(3).normal(size=N)}
+
+
+def _around_sticks() -> Stated:
+    weights = cv.Dirichlet("pi", 5.0 * cv.StickBreaking("beta", 1.7, 3), plates=cv.Plate("group", 12))
+    return cv.Model(weights), {"pi": np.random.default_rng(2).dirichlet([2.0, 3.0, 1.0], 12)}
+
+
+def _counts() -> Stated:
+    y = cv.NegativeBinomial("y", cv.exp(_predictor()), 3.0, plates=OBS)
+    return cv.Model(y), {"X": _X, "y": np.random.default_rng(4).poisson(2.0, N)}
+
+
+def _binomial() -> Stated:
+    y = cv.Binomial("y", 5, cv.logistic(_predictor()), plates=OBS)
+    return cv.Model(y), {"X": _X, "y": np.random.default_rng(5).integers(0, 6, N)}
+
+
+def _sum_of_rates() -> Stated:
+    a = cv.Gamma("a", 2, 1, plates=cv.Plate("group", 2))
+    y = cv.Poisson("y", a[cv.Data("g", plates=OBS)] + cv.Gamma("b", 2, 1), plates=OBS)
+    return cv.Model(y), {
+        "g": np.arange(12) % 2,
+        "y": np.random.default_rng(6).poisson(2.0 + np.arange(12) % 2),
+    }
+
+
+def _tabulated() -> Stated:
+    y = cv.Gamma("y", cv.Gamma("a", 2, 1), cv.Gamma("b", 2, 1), plates=OBS)
+    return cv.Model(y), {"y": np.random.default_rng(7).gamma(2.0, 1.0, N)}
+
+
+def _potential() -> Stated:
+    z = cv.Categorical("z", cv.Dirichlet("p", [2.0, 1.0, 1.0]), plates=OBS)
+    return cv.Model(cv.Potential("table", z, plates=OBS)), {
+        "table": 2 * np.random.default_rng(8).normal(size=(N, 3))
+    }
+
+
+def _kinds_of_chains() -> Stated:
+    state, kind, rng = cv.Plate("state", 2), cv.Plate("kind", 2), np.random.default_rng(0)
+    steps = cv.Dirichlet("steps", [2.0, 2.0], plates=(kind, state))
+    initial, starts = rng.dirichlet(np.ones(2), 2), cv.Data("starts", plates=OBS)
+    s = cv.MarkovChainMixture("s", [0.3, 0.7], initial, steps, along=OBS, starts=starts)
+    shown = cv.Dirichlet("shown", [3.0, 2.0, 1.0], plates=state)
+    data = {"x": rng.integers(0, 3, 24), "starts": np.isin(np.arange(24), [0, 6, 12, 18])}
+    return cv.Model(cv.Categorical("x", shown[s], plates=OBS)), data
+
+
+def _hypotheses() -> Stated:
+    trial, patient = cv.Plate("trial"), cv.Plate("patient", 10)
+    which = cv.Categorical("which", cv.Dirichlet("prior", [2.0, 2.0]), plates=trial)
+    rate = cv.Beta("rate", 1, 1, plates=(trial, cv.Plate("cell", 3)))
+    cell = cv.Data("cell", plates=(patient, cv.Plate("hypothesis", 2)))
+    cells = np.stack([np.zeros(10, dtype=int), 1 + np.repeat([0, 1], 5)], axis=1)
+    cured = cv.Bernoulli("cured", rate[cell[which]], plates=(trial, patient))
+    return cv.Model(cured), {"cured": np.random.default_rng(9).integers(0, 2, (7, 10)), "cell": cells}
+
+
+def _few_responsibilities() -> Stated:
+    centres = np.random.default_rng(10).integers(0, 4, 80)
+    return cv.models.gaussian_mixture(2, 4), {
+        "x": 4.0 * centres[:, None] + np.random.default_rng(11).normal(size=(80, 2))
+    }
+
+
+_STATED: list[Callable[[], Stated]] = [
+    _ordered,
+    _censored,
+    _truncated_normal,
+    _single_effect,
+    _spike_slab,
+    _around_sticks,
+    _counts,
+    _binomial,
+    _sum_of_rates,
+    _tabulated,
+    _potential,
+    _kinds_of_chains,
+    _hypotheses,
+]
+
+
+@pytest.mark.thinned(4)
+@pytest.mark.parametrize("state", _STATED)
+def test_means_move_as_those_of_tilted_fits(state: Callable[[], Stated]) -> None:
+    model, data = state()
+    posterior = model.fit(data, seed=0, tol=1e-10, max_iter=3000)
+    assert Settled(posterior, data).worst_of_all() < 1e-7
+
+
+def test_few_responsibilities_respond_as_all_do() -> None:
+    """Linear response is of all responsibilities, whatever the fit kept of them."""
+    model, data = _few_responsibilities()
+    few, every = (model.fit(data, seed=0, tol=1e-10, responsibilities=own) for own in (2, "all"))
+    one, other = (own.linear_response(data) for own in (few, every))
+    for name in ("mean", "weights"):
+        np.testing.assert_allclose(np.sort(one.sd(name), axis=0), np.sort(other.sd(name), axis=0), rtol=0.02)
+    assert Settled(few, data).worst_of_all() < 1e-7
