@@ -8,6 +8,7 @@ from scipy.special import digamma, logsumexp
 from scipy.stats import norm
 
 import caviar as cv
+from caviar.testing import check_model
 
 RNG = np.random.default_rng(0)
 WEIGHTS = np.array([0.3, 0.7])
@@ -226,6 +227,13 @@ def test_kinds_are_found():
     assert max(np.mean(found == kinds), np.mean(found != kinds)) == 1.0
     stays = np.sort(np.diagonal(posterior["steps"].mean, axis1=1, axis2=2).mean(axis=1))
     np.testing.assert_allclose(stays, [0.2, 0.9], atol=0.06)
+
+
+def test_its_checks_pass_with_unknown_shares():
+    """Draws have no kinds: their density sums over these, which are part of the factor."""
+    model = known(weights=cv.Dirichlet("weights", np.ones(2)))
+    report = check_model(model, {"x": X, "starts": STARTS}, n_draws=100, n_directions=1)
+    assert report.passed, report
 
 
 def test_saved_and_simulated(tmp_path):

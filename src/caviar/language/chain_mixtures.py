@@ -73,6 +73,7 @@ class MarkovChainMixture(MarkovChain):
 
     family = families.Categorical
     letters: ClassVar = {"x": "k", "first": "gk", "pairs": "gkl"}
+    is_bound = True
 
     def __init__(
         self,

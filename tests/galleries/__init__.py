@@ -1,0 +1,1 @@
+"""Models that other systems show off, each with an oracle of its own."""
