@@ -71,7 +71,9 @@ def messages(tree: ast.AST) -> Iterator[str]:
 def without_markup(text: str) -> str:
     """Return a docstring or a message without code, references, formulas, options and the names of attributes."""
     named = re.sub(r"^\w+(?:, \w+)*$(?=\n )", " ", text, flags=re.MULTILINE)
-    return re.sub(r"\s+", " ", re.sub(r"``[^`]*``|:\w+:`[^`]*`|^ *>>>.*$|--[\w-]+", " ", named, flags=re.MULTILINE))
+    return re.sub(
+        r"\s+", " ", re.sub(r"``[^`]*``|:\w+:`[^`]*`|^ *>>>.*$|--[\w-]+", " ", named, flags=re.MULTILINE)
+    )
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT / "src")))
