@@ -128,7 +128,7 @@ def test_a_saved_model_is_the_fit(run, eruptions, tmp_path):
 
 def test_a_picture_is_drawn(run, eruptions, tmp_path):
     result = run("fit", eruptions, *COLUMNS, "--picture", tmp_path / "m.png")
-    assert f"picture in {tmp_path / 'm.png'}" in result.stdout
+    assert f"plot in {tmp_path / 'm.png'}" in result.stdout
     assert (tmp_path / "m.png").read_bytes().startswith(b"\x89PNG")
 
 
@@ -208,7 +208,7 @@ def test_read_table_and_the_command_line_name_the_same_row(run, tmp_path):
     with pytest.raises(cv.DataError) as caught:
         read_table(table, missing_ok=True)
     assert result.stderr == f"error: {caught.value}\n"
-    assert "row 2, line 3" in result.stderr
+    assert "row 1, line 3" in result.stderr
 
 
 def test_a_structure_of_covariances_and_auto_are_passed_on(run, eruptions):

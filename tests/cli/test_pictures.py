@@ -44,7 +44,7 @@ def test_every_kind_of_model_has_a_picture(run, folder, tmp_path, monkeypatch, a
     path = tmp_path / "m.png"
     result = run("fit", *arguments, "--seed", 0, "-q", "--picture", path)
     assert result.exit_code == 0
-    assert f"picture in {path}" in result.stdout
+    assert f"plot in {path}" in result.stdout
     pixels = pytest.importorskip("matplotlib.image").imread(path)
     assert min(pixels.shape[:2]) > 150
     # something is drawn in colour

@@ -61,7 +61,7 @@ def test_bad_input_ends_with_status_2_and_without_a_traceback(run_program, tmp_p
     done = run_program("fit", tmp_path / "gap.csv")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.count("\n") == 1
-    assert "column 'b' has one entry that cannot be read as a number: 'x' in row 2, line 3" in done.stderr
+    assert "column 'b' has one entry that cannot be read as a number: 'x' in row 1, line 3" in done.stderr
 
 
 def test_a_terminal_that_knows_only_ascii_is_served(run_program, tmp_path):

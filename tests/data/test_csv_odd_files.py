@@ -45,7 +45,7 @@ def test_line_breaks_in_cells_and_mixed_line_ends(path, text, columns):
 
 def test_a_text_with_an_underscore_is_no_number(path):
     path.write_text("month,b\n2020_01,2\n2020_02,4\n")
-    assert "'2020_01' in row 1, line 2" in refusal(path)
+    assert "'2020_01' in row 0, line 2" in refusal(path)
     with pytest.raises(DataError, match="2020_01"):
         scan(path).to_numpy()
     query = "SELECT count(*) AS n FROM data WHERE month = '2020_02'"
@@ -54,7 +54,7 @@ def test_a_text_with_an_underscore_is_no_number(path):
 
 def test_the_line_of_a_bad_entry_is_that_of_the_file_not_of_the_copy(path):
     path.write_bytes(b'a,"b\r\nc"\n1,2\n3,x\n')
-    assert "'x' in row 2, line 4" in refusal(path)
+    assert "'x' in row 1, line 4" in refusal(path)
     path.write_bytes(b'a,"b\r\nc"\n1,2\n3\n')
     assert "line 4 has one entry; expected 2, one a column" in refusal(path)
 

@@ -37,7 +37,7 @@ def test_the_query_of_the_message_reads_them(tmp_path, case, read):
     path.write_text("\n".join([f"id{delimiter}a b{delimiter}c", *rows]))
     message = refusal(lambda: read(path))
     assert f"column 'a b' looks like numbers with {what}" in message
-    assert f"{texts[0]!r} in row 1, line 2" in message or "'" in texts[0]
+    assert f"{texts[0]!r} in row 0, line 2" in message or "'" in texts[0]
     found = read_table(path, sql=query_in(message)).values
     np.testing.assert_array_equal(found[:, 1], numbers)
     np.testing.assert_array_equal(found[:, 2], numbers)

@@ -1,65 +1,68 @@
-"""A column that numbers the rows is told from one that measures something, whole, in blocks, and from its moments."""
+"""A message gives the same number to the same row, counted from 0, wherever the row comes from."""
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 
-from caviar.data.row_numbers import RowNumbers, has_moments_of_row_numbers, numbers_rows
+import caviar as cv
 
-RNG = np.random.default_rng(0)
-N = 150
-INDEX = {
-    "1 to N": np.arange(1.0, N + 1),
-    "0 to N - 1": np.arange(float(N)),
-    "downwards": np.arange(N, 0.0, -1),
-    "shuffled": RNG.permutation(N) + 1.0,
-    "from a million": RNG.permutation(N) + 1e6,
-    "by tens": 10.0 * np.arange(N),
-    "by tenths": 0.1 * np.arange(N),
-    "large steps": 1e12 + 3e5 * np.arange(N),
-}
-PART = {
-    "four of five": np.sort(RNG.permutation(N)[:120]) + 1.0,
-    "four of five, shuffled": RNG.permutation(N)[:120] + 1.0,
-    "with holes": np.where(RNG.random(N) < 0.2, np.nan, np.arange(1.0, N + 1)),
-}
-MEASURED = {
-    "Normal": RNG.normal(size=N),
-    "sorted": np.sort(RNG.normal(size=N)),
-    "squares": np.arange(float(N)) ** 2,
-    "ages": RNG.integers(18, 90, N).astype(float),
-    "categories": RNG.integers(0, 3, N).astype(float),
-    "constant": np.full(N, 3.0),
-    "missing": np.full(N, np.nan),
-    "one wrong": np.arange(float(N)) + 0.5 * np.eye(N)[70],
-    "one twice": np.concatenate([np.arange(float(N - 1)), [7.0]]),
-    "shuffled fractions": RNG.permutation(N) / 7,
-    "whole and far apart": RNG.choice(100_000, N, replace=False).astype(float),
-    "few": np.arange(1.0, 6.0),
-}
+BAD = 3
 
 
-@pytest.mark.parametrize("name", [*INDEX, *PART])
-def test_an_index_is_found(name):
-    assert numbers_rows({**INDEX, **PART}[name])
+def _counts():
+    values = np.arange(6.0)
+    values[BAD] = -1.0
+    return values
 
 
-@pytest.mark.parametrize("name", MEASURED)
-def test_what_is_measured_is_none(name):
-    assert not numbers_rows(MEASURED[name])
+def _message(read):
+    with pytest.raises(cv.DataError) as raised:
+        read()
+    return str(raised.value)
 
 
-@pytest.mark.parametrize("size", [1, 7, 64, N])
-def test_blocks_tell_the_same(size):
-    for name, column in {**INDEX, **MEASURED}.items():
-        found = RowNumbers()
-        for start in range(0, N, size):
-            found.add(column[start : start + size])
-        assert found.are_found == (name in INDEX), name
+@pytest.fixture
+def model():
+    rate = cv.Gamma("rate", 1, 1)
+    return cv.Model(cv.Poisson("y", rate, plates=cv.Plate("obs")))
 
 
-def test_moments_of_steps_of_one():
-    for name, column in {**INDEX, **MEASURED}.items():
-        expected = name in INDEX and np.ptp(column) == N - 1
-        found = has_moments_of_row_numbers(len(column), float(np.mean(column)), float(np.std(column)))
-        assert found == expected, name
-    assert not has_moments_of_row_numbers(0, 0.0, 0.0)
+@pytest.mark.parametrize(
+    "of",
+    [
+        lambda y, folder: {"y": y},
+        lambda y, folder: pd.DataFrame({"y": y}, index=list("abcdef")),
+        lambda y, folder: pl.DataFrame({"y": y}),
+        lambda y, folder: cv.scan(_parquet(y, folder)),
+    ],
+    ids=["array", "pandas", "polars", "scan"],
+)
+def test_rows_of_a_fit_count_from_0(model, of, tmp_path):
+    assert f"row {BAD} has -1" in _message(lambda: model.fit(of(_counts(), tmp_path), seed=0))
+
+
+def _parquet(values, folder):
+    path = folder / "y.parquet"
+    pl.DataFrame({"y": values}).write_parquet(path)
+    return path
+
+
+def _csv(texts, folder):
+    path = folder / "y.csv"
+    path.write_text("\n".join(["y,z", *(f"{text},1" for text in texts)]) + "\n")
+    return path
+
+
+def test_rows_of_files_count_from_0_and_lines_from_1(model, tmp_path):
+    texts = [str(value) for value in range(6)]
+    texts[BAD] = "x"
+    words = _csv(texts, tmp_path)
+    line = words.read_text().splitlines().index("x,1") + 1
+    assert f"'x' in row {BAD}, line {line}" in _message(lambda: cv.data.read_table(words))
+    assert f"'x' in row {BAD}, line {line}" in _message(lambda: model.fit(cv.scan(words), seed=0))
+    query = "SELECT * FROM data"
+    assert f"'x' in row {BAD}" in _message(lambda: cv.data.read_table(words, sql=query))
+    values = np.arange(6.0)
+    values[BAD] = np.inf
+    assert f"row {BAD}, where 'y'" in _message(lambda: cv.data.read_table(_parquet(values, tmp_path)))

@@ -67,7 +67,7 @@ def test_a_csv_file_is_not_read_before_its_rows_are_asked_for(tmp_path):
     np.testing.assert_array_equal(table["a"][1:3], [3, 5])
     assert "4 rows" in repr(table)
     message = refusal(lambda: table["b"])
-    assert "'b' has one entry that cannot be read as a number: 'x' in row 2, line 3" in message
+    assert "'b' has one entry that cannot be read as a number: 'x' in row 1, line 3" in message
 
 
 @pytest.mark.parametrize("store", stored.SCANNED)
@@ -284,7 +284,7 @@ def test_bad_csv_files(tmp_path):
     assert "Line: 50002" in refusal(cv.scan(path).rows)
     path.write_text("a,b\n" + "1,2\n" * 70_000 + "1,zwei\n" + "1,2\n" * 10)
     message = refusal(cv.scan(path).rows)
-    assert "'b' has one entry that cannot be read as a number: 'zwei' in row 70001, line 70002" in message
+    assert "'b' has one entry that cannot be read as a number: 'zwei' in row 70000, line 70002" in message
     assert "cannot read the query" in refusal(cv.scan, path, sql="select nonsense from data")
 
 

@@ -64,12 +64,12 @@ def test_csv_files_are_read_as_they_stand(csv, text, columns, values):
         ('a\n1\n3,"null"\n', ["Line: 3", "Expected Number of Columns: 1 Found: 2"]),
         ("a,b\n" + "1,2\n" * 50000 + "1,2,3\n", ["Line: 50002", "Found: 3"]),
         ('a,b\n"1,2\n3,4\n', ["Line: 2", "quote"]),
-        ("a,b\n1,2\n3,\n5,6\n", ["1 of 3 rows", "row 2, line 3", "'b' is missing", 'isfinite("b"::DOUBLE)']),
-        ("a,b\n1,2\n3,NaN\n5,NA\n", ["2 of 3 rows", "row 2, line 3", "'b' is missing"]),
-        ("a,b\n1,2\n3,inf\n", ["row 2, line 3", "'b' is infinite"]),
-        ('a,b\n"1\n",2\n3,4\n\n5,x7\n', ["one entry", "'x7' in row 3, line 6"]),
-        ("a,b\n1,2\n3,x\n5,y\n5,6\n7,8\n", ["2 entries", "'x' in row 2, line 3"]),
-        ("a,name\n1,Ann\n2,Bob\n", ["'name' does not hold numbers", "'Ann' in row 1, line 2", "--columns a"]),
+        ("a,b\n1,2\n3,\n5,6\n", ["1 of 3 rows", "row 1, line 3", "'b' is missing", 'isfinite("b"::DOUBLE)']),
+        ("a,b\n1,2\n3,NaN\n5,NA\n", ["2 of 3 rows", "row 1, line 3", "'b' is missing"]),
+        ("a,b\n1,2\n3,inf\n", ["row 1, line 3", "'b' is infinite"]),
+        ('a,b\n"1\n",2\n3,4\n\n5,x7\n', ["one entry", "'x7' in row 2, line 6"]),
+        ("a,b\n1,2\n3,x\n5,y\n5,6\n7,8\n", ["2 entries", "'x' in row 1, line 3"]),
+        ("a,name\n1,Ann\n2,Bob\n", ["'name' does not hold numbers", "'Ann' in row 0, line 2", "--columns a"]),
         ("name,city\nx,y\n", ["'name' does not hold numbers", "No column holds numbers"]),
         ("a,b\n1,\n2,\n", ["'b' does not hold numbers", "all its values are missing"]),
         ("a,b\n", ["has no rows", "a, b"]),
@@ -150,7 +150,7 @@ def test_many_files_are_one_table_in_the_order_of_their_names(csv, tmp_path):
     pattern = str(tmp_path / "part-*.csv")
     np.testing.assert_array_equal(read_table(pattern, columns=["a"]).values, [[1], [3], [5]])
     message = refusal(pattern)
-    assert "'six' in row 3, line 3 of" in message
+    assert "'six' in row 2, line 3 of" in message
     assert message.count("part-2.csv") == 1
     csv("b,a\n3,4\n", "part-3.csv")
     assert "the same first line" in refusal(pattern)

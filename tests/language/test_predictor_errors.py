@@ -263,7 +263,7 @@ AT_THE_FIT = {
     "a missing covariate": (
         {"X": [[1.0, 2.0], [1.0, np.nan], [0.0, 0.0], [1.0, 1.0]]},
         "'X' has a missing value (NaN) in row 1; only observed variables may have missing entries: drop or impute such "
-        "rows, or model 'X' as a variable",
+        "rows, or state a hidden variable that an observed one of this name measures",
     ),
     "a design matrix of another width": (
         {"X": np.ones((4, 3))},

@@ -93,6 +93,22 @@ def test_refusals_are_word_for_word():
     assert sum(re.match(r"\w+(Error|Warning): ", printed) is not None for _, _, printed in run.outputs) >= 20
 
 
+def test_every_refusal_has_a_recipe_that_runs():
+    """It links to a heading of a page whose code is executed, with code between it and the next heading."""
+    sections = re.split(r"^### ", REFUSALS.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
+    assert len(sections) > 60
+    for section in sections:
+        links = re.findall(r"^Recipe: \[([^]]+)\]\(([\w-]+\.md)#([\w-]+)\)\.$", section, re.MULTILINE)
+        assert len(links) == 1, section
+        title, page, anchor = links[0]
+        assert anchor == re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-")
+        assert DOCS / page in pages()
+        text = (DOCS / page).read_text(encoding="utf-8")
+        found = re.search(rf"^##+ {re.escape(title)}$(.*?)(?=^#{{2,3}} |\Z)", text, re.MULTILINE | re.DOTALL)
+        assert found is not None, title
+        assert "```python" in found[1], title
+
+
 @pytest.mark.parametrize("page", model_pages(), ids=relative)
 def test_the_statement_of_a_page_is_that_of_the_library(page, tmp_path):
     """The terms of the page's statement are those of the function of ``caviar.models`` that the page names."""

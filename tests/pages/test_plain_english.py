@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md"))]
-SOURCES = sorted(path for path in (ROOT / "src" / "caviar").rglob("*.py") if "cli" not in path.parts)
+SOURCES = sorted((ROOT / "src" / "caviar").rglob("*.py"))
 TEMPLATES = sorted((ROOT / "src" / "caviar").rglob("*.html"))
 REFUSED = {
     r"stands? (?:in|for|by|at|below|above|there|here)": "is, says, lists",
@@ -69,14 +69,17 @@ def messages(tree: ast.AST) -> Iterator[str]:
 
 
 def without_markup(text: str) -> str:
-    """Return a docstring without code, references and formulas."""
-    return re.sub(r"\s+", " ", re.sub(r"``[^`]*``|:\w+:`[^`]*`|^ *>>>.*$", " ", text, flags=re.MULTILINE))
+    """Return a docstring or a message without code, references, formulas, options and the names of attributes."""
+    named = re.sub(r"^\w+(?:, \w+)*$(?=\n )", " ", text, flags=re.MULTILINE)
+    return re.sub(
+        r"\s+", " ", re.sub(r"``[^`]*``|:\w+:`[^`]*`|^ *>>>.*$|--[\w-]+", " ", named, flags=re.MULTILINE)
+    )
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT / "src")))
 def test_docstrings_and_messages_are_in_plain_english(path):
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    found = [*map(without_markup, public_docstrings(tree)), *messages(tree)]
+    found = map(without_markup, [*public_docstrings(tree), *messages(tree)])
     assert [passage for text in found for passage in refused(text)] == []
 
 

@@ -169,12 +169,12 @@ def test_another_pair_is_drawn_by_a_small_picture_and_by_name(opened):
 
 def test_a_row_is_read_by_pointer_and_by_number(opened):
     page = opened("few")
-    page.get_by_label("Row", exact=True).fill("1")
+    page.get_by_label("Row", exact=True).fill("0")
     page.locator("#pair-plot").scroll_into_view_if_needed()
-    assert page.locator("#pair-readout").inner_text().startswith("Row 1, component")
+    assert page.locator("#pair-readout").inner_text().startswith("Row 0, component")
     assert "eruptions 3.6, waiting 79" in page.locator("#pair-readout").inner_text()
     ring = page.locator("#pair-plot .here").bounding_box()
-    page.get_by_label("Row", exact=True).fill("2")
+    page.get_by_label("Row", exact=True).fill("1")
     page.mouse.move(ring["x"] + ring["width"] / 2, ring["y"] + ring["height"] / 2)
     assert "eruptions 3.6, waiting 79" in page.locator("#pair-readout").inner_text()
 
@@ -308,13 +308,13 @@ def test_every_variable_can_be_drawn(opened):
 def test_a_hidden_state_is_read_by_keyboard_and_by_pointer(opened):
     page = opened("hidden")
     readout = page.locator("#chain-readout")
-    assert readout.inner_text().startswith("Step 1: state ")
+    assert readout.inner_text().startswith("Step 0: state ")
     slider = page.get_by_label("Read the step at")
     slider.focus()
     page.keyboard.press("End")
-    assert readout.inner_text().startswith("Step 400: state ")
+    assert readout.inner_text().startswith("Step 399: state ")
     page.get_by_label("Show").select_option(label="100 steps")
-    assert readout.inner_text().startswith("Step 400: state ")
+    assert readout.inner_text().startswith("Step 399: state ")
     page.locator("#chain-plot").scroll_into_view_if_needed()
     box = page.locator("#chain-plot svg").bounding_box()
     page.mouse.move(box["x"] + 60, box["y"] + box["height"] / 2)

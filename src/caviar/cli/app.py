@@ -27,7 +27,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Exit status: 0 success, 2 bad usage or bad input, 1 anything else.",
+    epilog="Rows count from 0, lines of files from 1. Exit status: 0 success, 2 bad usage or bad input, 1 other.",
 )
 
 
@@ -68,14 +68,14 @@ def demo(
         Path,
         option(
             metavar="FOLDER",
-            help="Where to write the picture, the model and the data.",
+            help="Where to write the plot, the model and the data.",
             default="demo-output",
         ),
     ] = Path("demo-output"),
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Take a tour: fit the eruptions of Old Faithful, and draw a picture of them."""
+    """Take a tour: fit the eruptions of Old Faithful, and plot them."""
     # Imported here, as in all commands: --help need not wait for NumPy and what they need besides.
     from .demo import run_demo
 
@@ -149,7 +149,7 @@ def compare(
     if not model:
         require_rows(data, sql)
     if model and output is not None:
-        raise typer.BadParameter("--output saves a new fit; with --model there is none")
+        raise typer.BadParameter("--output saves a new fit, and --model makes no new fit: leave --output out")
     if non_numeric is NonNumeric.CATEGORICAL and covariance is not None:
         raise typer.BadParameter(
             "--covariance belongs to mixtures of Gaussians; with --non-numeric categorical the columns of a component "
@@ -210,7 +210,7 @@ def report(
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Write a page of HTML about a model: whether to trust it, what was found, pictures, data quality.
+    """Write a page of HTML about a model: whether to trust it, what was found, plots, data quality.
 
     Of a mixture it shows components and outliers; of topics their words; of the posterior of a model stated in Python,
     saved by posterior.save, its statement, every variable with its interval, hidden states and predictions.

@@ -87,16 +87,16 @@ def _climb(trace: Any) -> str:
 
 
 def _write(console: Console, folder: Path, mixture: Any, faithful: Any) -> dict[str, str]:
-    """Write the picture, the model and the data, and say what may be done with them; return their names."""
+    """Write the plot, the model and the data, and say what may be done with them; return their names."""
     picture, model, data = (folder / f"faithful.{suffix}" for suffix in ("png", "caviar", "csv"))
     labels = ["length of the eruption (minutes)", "wait for the next (minutes)"]
     title = f"Old Faithful: {len(mixture.weights_)} kinds of eruption"
     cv.report.save_picture(cv.report.draw(mixture, faithful.values, columns=labels, title=title), picture)
     mixture.save(model)
     cv.data.write_table(data, {name: faithful.column(name) for name in faithful.columns})
-    say(console, f"picture  {picture}")
-    say(console, f"model    {model}")
-    say(console, f"data     {data}")
+    say(console, f"plot   {picture}")
+    say(console, f"model  {model}")
+    say(console, f"data   {data}")
     say(console)
     say(console, "Next, try:", "bold")
     program = _program()

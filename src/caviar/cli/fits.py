@@ -53,7 +53,7 @@ def origin_of(request: FitRequest) -> dict[str, Any]:
 
 
 def pictures() -> Any:
-    """Return the module that draws; it imports Matplotlib, which takes a while, for those who ask for a picture."""
+    """Return the module that draws; it imports Matplotlib, which takes a while, for those who ask for a plot."""
     return import_module(".pictures", __package__)
 
 
@@ -74,7 +74,7 @@ def print_fit(
     if saved is not None:
         say(console, f"saved in {saved}")
     if request.picture is not None:
-        say(console, f"picture in {request.picture}")
+        say(console, f"plot in {request.picture}")
 
 
 def tell_end(request: FitRequest, status: str, n_iter: int) -> None:

@@ -77,8 +77,8 @@ class GaussianMixtureOfFile(Saved):
             twice = sorted(set(own) & set(columns))
             if twice:
                 raise cv.DataError(
-                    f"the rows lack '{name}', and its prediction would be a second column {twice[0]}; give an empty "
-                    f"column"
+                    f"column '{name}' is missing, and its prediction would be a second column {twice[0]}; give "
+                    f"the rows an empty column '{name}'"
                 )
             columns = {**columns, **own}
         if absent and not quiet:

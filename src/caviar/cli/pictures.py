@@ -1,4 +1,4 @@
-"""What ``caviar fit --picture`` draws, for each kind of model. Only fits with pictures import this module."""
+"""What ``caviar fit --picture`` draws, for each kind of model. Only fits with a plot import this module."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ try:
     from matplotlib import pyplot, rc_context
     from matplotlib.figure import Figure
 except ImportError as error:
-    message = f"pictures need Matplotlib ({error}); install it by {install_command('plot')}"
+    message = f"plots need Matplotlib ({error}); install it by {install_command('plot')}"
     raise ImportError(message) from error
 
 _MOST_PANELS = 12

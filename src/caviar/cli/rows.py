@@ -45,7 +45,7 @@ class RowsOfTable:
     summary: dict[str, dict[str, float]]
 
     def shown(self) -> Any:
-        """Return the rows for a picture: all, or of a large table runs of rows all over it."""
+        """Return the rows for a plot: all, or of a large table runs of rows all over it."""
         if isinstance(self.values, np.ndarray):
             return self.values
         n_runs, n_rows = 100, len(self.values)

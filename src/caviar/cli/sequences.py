@@ -115,11 +115,11 @@ def _lengths(names: Sequence[Any], column: str) -> tuple[Any, tuple[Any, ...]]:
     seen: dict[Any, int] = {}
     for row in begins:
         if names[row] is None:
-            raise cv.DataError(f"column {column!r} of the sequences is empty in row {row + 1}")
+            raise cv.DataError(f"column {column!r} of the sequences is empty in row {row}")
         if names[row] in seen:
             raise cv.DataError(
-                f"sequence {names[row]} of column {column!r} begins in row {seen[names[row]] + 1} and again in row "
-                f"{row + 1}: the rows of a sequence must follow each other; sort them, --sql 'SELECT * FROM data ORDER "
+                f"sequence {names[row]} of column {column!r} begins in row {seen[names[row]]} and again in row "
+                f"{row}: the rows of a sequence must follow each other; sort them, --sql 'SELECT * FROM data ORDER "
                 f"BY ...'"
             )
         seen[names[row]] = row

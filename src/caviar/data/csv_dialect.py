@@ -109,7 +109,7 @@ def line_of(paths: Sequence[Path], dialect: CsvDialect, row: int) -> tuple[Path,
     found = next(islice(places, row, None), None)
     if found is None:
         raise DataError(
-            f"{paths[-1]} changed while it was read: it has no row {row + 1:,} any more. Read it again"
+            f"{paths[-1]} changed while it was read: it has no row {row:,} any more. Read it again"
         )
     return found
 

@@ -177,7 +177,7 @@ class QueryStream:
             raise DataError(unreadable_message(self.label, name, found.n_bad, at))
 
     def _place(self, row: int) -> str:
-        return f"row {row + 1}" if self._files is None or self._sql is not None else self._files.place(row)
+        return f"row {row}" if self._files is None or self._sql is not None else self._files.place(row)
 
     def _first(self, name: str) -> str:
         with self._relation() as relation:

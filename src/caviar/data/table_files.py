@@ -85,7 +85,7 @@ class ParquetFiles(TableFiles):
         return f"SELECT * FROM read_parquet({_path_list(self.paths)}, union_by_name = true)"
 
     def place(self, row: int) -> str:
-        return f"row {row + 1}"
+        return f"row {row}"
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ class CsvFiles(TableFiles):
 
     def place(self, row: int) -> str:
         path, line = line_of(self.paths, self.dialect, row)
-        return f"row {row + 1}, line {line}" + (f" of {path}" if len(self.paths) > 1 else "")
+        return f"row {row}, line {line}" + (f" of {path}" if len(self.paths) > 1 else "")
 
 
 def find_files(source: str | os.PathLike[str]) -> TableFiles:

@@ -214,4 +214,4 @@ def relation_of(connection: Any, files: TableFiles | None, sql: str | None) -> A
 def _result_of(connection: Any, sql: str, files: TableFiles | None) -> Rows:
     """Return the result of a query, in memory."""
     table = relation_of(connection, files, sql).to_arrow_table()
-    return Rows(connection.from_arrow(table), "the result of the query", lambda row: f"row {row + 1}")
+    return Rows(connection.from_arrow(table), "the result of the query", lambda row: f"row {row}")

@@ -87,7 +87,7 @@ def refuse_known_missing(node: Node, place: AnyArray) -> NoReturn:
     """
     raise DataError(
         f"'{node.name}' has a missing value (NaN){_in_row(place)}; only observed variables may have missing "
-        f"entries: drop or impute such rows, or model '{node.name}' as a variable"
+        f"entries: drop or impute such rows, or state a hidden variable that an observed one of this name measures"
     )
 
 

@@ -85,9 +85,9 @@ function tellStep(drawing, x, frame) {
   const state = pathAt(moment.step), shares = chain.probabilities[state];
   const sure = shares ? `, with ${Math.round(100 * shares[moment.step])}%` : "";
   const seen = chain.lines.map((line) => `${line.name} ${short(line.values[moment.step])}`).join(", ");
-  at("chain-readout").textContent = `Step ${moment.step + 1}: state ${state}${sure}${seen ? "; " + seen : ""}`;
+  at("chain-readout").textContent = `Step ${moment.step}: state ${state}${sure}${seen ? "; " + seen : ""}`;
   stepSlider.value = Math.round((1000 * (moment.step - moment.from)) / Math.max(1, moment.length - 1));
-  stepSlider.setAttribute("aria-valuetext", `step ${moment.step + 1}, state ${state}`);
+  stepSlider.setAttribute("aria-valuetext", `step ${moment.step}, state ${state}`);
 }
 
 if (chain) {

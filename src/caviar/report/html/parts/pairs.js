@@ -70,7 +70,7 @@ function mark(n) {
   pair.marked.setAttribute("visibility", isSeen ? "visible" : "hidden");
   if (row !== null) {
     const values = plot.columns.map((name, column) => `${name} ${short(row[column])}`).join(", ");
-    readout.textContent = `Row ${plot.points.rows[n] + 1}, component ${plot.points.labels[n]}: ${values}`;
+    readout.textContent = `Row ${plot.points.rows[n]}, component ${plot.points.labels[n]}: ${values}`;
   } else {
     readout.textContent = plot.points ? "Point at a row, or give its number above, to read it." : "";
   }
@@ -140,9 +140,9 @@ if (plot.columns.length > 1) {
       drawThumbs();
       drawPair();
     }));
-    const input = make("input", { type: "number", id: "find-row", min: 1, max: plot.points.of, inputmode: "numeric" });
+    const input = make("input", { type: "number", id: "find-row", min: 0, max: plot.points.of - 1, inputmode: "numeric" });
     input.addEventListener("input", () => {
-      const n = plot.points.rows.indexOf(Number(input.value) - 1);
+      const n = input.value ? plot.points.rows.indexOf(Number(input.value)) : -1;
       mark(n < 0 ? null : n);
       if (n < 0 && input.value) at("pair-readout").textContent = `Row ${input.value} is not drawn.`;
     });
