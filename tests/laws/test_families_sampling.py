@@ -26,7 +26,7 @@ def test_moments_of_draws_are_the_expected_statistics(q, laws):
 
 
 def test_moments_of_draws_are_the_stated_moments(q, laws):
-    n = 20_000
+    n = 8_000
     draws = laws.draw(q, n, seed=12)[0].astype(float)
     if isinstance(q, Categorical):
         draws = laws.statistics_at(q, draws)[0]

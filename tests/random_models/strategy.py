@@ -22,9 +22,9 @@ _WANTED = os.environ.get("CAVIAR_RANDOM_MODELS")
 
 
 def examples(usual: int) -> settings:
-    """Return the settings of a test that tries so many models in `make test-all`, and an eighth in `make test`."""
+    """Return the settings of a test that tries so many models in `make test-all`, and a twelfth in `make test`."""
     return settings(
-        max_examples=int(_WANTED or amount(-(-usual // 8), usual)),
+        max_examples=int(_WANTED or amount(-(-usual // 12), usual)),
         derandomize=_WANTED is None,
         deadline=None,
         database=None,

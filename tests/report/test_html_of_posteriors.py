@@ -31,7 +31,7 @@ def hidden():
     rng = np.random.default_rng(1)
     path = np.arange(240) // 20 % 3
     data = {"x": rng.normal(5.0 * path[:, None], 1.0, (240, 2))}
-    return cv.models.gaussian_hidden_markov_model(2, 3).fit(data, seed=0, n_restarts=6), data
+    return cv.models.gaussian_hidden_markov_model(2, 3).fit(data, seed=0, n_restarts=2), data
 
 
 @pytest.fixture(scope="module")
@@ -270,7 +270,8 @@ def test_large_posteriors_stay_below_five_megabytes():
     rng = np.random.default_rng(0)
     data = {"x": rng.normal(size=(3000, 60)) + 6 * rng.integers(0, 12, size=(3000, 1))}
     posterior = cv.models.diagonal_mixture(60, 12).fit(data, seed=0, max_iter=3)
-    assert len(page_of(posterior, data).encode()) < 5_000_000
+    # other rows than those of the fit are judged without ten more fits
+    assert len(page_of(posterior, {"x": data["x"] + 0.1}).encode()) < 5_000_000
 
 
 @pytest.mark.thinned(16)

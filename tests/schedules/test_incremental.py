@@ -75,7 +75,7 @@ def test_it_ends_at_the_fixed_point_of_batch_ascent():
 @pytest.mark.parametrize(("accelerate", "share"), [(False, 0.6), (True, 0.4)])
 def test_it_needs_fewer_passes_than_batch_ascent_to_the_same_objective(accelerate, share):
     rng = np.random.default_rng(3)
-    X = rng.normal(size=(40_000, 3)) + rng.choice([-1.2, 0.0, 1.2], 40_000)[:, None]
+    X = rng.normal(size=(20_000, 3)) + rng.choice([-1.2, 0.0, 1.2], 20_000)[:, None]
     model = cv.models.normal_wishart_mixture(3, 3)
     start = {"z": rng.integers(0, 3, len(X))}
     batch = model.fit({"x": X}, init=start, max_iter=30, accelerate=False)

@@ -6,6 +6,7 @@ measured from the mean of the data.
 
 import numpy as np
 import pytest
+from thinning import amount
 
 import caviar as cv
 from starts.case import TOLERANCE, Problem, cases_of
@@ -64,7 +65,7 @@ CASES = cases_of(
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_hidden_values_begin_at_what_is_measured_of_them(case):
-    assert max(case.shortfalls(5)) < TOLERANCE
+    assert max(case.shortfalls(amount(2, 5))) < TOLERANCE
 
 
 def test_a_weight_of_two_is_the_row_twice_from_given_labels():

@@ -28,7 +28,7 @@ def assert_harmless(folder: Path, numbers: Sequence[int]) -> None:
     *wrong, tally = [json.loads(line) for line in done.stdout.splitlines()]
     assert wrong == []
     # the rest is what says nothing of a model, or states another one that works
-    if count > 50:
+    if count > 30:
         assert tally["refused"] > 0.6 * count
         assert tally["loaded"] > 0
 
@@ -38,7 +38,7 @@ ONCE_DID_HARM = (233, 6443, 6774, 9253, 17788)
 
 
 def test_some_hundred_mutants_and_those_that_once_did_harm(tmp_path):
-    assert_harmless(tmp_path, [*range(amount(60, 300)), *ONCE_DID_HARM])
+    assert_harmless(tmp_path, [*range(amount(30, 300)), *ONCE_DID_HARM])
 
 
 @pytest.mark.slow

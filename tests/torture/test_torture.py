@@ -1,6 +1,6 @@
 """Every data set with every estimator: a sound fit, or a refusal that says what to do.
 
-The plain run takes every set that is refused and every other one that is not, each with one estimator in turn;
+The plain run takes every set that is refused and a quarter of those that are not, each with one estimator in turn;
 ``pytest -m ""`` takes all.
 """
 
@@ -23,7 +23,7 @@ def _quick_shell(turn, case):
     return shells[turn % len(shells)]
 
 
-CHOSEN = [name for number, name in enumerate(CASES) if number % 2 == 0 or _is_refused(CASES[name])]
+CHOSEN = [name for number, name in enumerate(CASES) if number % 4 == 0 or _is_refused(CASES[name])]
 QUICK = [(name, _quick_shell(turn, CASES[name])) for turn, name in enumerate(CHOSEN)]
 ALL = [
     pytest.param(
@@ -41,10 +41,10 @@ def test_every_fit_is_sound_or_refused_in_words(name, shell, request):
     assert not outcome.problems
 
 
-def test_the_plain_run_takes_every_refusal_half_of_each_kind_and_every_estimator():
+def test_the_plain_run_takes_every_refusal_a_quarter_of_each_kind_and_every_estimator():
     assert {name for name in CASES if _is_refused(CASES[name])} <= set(CHOSEN)
     for cases in KINDS.values():
-        assert len({case.name for case in cases} & set(CHOSEN)) >= len(cases) // 2
+        assert len({case.name for case in cases} & set(CHOSEN)) >= len(cases) // 4
     assert {shell for _, shell in QUICK} == set(SHELLS)
 
 

@@ -89,6 +89,7 @@ def test_a_set_of_all_components_gives_what_all_do(name):
         np.testing.assert_allclose(*log_partitions, rtol=1e-12)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("name", ["gaussian", "missing"])
 def test_passes_with_the_same_globals_never_lower_the_objective(name):
     model, data, labels, _ = CASES[name]()
