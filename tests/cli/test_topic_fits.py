@@ -7,6 +7,7 @@ import pytest
 from scipy.sparse import csr_array, save_npz
 
 import caviar as cv
+from caviar.cli.kinds import KINDS, ModelName
 from caviar.data import count_words, read_table, write_table
 
 SPORT = ("The goal of the ball game", "a goal, a ball, a GOAL", "game ball")
@@ -159,7 +160,6 @@ def test_stop_words_and_rare_words_are_chosen(run, corpus, tmp_path):
         (["table.csv", "--text", "text", "--columns", "number"], "--columns chooses columns of counts"),
         (["texts", "--vocabulary", "words.txt", "--max-words", 3], "those to count are in --vocabulary"),
         (["counts.npz", "--vocabulary", "lines.txt"], "--vocabulary has 24: give one for each"),
-        (["texts", "-k", "auto"], "--components takes a number"),
         (["texts", "--covariance", "diag"], "--covariance belongs to --model bayesian or em or hmm"),
         (["texts", "--uncertainty", "linear-response"], "topics have no linear response"),
         (["texts", "--encoding", "utf-9"], "encoding must be the name of one"),
@@ -180,3 +180,90 @@ def test_options_of_topics_belong_to_topics(run, corpus):
     assert "--text belongs to --model topics, not to --model bayesian" in result.stderr
     result = run("fit", corpus / "texts")
     assert "for the words of its text files say --model topics" in result.stderr
+
+
+@pytest.fixture
+def at_most_six(monkeypatch):
+    """Let a search begin from six topics, for time."""
+    monkeypatch.setitem(KINDS[ModelName.TOPICS].automatic, "n_components", 6)
+
+
+@pytest.mark.usefixtures("at_most_six")
+def test_the_number_of_topics_is_found(run, corpus, tmp_path):
+    path = tmp_path / "m.caviar"
+    result = run(
+        "fit",
+        corpus / "texts",
+        *OPTIONS[:2],
+        "-k",
+        "auto",
+        "--seed",
+        0,
+        "--topic-word-prior",
+        0.1,
+        "-o",
+        path,
+    )
+    assert result.exit_code == 0
+    assert result.stdout.startswith("latent Dirichlet allocation, 2 topics (found; at most 6) of 5 words")
+    told = json.loads(run("show", path, "--json").stdout)
+    assert sorted(sorted(topic["words"], key=topic["words"].get)[-2:] for topic in told["topics"]) == [
+        ["ball", "goal"],
+        ["vote", "law"],
+    ]
+    run("predict", path, corpus / "texts", "-o", tmp_path / "out.csv", "-q")
+    columns = cv.data.read_columns(tmp_path / "out.csv").column_names
+    assert columns == [
+        "document",
+        "topic",
+        *(f"topic_{k}" for k in sorted(own["topic"] for own in told["topics"])),
+    ]
+
+
+@pytest.mark.usefixtures("at_most_six")
+def test_numbers_of_topics_are_compared(run, corpus, tmp_path):
+    arguments = (
+        "--model",
+        "topics",
+        "-k",
+        "1,2,auto",
+        "--held-out",
+        0.25,
+        "--restarts",
+        2,
+        "-o",
+        tmp_path / "best.caviar",
+    )
+    result = run("compare", corpus / "texts", *arguments, "--json", "-q")
+    assert (result.exit_code, result.stderr) == (0, "")
+    found = json.loads(result.stdout)
+    rows = found["rows"]
+    assert [row["n_components"] for row in rows] == [1, 2, 2]
+    counts = count_words(TEXTS, vocabulary=WORDS).counts
+    mine = cv.LatentDirichletAllocation(2, random_state=0, n_init=2, max_iter=500).fit(counts)
+    assert rows[1]["elbo"] == pytest.approx(mine.elbo_, abs=1e-9)
+    assert found["best"] == int(np.argmax([row["elbo"] for row in rows]))
+    assert cv.load(tmp_path / "best.caviar").elbo_ == pytest.approx(rows[found["best"]]["elbo"])
+    # Words of two subjects: two topics tell the other half of a document better than one.
+    assert rows[1]["perplexity"] < rows[0]["perplexity"] < 5.5
+    saved = run("compare", corpus / "texts", "--model", tmp_path / "best.caviar", "--json")
+    told = json.loads(saved.stdout)["rows"][0]
+    assert told["perplexity"] == pytest.approx(
+        cv.load(tmp_path / "best.caviar").completion_perplexity(counts)
+    )
+    assert "lower is better" in run("compare", corpus / "texts", *arguments[:6], "-q").stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--model", "topics", "--covariance", "diag"], "not to --model topics"),
+        (["--model", "topics", "--non-numeric", "drop"], "--text COLUMN holds the documents"),
+        (["--text", "text"], "--text belongs to --model topics"),
+        (["--model", "topics", "--held-out", "0.001", "-k", "1"], "leaves none on one side"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(run, corpus, options, words):
+    result = run("compare", corpus / "texts", *options)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert words in result.stderr

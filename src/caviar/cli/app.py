@@ -10,6 +10,7 @@ import typer
 import caviar as cv
 
 from . import options
+from .compare_options import CompareOptions, reading_of
 from .files import require_file, require_writable
 from .fit_options import FitOptions
 from .kinds import Covariance
@@ -122,58 +123,67 @@ def fit(given: FitOptions) -> None:
     "caviar compare eruptions.csv --components 1-6",
     "caviar compare eruptions.csv --components 2,3,auto --covariance full,diag --held-out 0.25",
     "caviar compare penguins.csv --non-numeric categorical --components 2-8,auto -o best.caviar",
+    "caviar compare reviews.csv --model topics --text review -k 5,10,20 --held-out 0.2 -o topics.caviar",
     "caviar compare new.csv --model a.caviar --model b.caviar --json",
 )
-def compare(
-    data: options.Data = None,
-    columns: options.Columns = None,
-    sql: options.Query = None,
-    non_numeric: options.OtherColumns = NonNumeric.ERROR,
-    model: options.Models = None,
-    components: options.Numbers = "1-6",
-    covariance: options.CovarianceList = None,
-    held_out: options.HeldOut = None,
-    restarts: options.RestartsEach = 3,
-    seed: options.FixedSeed = 0,
-    output: options.SaveBest = None,
-    as_json: options.AsJson = False,
-    quiet: options.Quiet = False,
-) -> None:
-    """Compare mixtures of several sizes and covariances by their ELBO, a lower bound on the log evidence.
+@taking(CompareOptions)
+def compare(given: CompareOptions) -> None:
+    """Compare mixtures of several sizes and covariances, or topics, by their ELBO, a lower bound on the log evidence.
 
-    ELBO + log K! makes up for the K! numberings of K components that lie apart, of which a fit finds one.
+    --model topics fits topics to documents, read as by caviar fit; those held out are judged by the perplexity of half
+    of their words. ELBO + log K! makes up for the K! numberings of K components that lie apart, of which a fit finds
+    one.
     """
     from .comparing import ComparisonRequest
     from .comparing import compare as compare_mixtures
 
-    if not model:
-        require_rows(data, sql)
-    if model and output is not None:
+    reading = reading_of(given)
+    topics = [str(path) for path in given.model or ()] == ["topics"]
+    models = () if topics else tuple(given.model or ())
+    if topics:
+        _refuse_beside_topics(given.non_numeric, given.covariance)
+    elif said := [name for name, value in reading.items() if value is not None]:
+        raise typer.BadParameter(f"{said[0]} belongs to --model topics")
+    if not models:
+        require_rows(given.data, given.sql)
+    if models and given.output is not None:
         raise typer.BadParameter("--output saves a new fit, and --model makes no new fit: leave --output out")
-    if non_numeric is NonNumeric.CATEGORICAL and covariance is not None:
+    if given.non_numeric is NonNumeric.CATEGORICAL and given.covariance is not None:
         raise typer.BadParameter(
             "--covariance belongs to mixtures of Gaussians; with --non-numeric categorical the columns of a component "
             "are independent"
         )
-    numbers, covariances = _numbers(components), _covariances(covariance or "full")
-    require_writable(output, ".caviar", inputs=(data,))
+    numbers, covariances = _numbers(given.components), _covariances(given.covariance or "full")
+    require_writable(given.output, ".caviar", inputs=(given.data,))
     compare_mixtures(
         ComparisonRequest(
-            data=data,
-            sql=sql,
-            columns=column_names_of(columns),
-            models=tuple(model or ()),
+            data=given.data,
+            sql=given.sql,
+            columns=column_names_of(given.columns),
+            models=models,
             components=numbers,
             covariances=covariances,
-            held_out=held_out,
-            non_numeric=non_numeric,
-            restarts=restarts,
-            seed=seed,
-            output=output,
-            as_json=as_json,
-            quiet=quiet,
+            topics=topics,
+            options=reading,
+            held_out=given.held_out,
+            non_numeric=given.non_numeric,
+            restarts=given.restarts,
+            seed=given.seed,
+            output=given.output,
+            as_json=given.as_json,
+            quiet=given.quiet,
         )
     )
+
+
+def _refuse_beside_topics(non_numeric: NonNumeric, covariance: str | None) -> None:
+    """Refuse options of mixtures for topics."""
+    if covariance is not None:
+        raise typer.BadParameter("--covariance belongs to mixtures of Gaussians, not to --model topics")
+    if non_numeric is not NonNumeric.ERROR:
+        raise typer.BadParameter(
+            "--non-numeric belongs to mixtures; --text COLUMN holds the documents of topics"
+        )
 
 
 @taught(

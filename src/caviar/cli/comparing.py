@@ -1,4 +1,4 @@
-"""``caviar compare``: mixtures of several sizes and structures beside each other, or models that were saved."""
+"""``caviar compare``: mixtures or topics of several sizes beside each other, or models that were saved."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from .results import columns_table, print_document
 from .rows import rows_of_table
 from .speaking import gathered_warnings, plain, say, standard_error, standard_output
 from .tables import input_file, source_name
+from .topic_comparison import compare_topics
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,10 @@ class ComparisonRequest:
         Saved models to compare on them; empty to fit new ones.
     components, covariances
         Of the new ones.
+    topics
+        Whether to fit topics, in the place of mixtures.
+    options
+        Those that say how texts are read, by name.
     held_out
         Share of rows that a second fit of each does not see; None for none.
     non_numeric
@@ -50,6 +55,8 @@ class ComparisonRequest:
     models: tuple[Path, ...]
     components: tuple[int | str, ...]
     covariances: tuple[str, ...]
+    topics: bool
+    options: dict[str, Any]
     held_out: float | None
     non_numeric: NonNumeric
     restarts: int
@@ -94,6 +101,12 @@ def compare(request: ComparisonRequest) -> None:
     with input_file(request.data) as file:
         if request.models:
             rows = [_of_saved(path, file, request.sql) for path in request.models]
+        elif request.topics:
+            rows = compare_topics(
+                request,
+                file,
+                lambda n: {"source": source_name(request.data), "query": request.sql, "rows": n},
+            )
         else:
             rows = _of_fits(request, file)
     best = max(range(len(rows)), key=lambda at: rows[at]["elbo"]) if _comparable(rows) else None
@@ -127,7 +140,7 @@ def _of_saved(path: Path, data: str | None, sql: str | None) -> dict[str, Any]:
     }
     if data is not None or sql is not None:
         with gathered_warnings():
-            row["held_out"] = saved.score(data, sql)
+            row |= saved.judged(data, sql)
     return row
 
 
@@ -172,6 +185,7 @@ _HEADINGS = {
     "elbo": "ELBO",
     "corrected": "ELBO + log K!",
     "held_out": "held-out density",
+    "perplexity": "perplexity",
     "n_iter": "iterations",
     "seconds": "seconds",
 }
@@ -193,6 +207,8 @@ def _print(console: Console, rows: Sequence[dict[str, Any]], best: int | None) -
         console,
         "ELBO in nats, for all rows; densities in nats a row. Compare ELBOs only of fits to the same rows.",
     )
+    if "perplexity" in keys:
+        say(console, "Perplexity of half the words of documents, told from the other half: lower is better.")
     if best is None:
         say(
             console,

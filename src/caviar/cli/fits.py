@@ -28,6 +28,9 @@ def fitted(
     **more: Any,
 ) -> Any:
     """Return a model fitted to rows, while its progress is shown; ``more`` are arguments of ``fit``."""
+    searching = arguments.get("n_components") == "auto"
+    if searching:
+        arguments = {**arguments, **kind.automatic}
     with (
         gathered_warnings(),
         watching(
@@ -35,7 +38,7 @@ def fitted(
             kind.objective,
             quiet=quiet,
             tol=arguments.get("tol", 1e-6),
-            searching=arguments.get("n_components") == "auto",
+            searching=searching,
         ) as callback,
     ):
         return kind.build(**arguments, verbose=callback).fit(X, **more)

@@ -76,6 +76,8 @@ class Kind:
         Arguments of the command line that are others than those of Python.
     one_column
         Whether it is a mixture in one dimension.
+    automatic
+        The arguments that ``--components auto`` sets.
     """
 
     estimator: str
@@ -85,6 +87,7 @@ class Kind:
     reading: tuple[str, ...] = ()
     defaults: dict[str, Any] = field(default_factory=lambda: {"n_components": 2, "tol": 1e-6})
     one_column: bool = False
+    automatic: dict[str, Any] = field(default_factory=lambda: {"n_components": "auto"})
 
     def build(self, **arguments: Any) -> Any:
         """Return the estimator; its class is looked up now, so that asking for help imports nothing."""
@@ -126,6 +129,7 @@ KINDS = {
         {"--doc-topic-prior": "doc_topic_prior", "--topic-word-prior": "topic_word_prior"},
         reading=("--text", "--encoding", "--stop-words", "--min-documents", "--max-words", "--vocabulary"),
         defaults={"n_components": 10, "tol": 1e-2},
+        automatic={"n_components": 50, "doc_topic_prior_type": "dirichlet_process", "moves": 20},
     ),
     ModelName.MIXED: Kind(
         "MixedModel",

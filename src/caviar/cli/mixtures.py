@@ -60,8 +60,8 @@ class GaussianMixtureOfFile(Saved):
             else float(estimator.elbo_) + lgamma(len(estimator.weights_) + 1),
         }
 
-    def score(self, file: str | None, sql: str | None) -> float:
-        return float(self.fitted.score(self.data(file, sql)))
+    def judged(self, file: str | None, sql: str | None) -> dict[str, float]:
+        return {"held_out": float(self.fitted.score(self.data(file, sql)))}
 
     def predictions(self, file: str | None, sql: str | None, *, quiet: bool) -> dict[str, Any]:
         absent = absent_columns(self.fitted, file, sql)

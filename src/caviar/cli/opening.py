@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from .saved import Saved
 from .sequences import SequencesOfFile
 from .speaking import counted, say, standard_error, standard_output
 from .stated import PosteriorOfFile, print_statement, statement_document
-from .steps import showing_clock
+from .steps import counting_parts
 from .tables import STANDARD, input_file, require_table, source_name, write_result
 from .topics import TopicsOfFile
 
@@ -100,8 +101,8 @@ def write_report(
         rows = None
         if file is not None or sql is not None:
             rows = saved.data(file, sql)
-        with showing_clock(standard_error(), "writing the report", quiet=quiet):
-            told = _written(saved.fitted, output, rows, source_name(data), as_json=as_json)
+        with counting_parts(standard_error(), "sections of the report", quiet=quiet) as progress:
+            told = _written(saved.fitted, output, rows, source_name(data), progress, as_json=as_json)
     if as_json:
         print_document({"report": str(output), **{part: told[part] for part in _TOLD if part in told}})
         return
@@ -110,12 +111,20 @@ def write_report(
         say(standard_output(), f"report in {output}{less}")
 
 
-def _written(fitted: Any, output: Path, rows: Any, source: str | None, *, as_json: bool) -> dict[str, Any]:
+def _written(
+    fitted: Any,
+    output: Path,
+    rows: Any,
+    source: str | None,
+    progress: Callable[[int, int], None],
+    *,
+    as_json: bool,
+) -> dict[str, Any]:
     """Write the page; return what it shows, if programs are to be told."""
     with warnings.catch_warnings():
         # The columns were chosen by their names, which an array does not carry.
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
-        cv.report.write(fitted, output, rows, source=source)
+        cv.report.write(fitted, output, rows, source=source, progress=progress)
         return cv.report.gather(fitted, rows, source=source) if as_json else {}
 
 

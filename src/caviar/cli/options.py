@@ -207,7 +207,10 @@ HeldOut = Annotated[
 ]
 Models = Annotated[
     list[Path] | None,
-    option(metavar="FILE", help="A saved model, instead of new fits; several times for several."),
+    option(
+        metavar="FILE",
+        help="A saved model, instead of new fits; several times for several. topics: fit topics to documents.",
+    ),
 ]
 UncertaintyKind = Annotated[
     Uncertainty,

@@ -46,8 +46,8 @@ class RegressionOfFile(Saved):
             "corrected": None,
         }
 
-    def score(self, file: str | None, sql: str | None) -> float:
-        return float(self.fitted.score(self.data(file, sql)))
+    def judged(self, file: str | None, sql: str | None) -> dict[str, float]:
+        return {"held_out": float(self.fitted.score(self.data(file, sql)))}
 
     def predictions(self, file: str | None, sql: str | None, *, quiet: bool) -> dict[str, Any]:
         """Return mean, standard deviation and 95% interval of the response of each row; of 0 and 1 the probability.

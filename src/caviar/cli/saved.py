@@ -44,8 +44,8 @@ class Saved(ABC):
         """Return what a comparison tells of it: kind, objective, n_components, covariance_type, elbo, corrected."""
 
     @abstractmethod
-    def score(self, file: str | None, sql: str | None) -> float:
-        """Return the mean log density of rows, in nats.
+    def judged(self, file: str | None, sql: str | None) -> dict[str, float]:
+        """Return what data say of it, by name: ``held_out``, the mean log density of rows in nats, or a perplexity.
 
         Raises
         ------

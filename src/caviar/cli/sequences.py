@@ -166,10 +166,10 @@ class SequencesOfFile(Saved):
             "corrected": float(hmm.elbo_) + lgamma(hmm.n_components_ + 1),
         }
 
-    def score(self, file: str | None, sql: str | None) -> float:
+    def judged(self, file: str | None, sql: str | None) -> dict[str, float]:
         found = self._read(file, sql)
         with _without_names():
-            return self.fitted.score(found.rows, lengths=found.lengths)
+            return {"held_out": self.fitted.score(found.rows, lengths=found.lengths)}
 
     def predictions(self, file: str | None, sql: str | None, *, quiet: bool) -> dict[str, Any]:
         found, hmm = self._read(file, sql), self.fitted

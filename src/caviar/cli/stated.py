@@ -53,8 +53,8 @@ class PosteriorOfFile(Saved):
             "corrected": None,
         }
 
-    def score(self, file: str | None, sql: str | None) -> float:
-        return float(np.mean(self.fitted.log_predictive(self.data(file, sql))))
+    def judged(self, file: str | None, sql: str | None) -> dict[str, float]:
+        return {"held_out": float(np.mean(self.fitted.log_predictive(self.data(file, sql))))}
 
     def predictions(self, file: str | None, sql: str | None, *, quiet: bool) -> dict[str, Any]:
         posterior = self.fitted

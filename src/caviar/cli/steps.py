@@ -47,6 +47,33 @@ def counting_steps(
 
 
 @contextmanager
+def counting_parts(
+    console: Console, what: str, *, quiet: bool, clock: Callable[[], float] = time.monotonic
+) -> Iterator[Callable[[int, int], None]]:
+    """Yield what is to be called with how many parts are done and how many there are, as :func:`counting_steps`.
+
+    Parameters
+    ----------
+    console
+        Where the progress is shown.
+    what
+        What is done, with its unit: "sections of the report".
+    quiet
+        Whether to show nothing.
+    clock
+        What tells the time, in seconds.
+    """
+    steps = _Steps(what, 0, clock)
+    if quiet:
+        yield steps.reach
+    elif console.is_terminal:
+        with Live(console=console, get_renderable=steps.render, refresh_per_second=8, transient=True):
+            yield steps.reach
+    else:
+        yield lambda done, total: steps.reach_told(console, done, total)
+
+
+@contextmanager
 def showing_clock(
     console: Console, what: str, *, quiet: bool, clock: Callable[[], float] = time.monotonic
 ) -> Iterator[None]:
@@ -87,9 +114,17 @@ class _Steps:
         """Take notice of a step."""
         self._done += 1
 
+    def reach(self, done: int, total: int) -> None:
+        """Take notice of how many steps are done, and how many there are."""
+        self._done, self._total = done, total
+
     def step_told(self, console: Console) -> None:
         """Take notice of a step, and print a line if it is time for one."""
-        self.step()
+        self.reach_told(console, self._done + 1, self._total)
+
+    def reach_told(self, console: Console, done: int, total: int) -> None:
+        """Take notice of how many steps are done, and print a line if it is time for one."""
+        self.reach(done, total)
         if self._seconds() >= self._next and self._done < self._total:
             say(console, self.words())
             while self._next <= self._seconds():
@@ -102,7 +137,8 @@ class _Steps:
         """Return how far it is."""
         seconds = self._seconds()
         left = seconds / self._done * (self._total - self._done) if self._done else None
-        return f"{self._done:,} of {self._total:,} {self._what}  {seconds:.1f} s{time_in_words(left)}"
+        done = f"{self._done:,} of {self._total:,} " if self._total else ""
+        return f"{done}{self._what}  {seconds:.1f} s{time_in_words(left)}"
 
     def render(self) -> Text:
         """Return the line as it is now."""

@@ -44,8 +44,6 @@ def _require_topics(request: FitRequest, arguments: dict[str, Any]) -> None:
     """
     if request.non_numeric is not NonNumeric.ERROR:
         what = f"leave --non-numeric {request.non_numeric.value} out; --text COLUMN takes a column of texts"
-    elif arguments["n_components"] == "auto":
-        what = "--components takes a number; fit several, and compare the perplexity of documents held out, in Python"
     elif arguments["uncertainty"] == "linear_response":
         what = "topics have no linear response; leave --uncertainty out"
     else:

@@ -48,17 +48,14 @@ class TopicsOfFile(Saved):
         return {
             "kind": "topics",
             "objective": "ELBO",
-            "n_components": len(self.fitted.components_),
+            "n_components": len(topics_with_words(self.fitted)),
             "covariance_type": None,
             "elbo": float(self.fitted.elbo_),
             "corrected": None,
         }
 
-    def score(self, file: str | None, sql: str | None) -> float:
-        raise cv.DataError(
-            f"{self.path} holds topics, whose documents have no density in closed form; leave DATA out, or compare "
-            f"completion_perplexity in Python"
-        )
+    def judged(self, file: str | None, sql: str | None) -> dict[str, float]:
+        return {"perplexity": float(self.fitted.completion_perplexity(self._documents(file, sql).counts))}
 
     def predictions(self, file: str | None, sql: str | None, *, quiet: bool) -> dict[str, Any]:
         """Return the most probable topic of each document, and the proportions of all."""
@@ -67,7 +64,7 @@ class TopicsOfFile(Saved):
             warnings.filterwarnings("ignore", message="X does not have valid feature names")
             proportions = self.fitted.transform(found.counts)
         named = {} if found.names is None else {"document": np.array(found.names)}
-        shares = {f"topic_{k}": column for k, column in enumerate(proportions.T)}
+        shares = {f"topic_{k}": proportions[:, k] for k in topics_with_words(self.fitted)}
         return {**named, "topic": proportions.argmax(axis=1), **shares}
 
     def draws(
@@ -101,8 +98,11 @@ def print_topics(console: Console, lda: cv.LatentDirichletAllocation) -> None:
     """Print a line for each topic, the largest first, with its most probable words."""
     data = lda.posterior_.data_summary
     documents = "" if data is None else f", {data['rows']:,} documents"
-    n_topics = len(lda.components_)
-    title = f"latent Dirichlet allocation, {n_topics} topics of {lda.n_features_in_:,} words{documents}"
+    n_topics, most = len(topics_with_words(lda)), len(lda.components_)
+    found = f" (found; at most {most})" if n_topics < most else ""
+    title = (
+        f"latent Dirichlet allocation, {n_topics} topics{found} of {lda.n_features_in_:,} words{documents}"
+    )
     say(console, title, "bold")
     say(console)
     table = columns_table("topic", "share")
@@ -113,6 +113,14 @@ def print_topics(console: Console, lda: cv.LatentDirichletAllocation) -> None:
     say(console)
     bound = f", perplexity bound {lda.bound_:.1f}"
     print_end(console, lda.posterior_, objective="ELBO", value=lda.elbo_, n_iter=lda.n_iter_, more=bound)
+
+
+def topics_with_words(lda: cv.LatentDirichletAllocation) -> list[int]:
+    """Return the numbers of the topics: all, or of a process those that were not emptied of words."""
+    if lda.doc_topic_prior_type != "dirichlet_process":
+        return list(range(len(lda.components_)))
+    words = (lda.components_ - lda.topic_word_prior_).sum(axis=1)
+    return np.flatnonzero(words > 1.0).tolist()
 
 
 def _topics(lda: cv.LatentDirichletAllocation, n_words: int) -> list[dict[str, Any]]:
@@ -129,5 +137,5 @@ def _topics(lda: cv.LatentDirichletAllocation, n_words: int) -> list[dict[str, A
                 words[v]: float(mean[k, v]) for v in np.argsort(-mean[k], kind="stable")[:n_words].tolist()
             },
         }
-        for k in np.argsort(-shares, kind="stable").tolist()
+        for k in sorted(topics_with_words(lda), key=lambda k: -shares[k])
     ]

@@ -284,7 +284,8 @@ class StickChain:
         tail = np.clip(_DEPTH / np.minimum.accumulate(self.b), half, 4.0 * half)
         least = np.log(_NEGLIGIBLE / self.exponents.steepest())
         high = np.minimum(log_s + half, 0.0)
-        low = np.minimum(np.maximum(log_s - tail, least), high - 1e-3)
+        # less is left after each share: a window that ended above the one before would cut its lower places off
+        low = np.minimum.accumulate(np.minimum(np.maximum(log_s - tail, least), high - 1e-3))
         sizes = np.clip(_FEWEST + _A_UNIT * (high - low), _FEWEST, _MOST).astype(int)
         return [
             _Window(float(first), float(last), int(n))

@@ -31,6 +31,9 @@ _WORDS = 1.0
 _ENTRIES, _LEAST = 8_192, 1e-3
 """Counts whose shares are found at once, and the least share of a count that is part of a topic."""
 
+_LEAST_WEIGHT = 1e-12
+"""A common weight that a topic may begin from."""
+
 _PART_PASSES = 20
 """Passes of the two topics that the words of one are divided by."""
 
@@ -108,7 +111,7 @@ class TopicMoves:
 
     @property
     def _shares(self) -> Array:
-        return self.posterior["weights"].mean
+        return _shares_of(self.posterior)
 
     def _try(self, kind: str, group: Groups, topics: Array, shares: Array) -> bool:
         """Fit the topics after a move; keep them if the ELBO is higher."""
@@ -116,9 +119,7 @@ class TopicMoves:
         after = self.fit({"topics": Dirichlet(topics), "weights": shares}, _FIRST)
         speed = after.elbo_trace[-1] - after.elbo_trace[-2] if len(after.elbo_trace) > 1 else 0.0
         if before - _PATIENCE * speed < after.elbo <= before + self.slack:
-            after = self.fit(
-                {"topics": after["topics"], "weights": after["weights"].mean}, _FIRST + _PATIENCE
-            )
+            after = self.fit({"topics": after["topics"], "weights": _shares_of(after)}, _FIRST + _PATIENCE)
         accepted = bool(after.elbo > before + self.slack)
         if accepted:
             self.posterior = after
@@ -135,6 +136,12 @@ class TopicMoves:
             self.posterior = after
         if after.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
+
+
+def _shares_of(posterior: Posterior) -> Array:
+    """Return the expected common weights; those that are nothing to double precision are hardly anything."""
+    mean = np.maximum(posterior["weights"].mean, _LEAST_WEIGHT)
+    return mean / mean.sum()
 
 
 _Start = tuple[str, Groups, Array, Array]

@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import warnings
+from collections.abc import Callable
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -49,27 +50,35 @@ def gather(fitted: Any, data: Any = None, *, source: str | None = None) -> dict[
     return _gathered(_subject_of(fitted, data, source))
 
 
-def _gathered(subject: Subject) -> dict[str, Any]:
+def _gathered(subject: Subject, progress: Callable[[int, int], None] | None = None) -> dict[str, Any]:
     """Return what the sections show, and what they share."""
     with warnings.catch_warnings():
         # The blocks are arrays; the names of the columns were compared when the data came.
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
         page: dict[str, Any] = {"source": file_name(subject.source), "has_data": subject.has_data}
-        for section in subject.sections:
+        for done, section in enumerate(subject.sections, start=1):
             page |= section.gather(subject)
+            if progress is not None:
+                progress(done, len(subject.sections))
         return {"fit": subject.fit, "facts": subject.facts, **page}
 
 
-def page_of(fitted: Any, data: Any = None, *, source: str | None = None) -> str:
+def page_of(
+    fitted: Any,
+    data: Any = None,
+    *,
+    source: str | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> str:
     """Return a page of HTML about something fitted, and about data; nothing else is needed to read it.
 
     Parameters
     ----------
-    fitted, data, source
+    fitted, data, source, progress
         As for :func:`write`.
     """
     subject = _subject_of(fitted, data, source)
-    page, figures = _gathered(subject), {}
+    page, figures = _gathered(subject, progress), {}
     for section in subject.sections:
         figures |= section.figures(page)
     names = (*_SCRIPTS, *(name for section in subject.sections for name in section.scripts))
@@ -85,7 +94,14 @@ def page_of(fitted: Any, data: Any = None, *, source: str | None = None) -> str:
     )
 
 
-def write(fitted: Any, path: str | os.PathLike[str], data: Any = None, *, source: str | None = None) -> None:
+def write(
+    fitted: Any,
+    path: str | os.PathLike[str],
+    data: Any = None,
+    *,
+    source: str | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> None:
     """Write a report about something fitted: one HTML file, to be read without a network.
 
     It says what was fitted, whether you can trust it, and how to fit the same again. With data it compares them with
@@ -106,6 +122,8 @@ def write(fitted: Any, path: str | os.PathLike[str], data: Any = None, *, source
         sequences ``{"X": rows, "lengths": lengths}``. Without them, less is shown, and the page says so.
     source
         What the data are called on the page.
+    progress
+        Called after each section of the page with how many are done, and how many there are.
 
     Raises
     ------
@@ -131,7 +149,7 @@ def write(fitted: Any, path: str | os.PathLike[str], data: Any = None, *, source
     """
     if not str(path).lower().endswith((".html", ".htm")):
         raise DataError(f"cannot write {path}: a report is a page of HTML; its name must end with .html")
-    text = page_of(fitted, data, source=source)
+    text = page_of(fitted, data, source=source, progress=progress)
     with replacing(path) as file:
         # Names of columns may hold halves of characters, which no encoding has.
         file.write(text.encode("utf-8", errors="replace"))
