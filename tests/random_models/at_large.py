@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
+import caviar as cv
 from caviar.language import Label
 
 from .checks import (
@@ -35,27 +36,35 @@ LONGEST = 60
 """Seconds of processor time after which a model is given up, as a failure."""
 
 
-def drawn(seed: int) -> tuple[Stated, dict, np.random.Generator, Choices]:
-    """Return the model of a seed, its data and a generator for what else is random."""
+def drawn(seed: int) -> tuple[Stated, dict, np.random.Generator, int]:
+    """Return the model of a seed, its data, a generator for what else is random, and the number of rows."""
     rng = np.random.default_rng([7, seed])
     choices = Choices(lambda n: int(rng.integers(n)))
     stated = state(choices, known_only=seed % 8 == 0, is_wide=True)
     n_rows = int(rng.integers(1, 5 if seed % 8 == 0 else 8))
-    return stated, stated.simulate(seed, n_rows), rng, choices
+    return stated, stated.simulate(seed, n_rows), rng, n_rows
 
 
 def check(seed: int) -> None:
     """Fit the model of a seed and check it: against enumeration, its densities, and finite differences."""
-    stated, data, rng, _ = drawn(seed)
+    stated, data, rng, n_rows = drawn(seed)
     if stated.writer.known_only:
-        _check_enumerated(stated, data, seed)
+        _check_enumerated(stated, data, seed, n_rows)
         return
-    if seed % 3 == 0:
+    kinds_of_chains = any(isinstance(own, cv.MarkovChainMixture) for own in stated.model.variables.values())
+    # of a path with steps that were not seen the density without these is not at hand
+    if seed % 3 == 0 and not kinds_of_chains:
         data = with_gaps(stated, data, rng)
     factors = [] if seed % 5 == 0 else None
     rows = stated.data_plate.name if stated.writer.has_chain and stated.data_plate else None
     fixed = {"seed": 0, "factors": factors, "data_plate": rows, "init": "auto" if seed % 2 else "prior"}
-    posterior = stated.model.fit(data, max_iter=200, tol=1e-10, **fixed)
+    try:
+        posterior = stated.model.fit(data, max_iter=200, tol=1e-10, **fixed)
+    except cv.DataError as error:
+        if "without an observation below it" not in str(error):
+            raise
+        # the one thing that missing entries may not do
+        return
     assert_sane(posterior)
     found = posterior.elbo_at({}, data)
     close = abs(found - posterior.elbo) < 1e-7 * (1 + abs(posterior.elbo))
@@ -66,11 +75,11 @@ def check(seed: int) -> None:
             assert_stationary(posterior, data, n_directions=2)
 
 
-def _check_enumerated(stated: Stated, data: dict, seed: int) -> None:
+def _check_enumerated(stated: Stated, data: dict, seed: int, n_rows: int) -> None:
     latent = stated.latent
     if not latent or not all(isinstance(stated.model.variables[name], Label) for name in latent):
         return
-    every = stated.simulate_all(seed, len(next(iter(data.values()))) if data else 1)
+    every = stated.simulate_all(seed, n_rows)
     exact = enumerated_evidence(stated, data, {name: np.shape(every[name]) for name in latent})
     if exact is None:
         return
