@@ -93,7 +93,7 @@ def _estimate_of_observed(
     rows_at, samples = _row_axes(posterior, local), np.empty(n_draws)
     for i in range(n_draws):
         values, log_q = _draw(posterior, local, rng, {})
-        log_q -= _unseen_log_q(posterior, local, values, unseen)
+        log_q -= _unseen_log_q(posterior, local, values, {**unseen, **brought})
         values |= {name: _rows_to(values[name], axis) for name, axis in rows_at.items()}
         for name, gap in gaps.items():
             if "split" in variables[name].slots:
