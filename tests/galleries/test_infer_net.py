@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.special import digamma, expit, gammaln, ndtr
+from scipy.special import digamma, expit, gammaln, log_ndtr, logsumexp, ndtr, softmax
 from scipy.stats import multivariate_t, norm, truncnorm
 
 import caviar as cv
@@ -49,7 +49,7 @@ NEW = np.array([[58.0, 36, 1], [18, 24, 1], [22, 37, 1]])
 
 
 def test_bayes_point_machine():
-    """Draws of the prior; expectation propagation gives .955, .157 and .287 for the three new people."""
+    """Weighed draws; expectation propagation gives .955, .157 and .287 for the three new people."""
     design, noise = np.column_stack([INCOME, AGE, np.ones(6)]), 0.1
     w = cv.MultivariateNormal("w", np.zeros(3), np.eye(3))
     eta = cv.dot(cv.Data("X", plates=OBS), w)
@@ -57,13 +57,16 @@ def test_bayes_point_machine():
     model = cv.Model(cv.Bernoulli("buys", cv.probit(eta, method="expectation"), plates=OBS))
     scaled = {"buys": BOUGHT, "X": design / np.sqrt(noise)}
     posterior = model.fit(scaled, max_iter=20_000, tol=1e-9)
-    # draws of the prior, weighed by the answers
-    draws = np.random.default_rng(0).normal(size=(200_000, 3))
+    # draws of a wide Normal, weighed by prior and answers
+    rng, q = np.random.default_rng(0), posterior["w"]
+    wide = multivariate_t(q.mean, 4 * q.covariance, df=4)
+    draws = wide.rvs(40_000, random_state=rng)
     sign = np.where(BOUGHT, 1.0, -1.0) / np.sqrt(noise)
-    weight = ndtr(draws @ (design * sign[:, None]).T).prod(axis=1)
-    exact = np.log(weight.mean())
+    log_weight = log_ndtr(draws @ (design * sign[:, None]).T).sum(axis=1)
+    log_weight += norm.logpdf(draws).sum(axis=1) - wide.logpdf(draws)
+    exact, weight = logsumexp(log_weight) - np.log(len(draws)), softmax(log_weight)
     assert exact - 3.0 < posterior.elbo < exact + 0.02
-    told = weight @ ndtr(draws @ NEW.T / np.sqrt(noise)) / weight.sum()
+    told = weight @ ndtr(draws @ NEW.T / np.sqrt(noise))
     np.testing.assert_allclose(told, [0.955, 0.157, 0.287], atol=0.04)
     found = posterior.predict({"X": NEW / np.sqrt(noise)})["buys"].mean
     np.testing.assert_allclose(found, told, atol=0.15)
@@ -160,7 +163,7 @@ def test_chess_over_time():
     eta = cv.dot([1.0], chains[0]) * side + cv.dot([-1.0], chains[1]) * side
     model = cv.Model(cv.Bernoulli("white won", cv.probit(eta), plates=steps))
     won = np.array([1, 0, 1, 1, 0, 1])
-    posterior = model.fit({"white won": won, "side": sign}, tol=1e-12, max_iter=3000)
+    posterior = model.fit({"white won": won, "side": sign}, tol=1e-9, max_iter=3000)
     walk = 1.0 + 0.25 * np.minimum.outer(np.arange(year), np.arange(year))
     signs = sign * np.where(won == 1, 1.0, -1.0)
     exact = log_orthant(np.zeros(year), np.outer(signs, signs) * 2 * walk + np.eye(year))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from scipy.special import logsumexp
-from scipy.stats import norm
+from scipy.stats import binom, norm
 
 import caviar as cv
 
@@ -237,3 +237,20 @@ def test_a_single_answer_without_rows(kind):
     }[kind]
     evidence = logsumexp(likely + norm.logpdf(grid)) + np.log(grid[1] - grid[0])
     assert evidence - 0.3 < posterior.elbo < evidence
+
+
+@pytest.mark.parametrize("kind", ["binomial", "censored"])
+def test_known_arrays_may_have_their_plates_in_another_order(kind):
+    """Two plates of one size beside the rows: the wrong order would be taken in silence."""
+    rng, first, second = np.random.default_rng(0), cv.Plate("first", 2), cv.Plate("second", 2)
+    beside, turned = rng.integers(1, 9, (5, 2, 2)), cv.Data("beside", plates=(OBS, second, first))
+    plates = (OBS, first, second)
+    if kind == "binomial":
+        y = np.minimum(beside.swapaxes(1, 2), rng.integers(0, 5, (5, 2, 2)))
+        model = cv.Model(cv.Binomial("y", turned, 0.3, plates=plates))
+        exact = binom.logpmf(y, beside.swapaxes(1, 2), 0.3).sum()
+    else:
+        y, beside = rng.normal(size=(5, 2, 2)), beside % 2
+        model = cv.Model(cv.CensoredNormal("y", 0.0, 1.0, censored=turned, plates=plates))
+        exact = np.where(beside.swapaxes(1, 2), norm.logsf(y), norm.logpdf(y)).sum()
+    assert model.fit({"y": y, "beside": beside}).elbo == pytest.approx(exact, rel=1e-12)

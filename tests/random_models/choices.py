@@ -1,5 +1,7 @@
 """Choices: what is random of a statement, by name, so that a model can be stated again with one thing changed."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -9,22 +11,27 @@ __all__ = ["Choices"]
 
 
 class Choices:
-    """Decisions by name: drawn when first asked for, the same ever after.
+    """Decisions by name: made when first asked for, the same ever after.
 
     Parameters
     ----------
-    draw
-        Hypothesis' function to draw from a strategy.
+    choose
+        Given how many options there are, returns the number of one.
     """
 
-    def __init__(self, draw: Callable[..., Any]) -> None:
-        self._draw = draw
-        self.made: dict[str, Any] = {}
+    def __init__(self, choose: Callable[[int], int]) -> None:
+        self._choose = choose
+        self.made: dict[str, int] = {}
+
+    @classmethod
+    def drawn(cls, draw: Callable[..., Any]) -> Choices:
+        """Return choices by Hypothesis, given its function to draw from a strategy."""
+        return cls(lambda n: draw(st.integers(0, n - 1)))
 
     def pick(self, name: str, options: Sequence[Any]) -> Any:
         """Return one of the options, the first being the simplest."""
         if name not in self.made:
-            self.made[name] = self._draw(st.integers(0, len(options) - 1))
+            self.made[name] = self._choose(len(options))
         return options[self.made[name]]
 
     def __repr__(self) -> str:

@@ -10,7 +10,9 @@ import numpy as np
 
 import caviar as cv
 
+from . import further
 from .choices import Choices
+from .gates import state_gates
 from .writer import Writer
 
 __all__ = ["Stated", "state"]
@@ -26,7 +28,6 @@ _LEAVES = (
     "Binomial",
     "Sum of rates",
 )
-_GATES = ("none", "Categorical", "labels", "two", "nested", "chain", "global")
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +63,11 @@ class Stated:
         return [name for name in self.model.variables if name not in leaves]
 
     @property
+    def is_one_factor(self) -> bool:
+        """Whether a hidden label of which all else is known has one factor: labels that meet have one each."""
+        return not any(holds == "receivers" for holds, *_ in self.known.values())
+
+    @property
     def known(self) -> dict[str, Any]:
         """The known arrays that the model uses, of those that the writer stated."""
         used = {node.name for node in self.model.nodes}
@@ -80,7 +86,11 @@ class Stated:
             self.writer.rename(name): _known_array(rng, *what, n_rows) for name, what in self.known.items()
         }
         sizes = {} if self.data_plate is None else {self.data_plate.name: n_rows}
-        return {**self.model.simulate(rng, sizes=sizes, data=known), **known}
+        given = {
+            self.writer.rename(name): _known_array(rng, *what, n_rows)
+            for name, what in self.writer.given.items()
+        }
+        return {**self.model.simulate(rng, sizes=sizes, data=known, given=given), **known}
 
 
 def _known_array(
@@ -89,6 +99,13 @@ def _known_array(
     shape = tuple(plate.size or n_rows for plate in plates)
     if holds == "labels":
         return rng.integers(0, size, shape)
+    if holds in ("senders", "receivers"):
+        # the receiver is never the sender
+        return (np.arange(n_rows) // size + np.arange(n_rows) + (holds == "receivers")) % size
+    if holds == "censoring":
+        return rng.integers(-1, 3, shape)
+    if holds == "ends":
+        return np.full(shape, 100.0)
     if holds == "starts":
         return np.arange(n_rows) % 4 == 0
     event = (size,) if size else ()
@@ -104,6 +121,7 @@ def state(
     rename: Callable[[str], str] = str,
     shift: float = 0.0,
     backwards: bool = False,
+    is_wide: bool = False,
 ) -> Stated:
     """Return the model of these choices.
 
@@ -111,13 +129,15 @@ def state(
     ----------
     backwards
         Whether the leaves are passed to the model in the opposite order.
+    is_wide
+        Whether gates and leaves beyond plain parents are drawn too: see :mod:`further`.
     """
-    writer = Writer(choices, known_only=known_only, rename=rename, shift=shift)
+    writer = Writer(choices, known_only=known_only, rename=rename, shift=shift, is_wide=is_wide)
     pick = choices.pick
     has_rows = pick("has rows", (True, True, True, False))
     writer.obs = writer.plate("obs", None) if has_rows else None
     writer.extras = [writer.plate(f"plate {i}", 2 + i) for i in range(pick("extra plates", (0, 1, 2)))]
-    gates = _gates(writer) if has_rows else ()
+    gates = state_gates(writer) if has_rows else ()
     leaves: list[Any] = []
     names = [f"x{i}" for i in range(pick("leaves", (1, 2, 3)))]
     for name in names:
@@ -125,58 +145,6 @@ def state(
     model = cv.Model(*(reversed(leaves) if backwards else leaves))
     latent = tuple(gate for gate in gates if rename(gate) in model.variables)
     return Stated(model, writer, tuple(names), latent)
-
-
-def _gates(writer: Writer) -> tuple[str, ...]:
-    """State what chooses components; return the names of those with a hidden label a row."""
-    kinds = ("none", "Categorical", "two", "nested", "chain") if writer.known_only else _GATES
-    kind, rows = writer.pick("gates", kinds), (writer.obs,)
-    if kind == "none":
-        return ()
-    size = writer.pick("components", (2, 3, 1))
-    component = writer.plate("component", size)
-    if kind == "labels":
-        writer.gates.append((writer.known("label", "labels", rows, size), component))
-        return ()
-    if kind == "global":
-        z = cv.Categorical(writer.rename("z"), writer.probabilities("weights", (), size))
-        writer.gates.append((z, component))
-        return ()
-    if kind == "chain":
-        writer.has_chain = True
-        writer.gates.append((_chain(writer, component), component))
-        return ("s",)
-    plates = rows
-    if writer.extras and writer.pick("z over more", (False, True)):
-        plates = (
-            (writer.extras[0], *rows) if writer.pick("z turned", (False, True)) else (*rows, writer.extras[0])
-        )
-    z = cv.Categorical(
-        writer.rename("z"), writer.probabilities("weights", plates, size, gated=False), plates=plates
-    )
-    writer.gates.append((z, component))
-    if kind == "Categorical":
-        return ("z",)
-    other = writer.plate("other component", 2)
-    # chosen by z where it is nested
-    among = writer.gates if kind == "nested" else []
-    writer.gates, both = among, writer.gates
-    y = cv.Categorical(writer.rename("y"), writer.probabilities("other weights", plates, 2), plates=plates)
-    writer.gates = [*both, (y, other)]
-    return ("z", "y")
-
-
-def _chain(writer: Writer, state_plate: cv.Plate) -> cv.MarkovChain:
-    size = state_plate.size or 1
-    initial = writer.probabilities("initial", (), size, gated=False)
-    constant = np.full((size, size), 0.2 / size) + 0.8 * np.eye(size)
-    transition: Any = constant
-    if not writer.known_only and writer.pick("transition", ("variable", "constant")) == "variable":
-        transition = writer.simplex("transition rows", (state_plate,), size, "Dirichlet")
-    starts = {}
-    if writer.pick("starts", (False, True)):
-        starts["starts"] = writer.known("starts", "starts", (writer.obs,))  # type: ignore[arg-type]
-    return cv.MarkovChain(writer.rename("s"), initial, transition, along=writer.obs, **starts)  # type: ignore[arg-type]
 
 
 def _leaf(writer: Writer, name: str, needed: tuple[str, ...]) -> Any:
@@ -187,7 +155,9 @@ def _leaf(writer: Writer, name: str, needed: tuple[str, ...]) -> Any:
     ):
         at = pick(f"{name}/rows at", range(len(plates) + 1))
         plates = (*plates[:at], writer.obs, *plates[at:])
-    kind = pick(f"{name}/family", _LEAVES)
+    kind = pick(f"{name}/family", (*_LEAVES, *further.possible(writer, plates)))
+    if kind in further.LEAVES:
+        return further.LEAVES[kind](writer, name, plates)
     path, label = f"{name}.parent", rename(name)
     if kind == "Normal":
         if not writer.known_only and pick(f"{name}/joint", (False, True)):

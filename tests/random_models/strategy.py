@@ -73,6 +73,6 @@ class Drawn:
 @st.composite
 def models(draw: Callable[..., Any], *, known_only: bool = False, most_rows: int = 7) -> Drawn:
     """Draw a model that the language states, with a seed and a number of rows for its data."""
-    choices = Choices(draw)
+    choices = Choices.drawn(draw)
     stated = state(choices, known_only=known_only)
     return Drawn(choices, stated, draw(st.integers(0, 10_000)), draw(st.integers(1, most_rows)))

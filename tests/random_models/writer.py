@@ -32,6 +32,8 @@ class Writer:
         Gives each part of the model its name.
     shift
         Added to every known location.
+    is_wide
+        Whether gates and leaves beyond plain parents are drawn too.
     """
 
     def __init__(
@@ -41,15 +43,19 @@ class Writer:
         known_only: bool = False,
         rename: Callable[[str], str] = str,
         shift: float = 0.0,
+        is_wide: bool = False,
     ) -> None:
         self.pick, self.rename, self.shift = choices.pick, rename, shift
-        self.known_only = known_only
+        self.known_only, self.is_wide = known_only, is_wide
         self.obs: cv.Plate | None = None
         self.extras: list[cv.Plate] = []
         self.gates: list[tuple[Any, cv.Plate]] = []
         self.made: list[Any] = []
         self.data: dict[str, tuple[str, tuple[cv.Plate, ...], int]] = {}
         """Known arrays: name -> what they hold, plates, and length of the event axis (0: none) or number of labels."""
+        self.given: dict[str, tuple[str, tuple[cv.Plate, ...], int]] = {}
+        """Leaves that cannot be drawn, in the same way."""
+        self.states: cv.LinearGaussianChain | None = None
         self.has_chain = False
         self.has_predictor = False
 
@@ -65,16 +71,23 @@ class Writer:
         return tuple(reversed(kept)) if self.pick(f"{path}/turned", (False, True)) else tuple(kept)
 
     def parent(
-        self, path: str, plates: tuple[cv.Plate, ...], make: Callable[..., Any], *, gated: bool = True
+        self,
+        path: str,
+        plates: tuple[cv.Plate, ...],
+        make: Callable[..., Any],
+        *,
+        gated: bool = True,
+        a_row: bool = True,
     ) -> Any:
         """Return a node over some of the plates: global, where a gate may choose from one more, or one a row."""
         if (
-            self.obs in plates
+            a_row
+            and self.obs in plates
             and not self.has_chain
             and self.pick(f"{path}/a row", (False, False, False, True))
         ):
-            return make(path, self._local_plates(path, plates))
-        fitting = [pair for pair in self.gates if set(pair[0].plates) <= set(plates)]
+            return make(path, self.local_plates(path, plates))
+        fitting = self.fitting(plates)
         several = [tuple(fitting)] if len(fitting) > 1 else []
         chosen = self.pick(f"{path}/gate", [(), *several, *((pair,) for pair in fitting)]) if gated else ()
         own = self.within(path, [p for p in plates if p is not self.obs])
@@ -83,6 +96,10 @@ class Writer:
         at = self.pick(f"{path}/component at", range(len(own) + 1))
         components = tuple(component for _, component in chosen)
         return make(path, (*own[:at], *components, *own[at:]))[tuple(gate for gate, _ in chosen)]
+
+    def fitting(self, plates: tuple[cv.Plate, ...]) -> list[tuple[Any, cv.Plate]]:
+        """Return the gates of these plates, with what they choose from; a chosen label is one of a row."""
+        return [pair for pair in self.gates if set(getattr(pair[0], "plates", (self.obs,))) <= set(plates)]
 
     def keep(self, variable: Any) -> Any:
         """Return a variable that others may share."""
@@ -119,14 +136,14 @@ class Writer:
 
     def _chosen_constant(self, path: str, plates: tuple[cv.Plate, ...], value: Callable[[int], Any]) -> Any:
         """Return known values of each component, chosen by a gate if there is one."""
-        gates = [pair for pair in self.gates if set(pair[0].plates) <= set(plates)]
+        gates = self.fitting(plates)
         if not gates:
             return value(0)
         gate, component = self.pick(f"{path}/gate", gates)
         array = np.array([value(k) for k in range(component.size or 1)])
         return cv.Constant(self.rename(path), array, plates=component)[gate]
 
-    def _local_plates(self, path: str, plates: tuple[cv.Plate, ...]) -> tuple[cv.Plate, ...]:
+    def local_plates(self, path: str, plates: tuple[cv.Plate, ...]) -> tuple[cv.Plate, ...]:
         own = self.within(path, [p for p in plates if p is not self.obs])
         at = self.pick(f"{path}/obs at", range(len(own) + 1))
         return (*own[:at], self.obs, *own[at:])  # type: ignore[return-value]
@@ -150,9 +167,9 @@ class Writer:
         if kind == "chosen constant":
             return self._chosen_constant(path, plates, lambda k: 2.0 * k + self.number(path))
         if kind == "data":
-            return self.known(path, "location", self._local_plates(path, plates))
+            return self.known(path, "location", self.local_plates(path, plates))
         if kind == "local":
-            own = self._local_plates(path, plates)
+            own = self.local_plates(path, plates)
             mean = self.location(f"{path}.mean", own, depth + 1)
             return cv.Normal(self.rename(path), mean, self.scale(f"{path}.scale", own, depth + 1), plates=own)
         if kind == "sum":
@@ -198,7 +215,7 @@ class Writer:
         if kind == "chosen constant":
             return self._chosen_constant(path, plates, lambda k: (k + 1.0) * self.positive(path))
         if kind == "data":
-            return self.known(path, "positive", self._local_plates(path, plates))
+            return self.known(path, "positive", self.local_plates(path, plates))
         if kind == "local":
             return self.local_gamma(path, plates, depth)
         if kind == "product":
@@ -214,7 +231,7 @@ class Writer:
 
     def local_gamma(self, path: str, plates: tuple[cv.Plate, ...], depth: int) -> Any:
         """Return a Gamma for each row."""
-        own = self._local_plates(path, plates)
+        own = self.local_plates(path, plates)
         rate = self.scale(f"{path}.rate", own, depth + 1)
         return cv.Gamma(self.rename(path), self.pick(f"{path}/shape", _SHAPES), rate, plates=own)
 
@@ -226,7 +243,7 @@ class Writer:
             kinds.append("local")
         kind = self.pick(f"{path}.u/kind", kinds)
         if kind == "known":
-            first: Any = self.known(f"{path}.u", "positive", self._local_plates(f"{path}.u", plates))
+            first: Any = self.known(f"{path}.u", "positive", self.local_plates(f"{path}.u", plates))
         elif kind == "local":
             first = self.local_gamma(f"{path}.u", plates, 1)
         else:
@@ -251,22 +268,22 @@ class Writer:
         if kind == "grouped":
             group = self.plate(f"{path}.group", 2)
             own = self.within(path, [p for p in plates if p is not self.obs])
-            labels = self.known(f"{path}.label", "labels", self._local_plates(f"{path}.label", plates), 2)
+            labels = self.known(f"{path}.label", "labels", self.local_plates(f"{path}.label", plates), 2)
             return cv.Normal(self.rename(path), 0.3, 1.0, plates=(group, *own))[labels]
         first = self.parent(path, plates, lambda p, own: self.unshared(p, own))
         if kind == "intercept":
             return first
         if kind == "slope":
-            return first * self.known(f"{path}.x", "covariate", self._local_plates(f"{path}.x", plates))
+            return first * self.known(f"{path}.x", "covariate", self.local_plates(f"{path}.x", plates))
         if kind == "product of variables":
             return -0.5 * first * self.parent(f"{path}.b", plates, lambda p, own: self.unshared(p, own))
         size = self.pick(f"{path}/length", (2, 1))
         weights = self.parent(f"{path}.w", plates, lambda p, own: self.vector_root(p, own, size, 2))
         if kind == "dot":
             return cv.dot(
-                self.known(f"{path}.x", "covariate", self._local_plates(f"{path}.x", plates), size), weights
+                self.known(f"{path}.x", "covariate", self.local_plates(f"{path}.x", plates), size), weights
             )
-        own = self._local_plates(f"{path}.f", plates)
+        own = self.local_plates(f"{path}.f", plates)
         return cv.dot(
             weights, cv.MultivariateNormal(self.rename(f"{path}.f"), np.zeros(size), np.eye(size), plates=own)
         )
@@ -289,9 +306,9 @@ class Writer:
                 path, plates, lambda k: 2.0 * k + self.number(path) + np.arange(size)
             )
         if kind == "data":
-            return self.known(path, "location", self._local_plates(path, plates), size)
+            return self.known(path, "location", self.local_plates(path, plates), size)
         if kind == "local":
-            own = self._local_plates(path, plates)
+            own = self.local_plates(path, plates)
             mean = self.vector(f"{path}.mean", own, size, depth + 1)
             precision = self.matrix(f"{path}.matrix", own, size, depth + 1)
             return cv.MultivariateNormal(self.rename(path), mean, precision, plates=own)

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..._typing import AnyArray, Array
-from ...language import Axis, Constant, Data, Node, Operand, Variable
+from ...language import Axis, Constant, Data, Node, Operand, Plate, Variable
 from ...language.roles import Role, labels_of
 from .bound_model import BoundModel
 from .coordinates import SHIFT, SHIFT_SQUARED, Coordinates
 from .missing.values import OBSERVED
-from .values import over_plates, whole_beside
+from .values import along_plates, whole_beside
 
 BESIDE_VALUES = (OBSERVED, SHIFT, SHIFT_SQUARED)
 """Statistics of a variable that are known whatever its values are."""
@@ -97,18 +97,19 @@ class KnownBeside:
     Attributes
     ----------
     of_rows
-        Slot -> the array of the rows, and the index that gives a block of it an axis for each of a row's values.
+        Slot -> the array of the rows, its plates with the rows first, and those of the variable.
     fixed
         Slot -> an array that is the same for all rows, with an axis of length 1 for these.
     """
 
-    of_rows: Mapping[str, tuple[Node, tuple[slice | None, ...]]] = field(default_factory=dict)
+    of_rows: Mapping[str, tuple[Node, tuple[Plate, ...], tuple[Plate, ...]]] = field(default_factory=dict)
     fixed: Mapping[str, AnyArray] = field(default_factory=dict)
 
     def of(self, known: Callable[[Node], AnyArray]) -> dict[str, AnyArray]:
         """Return the arrays of a block of rows, (B, ...), from the known arrays of the rows."""
         found = {
-            slot: np.asarray(known(node), dtype=np.float64)[own] for slot, (node, own) in self.of_rows.items()
+            slot: along_plates(np.asarray(known(node), dtype=np.float64), own, plates)
+            for slot, (node, own, plates) in self.of_rows.items()
         }
         return {**self.fixed, **found}
 
@@ -122,13 +123,14 @@ def beside(bound: BoundModel, variable: Variable) -> KnownBeside | None:
     if not variable.beside:
         return None
     rows = bound.data_plate
-    others = [plate for plate in variable.plates if plate is not rows]
+    others = tuple(plate for plate in variable.plates if plate is not rows)
     of_rows, fixed = {}, {}
     for name in variable.beside:
         node = variable.slots[name].node
-        place = (slice(None), *over_plates(node, others))
-        if rows in node.plates:
-            of_rows[name] = node, place
+        if rows is not None and rows in node.plates:
+            own = tuple(plate for plate in node.plates if plate is not rows)
+            of_rows[name] = node, (rows, *own), (rows, *others)
         else:
-            fixed[name] = np.asarray(bound.values_of(node), dtype=np.float64)[None][place]
+            known = np.asarray(bound.values_of(node), dtype=np.float64)
+            fixed[name] = along_plates(known, node.plates, others)[None]
     return KnownBeside(of_rows, fixed)

@@ -173,14 +173,14 @@ def whole_beside(
     for name in variable.beside if slots is None else slots:
         node = variable.slots[name].node
         own = np.asarray(values_of(node), dtype=np.float64)
-        order = [node.plates.index(plate) for plate in variable.plates if plate in node.plates]
-        found[name] = own.transpose(order)[over_plates(node, variable.plates)]
+        found[name] = along_plates(own, node.plates, variable.plates)
     return found
 
 
-def over_plates(node: Node, plates: Sequence[Plate]) -> tuple[slice | None, ...]:
-    """Return the index that gives an array over the plates of a node an axis for each of these plates."""
-    return tuple(slice(None) if plate in node.plates else None for plate in plates)
+def along_plates(array: AnyArray, own: Sequence[Plate], plates: Sequence[Plate]) -> AnyArray:
+    """Return an array with axes of its own plates with an axis for each of ``plates``, in their order."""
+    order = [own.index(plate) for plate in plates if plate in own]
+    return array.transpose(order)[tuple(slice(None) if plate in own else None for plate in plates)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,7 +193,9 @@ class _ProblemBeside:
 
     def __call__(self, block: AnyArray, *known: AnyArray) -> str:
         found = {
-            name: np.asarray(own, dtype=np.float64)[over_plates(self.node.slots[name].node, self.node.plates)]
+            name: along_plates(
+                np.asarray(own, dtype=np.float64), self.node.slots[name].node.plates, self.node.plates
+            )
             for name, own in zip(self.of_rows, known, strict=True)
         }
         return self.node.problem_beside(block, {**self.fixed, **found})

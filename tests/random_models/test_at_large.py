@@ -1,0 +1,20 @@
+"""Random models with everything that the language states, a few of the seeds that ``at_large`` runs through."""
+
+import warnings
+
+import pytest
+from thinning import amount
+
+from .at_large import check
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_models_with_links_tables_effects_and_chains(part: int):
+    """Each against enumeration, or its densities and finite differences; the seed says which model."""
+    for seed in range(part, amount(28, 300), 4):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                check(seed)
+            except Exception as error:
+                raise AssertionError(f"the model of seed {seed}: {error}") from error
