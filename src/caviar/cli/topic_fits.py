@@ -47,7 +47,7 @@ def _require_topics(request: FitRequest, arguments: dict[str, Any]) -> None:
     elif arguments["n_components"] == "auto":
         what = "--components takes a number; fit several, and compare the perplexity of documents held out, in Python"
     elif arguments["uncertainty"] == "linear_response":
-        what = "topics have no linear response; leave --uncertainty out"
+        what = "linear response of topics is not asked for here, but in Python; leave --uncertainty out"
     else:
         return
     raise typer.BadParameter(f"--model topics fits topics: {what}")
