@@ -161,7 +161,7 @@ def test_stop_words_and_rare_words_are_chosen(run, corpus, tmp_path):
         (["texts", "--vocabulary", "words.txt", "--max-words", 3], "those to count are in --vocabulary"),
         (["counts.npz", "--vocabulary", "lines.txt"], "--vocabulary has 24: give one for each"),
         (["texts", "--covariance", "diag"], "--covariance belongs to --model bayesian or em or hmm"),
-        (["texts", "--uncertainty", "linear-response"], "topics have no linear response"),
+        (["texts", "--uncertainty", "linear-response"], "linear response of topics is not asked for here"),
         (["texts", "--encoding", "utf-9"], "encoding must be the name of one"),
         (["empty"], "holds no"),
     ],

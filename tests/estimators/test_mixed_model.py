@@ -233,7 +233,9 @@ def test_predictions_of_known_and_new_groups(sleep):
     assert told.sd[0] ** 2 == pytest.approx(line.var() + noise.rate / (noise.shape - 1.0), rel=0.02)
     lower, upper = told.interval(0.9)
     assert (lower < told.mean).all()
-    assert upper - lower == pytest.approx(2 * stats.norm.ppf(0.95) * told.sd)
+    # nearly Normal: what is not known of the noise leaves a little more in the tails
+    assert upper - lower == pytest.approx(2 * stats.norm.ppf(0.95) * told.sd, rel=1e-3)
+    assert (upper - lower < 2 * stats.norm.ppf(0.95) * told.sd).all()
 
 
 def test_rooms_may_be_new_in_known_schools():

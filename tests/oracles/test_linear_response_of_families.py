@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 import caviar as cv
 from oracles.tilted import Settled
@@ -154,3 +155,33 @@ def test_few_responsibilities_respond_as_all_do() -> None:
     for name in ("mean", "weights"):
         np.testing.assert_allclose(np.sort(one.sd(name), axis=0), np.sort(other.sd(name), axis=0), rtol=0.02)
     assert Settled(few, data).worst_of_all() < 1e-7
+
+
+def test_topics_move_as_those_of_tilted_fits() -> None:
+    """Documents with weights, an empty one, and one of a single word; a word that occurs nowhere."""
+    rng = np.random.default_rng(0)
+    topics = rng.dirichlet(np.full(6, 0.3), 2)
+    counts = np.stack([rng.multinomial(25, p @ topics) for p in rng.dirichlet([1.0, 1.0], 14)])
+    counts[3], counts[4], counts[:, 2] = 0, 0, 0
+    counts[4, 1] = 1
+    data, weights = {"word": csr_array(counts)}, rng.uniform(0.5, 2.0, 14)
+    model = cv.models.latent_dirichlet_allocation(2, 6, concentration=np.array([0.7, 1.1]))
+    posterior = model.fit(data, seed=0, tol=1e-11, max_iter=3000, sample_weight=weights)
+    settled = Settled(posterior, data, sample_weight=weights)
+    assert settled.worst_of_all() < 1e-6
+    # topics that share words are wider than their factors say
+    sd = np.sqrt(settled.response.variance("topics")).reshape(2, 6)
+    assert (sd / np.sqrt(settled.factors["topics"].variance)).max() > 1.2
+
+
+def test_topics_of_a_hierarchical_process_are_refused_at_once() -> None:
+    document = cv.Plate("document")
+    token = cv.Plate("token", within=document)
+    topics = cv.Dirichlet("topics", np.full(6, 0.5), plates=cv.Plate("topic", 3))
+    shares = cv.StickBreaking("shares", 1.5, 3)
+    proportions = cv.Dirichlet("proportions", 2.0 * shares, plates=document)
+    z = cv.Categorical("z", proportions, plates=token)
+    counts = np.random.default_rng(0).poisson(1.0, (8, 6)) + 1
+    model = cv.Model(cv.Categorical("word", topics[z], plates=token))
+    with pytest.raises(cv.ModelError, match="proportions have hidden parents"):
+        model.fit({"word": csr_array(counts)}, uncertainty="linear_response")

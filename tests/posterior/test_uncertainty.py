@@ -98,13 +98,12 @@ def test_what_does_not_settle_shows_its_factors_and_why():
     assert "saddle" in left.remark or "settled" in left.remark
 
 
-def test_documents_have_none():
+def test_documents_have_it_and_their_estimator_says_how():
     counts = csr_array(np.random.default_rng(0).poisson(1.0, (6, 8)) + 1)
     model = cv.models.latent_dirichlet_allocation(2, 8)
-    with pytest.raises(cv.ModelError, match="not available for this model"):
-        model.fit({"word": counts}, uncertainty="linear_response")
-    assert MEAN_FIELD in model.fit({"word": counts}, seed=0).summary().remark
-    with pytest.raises(cv.ParameterError, match="topics, which have no linear response"):
+    posterior = model.fit({"word": counts}, seed=0, tol=1e-10, uncertainty="linear_response")
+    assert posterior.uncertainty == "linear_response"
+    with pytest.raises(cv.ParameterError, match=r"lda\.posterior_\.linear_response"):
         cv.LatentDirichletAllocation(2, uncertainty="linear_response").fit(counts)
 
 

@@ -23,7 +23,11 @@ def schedule_of(lda: Any) -> StatedSchedule:
     ParameterError
         If an argument is impossible, or has no place beside another; the message names it.
     """
-    require_choice("uncertainty of topics, which have no linear response,", lda.uncertainty, _UNCERTAINTIES)
+    require_choice(
+        "uncertainty of topics (lda.posterior_.linear_response(data) has that of linear response)",
+        lda.uncertainty,
+        _UNCERTAINTIES,
+    )
     check_process(lda)
     require_whole("batch_size", lda.batch_size, 1)
     require_number("learning_decay", lda.learning_decay)

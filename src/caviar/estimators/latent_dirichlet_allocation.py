@@ -125,8 +125,9 @@ class LatentDirichletAllocation(Words, ClassNamePrefixFeaturesOutMixin, Transfor
     verbose
         Whether to print a line on each pass; or a function that is called with the progress of each.
     uncertainty
-        ``"auto"`` or ``"mean_field"``: standard deviations and intervals of topics are those of their factors, because
-        documents have no linear response yet.
+        ``"auto"`` or ``"mean_field"``: with ``"auto"`` ``posterior_`` shows standard deviations and intervals of linear
+        response where that costs at most as much as the fit, as of a few topics of a small vocabulary; otherwise, and
+        with ``"mean_field"``, those of the topics' factors.
 
     Attributes
     ----------

@@ -23,7 +23,7 @@ from ..._typing import AnyArray, Array, Statistics
 from ...language import Variable
 from ..ascent.problem import Factors, Problem
 from ..design.keys import FactorKey, StatisticKey
-from ..local.statistics import Arrays, Coefficients, Sums
+from ..local.statistics import Arrays, Sums
 from ..rows.row_map import RowMap, Warm
 from .blocks import CurveBlocks, RespondBlocks
 from .factors import MOST_OF_SHARED, FactorResponse, factor_response
@@ -263,7 +263,9 @@ class ResponseOperator:
             return model.curved(self._curvature, parts, n)
         places = np.flatnonzero(concerned)
         of_rows = tuple(
-            self._complete({key: own[place if len(own) > 1 else 0] for key, own in parts.items()})
+            model.changed(
+                {key: own[place if len(own) > 1 else 0] for key, own in parts.items()}, self._coefficients
+            )
             for place in places
         )
         work = RespondBlocks(model, self._coefficients, of_rows)
@@ -300,12 +302,6 @@ class ResponseOperator:
         work, rows = CurveBlocks(self._model, self._coefficients), self._rows
         total, _ = rows.executor.sum(work, rows.source, rows.chunks, [None] * len(rows.chunks))
         return self._model.whole_curvature(total)
-
-    def _complete(self, parts: Arrays) -> Coefficients:
-        """Return changes of coefficients, zeros where there are none."""
-        assert self._coefficients is not None
-        every = {key: parts.get(key, np.zeros_like(value)) for key, value in self._coefficients.parts.items()}
-        return Coefficients(self._model.matrices(every), every)
 
 
 def _coordinates(factors: Sequence[FactorResponse]) -> list[slice]:

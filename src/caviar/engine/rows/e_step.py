@@ -330,6 +330,11 @@ class IndependentRows:
                 inference.factor.infer(work.state[inference.factor.key])
         return natural
 
+    def changed(self, parts: Arrays, coefficients: Coefficients) -> Coefficients:
+        """Return changes of coefficients, zeros where there are none."""
+        every = {key: parts.get(key, np.zeros_like(value)) for key, value in coefficients.parts.items()}
+        return Coefficients(self.matrices(every), every)
+
     def respond(
         self,
         rows: Rows,

@@ -246,6 +246,18 @@ class RowModel(Protocol):
         """Return the natural parameters of every local factor for a block of rows, but of those that are given."""
         ...
 
+    def changed(self, parts: Arrays, coefficients: Coefficients) -> Coefficients:
+        """Return the changes of coefficients, zeros where there are none.
+
+        Parameters
+        ----------
+        parts
+            Changes of what meets the sums over the rows, by the keys of these.
+        coefficients
+            What they are changes of.
+        """
+        ...
+
     def respond(
         self,
         rows: Rows,

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
+from scipy.special import softmax
 
 from ..._errors import ModelError
 from ..._typing import Array
@@ -20,6 +21,7 @@ from ..local.statistics import Arrays, Coefficients, LocalState, Rows, Summary, 
 from ..rows.apart import DerivedApart
 from .kernel import Found, TopicWords, ascend_documents, bounds_of_proportions, expected_log_of
 from .lowering import BoundDocuments
+from .response import DocumentResponse, changes_of_words
 
 _WORDS_A_DOCUMENT = 16
 """Words of the vocabulary for each document of a block: adding up topics x words then costs little beside it."""
@@ -27,6 +29,8 @@ _WORDS_A_DOCUMENT = 16
 _FEWEST_DOCUMENTS, _MOST_DOCUMENTS = 128, 4_096
 
 _COEFFICIENTS = ("expected_log", "highest", "scaled")
+
+_NOT_DENSE = "sums over documents are not formed by pairs of features, which dense products alone have"
 
 _RATIOS, _APART = "ratios", "apart"
 """Keys of what documents leave behind, of which :meth:`TopicRows.with_entropies` makes the sum for the topics."""
@@ -129,8 +133,18 @@ class TopicRows:
         return "the pass over the rows of this model is one of its own"
 
     def why_no_response(self) -> str:
-        """Return why it is not told how the sums respond to changes of the topics."""
-        return "these are documents, whose proportions and words have a kernel of their own that tells no responses"
+        """Return nothing: the words of each topic respond to the topics."""
+        return ""
+
+    def changed(self, parts: Arrays, coefficients: Coefficients) -> Coefficients:
+        """Return the change of the expected log topics, which the words meet."""
+        own = parts.get(self.part_of_topics.key)
+        whole = (
+            np.zeros(self.part_of_topics.shape)
+            if own is None
+            else np.broadcast_to(own, self.part_of_topics.shape)
+        )
+        return Coefficients({}, {"expected_log": whole})
 
     def respond(
         self,
@@ -141,30 +155,38 @@ class TopicRows:
         scratch: Workspace,
         given: Mapping[FactorKey, Sequence[Array]] | None = None,
     ) -> Sums:
-        """Refuse: see :meth:`why_no_response`."""
-        raise ModelError(self.why_no_response())
+        """Return the changes of the words of each topic, (n, K, V)."""
+        counts: Any = rows.columns[self.word]
+        words, prior = self.words(coefficients), self.prior_of(coefficients)
+        found = self.thorough()._ascend(counts, words, prior, before.get(self.proportions.key), scratch)
+        logits = self.logits(counts, expected_log_of(found.concentration), words)
+        probabilities = softmax(logits, axis=1)
+        weights = np.ones(rows.n_rows) if rows.weights is None else rows.weights
+        own = DocumentResponse(counts, weights, found.concentration, probabilities)
+        of_topics = [change.parts["expected_log"] for change in changes]
+        return Sums({}, {self.part_of_topics.key: changes_of_words(own, of_topics)}, {}, {})
 
     @property
     def n_curved(self) -> int:
-        """Refuse: see :meth:`why_no_response`."""
-        raise ModelError(self.why_no_response())
+        """Refuse: documents are no dense products."""
+        raise ModelError(_NOT_DENSE)
 
     def curvature(self, rows: Rows, coefficients: Coefficients, scratch: Workspace) -> Sums:
-        """Refuse: see :meth:`why_no_response`."""
-        raise ModelError(self.why_no_response())
+        """Refuse: see :attr:`n_curved`."""
+        raise ModelError(_NOT_DENSE)
 
     def whole_curvature(self, summed: Sums) -> dict[FactorKey, Array]:
-        """Refuse: see :meth:`why_no_response`."""
-        raise ModelError(self.why_no_response())
+        """Refuse: see :attr:`n_curved`."""
+        raise ModelError(_NOT_DENSE)
 
     def curved(self, whole: Mapping[FactorKey, Array], parts: Arrays, n: int) -> Arrays:
-        """Refuse: see :meth:`why_no_response`."""
-        raise ModelError(self.why_no_response())
+        """Refuse: see :attr:`n_curved`."""
+        raise ModelError(_NOT_DENSE)
 
     @property
     def parts_of_messages(self) -> Set[Hashable]:
-        """The parts of the coefficients that a block of rows needs: all."""
-        return set(_COEFFICIENTS)
+        """The parts of the coefficients that a block of rows needs: all; and the sum that the topics meet."""
+        return {*_COEFFICIENTS, self.part_of_topics.key}
 
     @property
     def block_rows(self) -> int:

@@ -90,6 +90,10 @@ class TiedTopicRows(TopicRows):
         """The parts of the coefficients that a block of rows needs: all."""
         return {*super().parts_of_messages, PRIOR}
 
+    def why_no_response(self) -> str:
+        """Return why it is not told how the sums respond to changes of the globals."""
+        return "these are documents whose proportions have hidden parents, and how they respond to these is not known"
+
     def coefficients(self, arrays: Mapping[Hashable, Array]) -> Coefficients:
         """Return what the documents need of the topics, and of what is above their proportions."""
         own = super().coefficients(arrays)
