@@ -150,7 +150,7 @@ def test_tangents_have_the_gradient_and_the_curvature_of_their_log_partition() -
 def test_statements_that_leave_open_what_is_meant_are_refused() -> None:
     a, b = cv.Normal("a", 0, 1), cv.Normal("b", 0, 1, plates=cv.Plate("category", 3))
     other = cv.Normal("other", 0, 1, plates=cv.Plate("more", 2))
-    y = cv.Categorical("y", cv.softmax(b), plates=OBS)
+    y = cv.Categorical("y", cv.stick_breaking(other), plates=OBS)
     for state, message in (
         (
             lambda: cv.Categorical("y", cv.softmax(a), plates=OBS),

@@ -37,7 +37,8 @@ class Categorical(Answer, Label):
     .. math:: \log \mathrm{Cat}(z \mid p) = \sum_k [z = k] \log p_k
 
     A Categorical can index a plate: ``mean[z]``. With a link, :func:`softmax` or :func:`stick_breaking` of predictors,
-    it can only be observed, and adds hidden variables to the model.
+    it can only be observed, and adds hidden variables to the model; behind :func:`softmax` it may be hidden itself, as
+    the topics of a correlated topic model.
 
     Parameters
     ----------
@@ -91,7 +92,7 @@ class Categorical(Answer, Label):
         return {slot: own for slot, own in self.stated.items() if slot != "thresholds"}
 
     linked = "probabilities"
-    without_link = "Dirichlet"
+    without_link = "Dirichlet, or a softmax(...), whose bound is linear in a hidden label, too"
 
     def distribution_given(self, slots: Mapping[str, Any]) -> families.Categorical:
         """Return the Categorical with these probabilities; of a link they are given by their logarithms."""

@@ -311,7 +311,9 @@ class Answer(Variable):
 
     def refuse_as_parent(self, owner: Stated, slot: str) -> None:
         """Refuse to be a parent with a link."""
-        if self.hidden is not None and any(isinstance(own, Link) for own in self.stated.values()):
+        if self.hidden is None or self.hidden.lets_answer_be_hidden:
+            return
+        if any(isinstance(own, Link) for own in self.stated.values()):
             raise ConjugacyError(
                 f"'{slot}' of {type(owner).__name__} '{owner.name}' cannot be the {type(self).__name__} "
                 f"'{self.name}': its {self.linked} is a link, so it can only be observed. The hidden "
@@ -341,6 +343,9 @@ class Hidden(Variable):
 
     takes_data = False
     is_brought = True
+
+    lets_answer_be_hidden: ClassVar[bool] = False
+    """Whether the answer may be hidden itself: its own statistics are linear, given the hidden variable."""
 
     role: ClassVar[Role] = AUGMENTING
     """What the answer needs of it."""

@@ -242,10 +242,11 @@ class Tangent(Hidden):
     letters: ClassVar = {"x": "k", "constant": ""}
     value_rank = 1
     noun = "tangent"
+    lets_answer_be_hidden = True
     role: ClassVar[Role] = TANGENT
     density = template()
     term: ClassVar[Density] = template(
-        (1, "self.chosen[k] probabilities.x[k]"),
+        (1, "self.x[k] probabilities.x[k]"),
         (-1, "hidden.x[k] probabilities.x[k]"),
         (-1 / 4, "probabilities.xx[k]"),
         (-1, "hidden.constant"),

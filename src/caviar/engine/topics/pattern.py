@@ -55,11 +55,16 @@ def pattern_of(nodes: Sequence[Node], leaves: Sequence[Variable]) -> Pattern | N
     if not isinstance(word, Categorical) or len(word.plates) != 1 or word.plates[0].within is None:
         return None
     (token,) = word.plates
+    if "probabilities" not in word.slots:
+        return None
     choice = word.slots["probabilities"]
     topics, assignment = choice.node, choice.index
     if not isinstance(topics, Dirichlet) or not isinstance(assignment, Categorical):
         return None
     if assignment.plates != (token,) or not _chooses_plate(choice, topics):
+        return None
+    if "probabilities" not in assignment.slots:
+        # topics with predictors have the rows of any other model
         return None
     above = assignment.slots["probabilities"]
     proportions = above.node

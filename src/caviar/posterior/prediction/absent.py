@@ -325,6 +325,11 @@ def _weights(gate: Variable, leaf: Variable, rows: _Rows) -> Array:
         return weights
     if gate.summed or not isinstance(gate, Label):
         refuse(leaf, f"the state '{gate.name}' of each row depends on its neighbours")
+    if "probabilities" not in gate.slots:
+        # a predictor for each category
+        hidden = [p for p in gate.drawn_given if isinstance(p, Variable) and p.name not in rows.known]
+        factors = {parent.name: _factor(parent, leaf, rows) for parent in hidden}
+        return gate.moments_given(Expectations(gate, rows.known, factors))[0]
     (slot,) = gate.slots.values()
     if isinstance(slot.index, Variable) and slot.index.name not in rows.known:
         return _weights_chosen(gate, slot, leaf, rows)

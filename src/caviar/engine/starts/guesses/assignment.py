@@ -233,6 +233,8 @@ def _entropy(
 
 def _weight_gains(basis: Basis, gate: Gate, counts: Array) -> Array:
     """Return what the weights of components (columns) gain by clusters of these sizes (rows)."""
+    if "probabilities" not in gate.variable.slots:
+        return np.zeros((len(counts), gate.size))
     node = gate.variable.slots["probabilities"].node
     problem = basis.problem
     if (
