@@ -271,8 +271,14 @@ class Variable(Stated):
         """Return a factor that was found with other data, with the statistics that this variable has."""
         return factor
 
-    def mode_of(self, natural: tuple[Array, ...]) -> Any:
-        """Return the mode of the member of its family with these natural parameters: the point of a point mass."""
+    def mode_of(self, natural: tuple[Array, ...], floor: Array | None = None) -> Any:
+        """Return the mode of the member of its family with these natural parameters: the point of a point mass.
+
+        Parameters
+        ----------
+        floor
+            The value of :attr:`floor`: statements that share a structure differ in it.
+        """
         return self.family.from_natural(natural).mode()
 
     def unit_value(self, plates: tuple[int, ...], spread: float) -> Any:

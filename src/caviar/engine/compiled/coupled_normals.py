@@ -221,7 +221,7 @@ def with_coupled(compiled: Compiled, coupled: Sequence[CoupledVariable], bound: 
         terms = tuple(
             _rewritten(term, meeting, variable) for term, meeting in zip(terms, meetings, strict=True)
         )
-    return replace(compiled, terms=terms, layouts={}) if coupled else compiled
+    return replace(compiled, terms=terms, layouts={}, facts={}) if coupled else compiled
 
 
 def _members(members: Sequence[Variable], bound: BoundModel) -> tuple[Member, ...]:
