@@ -145,13 +145,13 @@ class Variable(Stated):
     @property
     def parents(self) -> Iterator[Node]:
         """Nodes that its distribution depends on, in the order of its slots."""
+        found: list[Node] = []
         for slot in self.slots.values():
-            yield slot.node
+            found.append(slot.node)
             if slot.index is not None:
-                yield slot.index
-            for chosen in (*slot.gates, *slot.choices):
-                if chosen.by is not slot.index:
-                    yield chosen.by
+                found.append(slot.index)
+                found += [own.by for own in (*slot.gates, *slot.choices) if own.by is not slot.index]
+        return iter(found)
 
     @property
     def drawn_given(self) -> Iterator[Node]:
@@ -195,9 +195,10 @@ class Variable(Stated):
     def chosen_by(self) -> dict[Variable, Indexed]:
         """The Categoricals that choose among its parents, each with what it chooses first."""
         found: dict[Variable, Indexed] = {}
-        for own in (own for slot in self.slots.values() for own in slot.gates):
-            if isinstance(own.by, Variable):
-                found.setdefault(own.by, own)
+        for slot in self.slots.values():
+            for own in slot.gates:
+                if isinstance(own.by, Variable):
+                    found.setdefault(own.by, own)
         return found
 
     @property
