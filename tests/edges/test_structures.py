@@ -81,6 +81,19 @@ def numbers(rng: np.random.Generator) -> Iterator[Fit]:
         )
 
 
+def floors(rng: np.random.Generator) -> Iterator[Fit]:
+    """Yield mixtures by maximum likelihood whose smallest variances differ, and decide: many rows are equal."""
+    for number in range(4):
+        obs, k = cv.Plate("obs"), cv.Plate("k", 2)
+        z = cv.Categorical("z", cv.Dirichlet("w", [1.0, 1.0]), plates=obs)
+        mean = cv.MultivariateNormal("mean", np.zeros(2), np.zeros((2, 2)), plates=k)
+        floor = rng.uniform(0.01, 0.5, 2)
+        width = cv.Wishart("width", 3.0, np.zeros((2, 2)), smallest_variance=floor, plates=k)
+        x = np.where(np.arange(30)[:, None] % 2, 3.0, rng.normal(size=(30, 2)) - 3.0)
+        model = cv.Model(cv.MultivariateNormal("x", mean[z], width[z], plates=obs))
+        yield model, {"x": x}, {"point": ["w", "mean", "width"]}
+
+
 def found(fit: Fit) -> list[object]:
     """Return what a fit ends with, its factors and what it says of the rows."""
     model, data, arguments = fit
@@ -96,7 +109,15 @@ def found(fit: Fit) -> list[object]:
 
 @pytest.mark.parametrize(
     ("fits", "in_threads"),
-    [(mixtures, False), (mixtures, True), (groups, False), (groups, True), (zeros, False), (numbers, False)],
+    [
+        (mixtures, False),
+        (mixtures, True),
+        (groups, False),
+        (groups, True),
+        (zeros, False),
+        (numbers, False),
+        (floors, False),
+    ],
 )
 def test_each_fit_is_its_own(
     fits: Callable[[np.random.Generator], Iterator[Fit]], in_threads: bool, monkeypatch: pytest.MonkeyPatch

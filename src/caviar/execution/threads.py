@@ -87,7 +87,9 @@ class Threads(Executor):
         them.
         """
         if len(chunks) == 1:
-            work = work.spread(self.map)
+            see_to_one_thread()
+            value, left = work.spread(self.map)(source, chunks[0], carried[0])
+            return value, [left]
         after: list[Any] = [None] * len(chunks)
 
         def chunk(number: int) -> Sums:

@@ -381,7 +381,7 @@ class Hidden(Variable):
                 f"'{self.answer.name}': state a Normal, and let both depend on it"
             )
 
-    def mode_of(self, natural: tuple[Array, ...]) -> Any:
+    def mode_of(self, natural: tuple[Array, ...], floor: Array | None = None) -> Any:
         """Refuse a point mass: only with its own distribution is the answer's probability that of the link."""
         raise ParameterError(
             f"'{self.name}' is hidden behind '{self.answer.name}' and cannot be a point mass; leave it out of point="

@@ -84,7 +84,7 @@ class Thresholds(Variable):
         size = self.dimension or 1
         return ndtri(np.arange(1, size + 1) / (size + 1.0))
 
-    def mode_of(self, natural: tuple[Array, ...]) -> Array:
+    def mode_of(self, natural: tuple[Array, ...], floor: Array | None = None) -> Array:
         """Return the thresholds themselves: an update leaves them where they are."""
         if not np.all(np.diff(natural[0]) > 0) or not np.isfinite(natural[0]).all():
             raise ImproperError(f"the thresholds '{self.name}' are not in order.")

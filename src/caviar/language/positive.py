@@ -95,9 +95,9 @@ class Gamma(Variable):
                 f"declared sizes; got shape {floor.shape} for the plates: {plates}"
             )
 
-    def mode_of(self, natural: tuple[Array, ...]) -> Array:
+    def mode_of(self, natural: tuple[Array, ...], floor: Array | None = None) -> Array:
         """Return the mode, under the restriction of ``smallest_variance`` if there is one."""
-        if self.floor is None:
+        if floor is None:
             return super().mode_of(natural)
         shape, negative_rate = natural
         if np.any(shape < 1):
@@ -107,7 +107,7 @@ class Gamma(Variable):
             # without rows only rounding is left of the statistics, in which a mode must not be looked for
             empty = shape <= 1 + 1e-14
             shape, negative_rate = np.where(empty, 1.0, shape), np.where(empty, 0.0, negative_rate)
-        return families.Gamma.mode_of_natural((shape, negative_rate), self.floor)
+        return families.Gamma.mode_of_natural((shape, negative_rate), floor)
 
     def _states_flat_prior(self) -> bool:
         shape, rate = self.known("shape"), self.known("rate")
@@ -218,11 +218,11 @@ class Wishart(Variable):
         """Return what is wrong with matrices that are not symmetric and positive definite."""
         return PRECISION_MATRIX.problem(value) if value.any() else "must be positive definite"
 
-    def mode_of(self, natural: tuple[Array, ...]) -> Array:
+    def mode_of(self, natural: tuple[Array, ...], floor: Array | None = None) -> Array:
         """Return the mode, under the restriction of ``smallest_variance`` if there is one."""
-        if self.floor is None:
+        if floor is None:
             return super().mode_of(natural)
-        unit = np.broadcast_to(np.sqrt(self.floor), natural[1].shape[-1:])
+        unit = np.broadcast_to(np.sqrt(floor), natural[1].shape[-1:])
         units = np.outer(unit, unit)
         half_df, scaled = natural[0], natural[1] / units
         if self.is_flat:

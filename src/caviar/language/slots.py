@@ -57,27 +57,25 @@ class Slot:
     through: Indexed | None = field(init=False, repr=False, compare=False)
     """Of a label of groups that chooses, the label of each record: chosen by known labels."""
 
+    chosen: tuple[Indexed, ...] = field(init=False, repr=False, compare=False)
+    """What each index chooses."""
+    gates: tuple[Indexed, ...] = field(init=False, repr=False, compare=False)
+    """What each Categorical chooses."""
+    choices: tuple[Indexed, ...] = field(init=False, repr=False, compare=False)
+    """What known labels choose from: plates of the node, or the label of groups that chooses from it."""
+
     def __post_init__(self) -> None:
         node, index, through = self.expression, None, None
+        chosen: tuple[Indexed, ...] = ()
         if isinstance(node, Indexed):
+            chosen = (node, *node.others)
             node, index, through = node.node, node.by, node.through
-        vars(self).update(node=node, index=index, through=through)
-
-    @property
-    def chosen(self) -> tuple[Indexed, ...]:
-        """What each index chooses."""
-        return (self.expression, *self.expression.others) if isinstance(self.expression, Indexed) else ()
-
-    @property
-    def gates(self) -> tuple[Indexed, ...]:
-        """What each Categorical chooses."""
-        return tuple([own.given or own for own in self.chosen if own.given or isinstance(own.by, Label)])
-
-    @property
-    def choices(self) -> tuple[Indexed, ...]:
-        """What known labels choose from: plates of the node, or the label of groups that chooses from it."""
-        chosen = (own.through or own for own in self.chosen)
-        return tuple([own for own in chosen if isinstance(own.by, Data)])
+        gates = tuple([own.given or own for own in chosen if own.given or isinstance(own.by, Label)])
+        known = [own.through or own for own in chosen]
+        choices = tuple([own for own in known if isinstance(own.by, Data)])
+        vars(self).update(
+            node=node, index=index, through=through, chosen=chosen, gates=gates, choices=choices
+        )
 
     def chosen_by(self, gate: Node) -> Indexed | None:
         """Return what this node chooses here; None if it chooses nothing."""

@@ -11,6 +11,8 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from . import roles
 from .algebra import Diagonal, Link, Predictor
 from .constants import Constant
@@ -22,7 +24,7 @@ from .variable import Variable
 _MOST_STRUCTURES = 64
 """Statements that are remembered, those that were asked for last."""
 
-_TOLD_BY_THE_REST = frozenset({"name", "plates", "slots", "stated", "log_density", "functions"})
+_TOLD_BY_THE_REST = frozenset({"name", "plates", "slots", "stated", "log_density", "functions", "floor"})
 """Attributes of a variable that are told by others, or looked at in a way of their own."""
 
 
@@ -102,7 +104,7 @@ class _Reader:
 
     def statement(self, nodes: Sequence[Node], leaves: Sequence[Variable]) -> Hashable:
         """Return the key of all nodes."""
-        if any(isinstance(node, Variable) and (node.functions or node.floor is not None) for node in nodes):
+        if any(isinstance(node, Variable) and node.functions for node in nodes):
             # of these, values of constants are part of what a variable does
             raise _IncomparableError
         own = tuple([self._node(node) for node in nodes])
@@ -138,7 +140,8 @@ class _Reader:
                 if name not in _TOLD_BY_THE_REST and name not in Node.kept_aside
             ]
         )
-        return *own, density, slots, stated, further
+        floor = None if node.floor is None else node.floor.shape
+        return *own, density, slots, stated, floor, further
 
     def _slot(self, slot: Any) -> Hashable:
         along = None if slot.along is None else self._plate(slot.along)
@@ -192,10 +195,14 @@ def _without_values(nodes: Sequence[Node], leaves: Sequence[Variable]) -> Struct
     for node in nodes:
         if isinstance(node, Constant):
             memo[id(node)] = node.without_value(deepcopy(node.plates, memo))
+        elif isinstance(node, Variable) and node.floor is not None:
+            memo[id(node.floor)] = np.full(node.floor.shape, np.nan)
     own, ends = deepcopy((tuple(nodes), tuple(leaves)), memo)
     return Structure(own, ends)
 
 
 def constants_of(nodes: Sequence[Node]) -> Mapping[str, Any]:
-    """Return the values of the constants of a statement by name."""
-    return {node.name: node.value for node in nodes if isinstance(node, Constant)}
+    """Return the values of the constants of a statement, and smallest variances of its precisions, by name."""
+    found = {node.name: node.value for node in nodes if isinstance(node, Constant)}
+    floors = {node.name: node.floor for node in nodes if isinstance(node, Variable)}
+    return {**found, **{name: own for name, own in floors.items() if own is not None}}

@@ -146,13 +146,13 @@ class Variable(Stated):
     @property
     def parents(self) -> Iterator[Node]:
         """Nodes that its distribution depends on, in the order of its slots."""
+        found: list[Node] = []
         for slot in self.slots.values():
-            yield slot.node
+            found.append(slot.node)
             if slot.index is not None:
-                yield slot.index
-            for chosen in (*slot.gates, *slot.choices):
-                if chosen.by is not slot.index:
-                    yield chosen.by
+                found.append(slot.index)
+                found += [own.by for own in (*slot.gates, *slot.choices) if own.by is not slot.index]
+        return iter(found)
 
     @property
     def drawn_given(self) -> Iterator[Node]:
@@ -196,9 +196,10 @@ class Variable(Stated):
     def chosen_by(self) -> dict[Variable, Indexed]:
         """The Categoricals that choose among its parents, each with what it chooses first."""
         found: dict[Variable, Indexed] = {}
-        for own in (own for slot in self.slots.values() for own in slot.gates):
-            if isinstance(own.by, Variable):
-                found.setdefault(own.by, own)
+        for slot in self.slots.values():
+            for own in slot.gates:
+                if isinstance(own.by, Variable):
+                    found.setdefault(own.by, own)
         return found
 
     @property
@@ -286,8 +287,14 @@ class Variable(Stated):
         """Return a factor that was found with other data, with the statistics that this variable has."""
         return factor
 
-    def mode_of(self, natural: tuple[Array, ...]) -> Any:
-        """Return the mode of the member of its family with these natural parameters: the point of a point mass."""
+    def mode_of(self, natural: tuple[Array, ...], floor: Array | None = None) -> Any:
+        """Return the mode of the member of its family with these natural parameters: the point of a point mass.
+
+        Parameters
+        ----------
+        floor
+            The value of :attr:`floor`: statements that share a structure differ in it.
+        """
         return self.family.from_natural(natural).mode()
 
     def unit_value(self, plates: tuple[int, ...], spread: float) -> Any:

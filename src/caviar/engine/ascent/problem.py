@@ -10,10 +10,10 @@ A row of data goes: rows -> :meth:`IndependentRows.summarize` (local factors at 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -39,6 +39,8 @@ from ..local.local_factor import LocalFactor
 from ..local.statistics import Arrays, Coefficients
 from ..rows.recentring import Recentring
 from ..rows.row_model import RowModel
+
+T = TypeVar("T")
 
 Factors: TypeAlias = Mapping[Variable, Any]
 """Global factors, by variable."""
@@ -156,6 +158,26 @@ class Problem:
         bound = self.bound.with_active({**self.bound.gathered(lambda evidence: evidence.active), **own})
         return self._again(bound=bound, points_count=False)
 
+    def fact(self, key: Hashable, find: Callable[[], T]) -> T:
+        """Return what follows from the statement, the shapes and what is known, whatever the values are.
+
+        It is found once for all fits that share a plan. It must hold nothing of this problem but variables and numbers.
+
+        Parameters
+        ----------
+        key
+            What is asked.
+        find
+            Returns it.
+        """
+        if self.coupled:
+            # they are made anew for each problem
+            return find()
+        facts, own = self.compiled.facts, (key, self.order, self.point)
+        if own not in facts:
+            facts[own] = find()
+        return facts[own]
+
     @property
     def together(self) -> Problem:
         """The problem with one factor for each group; this problem itself if there are no groups.
@@ -180,7 +202,10 @@ class Problem:
     def with_default_groups(self) -> Problem:
         """Return this problem with the groups of globals that share a factor if nobody says which."""
         other = copy(self)
-        groups, other.on_groups = groups_by_default(self.order, self.compiled.terms, self.bound, self.point)
+        groups, other.on_groups = self.fact(
+            "groups by default",
+            lambda: groups_by_default(self.order, self.compiled.terms, self.bound, self.point),
+        )
         other.groups, other._together = tuple(groups), None
         return other
 
@@ -294,7 +319,7 @@ class Problem:
     def _factor(self, variable: Variable, natural: tuple[Array, ...]) -> Any:
         try:
             if variable in self.point:
-                return PointMass.of(variable, variable.mode_of(natural))
+                return PointMass.of(variable, variable.mode_of(natural, self.bound.floors.get(variable)))
             return variable.family.from_natural(natural)
         except ImproperError as error:
             if variable in self.point and _is_proper(variable, natural):
@@ -380,11 +405,12 @@ class Problem:
 
     def worst_loss(self, q: Mapping[Variable, Any], coefficients: Coefficients) -> float:
         """Return the largest error (nats) that these factors' logits have from the present reference points."""
-        losses = (own.worst_loss(self.coordinates, q, coefficients) for own in self._every_recentring())
+        losses = [own.worst_loss(self.coordinates, q, coefficients) for own in self._every_recentring]
         return max(losses, default=0.0)
 
-    def _every_recentring(self) -> Iterator[Recentring]:
-        return (own for several in self.recentrings.values() for own in several)
+    @cached_property
+    def _every_recentring(self) -> list[Recentring]:
+        return [own for several in self.recentrings.values() for own in several]
 
     def recentred(
         self, q: Mapping[Variable, Any], coefficients: Coefficients, *, may_return: bool = False
@@ -398,7 +424,7 @@ class Problem:
         """
         offsets = {
             own: own.offsets(self.coordinates, q, coefficients, may_return=may_return)
-            for own in self._every_recentring()
+            for own in self._every_recentring
         }
         return self._displaced(q, offsets)
 
@@ -406,7 +432,7 @@ class Problem:
         self, parts: Mapping[Hashable, Array], q: Mapping[Variable, Any]
     ) -> tuple[Problem, dict[Variable, Any]]:
         """Return the problem and factors with centres on the means of categories whose rows are far out."""
-        return self._displaced(q, {own: own.offsets_from(parts) for own in self._every_recentring()})
+        return self._displaced(q, {own: own.offsets_from(parts) for own in self._every_recentring})
 
     def _displaced(
         self, q: Mapping[Variable, Any], offsets: Mapping[Recentring, Array | None]

@@ -39,7 +39,7 @@ def bind(
     Parameters
     ----------
     values
-        Of the constants, by name; by default those that the nodes have.
+        Of the constants, and smallest variances of precisions, by name; by default those that the nodes have.
     sizes
         Name of a plate -> its size, where names of its repetitions tell it.
 
@@ -74,7 +74,12 @@ def bind(
         hidden[gate] = Latent(labels=in_memory(observed.pop(gate).values).astype(np.intp))
     observed |= {node: Observed(value) for node, value in constants.items()}
     evidence = {**observed, **{node: hidden.get(node, Latent()) for node in nodes if node not in observed}}
-    bound = _counting(BoundModel(tuple(nodes), settled_sizes, plate, evidence, weights))
+    floors = {
+        node: node.floor if values is None else values[node.name]
+        for node in nodes
+        if isinstance(node, Variable) and node.floor is not None
+    }
+    bound = _counting(BoundModel(tuple(nodes), settled_sizes, plate, evidence, weights, floors=floors))
     of_globals = seen_globals(bound)
     if not of_globals:
         return bound

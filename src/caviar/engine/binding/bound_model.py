@@ -82,6 +82,8 @@ class BoundModel:
         observation.
     joined
         Known labels that meet in a term -> which combination of them each row has.
+    floors
+        Smallest variances that precisions may express, of those that have one.
     """
 
     nodes: tuple[Node, ...]
@@ -90,6 +92,7 @@ class BoundModel:
     evidence: Mapping[Node, Evidence]
     row_weights: Array | None = None
     joined: Mapping[frozenset[Node], JoinedLabels] = field(default_factory=dict)
+    floors: Mapping[Variable, Array] = field(default_factory=dict)
     latent: tuple[Variable, ...] = field(init=False)
 
     def __post_init__(self) -> None:

@@ -61,7 +61,7 @@ def _is_whole(bound: BoundModel) -> bool:
         if isinstance(node, Variable) and any(bound.is_known(by) for by in node.indices):
             return False
     used = {parent for node in bound.nodes if isinstance(node, Variable) for parent in node.parents}
-    return all(bound.is_known(node) for node in bound.nodes if node not in used)
+    return not any(node not in used for node in bound.latent)
 
 
 class _Search:

@@ -74,6 +74,8 @@ class Plan:
         Known array along the data plate -> variable in whose terms it is first, and the operand.
     layouts
         What follows from the terms for the update of a global variable.
+    facts
+        What else was found, whatever the values are.
     """
 
     known: tuple[tuple[Variable, Operand], ...]
@@ -82,6 +84,7 @@ class Plan:
     rows: Compiled
     sources: Mapping[Node, tuple[Variable, Operand]]
     layouts: dict[Variable, Any] = field(default_factory=dict)
+    facts: dict[Hashable, Any] = field(default_factory=dict)
 
     def filled(self, bound: BoundModel, coordinates: Coordinates, factors: Sequence[LocalFactor]) -> Compiled:
         """Return the compiled model with the values of a binding."""
@@ -91,7 +94,7 @@ class Plan:
         terms, zeros = (
             tuple([term.filled(values) for term in terms]) for terms in (self.terms, self.zero_terms)
         )
-        return replaced(rows, terms=terms, zero_terms=zeros, layouts=self.layouts)
+        return replaced(rows, terms=terms, zero_terms=zeros, layouts=self.layouts, facts=self.facts)
 
 
 def plan_key(
@@ -160,7 +163,8 @@ def plan_of(
     ]
     n_terms = len(compiled.terms)
     bare = {node: own.without_reference for node, own in compiled.sources.items()}
-    rows = _with_sources(replaced(compiled, terms=(), zero_terms=(), layouts={}), bare, list(compiled.tables))
+    bare_rows = replaced(compiled, terms=(), zero_terms=(), layouts={}, facts={})
+    rows = _with_sources(bare_rows, bare, list(compiled.tables))
     return Plan(
         tuple(known), tuple(every[:n_terms]), tuple(every[n_terms:]), rows, dict(sources), compiled.layouts
     )

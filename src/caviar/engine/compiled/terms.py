@@ -69,6 +69,8 @@ class Compiled:
     layouts
         Variable -> what follows from the terms for its update, whatever their constants are; see
         :class:`~caviar.engine.compiled.global_update.GlobalUpdate`.
+    facts
+        What else was found of the statement, the shapes and what is known, whatever the values are.
     """
 
     terms: tuple[GlobalTerm, ...]
@@ -79,6 +81,7 @@ class Compiled:
     users: dict[tuple[LocalFactor | None, FeatureKey], set[Variable]]
     zero_terms: tuple[GlobalTerm, ...] = ()
     layouts: dict[Variable, Any] = field(default_factory=dict)
+    facts: dict[Hashable, Any] = field(default_factory=dict)
 
 
 def is_of(key: Hashable, variable: Variable) -> bool:

@@ -89,6 +89,12 @@ class Sums:
         _add_numbers(self.log_partition, other.log_partition)
         _add_numbers(self.entropy, other.entropy)
 
+    def copied(self) -> Sums:
+        """Return these sums with arrays of their own."""
+        fused = {key: value.copy() for key, value in self.fused.items()}
+        parts = {key: value.copy() for key, value in self.parts.items()} if self.parts else {}
+        return Sums(fused, parts, self.log_partition, self.entropy)
+
     def scaled(self, factor: float) -> Sums:
         """Return these sums times a number."""
         return Sums(

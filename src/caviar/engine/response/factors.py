@@ -129,7 +129,7 @@ def factor_response(
         return FactorResponse(
             variable, places, MatrixRoots([], []), value_places, none, shapes, active[learnt], active[learnt]
         )
-    roots, own = _responding(variable, factor, natural, learnt)
+    roots, own = _responding(problem, variable, factor, natural, learnt)
     if variable.members:
         own = own + _of_forecasts(problem, variable, own[0], marginals)
     counts = active[learnt]
@@ -138,7 +138,7 @@ def factor_response(
 
 
 def _responding(
-    variable: Variable, factor: Any, natural: Statistics, learnt: AnyArray
+    problem: Problem, variable: Variable, factor: Any, natural: Statistics, learnt: AnyArray
 ) -> tuple[Roots, Array]:
     """Return the roots of the repetitions that are learnt, and the covariances of their entries, (R, G, G)."""
     if factor.learnt is not None and not variable.members:
@@ -146,7 +146,7 @@ def _responding(
         closed = member.roots()
         if closed is not None:
             return closed, member.covariance_of_value()
-    covariance, crossed, own = _responses(variable, factor, natural, learnt)
+    covariance, crossed, own = _responses(problem, variable, factor, natural, learnt)
     matrices, values = [], []
     for (root, inverse), own_crossed in zip(_roots(covariance), crossed, strict=True):
         matrices.append(root)
@@ -195,14 +195,14 @@ def _shapes_of_parts(factor: Any) -> tuple[tuple[int, ...], ...]:
 
 
 def _responses(
-    variable: Variable, factor: Any, whole: Statistics, learnt: AnyArray
+    problem: Problem, variable: Variable, factor: Any, whole: Statistics, learnt: AnyArray
 ) -> tuple[Array, Array, Array | None]:
     """Return Cov(t), (R, p, p), Cov(t, g), (R, p, G), and Cov(g), (R, G, G), of the R repetitions that are learnt.
 
     The last is None of points.
     """
     if factor.learnt is None:
-        return *_of_point(variable, whole, learnt), None
+        return *_of_point(problem, variable, whole, learnt), None
     if variable.members:
         return _of_shared(factor.learnt)
     natural = tuple(eta[learnt] for eta in whole)
@@ -224,7 +224,9 @@ def _of_shared(factor: Any) -> tuple[Array, Array, Array]:
     return covariance[None], crossed[None], own[None]
 
 
-def _of_point(variable: Variable, whole: Statistics, learnt: AnyArray) -> tuple[Array, Array]:
+def _of_point(
+    problem: Problem, variable: Variable, whole: Statistics, learnt: AnyArray
+) -> tuple[Array, Array]:
     """Return how statistics, (R, p, p), and entries, (R, p, G), of points respond to natural parameters.
 
     By differences of the eighth order: modes have no closed form where a width has a floor.
@@ -241,7 +243,7 @@ def _of_point(variable: Variable, whole: Statistics, learnt: AnyArray) -> tuple[
         placed = tuple(np.array(eta) for eta in whole)
         for eta, own in zip(placed, moved, strict=True):
             eta[learnt] = own
-        value = variable.mode_of(placed)
+        value = variable.mode_of(placed, problem.bound.floors.get(variable))
         parts = value if isinstance(value, tuple) else (value,)
         statistics = variable.family.statistics_of(value)
         return _flat(_chosen(statistics, learnt), n), _flat(_chosen(parts, learnt), n)

@@ -113,7 +113,7 @@ class IndependentRows:
 
     def __getstate__(self) -> dict[str, object]:
         """Return what a block of rows needs of it: nothing of the globals, nor of the data of other rows."""
-        compiled = replace(self.compiled, terms=(), zero_terms=(), sources={}, users={}, layouts={})
+        compiled = replace(self.compiled, terms=(), zero_terms=(), sources={}, users={}, layouts={}, facts={})
         return {**vars(self), "compiled": compiled, "_part_derivatives": [], "_zero_derivatives": []}
 
     @property

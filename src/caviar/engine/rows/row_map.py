@@ -189,7 +189,7 @@ class RowMap:
         """Return what the globals need of one look at all rows."""
         return self.look(coefficients).summary
 
-    @property
+    @cached_property
     def fixed(self) -> Sums:
         """The sums that no local factor enters."""
         found = self._found.fixed.get(self.model)

@@ -100,14 +100,17 @@ class InferBlocks:
         self, source: RowSource, chunk: Chunk, carried: list[LocalState] | None
     ) -> tuple[Sums, list[LocalState] | None]:
         """Return the sums over a chunk, and the local factors of its blocks."""
-        total, after = Sums.zero(), []
+        total, after = None, []
         for bounds, before in zip(chunk.bounds, carried or [{}] * len(chunk.bounds), strict=True):
             rows, state = self._rows(source, bounds), before
             if rows.n_rows:
                 sums, state = self._summarize(rows, before)
-                total.add(sums)
+                if total is None:
+                    total = sums.copied()
+                else:
+                    total.add(sums)
             after.append(state)
-        return total, after if self.rows.keeps_locals else None
+        return total or Sums.zero(), after if self.rows.keeps_locals else None
 
     def _rows(self, source: RowSource, bounds: tuple[int, int]) -> Rows:
         """Return a block of rows: the same ones in each pass where there is no other block."""

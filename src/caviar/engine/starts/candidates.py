@@ -31,7 +31,7 @@ def basis_of(problem: Problem, sample: Sample, row_map: RowMap, rng: np.random.G
     if any(gate.chain is not None for gate in gates):
         sample = in_order(row_map.source, problem.chains)
     q = prior_start(problem)
-    for variable in _multiplied(problem):
+    for variable in problem.fact("locations multiplied", lambda: _multiplied(problem)):
         q[variable] = prior_draw(problem, variable, statistics_of(problem, q), rng)
     host = RowMap(problem.rows, sample, row_map.executor.host)
     return Basis(problem, gates, sample, host, q, rng)

@@ -79,7 +79,7 @@ def _is_of_rows(basis: Basis, gate: Gate) -> bool:
 def _known_beside(basis: Basis, gate: Gate) -> Iterator[AnyArray]:
     """Yield known labels of the rows that choose from a table together with a gate, (n,)."""
     data_plate = basis.problem.bound.data_plate
-    for leaf in leaves_below(basis.problem.bound, gate.variable):
+    for leaf in leaves_below(basis.problem, gate.variable):
         for slot in leaf.slots.values():
             for known in slot.chosen if slot.chosen_by(gate.variable) else ():
                 column = basis.sample.columns.get(ColumnKey(known.by.name))

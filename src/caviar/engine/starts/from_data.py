@@ -72,7 +72,7 @@ def data_start(problem: Problem, sample: Sample, row_map: RowMap, rng: np.random
     if problem.chains and not basis.has_states:
         # of a sample no rows are successive, and states that are vectors have nothing to be clustered by
         return Begun(_start(basis, next(guesses)))
-    if outer_variables(problem.bound.nodes, problem.order):
+    if problem.fact("outer variables", lambda: outer_variables(problem.bound.nodes, problem.order)):
         # labels that follow from a word alone keep it to one topic, from which proportions cannot bring it back
         nested = [settled(*_start(basis, guess), row_map) for guess in (next(guesses), {})]
         return Begun(max(nested, key=lambda start: begin(*start, row_map).elbo))

@@ -43,4 +43,4 @@ def with_shared(compiled: Compiled, shared: Sequence[SharedVariable], bound: Bou
     terms, zero_terms = compiled.terms, compiled.zero_terms
     for variable in shared:
         terms, zero_terms = (variable.rewritten(own, bound) for own in (terms, zero_terms))
-    return replace(compiled, terms=terms, zero_terms=zero_terms, layouts={}) if shared else compiled
+    return replace(compiled, terms=terms, zero_terms=zero_terms, layouts={}, facts={}) if shared else compiled

@@ -58,11 +58,15 @@ class BlockWork:
         self.counted: LocalState = {}
         self.rest: dict[FactorKey, Array] = {}
         self._tables: MutableMapping[FeatureTable, Array] = {} if rows.tables is None else rows.tables
+        self._features: dict[FeatureTable, Array] = {}
         self._known: Arrays = {}
         self._weighted: LocalState = {}
 
     def features(self, table: FeatureTable) -> Array:
         """Return the dense features T of the block, (F, B): written once, in the scratch or where they are kept."""
+        found = self._features.get(table)
+        if found is not None:
+            return found
         found = self._tables.get(table)
         if found is None:
             shape = table.n_dense, self.rows.n_rows
@@ -72,6 +76,7 @@ class BlockWork:
                 found = np.empty(shape)
             self.scratch.backend.fill(table, self.rows.columns, found, self.scratch)
             self._tables[table] = found
+        self._features[table] = found
         return found
 
     def known(self, features: Sequence[Feature]) -> Arrays:

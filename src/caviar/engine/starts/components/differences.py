@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -86,7 +86,9 @@ def differs_in_components(problem: Problem, gate: Gate) -> bool:
 
 def _varies(problem: Problem, axes: set[Axis], is_meant: Callable[[GlobalTerm], bool]) -> bool:
     """Whether the known part of a term varies along one of these axes."""
-    for term in filter(is_meant, problem.compiled.terms):
+    terms = problem.compiled.terms
+    along = problem.fact("constants along axes", lambda: _with_constant_axes(terms))
+    for term in (terms[number] for number in along if is_meant(terms[number])):
         contraction = term.contraction
         for position, axis in enumerate(contraction.constant_axes):
             if axis in axes:
@@ -94,3 +96,8 @@ def _varies(problem: Problem, axes: set[Axis], is_meant: Callable[[GlobalTerm], 
                 if np.any(np.abs(values - values[0]) > _ALIKE * np.abs(values).max()):
                     return True
     return False
+
+
+def _with_constant_axes(terms: Sequence[GlobalTerm]) -> list[int]:
+    """Return the numbers of the terms whose constants have axes."""
+    return [number for number, term in enumerate(terms) if term.contraction.constant_axes]

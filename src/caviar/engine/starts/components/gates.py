@@ -77,11 +77,18 @@ class Gate:
 def gates_of(problem: Problem) -> tuple[Gate, ...]:
     """Return the latent labels of a problem, those of the rows first."""
     by_variable = {variable: factor for factor in problem.factors for variable in factor.variables}
+    labels = problem.fact(
+        "labels that choose",
+        lambda: [
+            (variable, tuple(dict.fromkeys(_chosen(problem, variable))))
+            for variable in problem.bound.latent
+            if isinstance(variable, Label)
+        ],
+    )
     found = [
-        Gate(variable, factor, variable.dimension or 1, tuple(dict.fromkeys(_chosen(problem, variable))))
-        for variable in problem.bound.latent
-        if isinstance(variable, Label)
-        and ((factor := by_variable.get(variable)) or variable in problem.order)
+        Gate(variable, factor, variable.dimension or 1, chosen)
+        for variable, chosen in labels
+        if (factor := by_variable.get(variable)) or variable in problem.order
     ]
     return tuple(sorted(found, key=lambda gate: gate.factor is None))
 

@@ -98,19 +98,26 @@ def own_natural(problem: Problem, variable: Variable, arrays: Mapping[Hashable, 
         return alone.natural if reference is None else alone.translate(-reference).natural
     update = problem.updates[variable]
     total = [np.zeros(fixed.shape) for fixed in update.fixed]
-    for number in set(update.terms):
-        term = problem.compiled.terms[number]
-        if term.owner is not variable:
-            continue
-        for position, factor in enumerate(term.contraction.factors):
-            key = factor.key
-            if isinstance(key, StatisticKey) and key.variable == variable.name:
-                statistic = variable.family.statistics.index(key.statistic)
-                total[statistic] = total[statistic] + term.derivative(position)(arrays)
+    for number, position, statistic in problem.fact(
+        ("terms of its prior", variable), lambda: _own_places(problem, variable)
+    ):
+        message = problem.compiled.terms[number].message(position)
+        total[statistic] = total[statistic] + message(arrays)
     own = [term for term in problem.compiled.zero_terms if term.owner is variable]
     if not own:
         return tuple(total)
     return possible(updates_of([variable], own, problem.bound)[variable], tuple(total), arrays)
+
+
+def _own_places(problem: Problem, variable: Variable) -> list[tuple[int, int, int]]:
+    """Return where the statistics of a variable are in the terms of its own prior: term, position and statistic."""
+    return [
+        (number, position, variable.family.statistics.index(key.statistic))
+        for number in set(problem.updates[variable].terms)
+        if problem.compiled.terms[number].owner is variable
+        for position, key in enumerate(problem.compiled.terms[number].contraction.keys)
+        if isinstance(key, StatisticKey) and key.variable == variable.name
+    ]
 
 
 def _shape(problem: Problem, variable: Variable) -> tuple[int, ...]:

@@ -82,8 +82,8 @@ def _sweep(
     """Update the globals in place, locations first; return whether each had an update inside its family."""
     complete = True
     # of locations that are added up the one that comes first takes their level: that with an unknown mean is free to
-    order = sorted(problem.order, key=lambda v: (_is_no_location(v), not is_pooled(problem, v)))
-    added = [variable for variable in order if variable not in fixed and _is_added(problem, variable)]
+    order, of_sums = problem.fact("order of a sweep", lambda: _order_of_sweep(problem))
+    added = [variable for variable in of_sums if variable not in fixed]
     for number in range(_MOST_SWEEPS if len(added) > 1 else _SWEEPS):
         before = [arrays[StatisticKey(variable.name, "x")] for variable in added]
         for variable in order:
@@ -104,6 +104,12 @@ def _sweep(
         if number >= _SWEEPS and all(map(_is_settled, before, after)):
             break
     return complete
+
+
+def _order_of_sweep(problem: Problem) -> tuple[list[Variable], list[Variable]]:
+    """Return the globals in the order of a first sweep, and those of them that are added up."""
+    order = sorted(problem.order, key=lambda v: (_is_no_location(v), not is_pooled(problem, v)))
+    return order, [variable for variable in order if _is_added(problem, variable)]
 
 
 def _is_added(problem: Problem, variable: Variable) -> bool:

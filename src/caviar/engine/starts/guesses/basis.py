@@ -94,7 +94,7 @@ class Basis:
     @cached_property
     def shared(self) -> frozenset[Gate]:
         """The gates that choose for the same values as another gate does."""
-        leaves = {gate: set(leaves_below(self.problem.bound, gate.variable)) for gate in self.gates}
+        leaves = {gate: set(leaves_below(self.problem, gate.variable)) for gate in self.gates}
         return frozenset(
             gate
             for gate in self.gates
@@ -114,7 +114,7 @@ class Basis:
             and gate not in self.shared
             and not differs_in_components(self.problem, gate)
             and len(self.clouds(gate)) == 1
-            and not is_added(self.problem.bound, gate.variable)
+            and not is_added(self.problem, gate.variable)
             for gate in self.gates
         )
 
@@ -124,7 +124,7 @@ class Basis:
         return self.is_plain and all(
             isinstance(leaf, Bernoulli | Categorical)
             for gate in self.gates
-            for leaf in leaves_below(self.problem.bound, gate.variable)
+            for leaf in leaves_below(self.problem, gate.variable)
         )
 
     @cached_property

@@ -91,7 +91,7 @@ def _chooses_widths(basis: Basis, gate: Gate) -> bool:
     """Whether the states choose widths: precisions of Normals, by themselves or with means."""
     return any(
         isinstance(leaf, Normal | MultivariateNormal) and _is_width_chosen(leaf, gate)
-        for leaf in leaves_below(basis.problem.bound, gate.variable)
+        for leaf in leaves_below(basis.problem, gate.variable)
     )
 
 

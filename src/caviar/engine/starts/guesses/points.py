@@ -60,7 +60,7 @@ def clouds_of(problem: Problem, sample: Sample, gate: Gate) -> list[Cloud]:
     grouped = [_joined({leaf: own}, weights) for leaf, own in _of_groups(problem, sample, gate)]
     if grouped:
         found.append(np.concatenate(grouped, axis=1))
-    leaves = list(leaves_below(problem.bound, gate.variable))
+    leaves = leaves_below(problem, gate.variable)
     is_located = bool(found) and all(_is_located(leaf, gate) for leaf in leaves)
     arranged = {
         leaf: values
@@ -115,8 +115,12 @@ def weights_of(problem: Problem, sample: Sample, gate: Gate) -> Array:
     return np.repeat(sample.row_weights, int(np.prod(shape[1:])))
 
 
-def leaves_below(bound: BoundModel, gate: Variable) -> Iterator[Variable]:
-    """Yield the observed variables that a gate has a say in, of itself or through hidden ones."""
+def leaves_below(problem: Problem, gate: Variable) -> list[Variable]:
+    """Return the observed variables that a gate has a say in, of itself or through hidden ones."""
+    return problem.fact(("leaves below", gate), lambda: list(_leaves_below(problem.bound, gate)))
+
+
+def _leaves_below(bound: BoundModel, gate: Variable) -> Iterator[Variable]:
     depends: set[Node] = {gate}
     for node in reversed(bound.nodes):
         if isinstance(node, Variable) and node is not gate and any(p in depends for p in node.parents):
@@ -127,9 +131,9 @@ def leaves_below(bound: BoundModel, gate: Variable) -> Iterator[Variable]:
                 yield node
 
 
-def is_added(bound: BoundModel, gate: Variable) -> bool:
+def is_added(problem: Problem, gate: Variable) -> bool:
     """Whether something that a gate has a say in has a sum or product for its mean."""
-    return any(slot.role.adds_up for leaf in leaves_below(bound, gate) for slot in leaf.slots.values())
+    return any(slot.role.adds_up for leaf in leaves_below(problem, gate) for slot in leaf.slots.values())
 
 
 def _is_located(leaf: Variable, gate: Gate) -> bool:

@@ -43,7 +43,11 @@ _ROUNDS = 3
 def balanced(start: Start) -> Start:
     """Return globals with the best scale of each pair that only appears as a product; the ELBO rises."""
     problem, q = start
-    pairs = [pair for pair in _pairs(problem) if all(type(q[variable]) in _POWERS for variable in pair)]
+    pairs = [
+        pair
+        for pair in problem.fact("pairs of a product", lambda: list(_pairs(problem)))
+        if all(type(q[variable]) in _POWERS for variable in pair)
+    ]
     for _ in range(_ROUNDS if len(pairs) > 1 else 1):
         for one, other in pairs:
             scale = _best(problem, q, one, other)

@@ -66,6 +66,21 @@ class Group:
 
 def groups_of(problem: Problem) -> list[Group]:
     """Return the groups of vectors that can be turned; none where a predictor multiplies no two hidden vectors."""
+    meets, elsewhere = problem.fact("vectors that meet", lambda: _vectors_that_meet(problem))
+    found: list[Group] = []
+    seen: set[Variable] = set()
+    for variable in meets:
+        if variable not in seen:
+            sides = _sides(variable, meets)
+            seen |= sides.keys()
+            if _can_turn(problem, sides, meets, elsewhere):
+                members = (Member(own, dual, _relevance(problem, own)) for own, dual in sides.items())
+                found.append(Group(tuple(members)))
+    return found
+
+
+def _vectors_that_meet(problem: Problem) -> tuple[dict[Variable, list[Variable]], set[Node]]:
+    """Return the vectors that each vector is multiplied with, and the vectors that are used otherwise."""
     meets: dict[Variable, list[Variable]] = {}
     elsewhere: set[Node] = set()
     for node in problem.bound.nodes:
@@ -77,16 +92,7 @@ def groups_of(problem: Problem) -> list[Group]:
                     meets.setdefault(hidden[1], []).append(hidden[0])
                 else:
                     elsewhere.update(hidden)
-    found: list[Group] = []
-    seen: set[Variable] = set()
-    for variable in meets:
-        if variable not in seen:
-            sides = _sides(variable, meets)
-            seen |= sides.keys()
-            if _can_turn(problem, sides, meets, elsewhere):
-                members = (Member(own, dual, _relevance(problem, own)) for own, dual in sides.items())
-                found.append(Group(tuple(members)))
-    return found
+    return meets, elsewhere
 
 
 def _uses(stated: Any) -> Iterator[tuple[list[Any], bool]]:
