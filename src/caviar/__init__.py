@@ -64,6 +64,7 @@ if TYPE_CHECKING:
         load,
     )
     from .execution import DaskExecutor, Device
+    from .fitting.many import ManyFits, fit_many
     from .fitting.model import Model
     from .language.algebra import diagonal, dot
     from .language.binomial import Binomial
@@ -116,6 +117,7 @@ _NAMES = {
         "load",
     ),
     ".execution": ("DaskExecutor", "Device"),
+    ".fitting.many": ("ManyFits", "fit_many"),
     ".fitting.model": ("Model",),
     ".language.algebra": ("diagonal", "dot"),
     ".language.chain_mixtures": ("MarkovChainMixture",),
@@ -192,6 +194,7 @@ __all__ = [
     "LinearGaussianChain",
     "LinearResponse",
     "LostDigitsWarning",
+    "ManyFits",
     "MarkovChain",
     "MarkovChainMixture",
     "MixedMixture",
@@ -237,6 +240,7 @@ __all__ = [
     "diagonal",
     "dot",
     "exp",
+    "fit_many",
     "load",
     "logistic",
     "ordered",

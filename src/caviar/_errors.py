@@ -25,6 +25,10 @@
     └── RenamedWarning (FutureWarning)   a name that has another one now is used; the old one will be gone
 """
 
+from __future__ import annotations
+
+from typing import Any
+
 
 class CaviarError(Exception):
     """Base of every error that caviar raises on purpose."""
@@ -63,7 +67,17 @@ class ClusterError(CaviarError, ConnectionError):
 
 
 class ImproperError(CaviarError, ValueError):
-    """A distribution cannot be normalised, or has no mode inside its domain."""
+    """A distribution cannot be normalised, or has no mode inside its domain.
+
+    Attributes
+    ----------
+    is_proper
+        Of an array of distributions, which can, of their batch shape; None where that is not known.
+    """
+
+    def __init__(self, message: str = "", is_proper: Any = None) -> None:
+        super().__init__(message)
+        self.is_proper = is_proper
 
 
 class VerificationError(CaviarError, AssertionError):

@@ -12,8 +12,10 @@ from functools import partial
 from numbers import Integral
 from typing import Any
 
+import numpy as np
+
 from .._errors import ModelError, ParameterError
-from ..language import Variable, terms_of
+from ..language import Axis, Variable, terms_of
 from .ascent.problem import CompiledRows, CompileRows, Problem
 from .ascent.schedule import Ascent, Schedule, StatedSchedule
 from .ascent.schedules.auto import Auto
@@ -33,7 +35,9 @@ from .compiled.factorisation import apart, local_factors
 from .compiled.labels_that_meet import with_joined_labels
 from .compiled.shared.groups import with_shared
 from .compiled.shared.variable import SharedVariable
-from .compiled.terms import Compiled
+from .compiled.terms import Compiled, GlobalTerm
+from .design.features import Source
+from .local.categorical import CategoricalFactor
 from .local.local_factor import LocalFactor
 from .rows.e_step import IndependentRows
 from .rows.missing_patterns_of import missing_patterns_of
@@ -251,3 +255,52 @@ def _documents(
         compiled, part, ties = compile_tied(bound, coordinates, factors)
         rows = TiedTopicRows(bound, factors, part, ties)
     return CompiledRows(compiled, rows, {}, Documents(bound, rows))
+
+
+def why_not_grouped(one: Problem) -> str:
+    """Return why groups of a statement cannot be fitted as one problem; nothing if they can.
+
+    Parameters
+    ----------
+    one
+        The problem of one of the groups.
+    """
+    bound, compiled, rows = one.bound, one.compiled, one.rows
+    if (
+        type(rows) is not IndependentRows
+        or not rows.is_fused
+        or any(rows.partial.values())
+        or rows.has_centres
+    ):
+        return "its rows meet the globals otherwise than in matrix products"
+    if len(one.factors) > 1 or any(type(own) is not CategoricalFactor for own in one.factors):
+        return "what is hidden in its rows is no single Categorical"
+    if any(own.has_unseen or own.labelled or own.values is None for own in one.factors):
+        return "its labels are known in part, or several in a row"
+    if compiled.zero_terms or one.groups or one.coupled or one.sequential or bound.row_weights is not None:
+        return "its globals share a factor, or some probabilities are zero"
+    if any(bound.of(node).clamped is not None or node.is_point for node in one.order):
+        return "some of its globals are known"
+    if any(table.tallied for table in compiled.tables.values()):
+        return "its categories are looked up"
+    if any(_is_more(own.source, one) for table in compiled.tables.values() for own in table.features):
+        return "its rows have known values besides the observed variables, or entries are missing"
+    if any(_differs(term, own) for own in one.factors for term in compiled.terms):
+        return "its components have priors of their own"
+    return ""
+
+
+def _is_more(source: Source | None, one: Problem) -> bool:
+    """Whether a source of features is more than an observed variable, complete and measured from one point."""
+    if source is None:
+        return False
+    is_observed = isinstance(source.node, Variable) and source.node in one.bound.observed
+    return not is_observed or source.origin is not None or source.beside is not None or source.has_missing
+
+
+def _differs(term: GlobalTerm, factor: LocalFactor) -> bool:
+    """Whether the constant of a term differs from category to category."""
+    own = term.contraction
+    categories = {Axis(label, "k") for label in factor.variables}
+    places = [place for place, axis in enumerate(own.constant_axes) if axis in categories]
+    return any(np.ptp(own.constant, axis=place).any() for place in places)

@@ -208,3 +208,28 @@ def _mean_square(values: Array) -> float:
     """Return the mean square of positive numbers without overflow on the way."""
     largest = float(values.max())
     return float(np.mean(np.square(values / largest))) * largest**2
+
+
+def means_and_units(X: Array, counts: AnyArray) -> tuple[Array, Array, AnyArray]:
+    """Return the mean and unit of each column of many tables, (G, D) each, and which tables have all of them, (G,).
+
+    What :func:`scale_of` returns, to rounding; tables with a constant column, or of extreme sizes, have none here.
+
+    Parameters
+    ----------
+    X
+        Shape (G, N, D), complete; rows of a table beyond its own count nothing.
+    counts
+        Rows of each table, (G,).
+    """
+    where: Any = True
+    if counts.min() < X.shape[1]:
+        where = (np.arange(X.shape[1]) < counts[:, None])[..., None]
+    n_rows = counts[:, None]
+    mean = np.add.reduce(X, axis=1, where=where) / n_rows
+    deviation = X - mean[:, None]
+    mean += np.add.reduce(deviation, axis=1, where=where) / n_rows
+    unit = np.sqrt(np.add.reduce(np.square(X - mean[:, None]), axis=1, where=where) / n_rows)
+    size = np.abs(mean) + unit
+    is_ordinary = (unit > 1e-12 * size) & (unit > _SMALLEST) & (unit < _LARGEST / np.sqrt(n_rows))
+    return mean, unit, is_ordinary.all(axis=1)

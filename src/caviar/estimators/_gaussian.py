@@ -17,6 +17,7 @@ from .._typing import AnyArray, Array
 from ..data import as_rows
 from ..densities import MixtureDensity
 from ..engine.binding.clamped.factor import PointMass
+from ..fitting.many.kinds import Differences, FittedMany
 from ..fitting.model import Model
 from ..language import Categorical, Plate
 from ..lazy.rows import in_memory
@@ -29,6 +30,7 @@ from ._fitted import Fitted, keep, refuse_setting
 from ._known import Fixed, fixed_of
 from ._labels import START_KINDS, known_labels, starting_labels, warn_if_partial
 from ._lazy_rows import is_all_missing, whole
+from ._many import ManyMixtures
 from ._mixture import REMEDY, RowsToFit
 from ._noise import Noise, noise_of
 from ._predictive import PredictiveMethods
@@ -56,7 +58,7 @@ def state(
 
 
 @estimator
-class GaussianEstimator(PredictiveMethods):
+class GaussianEstimator(PredictiveMethods, FittedMany):
     """A mixture of Gaussians in R^d with one of several covariance structures."""
 
     covariance_type: str = "full"
@@ -143,6 +145,18 @@ class GaussianEstimator(PredictiveMethods):
         rows = self._rows_to_fit(X, y, sample_weight, noise_covariance, reset=False)
         self._check_noise(self._noise(rows))
         return self._add(rows)
+
+    def _of_many(self, arguments: Mapping[str, Any]) -> ManyMixtures:
+        """Return what :func:`caviar.fit_many` asks of it."""
+        if arguments:
+            raise ParameterError(
+                f"an estimator has its own arguments: give {next(iter(arguments))!r} to {type(self).__name__}"
+            )
+        return ManyMixtures(self)
+
+    @abstractmethod
+    def _differences_of_many(self, X: Array, counts: AnyArray) -> Differences | None:
+        """Return what differs between the statements of many tables, (G, N, D); None where each has to be stated."""
 
     @property
     @abstractmethod

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from .._typing import Array
+from .._typing import AnyArray, Array
 from ..language import Constant, Gamma, Plate, diagonal
 from ..posterior.posterior import Posterior
 
@@ -71,6 +71,12 @@ class LearntScale:
     known: ClassVar[None] = None
     """The posterior has it, see :func:`learnt_scale`."""
 
+    @staticmethod
+    def of_many(variances: Array, n_rows: AnyArray) -> dict[str, Array]:
+        """Return the values of its constants for many tables, (G, ...), by their names."""
+        each = n_rows.reshape(-1, *(1,) * (variances.ndim - 1))
+        return {f"{_NAME}.rate": _SHAPE / variances, _FLOOR_NAME: _floor(each, variances)}
+
     def matrix(self) -> Any:
         """Return the diagonal matrix of the scales."""
         scale, floor = self._state(Plate("feature", len(self.variances)))
@@ -83,11 +89,15 @@ class LearntScale:
 
     def _state(self, feature: Plate) -> tuple[Gamma, Constant]:
         plates = (feature,) if self.variances.ndim else ()
-        floor = (_FLOOR + _FLOOR_OF_ROWS * self.n_rows) * self.variances
+        floor = _floor(self.n_rows, self.variances)
         return (
             Gamma(_NAME, _SHAPE, _SHAPE / self.variances, plates=plates),
             Constant(_FLOOR_NAME, floor, plates=plates),
         )
+
+
+def _floor(n_rows: Any, variances: Array) -> Array:
+    return (_FLOOR + _FLOOR_OF_ROWS * n_rows) * variances
 
 
 ScalePrior = GivenScale | LearntScale

@@ -10,11 +10,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._typing import Array
+from .._typing import AnyArray, Array
 from ..densities import MixtureDensity
 from ..language import Categorical, MarkovChain, Plate, Variable
 from ._arguments import as_broadcast
-from ._data_scale import DataScale
+from ._data_scale import DataScale, means_and_units
 from ._mean_precision_prior import MeanPrecisionPrior
 from ._scale_prior import ScalePrior
 
@@ -208,6 +208,12 @@ class CovarianceStructure(ABC):
     @abstractmethod
     def variances_of(self, scale: DataScale) -> Array:
         """Return the variances of the data that a learnt scale begins with, (D,); or one number."""
+
+    def of_many(self, X: Array, counts: AnyArray) -> tuple[Array, Array, AnyArray]:
+        """Return means and :meth:`variances_of` many tables, (G, ...), and which of these are ordinary, (G,)."""
+        means, units, is_ordinary = means_and_units(X, counts)
+        scales = map(DataScale, means, units, [None] * len(means), counts)
+        return means, np.stack([self.variances_of(scale) for scale in scales]), is_ordinary
 
     @abstractmethod
     def covariance_with(self, variances: Array) -> Array:

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from .._errors import ParameterError
 from .._typing import AnyArray, Array
 from ..engine.ascent.status import Status
+from ..fitting.many.kinds import Differences
 from ..fitting.model import Model
 from ..lazy.rows import in_memory
 from ..posterior.posterior import Posterior
@@ -26,7 +27,7 @@ from ._known import fixed_weights
 from ._lazy_rows import whole
 from ._mean_precision_prior import learnt_mean_precision
 from ._mixture import REMEDY, RowsToFit, Statement
-from ._scale_prior import learnt_scale
+from ._scale_prior import LearntScale, is_learnt, learnt_scale
 from ._structure import ComponentPrior, Components, Form
 from ._weights import KnownWeights, WeightPrior, weight_prior
 from .automatic import Move, Problem, best_search
@@ -285,6 +286,14 @@ class BayesianGaussianMixture(GaussianEstimator):
             return state(self._weight_prior(number), self._form, own, number)
 
         return Statement(model, model_of=model_of)
+
+    def _differences_of_many(self, X: Array, counts: AnyArray) -> Differences | None:
+        is_default = self.mean_prior is None and is_learnt(self.covariance_prior)
+        if not (is_default and self._is_joint and np.ndim(self.mean_precision_prior) == 0):
+            return None
+        mean, variances, is_ordinary = self._structure.of_many(X, counts)
+        constants = {"theta.mean": mean, **LearntScale.of_many(variances, counts)}
+        return Differences(constants, {}, ~is_ordinary)
 
     def _component_prior(self, scale: DataScale, n_components: int) -> ComponentPrior:
         return component_prior(

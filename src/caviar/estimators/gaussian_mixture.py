@@ -13,8 +13,9 @@ from scipy.special import gammaln
 from sklearn.utils.validation import check_is_fitted
 
 from .._errors import DataError, ParameterError
-from .._typing import Array
+from .._typing import AnyArray, Array
 from ..densities import measured_log_density
+from ..fitting.many.kinds import Differences
 from ..fitting.model import Model
 from ..language import Variable
 from ..lazy.rows import in_memory
@@ -296,6 +297,13 @@ class GaussianMixture(GaussianEstimator):
             for name, variable in model.variables.items()
             if not _along_rows(variable) and (name not in known or variable.is_flat)
         )
+
+    def _differences_of_many(self, X: Array, counts: AnyArray) -> Differences | None:
+        if self.prior is not None or self.reg_covar != "auto" or self._structure.is_known:
+            return None
+        _, variances, is_ordinary = self._structure.of_many(X, counts)
+        is_few = counts < self.n_components
+        return Differences({}, {"precision": _RELATIVE_FLOOR * variances}, ~is_ordinary | is_few)
 
     def _check_rows(self, n_rows: int) -> None:
         if self.prior is None and n_rows < self.n_components:

@@ -157,5 +157,6 @@ def refuse_improper(family: str, condition: AnyArray, expectation: str) -> NoRet
     where = f" at batch index {index}" if index else ""
     raise ImproperError(
         f"{family}{where}: the natural parameters do not belong to a proper distribution: {expectation}. "
-        "Give a proper prior, or check the data for NaN and infinities."
+        "Give a proper prior, or check the data for NaN and infinities.",
+        np.asarray(condition),
     )

@@ -171,7 +171,8 @@ class Beta(ExponentialFamily):
             raise ImproperError(
                 "A Beta distribution has a mode if a and b are at least 1, "
                 f"got {np.minimum(self.a, self.b).min()}. "
-                "Use the mean, or a prior with larger parameters."
+                "Use the mean, or a prior with larger parameters.",
+                np.minimum(self.a, self.b) >= 1,
             )
         return self._dirichlet.mode()[..., 0]
 

@@ -217,7 +217,8 @@ class Dirichlet(ExponentialFamily):
         if (surplus < 0).any():
             raise ImproperError(
                 "A Dirichlet distribution has a mode if every concentration is at least 1, "
-                f"got {self.concentration.min()}. Use the mean, or a prior with larger concentrations."
+                f"got {self.concentration.min()}. Use the mean, or a prior with larger concentrations.",
+                (surplus >= 0).all(axis=-1),
             )
         total = surplus.sum(axis=-1, keepdims=True)
         flat = total == 0

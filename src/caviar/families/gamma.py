@@ -186,7 +186,8 @@ class Gamma(ExponentialFamily):
         if (self.shape < 1).any():
             raise ImproperError(
                 f"A Gamma distribution has a mode if its shape is at least 1, got {self.shape.min()}. "
-                "Use the mean, or a prior with a larger shape."
+                "Use the mean, or a prior with a larger shape.",
+                self.shape >= 1,
             )
         if smallest_variance is None:
             return (self.shape - 1.0) / self.rate

@@ -311,7 +311,8 @@ class Wishart(ExponentialFamily):
         if (surplus < 0).any():
             raise ImproperError(
                 f"A Wishart distribution of {size} x {size} matrices has a mode if df is at least {size + 1}, "
-                f"got {self.df.min()}. Use the mean, or a prior with more degrees of freedom."
+                f"got {self.df.min()}. Use the mean, or a prior with more degrees of freedom.",
+                surplus >= 0,
             )
         if smallest_variance is None:
             return surplus[..., np.newaxis, np.newaxis] * self._scale

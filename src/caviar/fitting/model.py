@@ -522,6 +522,12 @@ class Model(ShownAsGraph):
         return ascend(schedule, Beginning(problem, q, row_map, rng, given, raced), settings)
 
 
+def assembled(model: Model, data: Mapping[str, Any], point: Sequence[str]) -> Problem:
+    """Return the compiled problem of a model for arrays, as a fit has it."""
+    met = model._met(data, None)
+    return model._problem(_bound(model, met, None, None, None, (point,)), point, None)
+
+
 @dataclass(frozen=True)
 class _Evaluator:
     """Binds a fitted model to other data with the same choice of factors; what a posterior needs of its model."""

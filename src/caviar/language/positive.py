@@ -222,13 +222,14 @@ class Wishart(Variable):
         """Return the mode, under the restriction of ``smallest_variance`` if there is one."""
         if floor is None:
             return super().mode_of(natural)
-        unit = np.broadcast_to(np.sqrt(floor), natural[1].shape[-1:])
-        units = np.outer(unit, unit)
+        size = natural[1].shape[-1]
+        unit = np.broadcast_to(np.sqrt(floor), natural[1].shape[:-1])
+        units = unit[..., :, None] * unit[..., None, :]
         half_df, scaled = natural[0], natural[1] / units
         if self.is_flat:
             # without rows only rounding is left of the statistics, in which a mode must not be looked for
-            empty = 2 * half_df <= (1 + 1e-14) * (len(unit) + 1)
-            half_df = np.where(empty, (len(unit) + 1) / 2, half_df)
+            empty = 2 * half_df <= (1 + 1e-14) * (size + 1)
+            half_df = np.where(empty, (size + 1) / 2, half_df)
             scaled = np.where(empty[..., None, None], 0.0, scaled)
         return families.Wishart.mode_of_natural((half_df, scaled), np.asarray(1.0)) / units
 

@@ -166,14 +166,19 @@ def positive_definite(matrix: Array) -> AnyArray:
     >>> positive_definite(np.array([[[1.0, 0.0], [0.0, 1.0]], [[1.0, 2.0], [2.0, 1.0]]]))
     array([ True, False])
     """
-    batch_shape = matrix.shape[:-2]
-    answers = np.empty(batch_shape, dtype=bool)
-    for index in np.ndindex(batch_shape):
-        try:
-            answers[index] = bool(np.isfinite(log_determinant(cholesky(matrix[index]))))
-        except np.linalg.LinAlgError:
-            answers[index] = False
-    return answers
+    stack = matrix.reshape(-1, *matrix.shape[-2:])
+    return _by_halves(stack).reshape(matrix.shape[:-2])
+
+
+def _by_halves(stack: Array) -> AnyArray:
+    """Return whether each of N matrices has a factor, (N,): a stack with one that has none is cut in two."""
+    try:
+        return np.isfinite(log_determinant(cholesky(stack)))
+    except np.linalg.LinAlgError:
+        if len(stack) == 1:
+            return np.zeros(1, dtype=bool)
+        middle = len(stack) // 2
+        return np.concatenate([_by_halves(stack[:middle]), _by_halves(stack[middle:])])
 
 
 def relative_spectrum(a: Array, inverse_lower_a: Array, b: Array, lower_b: Array) -> tuple[Array, Array]:

@@ -323,8 +323,9 @@ class Problem:
             return variable.family.from_natural(natural)
         except ImproperError as error:
             if variable in self.point and _is_proper(variable, natural):
-                raise ImproperError(_why_no_mode(variable, str(error))) from error
-            raise ImproperError(_why_improper(variable, str(error), self.bound.values_of)) from error
+                raise ImproperError(_why_no_mode(variable, str(error)), error.is_proper) from error
+            why = _why_improper(variable, str(error), self.bound.values_of)
+            raise ImproperError(why, error.is_proper) from error
 
     def with_known(self, variable: Variable, factor: Any, coordinates: Coordinates | None = None) -> Any:
         """Return a factor, in some coordinates (the problem's), with the repetitions that are known at their values."""

@@ -104,8 +104,8 @@ class Formula:
             return None
         return self._spec(self._arrays, self.constant_axes)
 
-    def folded(self, constants: Sequence[Array]) -> Array:
-        """Return the product of known arrays and the coefficient, over :attr:`constant_axes`."""
+    def folded(self, constants: Sequence[Array], along: Axis | None = None) -> Array:
+        """Return the product of known arrays and the coefficient, over :attr:`constant_axes`, or along one axis."""
         coefficient, arrays = self._coefficient, constants
         if self.gather is not None:
             arrays = [self.gather.take(*own) for own in zip(constants, self._of_constants, strict=True)]
@@ -119,8 +119,13 @@ class Formula:
                     coefficient *= float(array)
         if not arrays:
             return np.asarray(float(coefficient))
-        spec = self._folding
+        spec = self._folding if along is None else self._spec(self._arrays, (along,))
         return coefficient * (arrays[0] if spec is None else np.einsum(spec, *arrays))
+
+    @property
+    def known_axes(self) -> Sequence[tuple[Axis, ...]]:
+        """Axes of each known array that has some."""
+        return self._arrays
 
     def evaluation(self, positions: Sequence[int], out: Sequence[Axis]) -> Callable[[Array], Evaluation]:
         """Return what makes, of the constant, what contracts some operands over all axes but ``out``.
@@ -282,7 +287,12 @@ class Contraction:
         gather: Gather | None = None,
     ) -> None:
         formula = Formula(coefficient, factors, [own for _, own in constants], axes, size, gather)
-        self._take(formula, formula.folded([array for array, _ in constants]))
+        arrays = [array for array, _ in constants]
+        self._take(formula, formula.folded(arrays))
+        self._known = () if self.keys else tuple(arrays)
+
+    _known: tuple[Array, ...] = ()
+    """The known arrays, where nothing else is in it."""
 
     def _take(self, formula: Formula, constant: Array) -> None:
         self.formula = formula
@@ -304,6 +314,16 @@ class Contraction:
     def __getstate__(self) -> dict[str, object]:
         """Return its state without functions."""
         return {name: own for name, own in vars(self).items() if name != "value"}
+
+    def kept_along(self, axis: Axis) -> Evaluation | None:
+        """Return what returns the contraction over all axes but one; None if none of its arrays has that."""
+        formula = self.formula
+        if not any(axis in own for own in (*(f.axes for f in self.factors), *formula.known_axes)):
+            return None
+        if self.keys:
+            return formula.evaluation(range(len(self.keys)), (axis,))(self.constant)
+        value = formula.folded(self._known, axis)
+        return lambda arrays: value
 
     @property
     def constant_axes(self) -> tuple[Axis, ...]:

@@ -78,7 +78,7 @@ class IndependentRows:
         used = {factor: [own for own in several if own.is_used] for factor, several in centres.items()}
         self.has_centres = any(used.values())
         """Whether some category is measured from a point of its own."""
-        self._layouts = _layouts(compiled)
+        self._layouts = layouts_of(compiled)
         factor_of = {key: factor for factor in self.factors for key in factor.rows}
         contracted = contracted_terms(compiled.local_terms, factor_of)
         self._contracted = [term for term in contracted if _OWN not in term.targets]
@@ -477,7 +477,7 @@ def _entropies(sums: Sums, coefficients: Coefficients) -> dict[FactorKey, float]
     return entropies
 
 
-def _layouts(compiled: Compiled) -> dict[FactorKey, MatrixLayout]:
+def layouts_of(compiled: Compiled) -> dict[FactorKey, MatrixLayout]:
     """Return the matrix of each local factor that meets features of the data, and of what no local variable enters."""
     parts = list(compiled.parts.values())
     layouts = (MatrixLayout(factor, table, parts) for factor, table in compiled.tables.items())

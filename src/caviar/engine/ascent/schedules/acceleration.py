@@ -25,16 +25,16 @@ from typing import Any
 from ...._typing import Array
 from ....numerics.records import replaced
 
-_GROWTH = 1.2
+GROWTH = 1.2
 """By how much a relaxation grows with each good move."""
 
-_PAIRS, _FEWEST_PAIRS = 10, 2
+MOST_PAIRS, _FEWEST_PAIRS = 10, 2
 _PAIR_BYTES = 2**28
 """Memory that the pairs may take, if it is enough for the fewest."""
-_NEAR = 1e-2
+NEAR = 1e-2
 """Change of the objective per row below which moves beyond the updates are tried: it is then locally quadratic."""
 
-_LONGEST_PAUSE = 16
+LONGEST_PAUSE = 16
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ def seen(memory: Memory, place: Place, update: Place) -> Memory:
 
 def _most_pairs(pair: Pair) -> int:
     """Return how many pairs of this size are remembered."""
-    return min(max(_PAIR_BYTES // (3 * pair.place.nbytes), _FEWEST_PAIRS), _PAIRS)
+    return min(max(_PAIR_BYTES // (3 * pair.place.nbytes), _FEWEST_PAIRS), MOST_PAIRS)
 
 
 def proposal(memory: Memory, change_per_row: float) -> tuple[Memory, Array | None]:
@@ -129,7 +129,7 @@ def proposal(memory: Memory, change_per_row: float) -> tuple[Memory, Array | Non
     place, move = memory.place, memory.move
     assert place is not None
     assert move is not None
-    if change_per_row >= _NEAR:
+    if change_per_row >= NEAR:
         # far from an optimum a long move may leave for another, lower one
         return replaced(memory, is_secant=False), None
     if memory.pairs:
@@ -165,7 +165,7 @@ def accepted(memory: Memory) -> Memory:
     """Return the memory after the proposal was good."""
     if memory.is_secant:
         return replaced(memory, next_pause=1, has_moved=True)
-    return replaced(memory, relaxation=_GROWTH * memory.relaxation, has_moved=True)
+    return replaced(memory, relaxation=GROWTH * memory.relaxation, has_moved=True)
 
 
 def refused(memory: Memory) -> Memory:
@@ -176,14 +176,14 @@ def refused(memory: Memory) -> Memory:
         memory,
         pairs=(),
         pause=memory.next_pause,
-        next_pause=min(2 * memory.next_pause, _LONGEST_PAUSE),
+        next_pause=min(2 * memory.next_pause, LONGEST_PAUSE),
         has_moved=False,
     )
 
 
 def updated(memory: Memory) -> Memory:
     """Return the memory after the update itself was taken."""
-    return replaced(memory, relaxation=_GROWTH * memory.relaxation, has_moved=False)
+    return replaced(memory, relaxation=GROWTH * memory.relaxation, has_moved=False)
 
 
 def to_plain(memory: Memory) -> dict[str, Any]:

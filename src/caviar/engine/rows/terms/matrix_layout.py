@@ -122,5 +122,12 @@ class MatrixLayout:
 
     def unpacked_each(self, sums: Array) -> Arrays:
         """Return the sums of several matrices, (n, E, F), by key, with an axis of the matrices before all others."""
-        each = [self.unpacked(own) for own in sums]
-        return {key: np.stack([own[key] for own in each]) for key in each[0]} if each else {}
+        found: Arrays = {}
+        for part, feature, rows, columns in self._entries:
+            own = sums[:, rows, columns].reshape(len(sums) * (rows.stop - rows.start), -1)
+            if part.labels is not None:
+                own = sums_by_label(own, part.labels, part.shape[-1])
+            elif feature.is_packed:
+                own = feature.unpack(own)
+            found[part.key] = own.reshape(len(sums), *part.shape)
+        return found

@@ -48,13 +48,13 @@ def swept(
     The sums over rows are among these.
     """
     problem, q, arrays = _sums(problem, q, give, source, row_map)
-    if _sweep(problem, q, arrays, fixed):
+    if sweep(problem, q, arrays, fixed):
         return problem, q, arrays
     # a component under a flat prior has too few rows for its update: let each have a share of all rows
     problem, q, arrays = _sums(
         problem, q, lambda rows: _softened(problem.factors, give(rows)), source, row_map
     )
-    _sweep(problem, q, arrays, fixed)
+    sweep(problem, q, arrays, fixed)
     return problem, q, arrays
 
 
@@ -76,7 +76,7 @@ def _sums(
     return problem, q, arrays
 
 
-def _sweep(
+def sweep(
     problem: Problem, q: dict[Variable, Any], arrays: dict[Hashable, Array], fixed: frozenset[Variable]
 ) -> bool:
     """Update the globals in place, locations first; return whether each had an update inside its family."""

@@ -1,0 +1,364 @@
+"""The ascent of many groups: the step and the moves of the batch schedule, judged group by group.
+
+Groups that have settled leave the batch. A group that needs more than this, such as reference points of its own or the
+refusal of its data, is left to a fit of its own, which says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..._errors import ImproperError
+from ..._typing import AnyArray, Array, Statistics
+from ...language import Variable
+from ...numerics.records import replaced
+from ..ascent.collapse import has_collapsed
+from ..ascent.problem import Factors, statistics_of
+from ..ascent.status import Status
+from ..rows.recentring import TOLERATED_LOSS
+from .moves import GroupedMemory, judged, proposal
+from .problem import GroupedProblem
+
+_SHARE = 0.6
+"""Of the groups of a batch, those that still ascend, below which the others are taken out of its arrays."""
+
+_FALL = 1e-8
+"""Fall of an objective, relative to its size and to one nat, that counts as rounding."""
+
+
+@dataclass(frozen=True, eq=False)
+class GroupedState:
+    """Where groups are between two steps.
+
+    Attributes
+    ----------
+    problem
+        Of the groups.
+    places
+        Which groups they are, (G,), in the order of those that the ascent began with.
+    natural
+        Natural parameters that the global factors were made of, by variable; empty at a start.
+    q
+        Global factors.
+    arrays
+        Expected statistics and sums over rows.
+    sums, entropy
+        Of the last look at the rows: R T', (G, K, F), and the entropy of the labels, (G,).
+    elbo, change
+        Objective of each group, and by how much the last step raised it, in nats a row, (G,).
+    memory
+        Of the moves beyond the updates; None before the first step.
+    ended
+        Why a group takes no further step, (G,); None where it may.
+    n_iter
+        Steps that were made.
+    """
+
+    problem: GroupedProblem
+    places: AnyArray
+    natural: Mapping[Variable, Statistics]
+    q: Factors
+    arrays: Mapping[Hashable, Array]
+    sums: Array | None
+    entropy: Array
+    elbo: Array
+    change: Array
+    memory: GroupedMemory | None
+    ended: AnyArray
+    n_iter: int = 0
+
+    def taken(self, groups: AnyArray) -> GroupedState:
+        """Return the state of some groups, given by their numbers."""
+        problem = self.problem.taken(groups)
+        pairs = zip(self.problem.problem.order, problem.problem.order, strict=True)
+        natural = {own: tuple([array[groups] for array in self.natural[other]]) for other, own in pairs}
+        sums = None if self.sums is None else self.sums[groups]
+        q = {variable: problem.problem.factor(variable, own) for variable, own in natural.items()}
+        return replaced(
+            self,
+            problem=problem,
+            places=self.places[groups],
+            natural=natural,
+            q=q,
+            arrays={**statistics_of(problem.problem, q), **problem.parts(sums)},
+            sums=sums,
+            entropy=self.entropy[groups],
+            elbo=self.elbo[groups],
+            change=self.change[groups],
+            memory=None if self.memory is None else self.memory.taken(groups),
+            ended=self.ended[groups],
+        )
+
+    @property
+    def goes_on(self) -> AnyArray:
+        """Which groups may take a further step, (G,)."""
+        return np.array([own is None for own in self.ended])
+
+    @property
+    def vector(self) -> Array:
+        """Natural parameters of all global factors, (G, P)."""
+        return self.problem.vector(self.natural)
+
+
+def looked(state: GroupedState) -> GroupedState:
+    """Return the state after a look at the rows with the present global factors."""
+    problem, arrays = state.problem, dict(state.arrays)
+    sums, entropy = None, np.zeros(problem.size)
+    if problem.has_labels:
+        matrices = problem.matrices(arrays)
+        sums, log_partition = problem.rows.look(matrices)
+        entropy = log_partition - np.einsum("gkf,gkf->g", matrices, sums)
+    arrays.update(problem.parts(sums))
+    elbo = problem.objective(state.q, arrays, entropy)
+    return replaced(state, arrays=arrays, sums=sums, entropy=entropy, elbo=elbo)
+
+
+def _updated(state: GroupedState) -> GroupedState:
+    """Return the state with each global factor updated in turn, the sums over rows as they are."""
+    problem, q, arrays, natural = state.problem.problem, dict(state.q), dict(state.arrays), {}
+    for variable in problem.order:
+        natural[variable], q[variable] = problem.update_with_natural(variable, arrays)
+        arrays.update(problem.statistics(variable, q[variable]))
+    elbo = state.problem.objective(q, arrays, state.entropy)
+    return replaced(state, q=q, arrays=arrays, natural=natural, elbo=elbo)
+
+
+def _at(state: GroupedState, vector: Array) -> GroupedState:
+    """Return the state at other natural parameters, (G, P), before a look at the rows."""
+    problem, arrays = state.problem.problem, dict(state.arrays)
+    naturals = state.problem.apart(vector, state.natural)
+    q = {variable: problem.factor(variable, own) for variable, own in naturals.items()}
+    arrays.update(statistics_of(problem, q))
+    return replaced(state, q=q, arrays=arrays, natural=naturals)
+
+
+@np.errstate(all="ignore")
+def _stepped(state: GroupedState) -> GroupedState:
+    """Return the state after each global factor was updated in turn, or moved further, and a look at the rows."""
+    after = _updated(state)
+    if not state.natural or state.memory is None:
+        return replaced(looked(after), memory=state.memory)
+    place, update = _place(state), _place(after)
+    memory, vector, tried = proposal(state.memory, place, update, state.change)
+    # labels of components that are ruled out have no finite place
+    tried &= np.isfinite(vector).all(axis=-1)
+    if not tried.any():
+        return replaced(looked(after), memory=judged(memory, tried, tried))
+    found, tried_now = _moved(after, vector, tried)
+    good = tried_now & (found.elbo >= after.elbo)
+    if not np.array_equal(good, tried):
+        found = looked(_at(after, np.where(good[:, None], vector, update[0])))
+    return replaced(found, memory=judged(memory, tried, good))
+
+
+def _moved(after: GroupedState, vector: Array, tried: AnyArray) -> tuple[GroupedState, AnyArray]:
+    """Return the state with moves where they lead to factors, updates elsewhere; and where they do, (G,)."""
+    while True:
+        try:
+            return looked(_at(after, np.where(tried[:, None], vector, after.vector))), tried
+        except ImproperError as error:
+            bad = _improper(error, after.problem.size)
+            tried = tried & ~bad if (tried & bad).any() else np.zeros_like(tried)
+
+
+def _place(state: GroupedState) -> Array:
+    """Return natural parameters and expected statistics, (2, G, P)."""
+    problem = state.problem.problem
+    expected = {
+        variable: tuple(
+            [
+                np.broadcast_to(state.arrays[key], eta.shape)
+                for key, eta in zip(problem.keys[variable], state.natural[variable], strict=True)
+            ]
+        )
+        for variable in problem.order
+    }
+    return np.stack([state.vector, state.problem.vector(expected)])
+
+
+def _improper(error: ImproperError, size: int) -> AnyArray:
+    """Return which groups an error is about, (G,): all where it does not tell."""
+    proper = error.is_proper
+    if proper is None or proper.ndim == 0 or len(proper) != size or proper.all():
+        return np.ones(size, dtype=bool)
+    return np.logical_not(proper.reshape(size, -1).all(axis=-1))
+
+
+@dataclass(eq=False)
+class GroupedEnds:
+    """Where groups have ended.
+
+    Attributes
+    ----------
+    vector
+        Natural parameters, (G, P); shaped as ``like``.
+    elbo, n_iter, status
+        (G,) each; the status is None where a group has not ended, and FELL where it is left to a fit of its own.
+    entropy
+        Of its labels, nats a row, (G,).
+    others
+        Of a group whose best end is that of another start: that start's ends, and its place there.
+    traces
+        Places and objectives of each step.
+    """
+
+    vector: Array
+    elbo: Array
+    n_iter: AnyArray
+    status: AnyArray
+    traces: list[tuple[AnyArray, Array]]
+    entropy: Array
+    others: dict[int, tuple[GroupedEnds, int]] = field(default_factory=dict)
+
+    @classmethod
+    def none(cls, n_groups: int) -> GroupedEnds:
+        """Return those of groups that are all left."""
+        return cls(
+            np.zeros((n_groups, 0)),
+            np.full(n_groups, -np.inf),
+            np.zeros(n_groups, dtype=np.intp),
+            np.full(n_groups, None, dtype=object),
+            [],
+            np.zeros(n_groups),
+        )
+
+    def keep(self, state: GroupedState, groups: AnyArray) -> None:
+        """Take the groups of a state that have ended, given by their numbers."""
+        vector, places = state.vector, state.places[groups]
+        if not self.vector.size:
+            self.vector = np.zeros((len(self.elbo), vector.shape[1]))
+        self.vector[places], self.elbo[places] = vector[groups], state.elbo[groups]
+        self.n_iter[places], self.status[places] = state.n_iter, state.ended[groups]
+        self.entropy[places] = (state.entropy / state.problem.groups.counts)[groups]
+
+    @property
+    def has_settled(self) -> AnyArray:
+        """Which groups have ended at an optimum, or after the largest number of steps, (G,)."""
+        return np.array([own in (Status.CONVERGED, Status.MAX_ITER) for own in self.status])
+
+    def cut(self, state: GroupedState) -> None:
+        """Take the groups of a state that may take no further step."""
+        places = state.goes_on.nonzero()[0]
+        if places.size:
+            state.ended[places] = Status.MAX_ITER
+            state.ended[places[_alone(state)[places]]] = Status.FELL
+            self.keep(state, places)
+
+    def improve(self, other: GroupedEnds, places: AnyArray) -> None:
+        """Take ends of groups at these places that are better than the present ones."""
+        better = (other.has_settled & (other.elbo > self.elbo[places])).nonzero()[0]
+        own = places[better]
+        if not own.size:
+            return
+        for name in ("vector", "elbo", "n_iter", "status", "entropy"):
+            getattr(self, name)[own] = getattr(other, name)[better]
+        self.others |= {int(place): (other, int(number)) for place, number in zip(own, better, strict=True)}
+
+    def trace(self, place: int) -> Array:
+        """Return the objective of a group at the start and after each step."""
+        if place in self.others:
+            ends, number = self.others[place]
+            return ends.trace(number)
+        found = []
+        for places, elbo in self.traces:
+            own = np.searchsorted(places, place)
+            if own < len(places) and places[own] == place:
+                found.append(elbo[own])
+        return np.array(found[: int(self.n_iter[place]) + 1])
+
+
+def ascend(
+    state: GroupedState | None,
+    ends: GroupedEnds,
+    max_iter: int,
+    tol: float,
+) -> GroupedState | None:
+    """Return the state of the groups that have not ended after so many further steps, None if all have.
+
+    Parameters
+    ----------
+    ends
+        Is told of those that end: settled, or left to fits of their own.
+    max_iter, tol
+        As of :meth:`Model.fit`.
+    """
+    if state is None:
+        return None
+    if not ends.traces:
+        ends.traces.append((state.places, state.elbo))
+    for _ in range(max_iter):
+        state = _iterated(state, tol)
+        ends.traces.append((state.places, state.elbo))
+        state = _without_ended(state, ends)
+        if state is None:
+            return None
+    return state
+
+
+def _iterated(state: GroupedState, tol: float) -> GroupedState:
+    """Return the state after a step, of the groups that it could be made of, and judged."""
+    while True:
+        try:
+            after = _stepped(state)
+            break
+        except ImproperError as error:
+            bad = _improper(error, state.problem.size)
+            if bad.all() or not state.natural:
+                # without an update of its own a group has no place in another batch
+                return replaced(state, ended=np.where(bad, Status.COLLAPSED, state.ended))
+            state = state.taken((~bad).nonzero()[0])
+    counts = state.problem.groups.counts
+    change = (after.elbo - state.elbo) / counts
+    fell = ~(after.elbo - state.elbo >= -_FALL * (1.0 + np.abs(after.elbo)))
+    fell &= np.isfinite(state.elbo) | ~np.isfinite(after.elbo)
+    is_small, memory = np.abs(change) < tol, after.memory
+    if memory is None:
+        n_parameters = after.vector.shape[1]
+        memory = GroupedMemory.empty(after.problem.size, n_parameters, is_on=True)
+    settled = is_small & ~(memory.is_on & memory.has_moved)
+    again = ~is_small & ~memory.is_on
+    memory = memory.forgetting(again) if again.any() else memory
+    memory = replaced(memory, is_on=memory.is_on & ~(is_small & memory.has_moved & ~again))
+    ended = state.ended.copy()
+    ended[settled], ended[fell] = Status.CONVERGED, Status.FELL
+    return replaced(after, change=change, memory=memory, ended=ended, n_iter=state.n_iter + 1)
+
+
+def _without_ended(state: GroupedState, ends: GroupedEnds) -> GroupedState | None:
+    """Return the state without groups that have ended, where these are many."""
+    has_ended = ~state.goes_on
+    goes_on = state.goes_on.nonzero()[0]
+    if has_ended.any():
+        ended = has_ended.nonzero()[0]
+        new = ended[[ends.status[place] is None for place in state.places[ended]]]
+        if new.size:
+            state.ended[new[_alone(state)[new]]] = Status.FELL
+            ends.keep(state, new)
+    if not goes_on.size:
+        return None
+    return state.taken(goes_on) if goes_on.size < _SHARE * has_ended.size else state
+
+
+def _alone(state: GroupedState) -> AnyArray:
+    """Return which groups need fits of their own, (G,): they have collapsed, or one reference point loses digits."""
+    problem = state.problem
+    bad = ~np.isfinite(state.elbo)
+    if problem.has_labels:
+        bad |= ~(problem.rows.losses(problem.matrices(state.arrays)) <= TOLERATED_LOSS)
+    if problem.problem.flat:
+        bad[_collapsed(state)] = True
+    return bad
+
+
+def _collapsed(state: GroupedState) -> list[int]:
+    """Return the numbers of the groups that have collapsed, found by halves."""
+    if not has_collapsed(state.problem.problem, state.q, state.arrays):
+        return []
+    size = state.problem.size
+    if size == 1:
+        return [0]
+    halves = np.array_split(np.arange(size), 2)
+    return [int(own[number]) for own in halves for number in _collapsed(state.taken(own))]

@@ -1,0 +1,108 @@
+"""A fit of many groups: the likeliest start of each, others where its labels are not clear, and the best end kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ..._typing import AnyArray
+from .ascent import GroupedEnds, GroupedState, ascend
+from .problem import GroupedProblem
+from .starts import begun, clustered, in_one, points_of, split_by_distance
+
+_CLEAR = 0.1
+"""Entropy of the labels, in nats a row, below which other starts would end where the first one did."""
+
+_STRETCH = 10
+"""Steps after which starts are compared."""
+
+_BEHIND = 0.05
+"""Nats a row by which a start may then be behind the best end that is known."""
+
+_LEFT = 2
+"""Starts that go on from there."""
+
+
+def fit_groups(
+    problem: GroupedProblem,
+    rng: np.random.Generator,
+    max_iter: int,
+    tol: float,
+    *,
+    n_restarts: int = 1,
+) -> GroupedEnds:
+    """Return where the ascents of all groups end.
+
+    Parameters
+    ----------
+    rng
+        Of the starts.
+    max_iter, tol
+        As of :meth:`Model.fit`.
+    n_restarts
+        Times that the other starts are made.
+    """
+    ends = GroupedEnds.none(problem.size)
+    if not problem.has_labels:
+        _to_the_end(begun(problem, None), ends, max_iter, tol)
+        return ends
+    whitened = points_of(problem, whitened=True)
+    first = clustered(whitened, problem.groups.counts, problem.n_categories, rng)
+    _to_the_end(begun(problem, first), ends, max_iter, tol)
+    unclear = (~(ends.entropy < _CLEAR) & ends.has_settled).nonzero()[0]
+    if unclear.size:
+        own = problem.taken(unclear) if unclear.size < problem.size else problem
+        for _ in range(n_restarts):
+            _race(own, list(_others(own, whitened[unclear], rng)), ends, unclear, max_iter, tol)
+    return ends
+
+
+def _to_the_end(state: GroupedState | None, ends: GroupedEnds, max_iter: int, tol: float) -> None:
+    left = ascend(state, ends, max_iter, tol)
+    if left is not None:
+        ends.cut(left)
+
+
+def _others(problem: GroupedProblem, whitened: AnyArray, rng: np.random.Generator) -> Iterator[AnyArray]:
+    """Yield labels of other starts: by column, of other seeds, of a narrow cluster in a wide one, of one, drawn."""
+    counts, n_categories = problem.groups.counts, problem.n_categories
+    whitened = whitened[..., : int(counts.max())]
+    yield clustered(points_of(problem, whitened=False), counts, n_categories, rng)
+    yield clustered(whitened, counts, n_categories, rng)
+    yield split_by_distance(whitened, counts, n_categories)
+    yield in_one(counts, whitened.shape[-1])
+    yield rng.integers(n_categories, size=(len(counts), whitened.shape[-1]))
+
+
+def _race(
+    problem: GroupedProblem,
+    starts: list[AnyArray],
+    best: GroupedEnds,
+    places: AnyArray,
+    max_iter: int,
+    tol: float,
+) -> None:
+    """Let starts ascend side by side, the best of them to their ends, and keep what is better than the best ends.
+
+    Parameters
+    ----------
+    places
+        Of the groups among those of ``best``.
+    """
+    known, runs = best.elbo[places], []
+    for labels in starts:
+        ends = GroupedEnds.none(problem.size)
+        left = ascend(begun(problem, labels), ends, min(_STRETCH, max_iter), tol)
+        elbo = ends.elbo.copy()
+        if left is not None:
+            elbo[left.places] = np.where(left.goes_on, left.elbo, elbo[left.places])
+        runs.append((ends, left, elbo))
+    order = np.argsort(-np.stack([elbo for *_, elbo in runs]), axis=0, kind="stable")
+    for number, (ends, left, elbo) in enumerate(runs):
+        is_near = elbo >= known - _BEHIND * problem.groups.counts
+        chosen = is_near & (order[:_LEFT] == number).any(axis=0)
+        if left is not None:
+            own = (left.goes_on & chosen[left.places]).nonzero()[0]
+            _to_the_end(left.taken(own) if own.size else None, ends, max(0, max_iter - _STRETCH), tol)
+        best.improve(ends, places)

@@ -1,0 +1,275 @@
+"""Many problems as one: a statement that is repeated over a plate of groups, compiled once, its objective by group.
+
+The repetitions share nothing, so one update of a global factor of the repeated statement is the update of each group.
+Compiler, families, contractions and updates are those of a single fit: they see one more plate. What is of its own here
+is the look at the rows, a stack of small products (``rows.py``), and that the objective is a number for each group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from ..._typing import AnyArray, Array, Statistics
+from ...language import Axis, Node, Plate, Variable
+from ...language.replication import replicated
+from ..ascent.problem import Factors, Problem
+from ..compiled.terms import GlobalTerm
+from ..design.contraction import Evaluation
+from ..design.keys import ColumnKey, SumKey
+from ..local.statistics import Arrays
+from ..rows.e_step import layouts_of
+from .rows import GroupedRows, written
+
+Assemble = Callable[[Sequence[Node], Sequence[Variable], Mapping[str, Any], str], Problem]
+"""Returns the problem of nodes and leaves for some data, whose rows run along the plate of this name."""
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Data of groups that have the same columns.
+
+    Attributes
+    ----------
+    data
+        Name of an observed variable -> its values, (G, N, ...); rows that a group does not have are any numbers.
+    counts
+        Rows of each group, (G,).
+    constants, floors
+        Name of a constant, or of a variable with a smallest variance -> its value in each group, where they differ.
+    """
+
+    data: Mapping[str, AnyArray]
+    counts: AnyArray
+    constants: Mapping[str, Array]
+    floors: Mapping[str, Array]
+
+    def taken(self, groups: AnyArray) -> Groups:
+        """Return some of the groups."""
+        most = int(self.counts[groups].max())
+        return Groups(
+            {name: values[groups, :most] for name, values in self.data.items()},
+            self.counts[groups],
+            {name: values[groups] for name, values in self.constants.items()},
+            {name: values[groups] for name, values in self.floors.items()},
+        )
+
+
+class GroupedProblem:
+    """The problem of many groups, and their rows.
+
+    Parameters
+    ----------
+    one
+        The problem of one of the groups: what a look at the rows of each is.
+    assemble
+        Returns the problem of a statement for some data.
+    groups
+        Their data.
+    rows
+        Features of their rows; None to write them.
+    """
+
+    def __init__(
+        self, one: Problem, assemble: Assemble, groups: Groups, rows: GroupedRows | None = None
+    ) -> None:
+        self.one, self.groups, self._assemble = one, groups, assemble
+        self.size = len(groups.counts)
+        self._plate = Plate(_new_name(one.bound.nodes), self.size)
+        observed = [node for node in one.bound.observed if node.name in groups.data]
+        nodes, leaves = replicated(
+            one.bound.nodes, observed, self._plate, groups.constants, groups.floors, one.bound.values_of
+        )
+        assert one.bound.data_plate is not None
+        few = {leaf.name: self._few(leaf) for leaf in observed}
+        self.problem = assemble(nodes, leaves, few, one.bound.data_plate.name)
+        by_name = {node.name: node for node in self.problem.bound.latent}
+        self.problem = self.problem.updating([by_name[own.name] for own in one.order])
+        self._layouts = layouts_of(one.compiled)
+        (self._local,) = one.factors or (None,)
+        self._derivatives, self._keys = self._matched()
+        self.rows = self._looked_at() if rows is None else rows
+        self.static = self._static_sums()
+        self._values = [self._value(*pair) for pair in self._pairs()]
+
+    def taken(self, groups: AnyArray) -> GroupedProblem:
+        """Return the problem of some of the groups."""
+        return GroupedProblem(self.one, self._assemble, self.groups.taken(groups), self.rows.taken(groups))
+
+    @property
+    def has_labels(self) -> bool:
+        """Whether something is hidden in the rows."""
+        return self._local is not None
+
+    @property
+    def n_categories(self) -> int:
+        """Categories of the label of a row."""
+        assert self._local is not None
+        return self._local.n_rows
+
+    @property
+    def observed(self) -> list[tuple[Variable, AnyArray]]:
+        """The observed variables of one group, with the values of all, (G, N, ...)."""
+        data = self.groups.data
+        return [(node, data[node.name]) for node in self.one.bound.observed if node.name in data]
+
+    def vector(self, naturals: Mapping[Variable, Statistics]) -> Array:
+        """Return the natural parameters of all global factors of each group in one array, (G, P)."""
+        arrays = [array for variable in self.problem.order for array in naturals[variable]]
+        return np.concatenate([array.reshape(self.size, -1) for array in arrays], axis=1)
+
+    def apart(self, vector: Array, like: Mapping[Variable, Statistics]) -> dict[Variable, Statistics]:
+        """Return the natural parameters of each global factor, shaped like others, from those of all, (G, P)."""
+        found, start = {}, 0
+        for variable in self.problem.order:
+            parts = []
+            for array in like[variable]:
+                stop = start + array.size // self.size
+                parts.append(vector[:, start:stop].reshape(array.shape))
+                start = stop
+            found[variable] = tuple(parts)
+        return found
+
+    def _pairs(self) -> Iterator[tuple[GlobalTerm, GlobalTerm]]:
+        """Return the terms of one group, each with that of all: both compilers go through them in one order."""
+        return zip(self.one.compiled.terms, self.problem.compiled.terms, strict=True)
+
+    def factors(self, vector: Array, groups: AnyArray) -> dict[str, Any]:
+        """Return the global factors of some groups by name, measured from the origin of the data.
+
+        Parameters
+        ----------
+        vector
+            Natural parameters of all groups, (G, P); only those of ``groups`` need be proper.
+        """
+        whole = np.broadcast_to(vector[groups[0]], vector.shape).copy()
+        whole[groups] = vector[groups]
+        found = {}
+        for variable, natural in self.apart(whole, self._shapes).items():
+            factor = self.problem.factor(variable, natural)
+            point = self.problem.coordinates.of(variable)
+            found[variable.name] = (factor if point is None else factor.translate(point))[groups]
+        return found
+
+    @property
+    def _shapes(self) -> dict[Variable, Statistics]:
+        return {own: tuple(self.problem.updates[own].fixed) for own in self.problem.order}
+
+    def _few(self, leaf: Variable) -> AnyArray:
+        """Return rows to bind the repeated statement by, (G, 2 or 3, ...): they have the mean and spread of each group.
+
+        The rows themselves are seen by :class:`GroupedRows` alone. Where groups have different numbers of rows one row
+        is missing, so that the compiler counts the rows of each.
+        """
+        values, counts = self.groups.data[leaf.name], self.groups.counts
+        if self.one.coordinates.of(leaf) is None:
+            found = np.array(values[:, [0, 0, 0]], dtype=np.float64)
+        else:
+            mean = self._mean(values)
+            deviation = np.abs(values - mean[:, None])
+            spread_of = self._mean(deviation)
+            found = np.stack([mean - spread_of, mean + spread_of, mean], axis=1)
+        if counts.min() == counts.max():
+            return found[:, :2]
+        found[0, 2] = np.nan
+        return found
+
+    def _mean(self, values: AnyArray) -> Array:
+        counts, behind = self.groups.counts, (1,) * (values.ndim - 2)
+        if counts.min() == values.shape[1]:
+            return np.add.reduce(values, axis=1) / values.shape[1]
+        is_row = (np.arange(values.shape[1]) < counts[:, None]).reshape(*values.shape[:2], *behind)
+        return np.add.reduce(values, axis=1, where=is_row) / counts.reshape(-1, *behind)
+
+    def _looked_at(self) -> GroupedRows:
+        """Return the features of the local factor, measured from the reference points of the repeated statement."""
+        table = self.one.compiled.tables[self._local]
+        return GroupedRows(written(table, self._columns(), self.groups.counts), self.groups.counts)
+
+    def _columns(self) -> dict[ColumnKey, AnyArray]:
+        found = {}
+        for node in self.problem.bound.observed:
+            values, point = self.groups.data.get(node.name), self.problem.coordinates.of(node)
+            if values is not None:
+                found[ColumnKey(node.name)] = values if point is None else values - point[:, None]
+        return found
+
+    def _matched(self) -> tuple[list[tuple[SumKey, Evaluation]], dict[SumKey, tuple[SumKey, bool]]]:
+        """Return what multiplies each sum of one group; and for each sum of all groups that of one, and if by group."""
+        derivatives, keys, axis = [], {}, Axis(self._plate)
+        for own, every in self._pairs():
+            pairs = zip(own.contraction.keys, every.contraction.factors, strict=True)
+            for place, (key, factor) in enumerate(pairs):
+                if isinstance(key, SumKey):
+                    keys[factor.key] = key, axis in factor.axes
+                    if key.local:
+                        derivatives.append((key, every.contraction.derivative(place).function))
+        return derivatives, keys
+
+    def matrices(self, arrays: Mapping[Hashable, Array]) -> Array:
+        """Return what the rows of each group need of its globals, (G, K, F)."""
+        coefficients: Arrays = {}
+        for key, derivative in self._derivatives:
+            found, before = derivative(arrays), coefficients.get(key)
+            coefficients[key] = found if before is None else before + found
+        assert self._local is not None
+        return self._layouts[self._local.key].packed_each(coefficients, self.size)
+
+    def parts(self, sums: Array | None) -> Arrays:
+        """Return the sums over rows as the terms have them, from those of a look, (G, K, F)."""
+        found = dict(self.static)
+        if self._local is not None and sums is not None:
+            found |= self._layouts[self._local.key].unpacked_each(sums)
+        # what the repeated statement counts for all groups at once is the same in each
+        return {
+            other: found[key] if by_group else found[key][0] for other, (key, by_group) in self._keys.items()
+        }
+
+    def _static_sums(self) -> Arrays:
+        """Return the sums of each group that no local variable enters, by their keys in the problem of one."""
+        layout = self._layouts.get("")
+        if layout is None:
+            return {}
+        features = written(layout.table, self._columns(), self.groups.counts)
+        return layout.unpacked_each(features.sum(axis=-1)[:, None])
+
+    def _value(self, one: GlobalTerm, every: GlobalTerm) -> Callable[[Mapping[Hashable, Array]], Any]:
+        """Return what returns the value of a term in each group, (G,), or a number that is the same in all."""
+        by_group = every.contraction.kept_along(Axis(self._plate))
+        if by_group is not None:
+            return by_group
+        keys = one.contraction.keys
+        counted = one.contraction.value({key: np.ones(()) for key in keys})
+        # the rows of each group are all that enters it
+        return lambda arrays: counted * (self.static[keys[0]] if keys else 1.0)
+
+    def objective(self, q: Factors, arrays: Mapping[Hashable, Array], entropies: Array) -> Array:
+        """Return the objective of each group, (G,).
+
+        Parameters
+        ----------
+        entropies
+            Of the local factors, (G,).
+        """
+        total = np.array(entropies)
+        for value in self._values:
+            total += value(arrays)
+        for variable, factor in q.items():
+            total += self._own_entropy(variable, factor, arrays)
+        return total
+
+    def _own_entropy(self, variable: Variable, factor: Any, arrays: Mapping[Hashable, Array]) -> Array:
+        if variable in self.problem.point:
+            values = [own.kept_along(Axis(self._plate)) for own in self.problem.base_terms[variable]]
+            return sum((value(arrays) for value in values if value is not None), np.zeros(self.size))
+        return factor.entropy_about_base().reshape(self.size, -1).sum(axis=-1)
+
+
+def _new_name(nodes: Sequence[Node]) -> str:
+    """Return a name of a plate that no node has."""
+    names = {plate.name for node in nodes for plate in node.plates} | {node.name for node in nodes}
+    return next(name for name in map("group{}".format, count()) if name not in names)

@@ -1,0 +1,109 @@
+"""A look at the rows of many groups: one stack of small matrix products in the place of a product for each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..._typing import AnyArray, Array
+from ...numerics.cached import cached_property
+from ...numerics.records import replaced
+from ..design.features import Feature, FeatureTable
+from ..design.keys import ColumnKey
+from ..design.scratch import Scratch
+from ..local.categorical import softmax_inplace
+
+_BLOCK = 2**18
+"""Numbers of features of the groups that are looked at together: they stay in the cache."""
+
+
+@dataclass(frozen=True, eq=False)
+class GroupedRows:
+    """The rows of groups, as features.
+
+    Attributes
+    ----------
+    features
+        T of each group, (G, F, N): those of rows that a group does not have are 0.
+    counts
+        Rows of each group, (G,).
+    """
+
+    features: Array
+    counts: Array
+
+    def taken(self, groups: AnyArray) -> GroupedRows:
+        """Return the rows of some groups."""
+        counts = self.counts[groups]
+        return replaced(self, features=self.features[groups, :, : int(counts.max())], counts=counts)
+
+    @property
+    def _is_padded(self) -> bool:
+        return bool(self.counts.min() < self.features.shape[-1])
+
+    def look(self, matrices: Array) -> tuple[Array, Array]:
+        """Return the sums R T', (G, K, F), and the log-partitions summed, (G,), with labels at their optimum.
+
+        Parameters
+        ----------
+        matrices
+            W of each group, (G, K, F): logits are W T.
+        """
+        n_groups, n_features, n_rows = self.features.shape
+        sums, log_partition = np.empty(matrices.shape), np.empty(n_groups)
+        size = max(1, _BLOCK // (n_features * n_rows))
+        for first in range(0, n_groups, size):
+            own = slice(first, first + size)
+            features = self.features[own]
+            labels = matrices[own] @ features
+            each = softmax_inplace(labels)
+            if self._is_padded:
+                each *= np.arange(n_rows) < self.counts[own, None]
+            log_partition[own] = each.sum(axis=-1)
+            np.matmul(labels, features.swapaxes(-1, -2), out=sums[own])
+        return sums, log_partition
+
+    def sums_of(self, responsibilities: Array) -> Array:
+        """Return the sums R T', (G, K, F), of given responsibilities, (G, K, N)."""
+        return responsibilities @ self.features.swapaxes(-1, -2)
+
+    def losses(self, matrices: Array) -> Array:
+        """Return the rounding error that a logit of each group has at most (nats), (G,)."""
+        return np.finfo(float).eps * (np.abs(matrices) @ self._largest[..., None]).max(axis=(-1, -2))
+
+    @cached_property
+    def _largest(self) -> Array:
+        """Size of the largest entry of each feature, (G, F)."""
+        return np.maximum(self.features.max(axis=-1), -self.features.min(axis=-1))
+
+
+def written(table: FeatureTable, columns: Mapping[ColumnKey, AnyArray], counts: Array) -> Array:
+    """Return the features of the rows of all groups, (G, F, N), zero where a group has no such row.
+
+    Parameters
+    ----------
+    table
+        The features; locations are measured from where ``columns`` are.
+    columns
+        Key -> values of the rows, (G, N, ...).
+    """
+    bare = table.with_features([_without_reference(own) for own in table.features])
+    n_groups, n_rows = next(iter(columns.values())).shape[:2]
+    found, scratch = np.empty((n_groups, table.n_dense, n_rows)), Scratch()
+    size = max(1, _BLOCK // (table.n_dense * n_rows))
+    for first in range(0, n_groups, size):
+        own = slice(first, min(first + size, n_groups))
+        n_own = own.stop - first
+        block = {key: values[own].reshape(-1, *values.shape[2:]) for key, values in columns.items()}
+        flat = np.empty((table.n_dense, n_own * n_rows))
+        bare.fill(block, flat, scratch)
+        found[own] = flat.reshape(-1, n_own, n_rows).swapaxes(0, 1)
+    if counts.min() < n_rows:
+        found *= (np.arange(n_rows) < counts[:, None])[:, None]
+    return found
+
+
+def _without_reference(feature: Feature) -> Feature:
+    return feature if feature.source is None else feature.of_source(feature.source.without_reference)

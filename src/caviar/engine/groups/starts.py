@@ -1,0 +1,147 @@
+"""Where groups begin: labels by k-means in all of them at once, and globals that follow from these."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..._typing import AnyArray, Array
+from ..ascent.problem import statistics_of
+from ..starts.factors.prior import prior_start
+from ..starts.factors.swept import sweep
+from .ascent import GroupedState, looked
+from .problem import GroupedProblem
+
+_ROUNDS, _SEEDS = 4, 2
+"""Rounds of k-means, which the ascent brings to rest, and seeds of which the best is kept."""
+
+_BLOCK = 2**17
+"""Numbers of the groups that are clustered together: they stay in the cache."""
+
+_SHARE = 0.05
+"""Share of each row that all components get where one has too few rows of its own."""
+
+
+@np.errstate(all="ignore")
+def begun(problem: GroupedProblem, labels: AnyArray | None) -> GroupedState:
+    """Return the state whose globals follow from labels by their own updates, locations first.
+
+    Parameters
+    ----------
+    labels
+        Of the rows of each group, (G, N); None where nothing is hidden in the rows.
+    """
+    own = problem.problem
+    q = dict(prior_start(own))
+    sums = None
+    if labels is not None:
+        sums = problem.rows.sums_of(_responsibilities(labels, problem.n_categories, problem.groups.counts))
+    arrays = {**statistics_of(own, q), **problem.parts(sums)}
+    sweep(own, q, arrays, frozenset())
+    none = np.full(problem.size, None, dtype=object)
+    size = np.arange(problem.size)
+    far = np.full(problem.size, np.inf)
+    return looked(
+        GroupedState(problem, size, {}, q, arrays, sums, np.zeros(problem.size), far, far, None, none)
+    )
+
+
+def _responsibilities(labels: AnyArray, n_categories: int, counts: AnyArray) -> Array:
+    """Return those of labels, (G, K, N), softened in groups in which a component has few rows."""
+    found = (labels[:, None] == np.arange(n_categories)[:, None]).astype(np.float64)
+    found *= np.arange(labels.shape[1]) < counts[:, None, None]
+    own = found.sum(axis=-1)
+    few = own.min(axis=-1) < 2.0
+    share = (own / counts[:, None])[..., None]
+    return np.where(
+        few[:, None, None], (1 - _SHARE) * found + _SHARE * np.maximum(share, 1 / len(own[0])), found
+    )
+
+
+def clustered(points: Array, counts: AnyArray, n_clusters: int, rng: np.random.Generator) -> AnyArray:
+    """Return labels of k-means in each group, (G, N): of several seeds, those with the least squares.
+
+    Parameters
+    ----------
+    points
+        Shape (G, D, N).
+    counts
+        Rows of each group; those behind them count nothing.
+    rng
+        Of the rows that clusters begin at, each chosen in proportion to its squared distance from those before.
+    """
+    n_groups, _, n_rows = points.shape
+    labels = np.zeros((n_groups, n_rows), dtype=np.intp)
+    size = max(1, _BLOCK // (points.shape[1] * n_rows))
+    for first in range(0, n_groups, size):
+        own = slice(first, first + size)
+        counted = (np.arange(n_rows) < counts[own, None]).astype(np.float64)
+        runs = [_lloyd(points[own], counted, n_clusters, rng) for _ in range(_SEEDS)]
+        best = np.argmin([squares for _, squares in runs], axis=0)
+        labels[own] = np.stack([found for found, _ in runs])[best, np.arange(len(best))]
+    return labels
+
+
+def _lloyd(
+    points: Array, counted: Array, n_clusters: int, rng: np.random.Generator
+) -> tuple[AnyArray, Array]:
+    """Return labels, (G, N), and the sum of the squares of what is left, less that of all rows, (G,)."""
+    centres = _seeds(points, counted, n_clusters, rng)
+    labels = np.zeros(counted.shape, dtype=np.intp)
+    nearest = np.zeros(counted.shape)
+    for _ in range(_ROUNDS):
+        away = np.einsum("gkd,gkd->gk", centres, centres)[..., None] - 2.0 * (centres @ points)
+        labels.fill(0)
+        nearest = away[:, 0]
+        for k in range(1, n_clusters):
+            labels[away[:, k] < nearest] = k
+            nearest = np.minimum(nearest, away[:, k])
+        is_in = (labels[:, None] == np.arange(n_clusters)[:, None]) * counted[:, None]
+        n_rows = is_in.sum(axis=-1)[..., None]
+        centres = np.where(n_rows > 0, is_in @ points.swapaxes(1, 2) / np.maximum(n_rows, 1.0), centres)
+    return labels, (nearest * counted).sum(axis=-1)
+
+
+def _seeds(points: Array, counted: Array, n_clusters: int, rng: np.random.Generator) -> Array:
+    """Return rows of each group to begin with, (G, K, D)."""
+    groups, chosen, weights = np.arange(len(points)), [], counted
+    for _ in range(n_clusters):
+        total = weights.cumsum(axis=1)
+        drawn = (total < rng.random((len(points), 1)) * total[:, -1:]).sum(axis=1)
+        chosen.append(points[groups, :, np.minimum(drawn, counted.shape[1] - 1)])
+        away = np.square(points - chosen[-1][..., None]).sum(axis=1) * counted
+        weights = away if len(chosen) == 1 else np.minimum(weights, away)
+    return np.stack(chosen, axis=1)
+
+
+def split_by_distance(points: Array, counts: AnyArray, n_categories: int) -> AnyArray:
+    """Return labels by the distance of rows from the mean of their group, as many rows of each label, (G, N)."""
+    away = np.where(np.arange(points.shape[-1]) < counts[:, None], np.square(points).sum(axis=1), np.inf)
+    ranks = away.argsort(axis=1).argsort(axis=1)
+    return np.minimum(ranks * n_categories // counts[:, None], n_categories - 1)
+
+
+def in_one(counts: AnyArray, n_rows: int) -> AnyArray:
+    """Return the labels of one cluster, (G, N)."""
+    return np.zeros((len(counts), n_rows), dtype=np.intp)
+
+
+def points_of(problem: GroupedProblem, *, whitened: bool) -> Array:
+    """Return the rows of each group as points, (G, D, N): each column, or all together, in units of its own spread."""
+    counts = problem.groups.counts
+    columns = [
+        np.asarray(leaf.evened(values), dtype=np.float64).reshape(*values.shape[:2], -1).swapaxes(1, 2)
+        for leaf, values in problem.observed
+    ]
+    points = np.concatenate(columns, axis=1)
+    counted, n_rows = (np.arange(points.shape[-1]) < counts[:, None])[:, None], counts[:, None, None]
+    where = counted if counts.min() < points.shape[-1] else True
+    points -= np.add.reduce(points, axis=-1, keepdims=True, where=where) / n_rows
+    if where is not True:
+        points *= counted
+    covariance = points @ points.swapaxes(1, 2) / n_rows
+    variance = np.diagonal(covariance, axis1=1, axis2=2)
+    scale = 1.0 / np.sqrt(np.where(variance > 0, variance, 1.0))
+    if whitened and points.shape[1] > 1:
+        correlation = covariance * scale[:, None] * scale[..., None] + 1e-6 * np.eye(points.shape[1])
+        return np.linalg.inv(np.linalg.cholesky(correlation)) * scale[:, None] @ points
+    return points * scale[..., None]

@@ -1,0 +1,237 @@
+"""Many fits in one call: batches of groups whose shapes agree, on threads; what cannot be in a batch by itself."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from ..._errors import CaviarError, ParameterError
+from ..._typing import AnyArray
+from ...engine.ascent.problem import Problem
+from ...engine.assemble import assemble, why_not_grouped
+from ...engine.binding.bound_model import BoundModel
+from ...engine.compiled.factorisation import APART
+from ...engine.groups.fit import fit_groups
+from ...engine.groups.problem import GroupedProblem, Groups
+from ...engine.topics.lowering import bind_rows
+from ...execution.threads import usable_cores
+from ...language import Constant, Node, Variable
+from ...numerics.blas import one_blas_thread
+from ..model import Model, assembled
+from ..progress import lines
+from .fits import Batch, ManyFits
+from .kinds import FittedMany, ManyModels, ManyStatements, Stated
+from .tables import Tables, batches, tables_of
+
+log = logging.getLogger("caviar")
+
+_FEWEST = 3
+"""Groups of a batch: fewer are fitted by themselves."""
+
+_LINES = 20
+"""Lines that progress is told in."""
+
+
+def fit_many(
+    what: Any,
+    tables: Any,
+    *,
+    by: str | None = None,
+    n_jobs: int | None = None,
+    progress: bool | Callable[[int, int], object] = False,
+    **arguments: Any,
+) -> ManyFits:
+    """Return the fits of one statement to many tables, each by itself: thousands of groups in one call.
+
+    Groups with the same columns are fitted together, along a leading axis of all arrays, so that an iteration is one
+    set of array calls for thousands of groups; those that have settled leave the batch. The updates, the ELBO and the
+    moves beyond the updates are those of single fits, and from the same start they end in the same place. Starts are
+    made in the batch, too: k-means first, and where its labels are not clear several others, of which the best end is
+    kept. Groups that a batch cannot hold (missing values, a component that collapses, other kinds of models) are fitted
+    one by one.
+
+    Parameters
+    ----------
+    what
+        A :class:`caviar.Model`, or an estimator of mixtures of Gaussians that is not fitted.
+    tables
+        A list of tables, or a mapping from the name of each group to its table: arrays (N, D), tables of pandas, Polars
+        or Arrow, or for a model a mapping from names of observed variables to arrays, as :meth:`Model.fit` takes them.
+        The numbers of rows may differ. With ``by=`` one table.
+    by
+        Name of the column that tells the group of each row; the other columns are the data.
+    n_jobs
+        Threads; by default as many as there are cores.
+    progress
+        True for lines on standard error, or a function that is called with the number of groups that are done, and of
+        all.
+    **arguments
+        Of a model: ``seed``, ``max_iter``, ``tol``, ``n_restarts`` and ``point``, as :meth:`Model.fit` takes them. An
+        estimator has its own.
+
+    Returns
+    -------
+    ManyFits
+        A sequence: ``fits[0]`` is the posterior of the first group, or the fitted estimator; ``fits.elbo`` and
+        ``fits.to_frame()`` tell of all groups.
+
+    Raises
+    ------
+    DataError, ParameterError, ImproperError
+        If a group cannot be fitted; the message begins with its name.
+
+    Examples
+    --------
+    >>> import numpy as np, caviar as cv
+    >>> rng = np.random.default_rng(0)
+    >>> tables = {
+    ...     city: rng.normal(size=(200, 2)) + 4 * rng.integers(2, size=(200, 1)) for city in ["Bern", "Oslo"]
+    ... }
+    >>> fits = cv.fit_many(cv.BayesianGaussianMixture(2, random_state=0), tables)
+    >>> fits.keys
+    ('Bern', 'Oslo')
+    >>> fits["Oslo"].means_.shape
+    (2, 2)
+    """
+    statements = _statements_of(what, arguments)
+    n_threads = usable_cores() if n_jobs in (None, -1) else n_jobs
+    if isinstance(n_threads, bool) or not isinstance(n_threads, int) or n_threads < 1:
+        raise ParameterError(f"n_jobs is a number of threads >= 1, or None for all cores; got {n_jobs!r}")
+    data = tables_of(statements, tables, by)
+    with _told(progress, len(data.keys)) as tell, one_blas_thread():
+        return ManyFits(data, statements, *_fitted(statements, data, n_threads, tell))
+
+
+def _statements_of(what: Any, arguments: Mapping[str, Any]) -> ManyStatements:
+    if isinstance(what, Model):
+        return ManyModels(what, arguments)
+    if isinstance(what, FittedMany):
+        return what._of_many(arguments)
+    raise ParameterError(
+        f"fit_many takes a Model, or an estimator of mixtures of Gaussians; got {what!r:.80}. Fit others one by one"
+    )
+
+
+def _fitted(
+    statements: ManyStatements, data: Tables, n_threads: int, tell: Callable[[int], None]
+) -> tuple[list[Batch], dict[int, Any]]:
+    """Return the batches, and by number of a group what was fitted by itself."""
+    seeds = np.random.default_rng(statements.lengths.seed)
+    numbered = list(batches(data, n_threads))
+    own = list(zip(numbered, seeds.spawn(len(numbered)), strict=True))
+
+    def batch(task: tuple[AnyArray, np.random.Generator]) -> tuple[Batch | None, AnyArray]:
+        return _batch(statements, data, *task, tell)
+
+    with ThreadPoolExecutor(n_threads) as pool:
+        found = list(pool.map(batch, own))
+        left = np.concatenate([groups for _, groups in found])
+        each = list(zip(left.tolist(), seeds.spawn(len(left)), strict=True))
+
+        def single(task: tuple[int, np.random.Generator]) -> Any:
+            fit = _alone(statements, data, *task)
+            tell(1)
+            return fit
+
+        alone = dict(zip(left.tolist(), pool.map(single, each), strict=True))
+    return [made for made, _ in found if made is not None], alone
+
+
+def _alone(statements: ManyStatements, data: Tables, group: int, seed: np.random.Generator) -> Any:
+    try:
+        return statements.alone(data.tables[group], seed)
+    except (CaviarError, ValueError) as error:
+        raise _of_group(error, data.keys[group]) from error
+
+
+def _of_group(error: Exception, key: Any) -> Exception:
+    """Return an error that names the group that it is about."""
+    message = f"group {key!r}: {error}"
+    return type(error)(message) if isinstance(error, CaviarError) else ParameterError(message)
+
+
+def _batch(
+    statements: ManyStatements,
+    data: Tables,
+    groups: AnyArray,
+    rng: np.random.Generator,
+    tell: Callable[[int], None],
+) -> tuple[Batch | None, AnyArray]:
+    """Return the fits of a batch, and the numbers of the groups that are left to fits of their own."""
+    counts = data.counts[groups]
+    if len(groups) < _FEWEST or not counts.min():
+        return None, groups
+    values = data.stacked(groups)
+    if any(own.dtype.kind not in "biuf" for own in values.values()):
+        return None, groups
+    finite = [np.isfinite(own).reshape(len(groups), -1).all(axis=1) for own in values.values()]
+    differences = statements.differences(values, counts)
+    is_odd = differences.is_odd | ~np.logical_and.reduce(finite)
+    if is_odd.any():
+        fit, left = (
+            (None, np.empty(0, dtype=np.intp))
+            if is_odd.all()
+            else _batch(statements, data, groups[~is_odd], rng, tell)
+        )
+        return fit, np.concatenate([groups[is_odd], left])
+    stated = statements.stated(data.tables[groups[0]])
+    try:
+        one = assembled(stated.model, data.tables[groups[0]], stated.point)
+    except CaviarError:
+        return None, groups
+    if why_not_grouped(one):
+        return None, groups
+    data_of_all = Groups(values, counts, differences.constants, differences.floors)
+    problem = GroupedProblem(one, _assemble(stated), data_of_all)
+    own = statements.lengths
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        ends = fit_groups(problem, rng, own.max_iter, own.tol, n_restarts=own.n_restarts)
+    places = ends.has_settled.nonzero()[0]
+    tell(len(places))
+    if not places.size:
+        return None, groups
+    made = Batch(groups[places], places, problem.factors(ends.vector, places), ends)
+    return made, groups[~ends.has_settled]
+
+
+def _assemble(stated: Stated) -> Callable[..., Problem]:
+    """Return what makes the problem of the repeated statement."""
+
+    def made(
+        nodes: Sequence[Node], leaves: Sequence[Variable], data: Mapping[str, Any], plate: str
+    ) -> Problem:
+        values = {node.name: node.value for node in nodes if isinstance(node, Constant)}
+        bound: BoundModel = bind_rows(nodes, leaves, data, values=values, data_plate=plate)
+        order = list(bound.latent_globals())
+        return assemble(bound, order, frozenset(own for own in order if own.name in stated.point), APART)
+
+    return made
+
+
+@contextmanager
+def _told(progress: bool | Callable[[int, int], object], n_groups: int) -> Iterator[Callable[[int], None]]:
+    """Yield what is told of groups that are done."""
+    done, lock = 0, Lock()
+
+    def tell(number: int) -> None:
+        nonlocal done
+        with lock:
+            before, done = done, done + number
+            if callable(progress):
+                progress(done, n_groups)
+            elif progress and (done == n_groups or done * _LINES // n_groups > before * _LINES // n_groups):
+                log.info("%d of %d groups", done, n_groups)
+
+    if progress is True:
+        with lines():
+            yield tell
+    else:
+        yield tell

@@ -1,0 +1,136 @@
+"""Tables by group: from a list, a mapping, or one table with a column that tells the groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from ..._errors import DataError, ParameterError
+from ..._typing import AnyArray
+from ...data.frames import frame_of
+from .kinds import ManyStatements, Table
+
+_SPREAD = 1.25
+"""Rows of the largest group of a batch, in those of the smallest."""
+
+_FEWEST = 100
+"""Groups of a batch below which they are not shared out to threads."""
+
+_NUMBERS = 2**22
+"""Numbers of the data of a batch, at most about."""
+
+
+@dataclass(frozen=True, eq=False)
+class Tables:
+    """The data of groups.
+
+    Attributes
+    ----------
+    keys
+        What each group is called.
+    tables
+        Data of each, arrays by name.
+    """
+
+    keys: tuple[Any, ...]
+    tables: Sequence[Table]
+
+    @property
+    def counts(self) -> AnyArray:
+        """Rows of each group, (G,)."""
+        return np.array([len(next(iter(table.values()))) for table in self.tables], dtype=np.intp)
+
+    def stacked(self, groups: AnyArray) -> dict[str, AnyArray]:
+        """Return the data of some groups along a first axis, (G, N, ...); rows that a group lacks are 0."""
+        chosen = [self.tables[number] for number in groups]
+        most = max(len(next(iter(table.values()))) for table in chosen)
+        found = {}
+        for name, first in chosen[0].items():
+            values = [table[name] for table in chosen]
+            if all(len(own) == most for own in values):
+                found[name] = np.stack(values)
+                continue
+            kind = np.result_type(*{own.dtype for own in values})
+            found[name] = np.zeros((len(values), most, *first.shape[1:]), dtype=kind)
+            for place, own in enumerate(values):
+                found[name][place, : len(own)] = own
+        return found
+
+
+def tables_of(statements: ManyStatements, tables: Any, by: str | None) -> Tables:
+    """Return the data of groups.
+
+    Raises
+    ------
+    ParameterError
+        If there is no group, or ``by`` names no column.
+    DataError
+        If a group has no name.
+    """
+    if by is not None:
+        return _by_column(statements, tables, by)
+    if frame_of(tables) is not None:
+        raise ParameterError(
+            "one table has several groups only with by=, the name of the column that tells them"
+        )
+    if isinstance(tables, Mapping):
+        keys, every = tuple(tables), list(tables.values())
+    elif isinstance(tables, Iterable):
+        every = list(tables)
+        keys = tuple(range(len(every)))
+    else:
+        raise ParameterError(
+            f"tables is a list of tables, or a mapping from names of groups to tables; got {tables!r}"
+        )
+    if not every:
+        raise ParameterError("there is no group: tables is empty")
+    return Tables(keys, statements.tables_of(every))
+
+
+def _by_column(statements: ManyStatements, table: Any, by: str) -> Tables:
+    frame = frame_of(table)
+    if frame is None:
+        raise ParameterError(
+            f"by={by!r} names a column of a table of pandas, Polars or Arrow; got {table!r:.80}"
+        )
+    if by not in frame.columns:
+        raise ParameterError(f"by={by!r} names no column; the table has {', '.join(frame.columns)}")
+    labels = np.asarray(frame.column(by))
+    if any(own is None or own != own for own in set(labels.tolist())):
+        raise DataError(f"column {by!r} has rows without a group; drop them, or give them one")
+    keys, places = np.unique(labels, return_inverse=True)
+    order = np.argsort(places, kind="stable")
+    bounds = np.searchsorted(places[order], np.arange(len(keys) + 1))
+    sorted_ = {name: np.asarray(own)[order] for name, own in statements.rows_of(frame, by).items()}
+    parts = [{name: own[first:last] for name, own in sorted_.items()} for first, last in pairwise(bounds)]
+    return Tables(tuple(keys.tolist()), parts)
+
+
+def batches(tables: Tables, n_threads: int) -> Iterator[AnyArray]:
+    """Yield the numbers of groups whose shapes agree, those with about as many rows together.
+
+    Parameters
+    ----------
+    n_threads
+        For which there are batches enough, if there are groups enough.
+    """
+    counts, kinds = tables.counts, {}
+    for number, table in enumerate(tables.tables):
+        key = tuple([(name, own.shape[1:], own.dtype.kind) for name, own in table.items()])
+        kinds.setdefault(key, []).append(number)
+    for numbers in kinds.values():
+        own = np.array(numbers)[np.argsort(counts[numbers], kind="stable")]
+        first = tables.tables[own[0]]
+        width = sum(int(np.prod(values.shape[1:])) for values in first.values())
+        share = max(-(-len(own) // n_threads), _FEWEST)
+        start = 0
+        while start < len(own):
+            within = np.searchsorted(counts[own], _SPREAD * max(counts[own[start]], 1), side="right")
+            size = max(1, _NUMBERS // max(1, width * int(counts[own[start]])))
+            stop = min(start + size, start + share, int(within))
+            yield own[start:stop]
+            start = stop

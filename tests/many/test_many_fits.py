@@ -1,0 +1,109 @@
+"""Many fits in one call: each is the fit of its group alone, from the same start to rounding."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.optimize import linear_sum_assignment
+
+import caviar as cv
+from caviar.engine.groups.ascent import GroupedEnds, ascend
+from caviar.engine.groups.problem import GroupedProblem, Groups
+from caviar.engine.groups.starts import begun
+from caviar.fitting.many.fit_many import _assemble
+from caviar.fitting.many.kinds import Stated
+from caviar.fitting.model import assembled
+from caviar.models.maximum_likelihood_mixture import POINT
+
+
+def _tables(n_groups: int, gap: float = 4.0, n_rows: Any = 60, seed: int = 0) -> list[np.ndarray]:
+    rng = np.random.default_rng(seed)
+    rows = np.broadcast_to(n_rows, n_groups)
+    return [
+        rng.normal(size=(n, 2)) + gap * (rng.random((n, 1)) < 0.4) + 20 * rng.normal(size=2) for n in rows
+    ]
+
+
+def _counts(n_groups: int) -> list[np.ndarray]:
+    rng = np.random.default_rng(1)
+    return [rng.poisson(np.where(rng.random((80, 1)) < 0.5, 2.0, 9.0), size=(80, 3)) for _ in range(n_groups)]
+
+
+CASES = {
+    "joint": (cv.models.normal_wishart_mixture(2, 2), (), _tables(6)),
+    "independent": (cv.models.gaussian_mixture(2, 2), (), _tables(6)),
+    "tied": (cv.models.tied_mixture(2, 2), (), _tables(6)),
+    "other numbers of rows": (cv.models.tied_mixture(2, 2), (), _tables(6, n_rows=[40, 44, 46, 50, 48, 41])),
+    "likelihood": (cv.models.maximum_likelihood_mixture(2, 2), POINT, _tables(6)),
+    "process": (cv.models.dirichlet_process_mixture(2, 3), (), _tables(6)),
+    "counts": (cv.models.poisson_mixture(3, 2), (), _counts(6)),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_group_in_a_batch_ends_where_a_fit_of_it_ends(case: str) -> None:
+    """From the same labels: the same objective and weights, in about as many iterations; the trace never falls."""
+    model, point, tables = CASES[case]
+    counts = np.array([len(own) for own in tables])
+    stacked = np.zeros((len(tables), counts.max(), *tables[0].shape[1:]))
+    labels = np.zeros(stacked.shape[:2], dtype=int)
+    for number, own in enumerate(tables):
+        stacked[number, : len(own)] = own
+        labels[number, : len(own)] = own[:, 0] > own[:, 0].mean()
+    one = assembled(model, {"x": tables[0]}, point)
+    groups = Groups({"x": stacked}, counts, {}, {})
+    problem = GroupedProblem(one, _assemble(Stated(model, point)), groups)
+    ends = GroupedEnds.none(len(tables))
+    assert ascend(begun(problem, labels), ends, 300, 1e-9) is None
+    factors = problem.factors(ends.vector, np.arange(len(tables)))
+    for number, own in enumerate(tables):
+        init = {"z": labels[number, : len(own)]}
+        single = model.fit({"x": own}, point=point, init=init, tol=1e-9, uncertainty="mean_field")
+        np.testing.assert_allclose(ends.elbo[number], single.elbo, rtol=1e-9)
+        assert abs(ends.n_iter[number] - single.n_iter) <= 5
+        trace = ends.trace(number)
+        assert len(trace) == ends.n_iter[number] + 1
+        assert np.all(np.diff(trace) > -1e-8 * np.abs(trace[-1]))
+        weights = [each["weights"].mean for each in ({n: f[number] for n, f in factors.items()}, single)]
+        np.testing.assert_allclose(*weights, rtol=1e-3)
+
+
+@pytest.mark.parametrize(
+    "mixture",
+    [
+        cv.BayesianGaussianMixture(2, random_state=0),
+        cv.BayesianGaussianMixture(2, covariance_type="diag", random_state=0),
+        cv.BayesianGaussianMixture(2, covariance_type="spherical", random_state=0),
+        cv.BayesianGaussianMixture(2, mean_precision_family="independent", random_state=0),
+        cv.GaussianMixture(2, random_state=0),
+        cv.GaussianMixture(2, covariance_type="diag", random_state=0),
+    ],
+    ids=str,
+)
+def test_estimators_are_fitted_as_they_fit_one_table(mixture: Any) -> None:
+    """Priors and floors of each group are those of its own fit: the same ELBO, parameters and predictions."""
+    tables = _tables(5, n_rows=80)
+    fits = cv.fit_many(mixture, tables)
+    assert fits.is_batched.all()
+    for number in (0, 3):
+        alone = type(mixture)(**mixture.get_params()).fit(tables[number])
+        fit = fits[number]
+        np.testing.assert_allclose(
+            [fit.elbo_, fits.elbo[number]], [alone.elbo_, alone.posterior_.elbo], rtol=1e-6
+        )
+        away = np.abs(fit.means_[:, None] - alone.means_[None]).sum(axis=-1)
+        rows, columns = linear_sum_assignment(away)
+        assert away[rows, columns].max() < 1e-2
+        np.testing.assert_allclose(
+            fit.score_samples(tables[number]), alone.score_samples(tables[number]), atol=1e-2
+        )
+        # the objective of the batch is that of the factors, computed anew by a single fit
+        state = fit.posterior_.model.fit(
+            {"x": tables[number]},
+            init={name: fit.posterior_[name] for name in fit.posterior_},
+            point=mixture._state(mixture._rows_to_fit(tables[number], None, None, reset=True), None).point,
+            max_iter=0,
+        )
+        np.testing.assert_allclose(state.elbo, fits.elbo[number], rtol=1e-10)
