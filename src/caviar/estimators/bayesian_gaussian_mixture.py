@@ -115,6 +115,7 @@ class BayesianGaussianMixture(GaussianEstimator):
         called with the progress of each iteration over all rows.
     {uncertainty}
     {responsibilities}
+    {swaps}
 
     Attributes
     ----------

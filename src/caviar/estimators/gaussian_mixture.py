@@ -91,6 +91,7 @@ class GaussianMixture(GaussianEstimator):
     {verbose}
     {uncertainty}
     {responsibilities}
+    {swaps}
 
     Attributes
     ----------
