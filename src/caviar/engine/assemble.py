@@ -27,6 +27,8 @@ from .ascent.schedules.expansion.expanded import expanded
 from .ascent.schedules.incremental import Incremental
 from .ascent.schedules.mixed_precision import as_exact_as
 from .ascent.schedules.stochastic import Stochastic
+from .ascent.schedules.swapping import AS_LONG_AS_IT_PAYS, BRIEFLY, Swapping
+from .ascent.schedules.swaps import why_no_swaps
 from .ascent.schedules.truncated import Looks, Truncated, TruncatedSteps
 from .binding.bound_model import BoundModel
 from .binding.coordinates import Coordinates, coordinates_of
@@ -62,6 +64,9 @@ SCHEDULES: Mapping[str, Callable[[], StatedSchedule]] = {
 _MANY, _FEW, _LONG = 200, 16, 1e10
 """Components from which on rows have few responsibilities by default, how many, and operations of a long pass."""
 
+_SEVERAL = 8
+"""Components from which on they change places by default where a fit has settled."""
+
 _MOST_SADDLES = 20
 """Saddle points that a start leaves behind at most."""
 
@@ -89,6 +94,7 @@ def schedule_for(
     max_iter: int,
     accelerate: bool,
     responsibilities: int | str = "all",
+    swaps: bool | str = False,
 ) -> Schedule[Any]:
     """Return the schedule of a fit: with the digits of its executor, beyond saddle points, and with shared factors.
 
@@ -104,11 +110,13 @@ def schedule_for(
         Whether the globals may be moved beyond their updates.
     responsibilities
         Mean number of components that a row may belong to; ``"all"`` of them, or ``"auto"``.
+    swaps
+        Whether components change places where the fit has settled; ``"auto"`` where there are several.
 
     Raises
     ------
     ParameterError
-        If this model cannot have so many responsibilities.
+        If this model cannot have so many responsibilities, or no swaps.
     """
     few = _number_of(responsibilities, problem, rows)
     looked_at = problem.together if few is None else with_few(problem.together, few)
@@ -122,10 +130,25 @@ def schedule_for(
     if isinstance(own, Ascent):
         own = as_exact_as(rows, own)
         own = expanded(problem.together, own) if accelerate and few is None else own
-        own = BeyondSaddles(own if few is None else Truncated(own, _looks(few)), _MOST_SADDLES, max_iter)
+        own = own if few is None else Truncated(own, _looks(few))
+        if _are_swapped(swaps, problem, accelerate):
+            own = Swapping(own, max_iter, BRIEFLY if swaps == "auto" else AS_LONG_AS_IT_PAYS)
+        own = BeyondSaddles(own, _MOST_SADDLES, max_iter)
     elif few is not None:
         own = TruncatedSteps(own, _looks(few))
     return Coupled(own) if problem.groups else own
+
+
+def _are_swapped(asked: bool | str, problem: Problem, accelerate: bool) -> bool:
+    """Return whether components change places where a fit has settled."""
+    if not isinstance(asked, bool) and asked != "auto":
+        raise ParameterError(f"swaps is True, False or 'auto'; got {asked!r}")
+    why = why_no_swaps(problem.together)
+    if asked == "auto":
+        return not why and accelerate and _SEVERAL <= problem.factors[0].n_rows < _MANY
+    if asked and why:
+        raise ParameterError(f"swaps=True is not possible here: {why}")
+    return asked
 
 
 def _number_of(asked: int | str, problem: Problem, rows: RowMap) -> int | None:

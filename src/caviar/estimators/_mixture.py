@@ -117,10 +117,12 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
     n_components
         Number of components.
     {responsibilities}
+    {swaps}
     """
 
     n_components: Any = field(default=1, kw_only=False)
     responsibilities: int | str = "auto"
+    swaps: bool | str = False
 
     weights_: ClassVar[Any] = Fitted(REMEDY)
     elbo_: ClassVar[Any] = Fitted()
@@ -300,7 +302,8 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         return among(best, ends) if given else best
 
     def _arguments_of_model(self) -> dict[str, Any]:
-        return {**super()._arguments_of_model(), "responsibilities": self.responsibilities}
+        own = {"responsibilities": self.responsibilities, "swaps": self.swaps}
+        return {**super()._arguments_of_model(), **own}
 
     def _check_settings(self) -> None:
         self._check_n_components()

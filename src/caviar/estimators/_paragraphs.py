@@ -43,6 +43,12 @@ responsibilities
     number, ``"all"``, or ``"auto"``, which takes few where components are 200 or more and passes take long. A last pass
     has all of them.
 
+[swaps]
+swaps
+    Whether a fit that has settled goes on from where two components merged and another one cut in two lead, as for
+    :meth:`caviar.Model.fit`: False, True for as long as that leads higher, or ``"auto"``, which looks for it briefly
+    from 8 components on where no start is given.
+
 [semi_supervised]
 semi_supervised
     Whether ``y`` holds labels of 0 to K - 1 for some rows, and -1 for the others. False ignores ``y``. With True a

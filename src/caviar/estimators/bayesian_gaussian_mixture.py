@@ -116,6 +116,7 @@ class BayesianGaussianMixture(GaussianEstimator):
         called with the progress of each iteration over all rows.
     {uncertainty}
     {responsibilities}
+    {swaps}
 
     Attributes
     ----------

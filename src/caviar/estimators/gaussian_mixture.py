@@ -92,6 +92,7 @@ class GaussianMixture(GaussianEstimator):
     {verbose}
     {uncertainty}
     {responsibilities}
+    {swaps}
 
     Attributes
     ----------

@@ -56,6 +56,7 @@ class KnownVarianceMixture(MixtureEstimator):
     {verbose}
     {uncertainty}
     {responsibilities}
+    {swaps}
 
     Attributes
     ----------

@@ -95,6 +95,7 @@ class MixedMixture(MixtureEstimator):
     {verbose}
     {uncertainty}
     {responsibilities}
+    {swaps}
 
     Attributes
     ----------

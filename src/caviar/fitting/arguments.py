@@ -122,3 +122,8 @@ def _plain(value: Any) -> Any:
         own = [_plain(part) for part in value]
         return LEFT_OUT if LEFT_OUT in own else own
     return LEFT_OUT
+
+
+def swaps_of(asked: bool | str, init: Any) -> bool | str:
+    """Return whether components change places: by default not where a start is given, which says which is which."""
+    return asked if asked != "auto" or (isinstance(init, str) and init == "auto") else False

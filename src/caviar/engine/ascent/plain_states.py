@@ -67,6 +67,7 @@ def plain_place(state: AscentState) -> dict[str, Any]:
         "batches": [] if state.by_batch is None else [_plain_sums(sums) for sums in state.by_batch.batches],
         "is_fresh": state.is_fresh,
         "saddles": state.saddles,
+        "swaps": state.swaps,
     }
 
 
@@ -86,6 +87,7 @@ def place_of(document: Mapping[str, Any], problem: Problem, rows: RowMap) -> dic
         "by_batch": _by_batch([_sums_of(sums) for sums in document["batches"]]),
         "is_fresh": bool(document["is_fresh"]),
         "saddles": int(document["saddles"]),
+        "swaps": int(document["swaps"]),
     }
 
 

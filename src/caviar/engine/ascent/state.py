@@ -100,6 +100,8 @@ class AscentState(FitState):
         raises the objective.
     saddles
         Saddle points that were left behind.
+    swaps
+        Ends that were left behind since swaps of components led higher.
     """
 
     arrays: Mapping[Hashable, Array]
@@ -109,6 +111,7 @@ class AscentState(FitState):
     by_batch: SumsByBatch | None = None
     is_fresh: bool = True
     saddles: int = 0
+    swaps: int = 0
 
     @property
     def elbo(self) -> float:

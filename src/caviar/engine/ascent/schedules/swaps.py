@@ -1,0 +1,350 @@
+r"""Swaps: two components of a mixture merged, and the place that is left given to half of a third one.
+
+A fit that has two components in one cluster and one component in two does not get away from there: each small step
+lowers the objective. So what each merge would lose and each cut would gain is told from few looks at some of the rows.
+Components can take any part of the rows in an update of theirs, so K pairs, or K halves, are found in one update, each
+in the place of a component. With natural parameters l of a row's label and responsibilities r, components j in the
+place of others, S, change the objective by about
+
+.. math:: \sum_n \log \Bigl( 1 - \sum_{k \in S} r_{nk} + \sum_j e^{l'_{nj} - \log \sum_k e^{l_{nk}}} \Bigr).
+
+Source: Ueda, Nakano, Ghahramani and Hinton, "SMEM algorithm for mixture models" (Neural Computation, 2000), whose
+criteria are others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ...._typing import AnyArray, Array
+from ....language import Plate, Variable
+from ....numerics.cached import cached_property
+from ....numerics.records import replaced
+from ...design.backend import Workspace
+from ...design.features import FeatureTable
+from ...design.keys import FactorKey
+from ...local.categorical import softmax_inplace
+from ...rows.row_map import Look, RowMap
+from ...rows.tasks import blocks_of, rows_at
+from ..problem import Problem
+from ..state import AscentState, after_look, begin, updated_globals
+from .halves import halves
+
+_NEIGHBOURS = 2
+"""Components that each may be merged with."""
+
+_CUTS = 2
+"""Cuts of each component."""
+
+_STEPS = 2
+"""Updates of the halves of a component, given what is theirs."""
+
+_SURE = 0.5
+"""Responsibility from which on a row is among those that are cut."""
+
+_EMPTY = 0.5
+"""Weight of rows below which a component has none."""
+
+_LARGEST = 50.0
+"""Logarithm of the largest number that is added up."""
+
+
+@dataclass(frozen=True, eq=False)
+class Components:
+    """The components that the only label of each row chooses from.
+
+    Attributes
+    ----------
+    key
+        Of the label's factor.
+    table
+        Features that the label meets.
+    size
+        Number of components, K.
+    own
+        The globals of which each component has one.
+    """
+
+    key: FactorKey
+    table: FeatureTable
+    size: int
+    own: tuple[Variable, ...]
+
+    @classmethod
+    def of(cls, problem: Problem) -> Components:
+        """Return the components of a problem; :func:`why_no_swaps` says whether it has some."""
+        (label,) = problem.factors
+        plates = _chosen(problem)
+        own = tuple(v for v in problem.order if plates & set(v.plates))
+        return cls(label.key, problem.rows.tables[label], label.n_rows, own)
+
+
+def why_no_swaps(problem: Problem) -> str:
+    """Return why components cannot be swapped; nothing if they can."""
+    if len(problem.factors) != 1 or problem.chains or problem.factors[0].values is None:
+        return "it is for models whose rows have one hidden label and no other hidden variable"
+    (label,) = problem.factors
+    if len(label.labels) != 1 or label.labelled:
+        return f"labels of '{label.name}' are known in part"
+    if problem.point:
+        return "a component of few rows may raise a likelihood without bound"
+    if problem.coupled or not problem.rows.maximises:
+        return "the globals share a factor, or local factors do not maximise the objective"
+    if label not in problem.rows.tables or not any(_chosen(problem) & set(v.plates) for v in problem.order):
+        return f"'{label.name}' chooses nothing that meets the data in a matrix product"
+    return ""
+
+
+def _chosen(problem: Problem) -> set[Plate]:
+    """Return the plates from which the label of the rows chooses."""
+    (variable,) = problem.factors[0].labels
+    slots = (
+        slot for node in problem.bound.nodes if isinstance(node, Variable) for slot in node.slots.values()
+    )
+    return {chosen.plate for slot in slots if (chosen := slot.chosen_by(variable)) is not None}
+
+
+@dataclass(frozen=True, eq=False)
+class Merge:
+    """A component taken into another one: by how much the objective changes, and the logits of both together, (n,)."""
+
+    taken: int
+    into: int
+    gain: float
+    natural: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Cut:
+    """A component, or two together, in two halves: their places, what they gain, and the logits of both, (2, n)."""
+
+    places: tuple[int, int]
+    gain: float
+    natural: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Swap:
+    """Two components merged and another one cut in two, or the two themselves cut anew."""
+
+    merge: Merge | None
+    cut: Cut
+
+    @property
+    def gain(self) -> float:
+        """By how much the objective changes, about."""
+        return self.cut.gain + (0.0 if self.merge is None else self.merge.gain)
+
+    @property
+    def halves(self) -> list[int]:
+        """The components in whose places the halves are."""
+        return [self.cut.places[0], self.cut.places[1] if self.merge is None else self.merge.taken]
+
+    @property
+    def touched(self) -> frozenset[int]:
+        """The components that are others afterwards."""
+        return frozenset((*self.halves, *(() if self.merge is None else (self.merge.into,))))
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture:
+    """A mixture where it is, on some rows.
+
+    Attributes
+    ----------
+    state
+        Its globals, and the sums over these rows.
+    components
+        What it is made of.
+    """
+
+    state: AscentState
+    components: Components
+
+    @cached_property
+    def weights(self) -> Array:
+        """Weights of the rows, (n,)."""
+        source = self.state.rows.source
+        own = source.weights(0, source.n_rows)
+        return np.ones(source.n_rows) if own is None else own
+
+    @cached_property
+    def natural(self) -> Array:
+        """Logits of the label of each row, (K, n)."""
+        return self._natural(self.state)
+
+    @cached_property
+    def _softmax(self) -> tuple[Array, Array]:
+        shares = self.natural.copy()
+        return shares, softmax_inplace(shares)
+
+    @property
+    def shares(self) -> Array:
+        """Responsibilities, (K, n)."""
+        return self._softmax[0]
+
+    @cached_property
+    def counts(self) -> Array:
+        """Weight of the rows of each component, (K,)."""
+        return self.shares @ self.weights
+
+    def merges(self) -> list[Merge]:
+        """Return merges of components that are near each other, the best first."""
+        pairs = self._near()
+        if not pairs:
+            return []
+        taken, into = np.array(pairs).T
+        both = self.shares[taken] + self.shares[into]
+        natural = self._taking(both, into)
+        gains = self._changes(1.0 - both, natural[None])
+        found = [
+            Merge(*pair, float(gain), own) for pair, gain, own in zip(pairs, gains, natural, strict=True)
+        ]
+        return sorted(found, key=lambda own: -own.gain)
+
+    def cuts(self) -> list[Cut]:
+        """Return components in halves, the best first."""
+        return self._halved([((k, k), share) for k, share in enumerate(self.shares)])
+
+    def recuts(self, merges: Sequence[Merge]) -> list[Cut]:
+        """Return pairs of components cut into other halves, the best first."""
+        pairs = ((own.into, own.taken) for own in merges)
+        return self._halved([(pair, self.shares[pair[0]] + self.shares[pair[1]]) for pair in pairs])
+
+    def _halved(self, wholes: Sequence[tuple[tuple[int, int], Array]]) -> list[Cut]:
+        """Return halves, the best first, of what is cut: the places of both halves, and the rows that they take."""
+        found: list[Cut] = []
+        for places, share in wholes:
+            inside = np.flatnonzero((share > _SURE) & (self.weights > 0))
+            for half in halves(self._points[inside], self.weights[inside], _CUTS):
+                first = np.full(len(share), 0.5)
+                first[inside] = half
+                found.append(Cut(places, 0.0, np.stack([first * share, (1 - first) * share])))
+        return sorted(self._settled(found), key=lambda own: -own.gain) if found else []
+
+    def swapped(self, swaps: Sequence[Swap]) -> AscentState:
+        """Return the state after swaps of different components: what rows say then, and the globals after that."""
+        natural = self.natural.copy()
+        for swap in swaps:
+            if swap.merge is not None:
+                natural[swap.merge.into] = swap.merge.natural
+            natural[swap.halves] = swap.cut.natural
+        softmax_inplace(natural)
+        # a precision waits for its mean, and the mean for it
+        moved = updated_globals(updated_globals(self._given(self.state, natural)))
+        return begin(moved.problem, moved.q, moved.rows)
+
+    def _settled(self, cuts: Sequence[Cut]) -> list[Cut]:
+        """Return cuts whose rows are given to the halves, after a few updates of these."""
+        places = np.array([own.places for own in cuts]).T.ravel()
+        taken = np.stack([own.natural for own in cuts], axis=1)
+        whole, natural = taken.sum(axis=0), taken
+        for _ in range(_STEPS):
+            natural = self._taking(taken.reshape(-1, taken.shape[-1]), places).reshape(taken.shape)
+            first = 1 / (1 + np.exp(np.clip(natural[1] - natural[0], -_LARGEST, _LARGEST)))
+            taken = np.stack([whole * first, whole * (1 - first)])
+        gains = self._changes(1.0 - whole, natural)
+        return [
+            replace(own, gain=float(gains[i]), natural=natural[:, i].copy()) for i, own in enumerate(cuts)
+        ]
+
+    def _near(self) -> list[tuple[int, int]]:
+        """Return pairs of components, the smaller one first: those that most rows of one would go to without it."""
+        best = np.argpartition(-self.natural, 1, axis=0)[:2]
+        is_turned = (
+            self.natural[best[1], np.arange(best.shape[1])] > self.natural[best[0], np.arange(best.shape[1])]
+        )
+        first, second = np.where(is_turned, best[::-1], best)
+        shared = np.zeros((self.components.size, self.components.size))
+        np.add.at(shared, (first, second), self.weights)
+        found: dict[frozenset[int], tuple[int, int]] = {}
+        for k, own in enumerate(shared):
+            # nothing is lost of a component without rows, whatever takes it
+            own[int(np.argmax(self.counts))] += _EMPTY if self.counts[k] < _EMPTY else 0.0
+            for other in np.argsort(-own, kind="stable")[:_NEIGHBOURS].tolist():
+                if own[other] > 0 and other != k:
+                    pair = (k, other) if self.counts[k] <= self.counts[other] else (other, k)
+                    found.setdefault(frozenset(pair), pair)
+        return list(found.values())
+
+    def _taking(self, taken: Array, places: AnyArray) -> Array:
+        """Return the logits of components that take so much of each row, (m, n).
+
+        Parameters
+        ----------
+        taken
+            Shape (m, n).
+        places
+            Components in whose places they are found, (m,), from whose points they are measured: they have their prior
+            probabilities in proportion to the rows they take.
+        """
+        found = np.empty_like(taken)
+        every = np.empty_like(self.natural)
+        left = np.arange(len(taken))
+        while left.size:
+            # one for each place in an update
+            now, here = np.unique(places[left], return_index=True)
+            some = left[here]
+            every[...] = self.shares
+            every[now] = taken[some]
+            state = self._given(replaced(self.state, problem=self._of_components), every)
+            for _ in range(min(len(self.components.own), 2)):
+                state = updated_globals(state)
+            found[some] = self._natural(replaced(state, problem=self.state.problem))[now]
+            left = np.delete(left, here)
+        shares = (taken @ self.weights + _EMPTY) / (self.counts[places] + _EMPTY)
+        found += np.log(shares)[:, None]
+        return found
+
+    @cached_property
+    def _of_components(self) -> Problem:
+        return self.state.problem.updating(self.components.own)
+
+    @cached_property
+    def _points(self) -> Array:
+        return points_of(self.components.table, self.state.rows)
+
+    def _natural(self, state: AscentState) -> Array:
+        found = np.empty((self.components.size, state.rows.source.n_rows))
+        for rows, own in state.rows.by_block(state.problem.rows.coefficients(state.arrays)):
+            found[:, rows.where] = own[self.components.key]
+        return found
+
+    def _given(self, state: AscentState, shares: Array) -> AscentState:
+        """Return a state with the sums over rows that these shares of the components leave."""
+        key, coefficients = self.components.key, state.problem.rows.coefficients(state.arrays)
+        summary = state.rows.sum_given(lambda rows: {key: shares[:, rows.where].copy()}, coefficients)
+        return after_look(replaced(state, warm={}, by_batch=None), Look(summary, {}))
+
+    def _changes(self, left: Array, natural: Array) -> Array:
+        """Return by how much the objective changes, (m,).
+
+        Parameters
+        ----------
+        left
+            Responsibilities of the components that stay, (m, n).
+        natural
+            Of those in the place of the others, (j, m, n).
+        """
+        total = np.maximum(left, 0.0)
+        for own in natural:
+            total += np.exp(np.minimum(own - self._softmax[1], _LARGEST))
+        return np.log(np.maximum(total, np.finfo(float).tiny)) @ self.weights
+
+
+def points_of(table: FeatureTable, rows: RowMap) -> Array:
+    """Return what rows may be cut by: their features that are no squares, (n, d)."""
+    features = zip(table.features, table.slices, strict=True)
+    every = [(own, where) for own, where in features if own.source is not None and not own.is_tallied]
+    chosen = [where for own, where in every if not own.is_square] or [where for _, where in every]
+    found = np.zeros((rows.source.n_rows, sum(own.stop - own.start for own in chosen)))
+    scratch = Workspace()
+    for bounds in blocks_of(rows.model, rows.source) if chosen else ():
+        block = rows_at(rows.source, bounds, every=True)
+        values = np.empty((table.n_dense, block.n_rows))
+        table.fill(block.columns, values, scratch)
+        found[block.where] = np.concatenate([values[own] for own in chosen]).T
+    return found
