@@ -83,7 +83,7 @@ def numbers(rng: np.random.Generator) -> Iterator[Fit]:
 
 def floors(rng: np.random.Generator) -> Iterator[Fit]:
     """Yield mixtures by maximum likelihood whose smallest variances differ, and decide: many rows are equal."""
-    for number in range(4):
+    for _ in range(4):
         obs, k = cv.Plate("obs"), cv.Plate("k", 2)
         z = cv.Categorical("z", cv.Dirichlet("w", [1.0, 1.0]), plates=obs)
         mean = cv.MultivariateNormal("mean", np.zeros(2), np.zeros((2, 2)), plates=k)

@@ -289,8 +289,9 @@ class BayesianGaussianMixture(GaussianEstimator):
         return Statement(model, model_of=model_of)
 
     def _differences_of_many(self, X: Array, counts: AnyArray) -> Differences | None:
+        precision = self.mean_precision_prior
         is_default = self.mean_prior is None and is_learnt(self.covariance_prior)
-        if not (is_default and self._is_joint and np.ndim(self.mean_precision_prior) == 0):
+        if not (is_default and self._is_joint and (precision is None or np.ndim(precision) == 0)):
             return None
         mean, variances, is_ordinary = self._structure.of_many(X, counts)
         constants = {"theta.mean": mean, **LearntScale.of_many(variances, counts)}

@@ -22,7 +22,7 @@ from ...engine.groups.fit import fit_groups
 from ...engine.groups.problem import GroupedProblem, Groups
 from ...engine.topics.lowering import bind_rows
 from ...execution.threads import usable_cores
-from ...language import Constant, Node, Variable
+from ...language import Node, Variable
 from ...numerics.blas import one_blas_thread
 from ..model import Model, assembled
 from ..progress import lines
@@ -208,8 +208,7 @@ def _assemble(stated: Stated) -> Callable[..., Problem]:
     def made(
         nodes: Sequence[Node], leaves: Sequence[Variable], data: Mapping[str, Any], plate: str
     ) -> Problem:
-        values = {node.name: node.value for node in nodes if isinstance(node, Constant)}
-        bound: BoundModel = bind_rows(nodes, leaves, data, values=values, data_plate=plate)
+        bound: BoundModel = bind_rows(nodes, leaves, data, data_plate=plate)
         order = list(bound.latent_globals())
         return assemble(bound, order, frozenset(own for own in order if own.name in stated.point), APART)
 
