@@ -406,8 +406,8 @@ class Problem:
 
     def worst_loss(self, q: Mapping[Variable, Any], coefficients: Coefficients) -> float:
         """Return the largest error (nats) that these factors' logits have from the present reference points."""
-        losses = [own.worst_loss(self.coordinates, q, coefficients) for own in self._every_recentring]
-        return max(losses, default=0.0)
+        every = self._every_recentring
+        return max((own.worst_loss(self.coordinates, q, coefficients) for own in every), default=0.0)
 
     @cached_property
     def _every_recentring(self) -> list[Recentring]:
