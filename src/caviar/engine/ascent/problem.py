@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -39,8 +39,6 @@ from ..local.local_factor import LocalFactor
 from ..local.statistics import Arrays, Coefficients
 from ..rows.recentring import Recentring
 from ..rows.row_model import RowModel
-
-T = TypeVar("T")
 
 Factors: TypeAlias = Mapping[Variable, Any]
 """Global factors, by variable."""
@@ -158,7 +156,7 @@ class Problem:
         bound = self.bound.with_active({**self.bound.gathered(lambda evidence: evidence.active), **own})
         return self._again(bound=bound, points_count=False)
 
-    def fact(self, key: Hashable, find: Callable[[], T]) -> T:
+    def fact(self, key: Hashable, find: Callable[[], Any]) -> Any:
         """Return what follows from the statement, the shapes and what is known, whatever the values are.
 
         It is found once for all fits that share a plan. It must hold nothing of this problem but variables and numbers.
