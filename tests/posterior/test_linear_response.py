@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from invariants.registry import CASES
 from scipy import stats
+from scipy.sparse import csr_array
 
 import caviar as cv
 from caviar.engine.response.quantities import Response
@@ -420,6 +421,15 @@ def test_a_fit_that_has_not_settled_is_told():
     posterior = case.fit(data, init={"mean": [-3.0, 0.5, 3.0]}, max_iter=1, tol=1e3)
     with pytest.raises(cv.ModelError, match="has not settled"):
         posterior.linear_response(data).sd("mean")
+
+
+def test_documents_whose_proportions_have_hidden_parents_are_refused():
+    words = csr_array(np.array([[3, 0, 1, 0], [0, 2, 0, 4], [1, 1, 0, 2], [2, 0, 3, 0]]))
+    model = cv.models.latent_dirichlet_allocation(2, 4, stick_concentration=1.0)
+    data = {next(leaf.name for leaf in model.leaves): words}
+    posterior = model.fit(data, seed=0)
+    with pytest.raises(cv.ModelError, match="these are documents whose proportions have hidden parents"):
+        posterior.linear_response(data)
 
 
 def test_bad_arguments_are_refused(mixture):
