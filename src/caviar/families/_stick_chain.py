@@ -153,7 +153,7 @@ class _Interpolant:
 
     @classmethod
     def through(cls, window: _Window, log_mass: Array) -> _Interpolant:
-        """Return the one with these values at the nodes of a window; the multiple of s leaves nearly a line in log s."""
+        """Return the one with these values at the nodes of a window: the multiple of s leaves nearly a line."""
         columns = np.stack((window.nodes, np.log(window.nodes), np.ones(window.size)), axis=1)
         slope = float(np.linalg.lstsq(columns, log_mass)[0][0])
         return cls(window, window.coefficients(log_mass - slope * window.nodes), slope)
