@@ -75,3 +75,24 @@ def test_formulas_become_mathml():
     assert shown.count("<mtr>") == 2
     with pytest.raises(ValueError, match="notacommand"):
         with_mathml(r'<span class="arithmatex">\(\notacommand\)</span>')
+
+
+def test_every_column_of_a_table_has_a_name():
+    """A screen reader says the header with each cell."""
+    heads = r"^(\|.*\|)\n\|[-: |]+\|$"
+    for page in sorted(DOCS.rglob("*.md")):
+        for head in re.findall(heads, page.read_text(encoding="utf-8"), re.MULTILINE):
+            assert all(cell.strip() for cell in head.strip("|").split("|")), f"{page.name}: {head}"
+
+
+def test_what_the_theme_leaves_without_a_name_gets_one():
+    from accessibility import accessible
+
+    section = (
+        '<nav class="md-nav" aria-labelledby="__nav_1_label"><label class="md-nav__title" for="__nav_1">'
+        '<span class="md-nav__icon md-icon"></span> <a>Start &amp; go</a></label>'
+    )
+    named = section.replace('aria-labelledby="__nav_1_label"', 'aria-label="Start &amp; go"')
+    assert accessible(section) == named
+    switch = '<input class="md-toggle" data-md-toggle="search"'
+    assert accessible(switch) == switch + ' aria-label="Open the search"'
