@@ -4,10 +4,11 @@ import re
 
 import pytest
 from build_examples import DOCS
+from list_names import MODULES
+from list_names import page as names_page
 
 import caviar as cv
 
-MODULES = ("data", "datasets", "densities", "families", "models", "plot", "report", "testing")
 SHOWN = [
     name
     for page in sorted((DOCS / "api").glob("*.md"))
@@ -39,6 +40,13 @@ def test_every_public_name_stands_in_the_reference_once():
     }
     assert sorted(SHOWN) == sorted(top | (below - twice))
     assert "`caviar.__version__`" in (DOCS / "api" / "index.md").read_text(encoding="utf-8")
+
+
+def test_the_list_of_names_is_that_of_the_package():
+    """`python docs/list_names.py` writes it."""
+    listed = (DOCS / "api" / "names.md").read_text(encoding="utf-8")
+    assert listed == names_page()
+    assert not re.search(r"\| *\|$|\| (dict|str|tuple|list)\(", listed, re.MULTILINE)
 
 
 def test_what_is_shown_is_what_has_the_name(package):
