@@ -96,28 +96,24 @@ def gensims(passes: int, chunk: int, **arguments: Any) -> Fitting:
             texts,
             num_topics=task.n_topics,
             id2word={number: str(number) for number in range(task.train.shape[1])},
-            alpha="auto",
-            eta="auto",
             passes=passes,
             chunksize=chunk,
             eval_every=None,
             random_state=task.seed,
-            **arguments,
+            **{"alpha": "auto", "eta": "auto"} | arguments,
         )
         return Fit(np.array(lda.state.get_lambda(), dtype=float), np.array(lda.alpha), task.clock() - begun)
 
     return fit
 
 
+LEARNT = {"method": "collapsed", "doc_topic_prior": "learn", "topic_word_prior": "learn"}
 BEST: Mapping[str, Fitting] = {
     "caviar, defaults": ours(),
-    "caviar, learnt priors": ours(doc_topic_prior="learn", topic_word_prior="learn"),
-    'caviar, method="collapsed", learnt': ours(
-        method="collapsed", doc_topic_prior="learn", topic_word_prior="learn"
-    ),
-    "tomotopy, 200 sweeps": tomotopys(0.05, 200),
-    "tomotopy, 400 sweeps": tomotopys(0.05, 400),
-    "gensim, 10 passes": gensims(10, 256, decay=0.7, offset=10.0),
+    "caviar, collapsed, learnt priors, 50 passes": ours(**LEARNT, max_iter=50),
+    "caviar, collapsed, learnt priors": ours(**LEARNT),
+    "tomotopy, 400 sweeps": tomotopys(0.05, 400, every=5),
+    "gensim, 10 passes": gensims(10, 256),
 }
 TRIED: Mapping[str, Fitting] = {
     **{
@@ -128,6 +124,10 @@ TRIED: Mapping[str, Fitting] = {
     "gensim, 10 passes, chunks of 2000": gensims(10, 2000),
     "gensim, 10 passes, chunks of 256": gensims(10, 256),
     "gensim, 10 passes, chunks of 256, slower rates": gensims(10, 256, decay=0.7, offset=10.0),
+    "gensim, the same, words' prior even": gensims(10, 256, decay=0.7, offset=10.0, eta=None),
+    "gensim, the same, both priors even": gensims(
+        10, 256, decay=0.7, offset=10.0, eta=None, alpha="symmetric"
+    ),
 }
 """Settings of the others, of which those of ``BEST`` were chosen."""
 

@@ -53,8 +53,8 @@ class _Block:
     ----------
     documents, entries
         Where they and their counts lie.
-    owners, words, places
-        The document of each count, within the block; the words that occur, and the place of that of each count.
+    words, places
+        The words that occur, and the place of that of each count.
     ones, ones_weighted
         How much of each count is one token of it, and of one document where that counts less; None where all are 1.
     by_document, by_word
@@ -65,7 +65,6 @@ class _Block:
 
     documents: slice
     entries: slice
-    owners: AnyArray
     words: AnyArray
     places: AnyArray
     ones: Array | None
@@ -304,7 +303,6 @@ def _blocks(counts: Any, weights: Array, n_topics: int) -> Iterator[_Block]:
         yield _Block(
             slice(first, last),
             slice(a, b),
-            owners,
             words,
             places,
             None if (ones == 1.0).all() else ones,
