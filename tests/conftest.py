@@ -10,6 +10,7 @@ import pytest
 import thinning
 from _pytest.doctest import DoctestModule
 from hypothesis import settings
+from lean_kit import THE_KIT_ITSELF, lean_kit
 from lean_starts import begins_anywhere, lean_starts
 
 # the same examples each time, however slow the machine
@@ -64,9 +65,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """Let fits of tests that are not about starts begin from one guess, in `make test`."""
-    place = item.nodeid.removeprefix("tests/")
-    with lean_starts() if begins_anywhere(place) and not thinning.is_whole else nullcontext():
+    """Let fits of tests that are not about starts begin from one guess, and checks be few, in `make test`."""
+    place, is_whole = item.nodeid.removeprefix("tests/"), thinning.is_whole
+    starts = nullcontext() if is_whole or not begins_anywhere(place) else lean_starts()
+    kit = nullcontext() if is_whole or place.startswith(THE_KIT_ITSELF) else lean_kit()
+    with starts, kit:
         return (yield)
 
 

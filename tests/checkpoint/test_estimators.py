@@ -37,7 +37,7 @@ def fitted(estimator, path=None, every=0.0, X=X, callback=False):
     return own.fit(X, checkpoint=path, checkpoint_every=every)
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_a_mixture_goes_on_to_the_same_bits(estimator, tmp_path):
     undisturbed = fitted(estimator)
@@ -150,6 +150,7 @@ def test_an_interrupt_between_iterations_of_all_rows_ends_a_search(tmp_path, mon
 COUNTS = np.random.default_rng(3).poisson(1.0, (40, 12))
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("method", ["batch", "incremental", "online"])
 def test_topics_go_on_to_the_same_bits(method, tmp_path):
     known = {"learning_method": method, "n_init": 2, "max_iter": 6, "tol": 0.0, "random_state": 0}
@@ -166,6 +167,7 @@ def test_topics_go_on_to_the_same_bits(method, tmp_path):
         cv.LatentDirichletAllocation(2).fit(COUNTS, checkpoint=tmp_path / "d")
 
 
+@pytest.mark.slow
 def test_a_comparison_goes_on_to_the_same_table(tmp_path):
     def compared(path=None, callback=False, numbers=(2, "auto")):
         known = {"n_init": 1, "held_out": 0.2, "random_state": 0, "max_iter": 10, "tol": 1e-4}

@@ -68,7 +68,7 @@ def test_a_fit_goes_on_after_its_third_iteration(name, schedule, tmp_path):
     check(fit, tmp_path / "c", [{"progress": after(3)}])
 
 
-@pytest.mark.thinned(6)
+@pytest.mark.thinned(9)
 @pytest.mark.parametrize(("name", "schedule"), SEVERAL)
 def test_a_fit_with_restarts_goes_on_after_every_iteration(name, schedule, tmp_path):
     case = CASES[name]
@@ -87,7 +87,7 @@ def test_a_fit_with_restarts_goes_on_after_every_iteration(name, schedule, tmp_p
     check(fit, tmp_path / "c", [{"progress": after(1)} for _ in range(100)], fewest=6)
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(6)
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("name", ["joint", "measured-apart", "deconvolved"])
 def test_a_fit_goes_on_after_it_was_broken_off_in_the_middle_of_passes(name, schedule, tmp_path):
@@ -105,7 +105,7 @@ def far_clusters(rng: np.random.Generator, n: int) -> np.ndarray:
     return rng.normal(0, 1e-3, (n, 2)) + 1e4 * rng.integers(0, 3, (n, 1)) * np.array([1.0, -0.5])
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_reference_points_that_moved_are_kept(schedule, tmp_path, monkeypatch):
     moved = []
@@ -214,6 +214,7 @@ STATEMENTS = [
 ]
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("state", STATEMENTS)
 def test_whatever_the_model_asks_of_the_engine(state, tmp_path):
     model, data, more = state(np.random.default_rng(7))
@@ -291,6 +292,7 @@ def test_what_comes_from_a_checkpoint_serves_as_a_prior(tmp_path):
     assert_same_bits(model.fit(rest, **known, prior=again), model.fit(rest, **known, prior=first))
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("name", [pytest.param("joint", marks=pytest.mark.slow), "spherical", "factors"])
 def test_ctrl_c_at_any_pass_is_told_and_the_same_call_goes_on(name, tmp_path):
     """In the starts, in iterations, and in the look for a saddle point where a fit has settled."""

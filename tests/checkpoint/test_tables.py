@@ -16,7 +16,7 @@ def fit(x, **arguments):
     return cv.models.normal_wishart_mixture(2, 3).fit({"x": x}, seed=0, max_iter=6, tol=0.0, **arguments)
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(9)
 @pytest.mark.parametrize("schedule", ["batch", cv.Incremental(3), cv.Stochastic(2_000)])
 @pytest.mark.parametrize("store", stored.SCANNED[::3])
 def test_what_began_with_an_array_goes_on_with_a_table(store, schedule, tmp_path):

@@ -19,6 +19,7 @@ def asked(**environment):
     return done.stdout
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize(
     ("line", "answers"),
     [

@@ -161,7 +161,7 @@ def test_a_constant_column_is_told(run, tmp_path):
     )
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("non_numeric", [(), ("--non-numeric", "categorical")])
 @pytest.mark.parametrize("is_large", [False, True])
 def test_a_column_that_numbers_the_rows_is_told(run, tmp_path, monkeypatch, non_numeric, is_large):

@@ -69,7 +69,7 @@ OUTPUTS = {"predict": 1, "predict_proba": MANY, "score_samples": 1}
 """Method -> numbers that it finds for each row."""
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("method", list(OUTPUTS))
 def test_predictions_of_a_mixture(method, mixture, x):
     """Beyond what is returned, memory is that of a block."""
@@ -83,6 +83,7 @@ def test_predictions_of_rows_with_missing_entries(mixture, x):
     assert peak_of(lambda: mixture.predict(rows)) < OF_BLOCKS + 8 * N + 1.2 * rows.nbytes
 
 
+@pytest.mark.slow
 def test_predictions_of_rows_on_disk(mixture, x, tmp_path):
     """Rows that are not in memory are read a block at a time, for the same numbers."""
     stored = np.lib.format.open_memmap(tmp_path / "x.npy", "w+", x.dtype, x.shape)
@@ -121,7 +122,7 @@ def wide():
     return rng.standard_normal((30, WIDE)) + 3 * rng.integers(0, 2, (30, 1))
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("covariance_type", ["diag", "spherical"])
 @pytest.mark.parametrize("kind", [cv.BayesianGaussianMixture, cv.GaussianMixture])
 def test_nothing_of_columns_by_columns_where_these_are_uncorrelated(kind, covariance_type, wide):

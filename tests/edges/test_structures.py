@@ -107,6 +107,7 @@ def found(fit: Fit) -> list[object]:
     ]
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize(
     ("fits", "in_threads"),
     [

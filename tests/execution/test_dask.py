@@ -32,6 +32,7 @@ def _settle(fit, *arguments, **keywords):
         return fit(*arguments, **keywords)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("name", ["independent", "measured-apart"])
 def test_linear_response_has_the_bits_of_threads(client, name):
     case = CASES[name]

@@ -44,6 +44,7 @@ def test_the_elbo_never_falls_and_its_parts_sum_to_it(noise, scale):
     assert posterior.elbo_at({}, data) == pytest.approx(posterior.elbo, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_it_finds_the_dynamics_up_to_a_change_of_basis():
     data, turn = draw(2, 2_500)
     posterior = model().fit(data, seed=0, max_iter=300)

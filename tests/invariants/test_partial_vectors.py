@@ -98,7 +98,7 @@ def test_the_elbo_rises_to_a_point_where_no_factor_can_be_improved(name):
     assert max(slopes.values()) < 2e-3, slopes
 
 
-@pytest.mark.thinned(4)
+@pytest.mark.thinned(8)
 @pytest.mark.parametrize("name", [name for name in CASES if name != "chain"])
 def test_a_weight_of_two_is_the_row_twice_in_any_order(name):
     data, rng = _data(name, 30), np.random.default_rng(1)

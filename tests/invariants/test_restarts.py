@@ -68,7 +68,7 @@ def _documents() -> tuple[cv.Model, dict[str, Any]]:
 STATED = [_labels_of_columns, _gates, _mixture, _chain, _classes, _factorisation, _documents]
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 @pytest.mark.filterwarnings("ignore::caviar.ConvergenceWarning")
 @pytest.mark.parametrize("stated", STATED, ids=lambda own: own.__name__[1:])
 def test_every_restart_begins_elsewhere(stated):

@@ -1,6 +1,7 @@
 """How expected statistics and means respond to natural parameters, against differences and against draws."""
 
 import numpy as np
+import pytest
 
 _STEPS = (2e-3, 1e-3)
 
@@ -64,6 +65,7 @@ def test_means_respond_as_they_change(q):
         np.testing.assert_allclose(found, own, rtol=1e-7, atol=1e-8 * np.abs(own).max())
 
 
+@pytest.mark.thinned(2)
 def test_covariance_of_a_value_is_that_of_draws(q, laws):
     draws = laws.draw(q, 10_000, seed=5)
     if type(q).__name__ == "Categorical":

@@ -25,6 +25,7 @@ def test_moments_of_draws_are_the_expected_statistics(q, laws):
         np.testing.assert_array_less(np.abs(statistic.mean(axis=0) - expected), 5.0 * error + 1e-12)
 
 
+@pytest.mark.thinned(2)
 def test_moments_of_draws_are_the_stated_moments(q, laws):
     n = 8_000
     draws = laws.draw(q, n, seed=12)[0].astype(float)

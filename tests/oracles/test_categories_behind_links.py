@@ -71,6 +71,7 @@ def test_softmax_regression_is_at_the_mode_with_the_covariance_of_laplace() -> N
     np.testing.assert_allclose(covariance.reshape(6, 6), np.linalg.inv(hessian), atol=1e-5)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("link", LINK)
 def test_regressions_pass_the_kit_with_weights_missing_labels_schedules_and_files(
     link: str, tmp_path: Path
@@ -113,6 +114,7 @@ def test_draws_follow_the_link(link: str) -> None:
     np.testing.assert_allclose(np.bincount(drawn["y"], minlength=3) / 6000, p, atol=0.025)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("link", LINK)
 def test_effects_of_groups_and_what_all_categories_share(link: str) -> None:
     """Indices choose from the other plate, and a number without the plate is in each predictor."""

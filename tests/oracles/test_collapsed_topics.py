@@ -180,6 +180,7 @@ def test_the_collapsed_method_has_the_bound_of_its_topics() -> None:
     assert lda.completion_perplexity(counts) < mean_field.completion_perplexity(counts) * 1.01
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("method", ["collapsed", "mean_field"])
 def test_priors_are_learnt(method: str) -> None:
     rng = np.random.default_rng(5)

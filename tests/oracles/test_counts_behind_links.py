@@ -96,6 +96,7 @@ def test_known_predictors_give_the_exact_evidence() -> None:
     assert elbo == pytest.approx(exact, rel=1e-10)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("kind", MODELS)
 def test_regressions_are_below_the_evidence_and_pass_the_kit(kind: str) -> None:
     model, data = MODELS[kind]
@@ -133,6 +134,7 @@ def test_weights_missing_counts_schedules_threads_and_files(kind: str, tmp_path:
     assert loaded.model.fit(again, **settings).elbo == repeated.elbo
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("kind", MODELS)
 def test_predictions_are_the_moments_under_q(kind: str) -> None:
     model, data = MODELS[kind]

@@ -383,6 +383,7 @@ def test_covariances_of_marginals_are_those_of_the_blocks():
     np.testing.assert_allclose(block_diag(*q.covariance), given * ratio, rtol=1e-12)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("structure", ["tied", "spherical"])
 def test_the_kit_finds_nothing_wrong(structure):
     report = check_model(state(structure, 2), {"x": rows(25)}, n_draws=300, replications=2)
@@ -411,6 +412,7 @@ def test_the_log_joint_of_drawn_values_is_the_sum_of_densities(structure):
     assert model.log_joint(drawn) == pytest.approx(total, rel=1e-12)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("structure", ["tied", "spherical"])
 def test_predicted_moments_are_those_of_draws(structure):
     posterior = state(structure, 2).fit({"x": rows(40)}, seed=0)

@@ -94,6 +94,7 @@ def test_labels_that_choose_widths_are_those_of_the_updates_by_hand_below_the_ev
     assert 0 < logsumexp(every) - posterior.elbo < 1.0
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("kind", [{}, {"latent": True}, {"common": True}])
 def test_the_kit_finds_nothing_wrong_with_chosen_widths(kind: dict[str, bool]):
     data = {"X": X, "y": Y}

@@ -410,6 +410,7 @@ def test_more_documents_have_the_posterior_for_prior() -> None:
     )
 
 
+@pytest.mark.slow
 def test_every_direction_is_stationary_at_the_end() -> None:
     counts = counts_of(10, documents=6).astype(int)
     labels = np.repeat(np.arange(6), counts.sum(axis=1))

@@ -389,6 +389,7 @@ def test_mixture_of_categoricals(seed):
     assert posterior.elbo < _enumerated(x, concentration, evidence)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("turned", [False, True])
 def test_plates_inside_plates(turned):
     """Columns of numbers whose means a label chooses, with a precision a column: literal ELBO and updates.

@@ -92,6 +92,7 @@ def test_the_elbo_has_the_expected_log_density_itself(kind: str) -> None:
     assert posterior.elbo == pytest.approx(expected - float(divergence), abs=1e-8)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("kind", KINDS)
 def test_means_deviations_and_evidence_are_nearer_than_those_of_the_bound(kind: str) -> None:
     evidence, mean, sd = _exact(kind)
@@ -112,6 +113,7 @@ def test_means_deviations_and_evidence_are_nearer_than_those_of_the_bound(kind: 
     assert found["expectation"][2] < 0.1
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_fit_passes_the_checks_of_models(kind: str) -> None:
     model, data = _model(kind, "expectation")

@@ -77,7 +77,7 @@ def test_bound_and_updates_are_those_that_the_compiler_derives(kind: str) -> Non
         np.testing.assert_allclose(updated.mean, further[variable.name].mean, rtol=1e-6)
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(6)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_fit_ascends_to_where_that_of_tokens_stays(kind: str) -> None:
     data = {"word": sparse.csr_array(counts_of(1))}

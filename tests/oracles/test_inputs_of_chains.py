@@ -106,6 +106,7 @@ def learnt(known_transition: bool) -> cv.Model:
     return seen_through(chain)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("known_transition", [True, False])
 def test_learnt_weights_pass_every_check(known_transition):
     data = series(np.random.default_rng(2))

@@ -101,7 +101,7 @@ def rows_of(leaf, n, rng):
     return {**data, "y": y if leaf == "Normal" else (y > 0).astype(int)}
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("leaf", ["Normal", "Bernoulli"])
 @pytest.mark.parametrize("schedule", [cv.Incremental(3), cv.Stochastic(500)], ids=str)
 def test_other_schedules_end_at_the_same_optimum(leaf, schedule):

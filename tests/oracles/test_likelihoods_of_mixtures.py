@@ -24,6 +24,7 @@ def _overlapping(seed: int) -> np.ndarray:
     return 1.5 * rng.normal(size=(7, 5))[z] + np.einsum("nij,nj->ni", roots[z], rng.normal(size=(400, 5)))
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize(
     ("table", "n_components", "n_init"),
     [

@@ -144,7 +144,7 @@ _TURNED = "factors"
 """A model of which nothing tells a rotation."""
 
 
-@pytest.mark.thinned(7)
+@pytest.mark.thinned(12)
 @pytest.mark.parametrize("name", [name for name in CASES if name != _TURNED])
 def test_means_move_as_tilted_fits_of_every_model_of_the_registry_do(name: str) -> None:
     """Along a tilt by all statistics of all globals at once."""
@@ -163,7 +163,7 @@ def test_a_model_that_can_be_turned_has_no_width_along_the_rotation() -> None:
     assert "rotation of factors" in posterior.interval_remark
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(5)
 @pytest.mark.parametrize("name", _STATED)
 def test_covariances_are_those_slopes_whatever_a_row_is(name: str) -> None:
     state, data, variable = _STATED[name]
@@ -342,6 +342,7 @@ def _sensitive(**other: Any) -> cv.Model:
     return cv.Model(cv.MultivariateNormal("x", mean[z], precision[z], plates=OBS), beside)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize(
     ("parameter", "name", "step"),
     [

@@ -177,6 +177,7 @@ def test_predictive_draws_and_local_factors_of_new_rows(link: str) -> None:
         np.testing.assert_allclose(hidden.tilt, [np.sqrt(square)], rtol=1e-12)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("link", LINKS)
 def test_predictors_of_every_kind_pass_the_kit(link: str) -> None:
     """Varying intercepts and slopes, products, offsets and a local latent, in one predictor."""

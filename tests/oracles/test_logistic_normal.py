@@ -149,6 +149,7 @@ def test_correlated_topics_are_found_with_their_correlation():
     assert max(cv.testing.elbo_slopes(posterior, data, n_directions=5).values()) < 2e-3
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("link", [cv.stick_breaking, cv.softmax])
 def test_counts_of_units_with_columns_are_below_importance_sampling(link):
     """The honest form of Dirichlet-multinomial regression: an effect of each unit and category, known variances."""

@@ -210,6 +210,7 @@ def test_separated_answers_under_a_proper_prior(link: str) -> None:
     assert posterior.elbo < _evidence(link, X, y, 1.0)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("link", LINKS)
 def test_separated_answers_under_a_flat_prior_do_not_converge(link: str) -> None:
     """There is no posterior: the coefficient drifts, the status says that it has not settled, every number is one.

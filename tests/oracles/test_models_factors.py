@@ -39,6 +39,7 @@ def _bayespy_bound(x: Array, posterior: Posterior, n_factors: int, n_sweeps: int
     return float(sum(node.lower_bound_contribution() for node in nodes))
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("state", [models.probabilistic_pca, models.factor_analysis])
 def test_elbo_agrees_with_bayespy(state: Any) -> None:
     """From the means of the fixed point BayesPy settles at the same bound."""

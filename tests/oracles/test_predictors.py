@@ -242,6 +242,7 @@ def test_a_product_may_stand_in_a_rate():
     cv.testing.check_model(cv.Model(x), {"x": times, "speed": speed}).raise_if_failed()
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("chosen", [True, False])
 def test_a_location_with_a_sum_as_mean_is_as_any_other(chosen):
     """Of the mean 1 m instead of m: the same ELBO, and that of the families' densities."""

@@ -160,6 +160,7 @@ def _draw(size, n_factors=3):
     return np.random.default_rng(size).normal(size=(size, n_factors))
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("sparse", [False, True])
 def test_nothing_moves_at_a_fixed_point(sparse):
     model, data = views(sparse=sparse)

@@ -502,6 +502,7 @@ def test_a_shared_factor_of_many_statistics_takes_no_rows_that_depend_on_others(
         posterior.linear_response(data)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("link", ["bound", "expectation", "probit"])
 def test_linear_response_of_a_large_shared_factor_beside_binary_outcomes_is_that_of_a_small_one(
     link, monkeypatch

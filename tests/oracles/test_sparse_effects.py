@@ -175,6 +175,7 @@ def _binary():
     return cv.Model(cv.Bernoulli("y", cv.logistic(linear), plates=OBS))
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("state", [_learnt, _relevance, _mixed, _binary])
 def test_the_kit_finds_no_fault(state):
     X, y = genotypes(40, 5, seed=2, effects_at=(1, 4))

@@ -215,6 +215,7 @@ def test_every_seed_every_start_and_both_orders_end_there():
         assert _shape_and_rate().fit({"x": X}, **arguments).elbo == pytest.approx(best, abs=1e-6)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("name", ["a", "b"])
 def test_covariances_are_the_slopes_of_tilted_fits(name: str):
     posterior = _shape_and_rate().fit({"x": X}, seed=0)

@@ -8,6 +8,7 @@ from thinning import amount
 from .at_large import check
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("part", range(4))
 def test_models_with_links_tables_effects_and_chains(part: int):
     """Each against enumeration, or its densities and finite differences; the seed says which model."""

@@ -17,6 +17,7 @@ def network(block):
     return labels, {"linked": linked, "sender": first, "receiver": second}
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("block", [0.06 + 0.25 * np.eye(3), 0.05 + 0.4 * np.roll(np.eye(4), 1, axis=1)])
 def test_every_start_finds_the_communities(block):
     """By how often they send alone, members of communities alike are not told apart."""

@@ -65,7 +65,7 @@ NOT_REACHED = {
 """Models that fewer than nine seeds in ten reach, and how they end."""
 
 
-@pytest.mark.thinned(10)
+@pytest.mark.thinned(25)
 @pytest.mark.parametrize("name", FAST)
 # of crossed effects the last ten thousandths of a nat take longer than the default number of iterations
 @pytest.mark.filterwarnings("ignore::caviar.ConvergenceWarning")

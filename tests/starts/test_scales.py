@@ -83,6 +83,7 @@ def test_what_is_elsewhere_too_keeps_its_scale():
     assert q == moved
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize(
     ("first", "second", "width", "seed"),
     [
