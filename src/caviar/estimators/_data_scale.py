@@ -120,7 +120,8 @@ def scale_of(X: Any, weights: Any = None, *, correlated: bool = True) -> DataSca
 
 def _known(deviation: Array) -> Array:
     """Return deviations from the mean, 0 where there is no value: so scatter stays positive semi-definite."""
-    return np.nan_to_num(deviation, copy=False, nan=0.0)
+    np.copyto(deviation, 0.0, where=np.isnan(deviation))
+    return deviation
 
 
 def _refuse_empty_columns(lowest: Array) -> None:

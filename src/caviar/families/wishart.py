@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from scipy.special import digamma, gammaincinv, gammaln, polygamma
 
 from caviar._errors import ImproperError, ParameterError
-from caviar._typing import Array, Statistics
+from caviar._typing import AnyArray, Array, Statistics
 from caviar.families._base import ExponentialFamily, Seed, Size, as_value, draw_shape
 from caviar.families._marginals import Ends, Marginals, matched_gamma, normal_marginals, on_the_diagonal
 from caviar.families._parameters import (
@@ -48,6 +48,12 @@ _LOG_PI = math.log(math.pi)
 def _steps(size: int) -> Array:
     """Return 0, 1, ..., D - 1."""
     return np.arange(float(size))
+
+
+@functools.lru_cache(maxsize=64)
+def _below_diagonal(size: int) -> AnyArray:
+    """Return which entries of a matrix lie below its diagonal, (D, D)."""
+    return np.tri(size, k=-1, dtype=bool)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -347,7 +353,7 @@ class Wishart(ExponentialFamily):
     def _sample_factor(self, shape: tuple[int, ...], generator: np.random.Generator) -> Array:
         """Return square roots F of draws F F' by Bartlett's decomposition."""
         size = self.inverse_scale.shape[-1]
-        triangle = np.tril(generator.standard_normal((*shape, size, size)), -1)
+        triangle = np.where(_below_diagonal(size), generator.standard_normal((*shape, size, size)), 0.0)
         chi_square = 2.0 * generator.standard_gamma(self._halves, (*shape, size))
         diagonal = np.sqrt(np.maximum(chi_square, np.finfo(np.float64).tiny))
         triangle[..., np.arange(size), np.arange(size)] = diagonal

@@ -116,7 +116,7 @@ class _Limit:
         with self.lock:
             if not self.holders:
                 return
-            for number, own in enumerate(_of_process()):
+            for number, own in enumerate(_by_whose_number(_libraries())[0]):
                 n_threads = own.num_threads
                 if n_threads not in (1, None):
                     self.before[number] = max(self.before[number], n_threads)

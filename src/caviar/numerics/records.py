@@ -27,6 +27,8 @@ def replaced(record: R, **changes: Any) -> R:
     fields, values = kind.__dataclass_fields__, vars(record)  # type: ignore[attr-defined]
     if not changes.keys() <= fields.keys():
         raise TypeError(f"{kind.__name__} has no field {sorted(changes.keys() - fields.keys())[0]!r}")
+    if len(values) > len(fields):
+        values = {name: values[name] for name in fields}
     other = object.__new__(kind)
-    vars(other).update({name: values[name] for name in fields}, **changes)
+    vars(other).update(values, **changes)
     return other

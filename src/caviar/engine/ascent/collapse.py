@@ -32,13 +32,24 @@ _LEAST_SIZE = 1e-12
 
 def has_collapsed(problem: Problem, q: Mapping[Variable, Any], arrays: Mapping[Hashable, Array]) -> bool:
     """Whether a flat factor has less than half a row left, or a singular covariance."""
-    return any(
+    return bool(problem.flat) and any(
         _is_empty(problem, variable, arrays) or _is_singular(problem, variable, q, arrays)
         for variable in problem.flat
     )
 
 
 def _is_empty(problem: Problem, variable: Variable, arrays: Mapping[Hashable, Array]) -> bool:
+    for key, gate in problem.fact(("counts", variable), lambda: _counts_of(problem, variable)):
+        counts = arrays[key]
+        if gate is not None and problem.bound.of(variable).clamped is not None:
+            counts = counts[..., ~_known_categories(problem, variable, gate)]
+        if counts.min(initial=np.inf) < _FEWEST_ROWS * _weight_of_a_row(problem):
+            return True
+    return False
+
+
+def _counts_of(problem: Problem, variable: Variable) -> list[tuple[Hashable, Variable | None]]:
+    """Return the sums that count the rows of each repetition of a variable, and the label where it is only one."""
     choices = [
         [own.by for own in slot.gates]
         for node in problem.bound.nodes
@@ -46,6 +57,7 @@ def _is_empty(problem: Problem, variable: Variable, arrays: Mapping[Hashable, Ar
         for slot in node.slots.values()
         if slot.node is variable and slot.gates
     ]
+    found: list[tuple[Hashable, Variable | None]] = []
     for part in problem.compiled.parts.values():
         if (
             part.factor is None
@@ -56,19 +68,15 @@ def _is_empty(problem: Problem, variable: Variable, arrays: Mapping[Hashable, Ar
             continue
         for gates in choices:
             present = [label for label in part.factor.labels if label in gates]
-            if not present or part.stat != together(label.name for label in present):
-                continue
-            counts = arrays[part.key]
-            if len(present) == 1:
-                counts = counts[..., ~_known_categories(problem, variable, present[0])]
-            if counts.min(initial=np.inf) < _FEWEST_ROWS * _weight_of_a_row(problem):
-                return True
-    return False
+            if present and part.stat == together(label.name for label in present):
+                found.append((part.key, present[0] if len(present) == 1 else None))
+    return found
 
 
 def _known_categories(problem: Problem, variable: Variable, gate: Variable) -> AnyArray:
     """Return in which categories of a gate every repetition of a variable is known, and so needs no rows."""
     known = problem.bound.of(variable).clamped
+    assert known is not None
     places = {
         variable.plates.index(slot.expression.plate)
         for node in problem.bound.nodes
@@ -76,7 +84,7 @@ def _known_categories(problem: Problem, variable: Variable, gate: Variable) -> A
         for slot in node.slots.values()
         if slot.node is variable and slot.index is gate and isinstance(slot.expression, Indexed)
     }
-    if known is None or len(places) != 1:
+    if len(places) != 1:
         return np.zeros(gate.dimension or 1, dtype=bool)
     others = tuple(i for i in range(known.is_known.ndim) if i not in places)
     return np.asarray(known.is_known.all(axis=others))

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..._typing import Array
 from ...language import Variable
-from ..compiled.own_terms import loses_digits
+from ..compiled.own_terms import OwnTerms, loses_digits
 from ..local.statistics import Summary
 from .problem import Problem
 
@@ -17,6 +17,9 @@ _EPS = float(np.finfo(float).eps)
 
 _ROUNDED = 16.0
 """Times that the largest product of a sum is rounded, about."""
+
+_FEW = 16
+"""Numbers that take less time one by one than as an array."""
 
 ZEROS_BY_ROUNDING = 1e-9
 """Zeros that a row meets by rounding alone."""
@@ -97,7 +100,9 @@ class Objective:
         for i in update.others:
             self._values[i] = self.problem.values_of_terms[i](arrays)
         self._own[variable.name] = self.problem.own_entropy(variable, factor)
-        self._without_cancellation(variable, factor, arrays)
+        own = self.problem.own_terms.get(variable)
+        if own is not None:
+            self._without_cancellation(own, factor, arrays)
         return self._summed(arrays)
 
     @np.errstate(all="ignore")
@@ -109,18 +114,15 @@ class Objective:
         self._own = {
             variable.name: self.problem.own_entropy(variable, factor) for variable, factor in q.items()
         }
-        for variable, factor in q.items():
-            self._without_cancellation(variable, factor, arrays)
+        for variable, own in self.problem.own_terms.items():
+            if variable in q:
+                self._without_cancellation(own, q[variable], arrays)
         self._own |= summary.entropies
         return self._summed(arrays)
 
-    def _without_cancellation(
-        self, variable: Variable, factor: Any, arrays: Mapping[Hashable, Array]
-    ) -> None:
+    def _without_cancellation(self, own: OwnTerms, factor: Any, arrays: Mapping[Hashable, Array]) -> None:
         """Put the divergence of a factor from its prior in the place of its terms and entropy, where they cancel."""
-        own = self.problem.own_terms.get(variable)
-        if own is None:
-            return
+        variable = own.variable
         if variable in self._diverging:
             del self._diverging[variable]
             self._values[own.where] = [value(arrays) for value in self.problem.values_of_terms[own.where]]
@@ -149,7 +151,7 @@ class Objective:
 
     def is_small(self, arrays: Mapping[Hashable, Array], most: float) -> bool:
         """Whether all that is summed is in all less than so many nats, however it cancels; often enough, if it is."""
-        sizes = {key: float(np.abs(array).sum()) for key, array in arrays.items()}
+        sizes = {key: _sum_of_sizes(array) for key, array in arrays.items()}
         total = sum(map(abs, self._own.values()))
         for term in self._terms:
             total += term.contraction.largest_magnitude(sizes)
@@ -187,6 +189,11 @@ class Objective:
             name = names.get(key, key)
             totals[name] = totals.get(name, 0.0) + value
         return totals
+
+
+def _sum_of_sizes(array: Array) -> float:
+    """Return the sum of the sizes of numbers; few take less time one by one."""
+    return sum(map(abs, array.ravel().tolist())) if array.size <= _FEW else float(np.abs(array).sum())
 
 
 def impossible_variable(problem: Problem, arrays: Mapping[Any, Array]) -> str:

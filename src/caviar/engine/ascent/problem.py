@@ -478,8 +478,7 @@ def _why_improper(variable: Variable, reason: str, values_of: Callable[[Node], A
     message = f"the update of '{variable.name}' has left its family: {reason}"
     if variable.is_flat:
         return message
-    extreme = extreme_parameter(variable, values_of)
-    if extreme:
+    if extreme := extreme_parameter(variable, values_of):
         return (
             f"{message} Its prior is proper, but with its {extreme} the numbers of the update leave the range or the "
             f"digits of double precision. Give the prior and the data sizes that are nearer to each other and to 1"

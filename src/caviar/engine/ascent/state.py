@@ -134,10 +134,11 @@ def extended(kind: type[A], state: AscentState, **more: Any) -> A:
 
 def iterated(before: FitState, after: A, n_updates: int = 1) -> A:
     """Return the state after an iteration, which is told in its trace."""
+    elbo = after.elbo
     return replaced(
         after,
-        trace=(*before.trace, after.elbo),
-        change=(after.elbo - before.trace[-1]) / before.per_row,
+        trace=(*before.trace, elbo),
+        change=(elbo - before.trace[-1]) / before.per_row,
         n_updates=before.n_updates + n_updates,
     )
 
@@ -420,8 +421,12 @@ def held_back(before: A, updated: A, after: A) -> A:
     before, updated, after
         The states before the iteration, with the globals updated, and with the local factors updated, too.
     """
-    problem, least = before.problem, 0.5 * (before.elbo + updated.elbo)
-    if problem.rows.maximises or after.elbo >= least or after.problem is not problem:
+    problem = before.problem
+    if (
+        problem.rows.maximises
+        or after.problem is not problem
+        or after.elbo >= 0.5 * (before.elbo + updated.elbo)
+    ):
         return after
     begin_at = _naturals(before, after.natural)
     if begin_at is None:

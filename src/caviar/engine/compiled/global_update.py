@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, MutableSequence, Sequence
 from functools import partial
+from itertools import repeat
+from operator import call
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -144,7 +146,10 @@ class Told(NamedTuple):
 
     def value(self, arrays: Mapping[Hashable, Array]) -> float:
         """Return the value of the term."""
-        return _product(self.message(arrays), arrays[self.key], self.shape)
+        message, statistic = self.message(arrays), arrays[self.key]
+        if message.shape == statistic.shape == self.shape:
+            return message.ravel().dot(statistic.ravel()).item()
+        return _product(message, statistic, self.shape)
 
 
 def _same(constant: Array, arrays: Mapping[Hashable, Array]) -> Array:
@@ -153,8 +158,6 @@ def _same(constant: Array, arrays: Mapping[Hashable, Array]) -> Array:
 
 def _product(message: Array, statistic: Array, shape: tuple[int, ...]) -> float:
     """Return the sum of a message times a statistic of this shape; axes of length one are the same all along."""
-    if message.shape == statistic.shape == shape:
-        return message.ravel().dot(statistic.ravel()).item()
     return float(np.add.reduce(message * spread(statistic, shape), None))
 
 
@@ -194,7 +197,8 @@ class GlobalUpdate:
 
     def messages(self, arrays: Mapping[Hashable, Array]) -> list[Array]:
         """Return what each term that changes says to the factor, then what the others say."""
-        return [message(arrays) for message in self._messages] + self._constants
+        found = map(call, self._messages, repeat(arrays))  # pyright: ignore[reportArgumentType]
+        return [*found, *self._constants]
 
     def tell(
         self, values: MutableSequence[float], messages: Sequence[Array], arrays: Mapping[Hashable, Array]

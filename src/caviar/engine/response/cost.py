@@ -79,4 +79,4 @@ def _of_all_pairs(problem: Problem) -> float:
         return 0.0
     if not problem.rows.is_dense:
         return np.inf
-    return _OF_PRODUCT * problem.rows.n_curved
+    return _OF_PRODUCT * problem.fact("numbers of the curvature", lambda: problem.rows.n_curved)

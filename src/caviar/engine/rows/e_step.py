@@ -237,12 +237,11 @@ class IndependentRows:
     def coefficients(self, arrays: Mapping[Hashable, Array]) -> Coefficients:
         """Return what the rows need of the globals."""
         parts = _summed(self._part_derivatives, arrays)
-        return Coefficients(self.matrices(parts), parts, self._zeros(parts, arrays))
+        zeros = self._zeros(parts, arrays) if self._zero_derivatives else None
+        return Coefficients(self.matrices(parts), parts, zeros)
 
-    def _zeros(self, parts: Arrays, arrays: Mapping[Hashable, Array]) -> Coefficients | None:
+    def _zeros(self, parts: Arrays, arrays: Mapping[Hashable, Array]) -> Coefficients:
         """Return the coefficients of what counts zeros; the steps of a chain that are zero are written to ``parts``."""
-        if not self._zero_derivatives:
-            return None
         zeros = _summed(self._zero_derivatives, arrays)
         for key in self._summed & zeros.keys():
             parts[key] = np.where(zeros.pop(key) > 0, -np.inf, parts[key])

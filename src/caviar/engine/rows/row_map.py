@@ -141,8 +141,10 @@ class RowMap:
         warm
             Local factors to start from, by chunk. Of chunks that are not looked at they come back as they are.
         """
-        work = InferBlocks(self.model, coefficients, self._found.scratch, exact=not self.is_single)
-        before = [warm.get(chunk.number) for chunk in chunks]
+        work = InferBlocks(
+            self.model, coefficients, self._found.scratch, exact=self.precision is not Precision.SINGLE
+        )
+        before = [warm.get(chunk.number) for chunk in chunks] if warm else [None] * len(chunks)
         sums, after = self.executor.sum(work, self.source, chunks, before)
         if self.model.keeps_locals:
             warm = {**warm, **dict(zip((c.number for c in chunks), after, strict=True))}

@@ -280,6 +280,7 @@ def hash_rows(columns: Mapping[ColumnKey, AnyArray]) -> AnyArray:
     so rows hash alike whether they are sparse or not, and whether a column has a mask or not.
     """
     total: AnyArray = np.zeros(1, dtype=np.uint64)
+    dense: list[tuple[int, AnyArray]] = []
     place = 0
     for key in _values_first(columns):
         rows = _observed(columns, key, 0)
@@ -290,9 +291,14 @@ def hash_rows(columns: Mapping[ColumnKey, AnyArray]) -> AnyArray:
             place += rows.shape[1]
             continue
         entries = rows.reshape(len(rows), -1).T
-        for entry in ~entries if key.is_mark else entries:
-            total = total + _hash_entries(place, entry)
-            place += 1
+        dense += enumerate(~entries if key.is_mark else entries, place)
+        place += len(entries)
+    together = max(1, _HASH_ROWS // max(1, len(dense[0][1]))) if dense else 1
+    for first in range(0, len(dense), together):
+        places, entries = zip(*dense[first : first + together], strict=True)
+        total = total + np.add.reduce(
+            _hash_entries(np.array(places)[:, None], np.array(entries, float)), axis=0
+        )
     return total
 
 
@@ -308,11 +314,11 @@ def _observed(columns: Mapping[ColumnKey, AnyArray], key: ColumnKey, missing: fl
     return rows
 
 
-def _hash_entries(places: int | AnyArray, values: AnyArray) -> AnyArray:
+def _hash_entries(places: AnyArray, values: AnyArray) -> AnyArray:
     """Return a hash of each value at its place; 0 of the value 0."""
     # adding 0 makes -0 a 0
     bits = (values.astype(np.float64) + 0.0).view(np.uint64)
-    keys = mix(np.atleast_1d(places).astype(np.uint64))
+    keys = mix(places.astype(np.uint64))
     return np.where(bits, mix(keys ^ bits), np.uint64(0))
 
 

@@ -17,7 +17,7 @@ from ...families._base import MeanPrecision
 from ...language import Categorical, Label, Variable
 from ...language.products_of_unknowns import multiplied_together
 from ...language.roles import PRECISION, PRECISION_MATRIX
-from ..ascent.driver import Settings, ascend
+from ..ascent.driver import Settings, iterate
 from ..ascent.problem import Problem
 from ..ascent.schedule import Beginning
 from ..ascent.schedules.batch import Batch
@@ -135,13 +135,14 @@ def brought_near(
     if not others or not fixed:
         return problem, q
     try:
-        beginning = Beginning(problem.updating(others), q, row_map)
-        found = ascend(as_exact_as(row_map, Batch(None)), beginning, _FIRST_SWEEPS)
+        schedule = as_exact_as(row_map, Batch(None))
+        begun = schedule.init(Beginning(problem.updating(others), q, row_map))
+        found = schedule.finish(iterate(schedule, begun, _FIRST_SWEEPS))
     except ImproperError:
         return problem, q
     if found.status is Status.INTERRUPTED:
         raise KeyboardInterrupt
-    if found.status not in (Status.CONVERGED, Status.MAX_ITER):
+    if found.status not in (Status.CONVERGED, None):
         return problem, q
     # what is compiled for all of them is there, unless reference points have moved
     back = (
