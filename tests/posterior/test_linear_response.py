@@ -423,12 +423,12 @@ def test_a_fit_that_has_not_settled_is_told():
         posterior.linear_response(data).sd("mean")
 
 
-def test_documents_are_refused():
+def test_documents_whose_proportions_have_hidden_parents_are_refused():
     words = csr_array(np.array([[3, 0, 1, 0], [0, 2, 0, 4], [1, 1, 0, 2], [2, 0, 3, 0]]))
-    model = cv.models.latent_dirichlet_allocation(2, 4)
+    model = cv.models.latent_dirichlet_allocation(2, 4, stick_concentration=1.0)
     data = {next(leaf.name for leaf in model.leaves): words}
     posterior = model.fit(data, seed=0)
-    with pytest.raises(cv.ModelError, match="these are documents"):
+    with pytest.raises(cv.ModelError, match="these are documents whose proportions have hidden parents"):
         posterior.linear_response(data)
 
 
