@@ -100,7 +100,8 @@ def main(first: int, last: int, failures: Path) -> None:
     signal.signal(signal.SIGPROF, _given_up)
     warnings.simplefilter("ignore")
     for seed in range(begin, last):
-        signal.setitimer(signal.ITIMER_PROF, LONGEST)
+        # again and again, for what is raised inside a destructor is lost
+        signal.setitimer(signal.ITIMER_PROF, LONGEST, 5)
         try:
             check(seed)
         except Exception as error:  # noqa: BLE001 - every kind of failure is what is looked for

@@ -8,12 +8,15 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from caviar._typing import Array, Statistics
+from caviar._typing import AnyArray, Array, Statistics
 from caviar.families._base import ExponentialFamily, Seed, Size, as_value, draw_shape
 from caviar.families._normal_interval import UNBOUNDED, interval_moments
 from caviar.families._parameters import read_parameters, refuse_improper, require
 from caviar.families.interval_normal import IntervalNormal
 from caviar.numerics.cached import cached_property
+
+_TOGETHER = 1 << 18
+"""Numbers that are drawn at once."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -248,8 +251,19 @@ class UnseenNormal(ExponentialFamily):
             tail = IntervalNormal(
                 self.location, self.precision, np.minimum(lower, upper), np.maximum(lower, upper)
             )
-            for drawn in range(int(count.max(initial=0))):
-                x = tail.sample(size, rng) * (count > drawn)
-                found[..., 1] += x
-                found[..., 2] += x * x
+            found[..., 1:] += _sums_of_draws(tail, count, rng)
         return found
+
+
+def _sums_of_draws(tail: IntervalNormal, counts: AnyArray, rng: np.random.Generator) -> Array:
+    """Return the sum of so many draws of each member, and that of their squares, (..., 2)."""
+    counts = np.asarray(counts)
+    every = tail.broadcast_to(counts.shape)
+    members = [np.ravel(own) for own in (every.location, every.precision, every.lower, every.upper)]
+    found, stops = np.zeros((counts.size, 2)), np.cumsum(counts.ravel())
+    for first in range(0, int(stops[-1]) if counts.size else 0, _TOGETHER):
+        of = np.searchsorted(stops, np.arange(first, min(first + _TOGETHER, int(stops[-1]))), side="right")
+        x = IntervalNormal(*(own[of] for own in members)).sample(None, rng)
+        for power in (1, 2):
+            found[:, power - 1] += np.bincount(of, x**power, counts.size)
+    return found.reshape(*counts.shape, 2)

@@ -29,7 +29,9 @@ class Algebra:
         return Predictor(as_predictor(self).addends + as_predictor(other).addends)
 
     def __radd__(self, other: Any) -> Predictor:
-        """Return the sum."""
+        """Return the sum; the 0 that ``sum`` begins with adds nothing."""
+        if isinstance(other, int | float) and other == 0:
+            return as_predictor(self)
         return as_predictor(other) + self
 
     def __mul__(self, other: Any) -> Predictor:
