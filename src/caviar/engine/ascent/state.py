@@ -398,7 +398,7 @@ def update_locals(state: A, half: HalfStep, batch: int | None = None) -> A:
     else:
         found = _completed(state, *moved, {})
         slack = max(slack, half.loss * state.rows.source.total_weight)
-    fall = state.elbo - found.elbo
+    fall = state.objective.value - found.objective.value
     if fall > 0 and not state.fell_at and state.problem.rows.maximises:
         # the entropy of the labels has no more digits than the terms that it was found beside
         size = half.before.scale
