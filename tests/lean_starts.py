@@ -26,7 +26,6 @@ PLACES = (
     "estimators/test_arguments",
     "estimators/test_array_api",
     "estimators/test_contract",
-    "estimators/test_covariance_prior",
     "estimators/test_ecosystem",
     "estimators/test_em",
     "estimators/test_fixed",
@@ -57,6 +56,7 @@ PLACES = (
 """Where such tests are, below tests/."""
 
 STARTS_OF_USERS = (
+    "cli/test_checkpoint",
     "checkpoint/test_same_bits.py::test_a_fit_goes_on_after_it_was_broken_off_in_the_middle_of_passes",
     "checkpoint/test_same_bits.py::test_a_seed_of_chance_is_kept",
     "invariants/test_chains.py::test_any_number_of_threads_gives_the_same_bits",

@@ -69,10 +69,18 @@ class Breaking(Threads):
 
     def map(self, function: Callable[[int], Any], n_tasks: int) -> Iterator[Any]:
         for number in range(n_tasks):
-            self.left -= 1
-            if self.left == -1:
-                raise self.error
+            self._count()
             yield function(number)
+
+    def sum(self, work: Any, source: Any, chunks: Sequence[Any], carried: Sequence[Any]) -> Any:
+        if len(chunks) == 1:
+            self._count()
+        return super().sum(work, source, chunks, carried)
+
+    def _count(self) -> None:
+        self.left -= 1
+        if self.left == -1:
+            raise self.error
 
 
 def broken_off_until_done(fit: Callable[..., Any], breaks: Sequence[dict[str, Any]]) -> tuple[Any, int]:

@@ -164,6 +164,7 @@ ELSEWHERE = {
     "verbose": "test_verbose_reports_each_iteration",
     "uncertainty": "tests of what posteriors show",
     "responsibilities": "tests of truncated responsibilities",
+    "swaps": "test_swaps",
 }
 
 

@@ -233,8 +233,11 @@ def test_predictions_of_known_and_new_groups(sleep):
     assert told.sd[0] ** 2 == pytest.approx(line.var() + noise.rate / (noise.shape - 1.0), rel=0.02)
     lower, upper = told.interval(0.9)
     assert (lower < told.mean).all()
-    # nearly Normal: what is not known of the noise leaves a little more in the tails
-    assert upper - lower == pytest.approx(2 * stats.norm.ppf(0.95) * told.sd, rel=1e-3)
+    # a Normal for each value of the noise, whose precision is Gamma: the average over 20,000 quantiles of it
+    of_noise = stats.gamma(noise.shape, scale=1 / noise.rate).ppf((np.arange(20_000) + 0.5) / 20_000)
+    known_line = told.sd**2 - noise.rate / (noise.shape - 1.0)
+    ends = (upper - told.mean)[:, None] / np.sqrt(known_line[:, None] + 1 / of_noise)
+    np.testing.assert_allclose(stats.norm.cdf(ends).mean(axis=1), 0.95, atol=1e-6)
     assert (upper - lower < 2 * stats.norm.ppf(0.95) * told.sd).all()
 
 

@@ -179,7 +179,8 @@ def test_two_component_mixture_is_infer_nets(init):
     mean = cv.Normal("mean", published.TWO_MEANS_PRIOR_MEANS, 1 / variances, plates=_components(2))
     z = cv.Categorical("z", weights)
     model = cv.Model(cv.Normal("x", mean[z], published.TWO_MEANS_PRECISION))
-    posterior = model.fit({"x": published.TWO_MEANS_X[0]}, tol=1e-15, max_iter=5000, init=init)
+    data = {"x": published.TWO_MEANS_X[0]}
+    posterior = model.fit(data, tol=1e-15, max_iter=5000, init=init, factors="apart")
     tolerance = published.TWO_MEANS_TOLERANCE
     assert posterior.elbo == pytest.approx(published.TWO_MEANS_BOUND, abs=5e-8)
     np.testing.assert_allclose(

@@ -74,6 +74,26 @@ def test_its_posterior_is_drawn_from_predicted_saved_and_checked(tmp_path):
     np.testing.assert_array_equal(again.sample(3, seed=1)["rate"], posterior.sample(3, seed=1)["rate"])
 
 
+@pytest.mark.parametrize(
+    "init", [{"rate": [0.5, 0.4, 0.6]}, {"effective": 1}, {"effective": 0, "rate": [0.1] * 3}]
+)
+def test_starts_at_values_of_the_user(init):
+    joint, _ = of_trial()
+    assert clinical().fit(TRIAL, init=init).elbo == pytest.approx(logsumexp(joint), rel=1e-12)
+
+
+def test_shares_of_one_category_are_gated_and_cannot_vary():
+    k, obs = cv.Plate("k", 1), cv.Plate("obs")
+    z = cv.Categorical("z", cv.Dirichlet("shares", [2.0]))
+    x = np.array([0.5, -1.0, 2.0])
+    posterior = cv.Model(cv.Normal("x", cv.Normal("mean", 0.0, 1.0, plates=k)[z], 1.0, plates=obs)).fit(
+        {"x": x}
+    )
+    exact = multivariate_normal(np.zeros(3), np.eye(3) + 1.0).logpdf(x)
+    assert posterior.elbo == pytest.approx(exact, rel=1e-12)
+    np.testing.assert_array_equal(posterior["shares"].mean, [1.0])
+
+
 def test_a_later_fit_takes_no_part_of_such_a_factor_as_its_prior():
     posterior = clinical().fit(TRIAL)
     with pytest.raises(cv.ModelError, match="share one factor there"):

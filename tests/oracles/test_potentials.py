@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.special import digamma, gammaln, logsumexp
+from scipy.stats import norm
 
 import caviar as cv
 from caviar._typing import Array
@@ -40,6 +41,22 @@ def test_known_weights_are_exact_with_weights_and_missing_rows() -> None:
     elbo = model.fit({"table": gaps}, sample_weight=weight).elbo
     assert elbo == pytest.approx(weight[[0, 3, 4]] @ each[[0, 3, 4]], rel=1e-13)
     np.testing.assert_allclose(model.fit({"table": TABLE}).log_predictive({"table": TABLE}), each, rtol=1e-12)
+
+
+@pytest.mark.parametrize("gates", [False, True], ids=["alone", "with a number that it chooses"])
+def test_a_table_over_a_label_that_shares_its_factor_is_exact(gates: bool) -> None:
+    choice, shares = cv.Plate("choice", 2), np.array([[0.2, 0.3, 0.5], [0.6, 0.3, 0.1]])
+    z = cv.Categorical("z", [0.4, 0.6], plates=ROW)
+    y = cv.Categorical("y", cv.Constant("shares", shares, plates=choice)[z], plates=ROW)
+    leaves: list[cv.Potential | cv.Normal] = [cv.Potential("table", y, plates=ROW)]
+    data, x = {"table": TABLE}, np.linspace(-1, 2, 5)
+    both = np.log([[0.4], [0.6]]) + np.log(shares) + TABLE[:, None]
+    if gates:
+        mean = cv.Constant("mean", np.arange(6.0).reshape(2, 3), plates=(choice, cv.Plate("of y", 3)))
+        leaves.append(cv.Normal("x", mean[z, y], 1.0, plates=ROW))
+        data["x"] = x
+        both = both + norm.logpdf(x[:, None, None], np.arange(6.0).reshape(2, 3))
+    assert cv.Model(*leaves).fit(data).elbo == pytest.approx(logsumexp(both, axis=(1, 2)).sum(), rel=1e-12)
 
 
 def test_a_table_of_emissions_in_a_hidden_markov_model_is_exact() -> None:

@@ -278,6 +278,20 @@ def test_predictions_are_those_of_draws():
     np.testing.assert_allclose(found.standard_deviation, np.sqrt(linear.var(axis=0) + noise), rtol=0.01)
 
 
+def test_widths_that_labels_choose_from_two_tables():
+    """The labels are in several terms; the ELBO is that of the densities."""
+    rng, k = np.random.default_rng(3), cv.Plate("k", 2)
+    X, y = rng.normal(size=(30, 3)), rng.normal(size=30)
+    z = cv.Categorical("z", [0.3, 0.7], plates=OBS)
+    one, other = (cv.Gamma(name, 3.0, 2.0, plates=k) for name in ("one", "other"))
+    b = cv.SpikeSlab("b", 0.4, precision=1.0, length=3)
+    model = cv.Model(cv.Normal("y", cv.dot(COLUMNS, b), one[z] * other[z], plates=OBS))
+    posterior = model.fit({"X": X, "y": y}, tol=1e-10)
+    estimate = cv.testing.elbo_estimate(posterior, {"X": X, "y": y}, n_draws=400, seed=0)
+    assert abs(posterior.elbo - estimate.value) < 4 * estimate.error
+    assert max(cv.testing.elbo_slopes(posterior, {"X": X, "y": y}).values()) < 2e-3
+
+
 def test_the_matrix_of_products_of_columns_is_never_formed():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40, 3000))

@@ -242,10 +242,23 @@ def test_what_has_no_evidence_says_why():
     label = cv.Categorical("k", [0.5, 0.5])
     mean = cv.Normal("mean", [-1.0, 1.0], 1.0, plates=cv.Plate("component", 2))
     own = {"x": np.array([0.1, 1.5, 0.7])}
-    chosen = cv.Model(cv.Normal("x", mean[label], 1.0, plates=OBS)).fit(own, tol=1e-10)
-    found = chosen.evidence(own)
+    chosen = cv.Model(cv.Normal("x", mean[label], 1.0, plates=OBS))
+    found = chosen.fit(own, tol=1e-10, factors="apart").evidence(own)
     assert found.method == "second_order"
     assert "label" in found.remark
+
+
+def test_a_label_and_the_means_that_it_chooses_have_their_exact_evidence():
+    label = cv.Categorical("k", [0.3, 0.7])
+    mean = cv.Normal("mean", [-1.0, 1.0], 1.0, plates=cv.Plate("component", 2))
+    data = {"x": np.array([0.1, 1.5, 0.7])}
+    found = cv.Model(cv.Normal("x", mean[label], 1.0, plates=OBS)).fit(data, tol=1e-10).evidence(data)
+    of_each = [
+        stats.multivariate_normal.logpdf(data["x"], np.full(3, prior), np.eye(3) + 1.0)
+        for prior in (-1.0, 1.0)
+    ]
+    assert found.method == "exact"
+    assert found.value == pytest.approx(np.logaddexp(*np.log([0.3, 0.7]) + of_each), abs=1e-10)
 
 
 def test_many_rows_are_read_only_when_asked():

@@ -423,12 +423,12 @@ def test_a_fit_that_has_not_settled_is_told():
         posterior.linear_response(data).sd("mean")
 
 
-def test_documents_are_refused():
+def test_documents_whose_proportions_have_hidden_parents_are_refused():
     words = csr_array(np.array([[3, 0, 1, 0], [0, 2, 0, 4], [1, 1, 0, 2], [2, 0, 3, 0]]))
-    model = cv.models.latent_dirichlet_allocation(2, 4)
+    model = cv.models.latent_dirichlet_allocation(2, 4, stick_concentration=1.0)
     data = {next(leaf.name for leaf in model.leaves): words}
     posterior = model.fit(data, seed=0)
-    with pytest.raises(cv.ModelError, match="these are documents"):
+    with pytest.raises(cv.ModelError, match="these are documents whose proportions have hidden parents"):
         posterior.linear_response(data)
 
 
@@ -447,6 +447,10 @@ def test_a_direction_that_nothing_tells_has_no_end():
     data = case.draw(np.random.default_rng(0), 60)
     response = case.fit(data, tol=1e-12, max_iter=5000).linear_response(data)
     assert abs(response.smallest_eigenvalue) < 1e-6
+    # a fit that has nearly settled has a direction that is nearly flat, and would predict with nearly infinite widths
+    for tol in (1e-9, 1e-12):
+        with pytest.raises(cv.ModelError, match="rotation of factors"):
+            case.fit(data, tol=tol, max_iter=5000).linear_response(data).predict({})
 
 
 @pytest.mark.parametrize("factors", [None, "apart"])

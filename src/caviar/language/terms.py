@@ -377,6 +377,9 @@ def _check_multilinear(variable: Variable, term: Term) -> None:
         # the second of two labels that meet
         if isinstance(node, Label) and isinstance(node, Variable) and Axis(node, "l") in operand.axes:
             continue
+        # its entries, updated one after another, are in products of two
+        if isinstance(node, Variable) and node.is_sequential:
+            continue
         if node in seen:
             raise ConjugacyError(
                 f"'{node.name}' appears twice in the term {term} of {type(variable).__name__} '{variable.name}', so "

@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -39,8 +39,6 @@ from ..local.local_factor import LocalFactor
 from ..local.statistics import Arrays, Coefficients
 from ..rows.recentring import Recentring
 from ..rows.row_model import RowModel
-
-T = TypeVar("T")
 
 Factors: TypeAlias = Mapping[Variable, Any]
 """Global factors, by variable."""
@@ -158,7 +156,7 @@ class Problem:
         bound = self.bound.with_active({**self.bound.gathered(lambda evidence: evidence.active), **own})
         return self._again(bound=bound, points_count=False)
 
-    def fact(self, key: Hashable, find: Callable[[], T]) -> T:
+    def fact(self, key: Hashable, find: Callable[[], Any]) -> Any:
         """Return what follows from the statement, the shapes and what is known, whatever the values are.
 
         It is found once for all fits that share a plan. It must hold nothing of this problem but variables and numbers.
@@ -406,8 +404,8 @@ class Problem:
 
     def worst_loss(self, q: Mapping[Variable, Any], coefficients: Coefficients) -> float:
         """Return the largest error (nats) that these factors' logits have from the present reference points."""
-        losses = [own.worst_loss(self.coordinates, q, coefficients) for own in self._every_recentring]
-        return max(losses, default=0.0)
+        every = self._every_recentring
+        return max((own.worst_loss(self.coordinates, q, coefficients) for own in every), default=0.0)
 
     @cached_property
     def _every_recentring(self) -> list[Recentring]:

@@ -179,15 +179,18 @@ class SumsOverRows:
                 (operand,) = operands
                 found.append((factor, key_of(operand), self.off_rows(operand.axes)))
                 continue
+            # a label that is more than a choice, as that of a table, has its categories along an axis of the term
+            own = {op.node: op.axes[-1] for op in operands if op.node in factor.labels}
             gated = [op for op in operands if op.node not in factor.labels]
             if gated:
                 # its statistic comes times the one-hot of all labels; summed over, where the term lacks some
-                axes = (*factor.categories, *self.off_rows(gated[0].axes))
+                categories = zip(factor.labels, factor.categories, strict=True)
+                axes = (*(own.get(label, axis) for label, axis in categories), *self.off_rows(gated[0].axes))
                 found.append((factor, key_of(gated[0]), axes))
                 continue
-            present = [label for label in factor.labels if any(op.node is label for op in operands)]
+            present = [label for label in factor.labels if label in own]
             key = together(label.name for label in present)
-            found.append((factor, key, tuple(Axis(label, "k") for label in present)))
+            found.append((factor, key, tuple([own[label] for label in present])))
         return found
 
     def _summed(

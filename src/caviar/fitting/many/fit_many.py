@@ -172,9 +172,10 @@ def _batch(
     if any(own.dtype.kind not in "biuf" for own in values.values()):
         return None, groups
     finite = [np.isfinite(own).reshape(len(groups), -1).all(axis=1) for own in values.values()]
-    differences = statements.differences(values, counts)
-    is_odd = differences.is_odd | ~np.logical_and.reduce(finite)
-    if is_odd.any():
+    is_odd = ~np.logical_and.reduce(finite)
+    differences = None if is_odd.any() else statements.differences(values, counts)
+    if differences is None or differences.is_odd.any():
+        is_odd = is_odd if differences is None else differences.is_odd
         fit, left = (
             (None, np.empty(0, dtype=np.intp))
             if is_odd.all()

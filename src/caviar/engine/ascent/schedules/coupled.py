@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ....families import ExponentialFamily, MultivariateNormal, Normal
+from ....families import Categorical, Dirichlet, ExponentialFamily, MultivariateNormal
 from ....language import Variable
 from ...rows.row_map import RowMap
 from ..problem import Problem
@@ -74,8 +74,10 @@ def _spread(factor: Any) -> Any:
     """Return a starting factor as a distribution: a point becomes a narrow one."""
     if isinstance(factor, ExponentialFamily):
         return factor
+    if issubclass(factor.family, Categorical):
+        return Categorical(factor.expected_statistics[0])
     mean = np.asarray(factor.mean, dtype=np.float64)
-    precision = (_NARROW * (1.0 + np.abs(mean))) ** -2.0
-    if issubclass(factor.family, Normal):
-        return Normal(mean, precision)
-    return MultivariateNormal(mean, precision[..., None] * np.eye(mean.shape[-1]))
+    variances = (_NARROW * (1.0 + np.abs(mean))) ** 2
+    is_vector = issubclass(factor.family, Dirichlet | MultivariateNormal)
+    own = variances[..., None] if is_vector else variances[..., None, None]
+    return factor.family.of_spread(mean, own * np.eye(own.shape[-2]))

@@ -258,9 +258,10 @@ def _settled(problem: Problem, own: Shrunk, numbers: Any, natural: Statistics) -
         Of the precisions.
     """
     mean = numbers.mean
-    variance = 1.0 / numbers.precision
     if own.variable.value_rank:
         variance = np.diagonal(numbers.covariance, axis1=-2, axis2=-1)
+    else:
+        variance = 1.0 / numbers.precision
     size = mean.shape[-1] if own.variable.value_rank else mean.size if own.is_each else 1
     mean, variance = mean.reshape(-1, size), variance.reshape(-1, size)
     before, negative_rate = natural

@@ -1,0 +1,84 @@
+"""What is fitted: frames with a column of groups, tables that a batch cannot hold, and errors that name their group."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import caviar as cv
+
+
+def _tables(n_groups: int = 4) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(5)
+    sizes = rng.integers(40, 48, n_groups)
+    return {
+        name: rng.normal(size=(n, 2)) + 6 * (rng.random((n, 1)) < 0.4) + 20 * rng.normal(size=2)
+        for name, n in zip(["Bern", "Oslo", "Turin", "Lima"], sizes, strict=True)
+    }
+
+
+def _mixture() -> cv.BayesianGaussianMixture:
+    return cv.BayesianGaussianMixture(2, random_state=0)
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame, pa.table], ids=["pandas", "polars", "arrow"])
+def test_a_column_tells_the_groups_of_a_frame(frame: Any) -> None:
+    """Rows in any order, the column among the others: each group has the posterior of its own rows."""
+    tables = _tables()
+    labels = np.repeat(list(tables), [len(own) for own in tables.values()])
+    order = np.random.default_rng(0).permutation(len(labels))
+    x, y = np.concatenate(list(tables.values()))[order].T
+    fits = cv.fit_many(_mixture(), frame({"x": x, "city": labels[order].tolist(), "y": y}), by="city")
+    assert fits.keys == tuple(sorted(tables))
+    assert fits.is_batched.all()
+    for city, own in tables.items():
+        assert fits[city].elbo_ == pytest.approx(_mixture().fit(own).elbo_, abs=1e-4)
+
+
+def test_a_table_with_missing_values_is_fitted_by_itself() -> None:
+    tables = _tables()
+    tables["Oslo"][3, 1] = np.nan
+    fits = cv.fit_many(_mixture(), tables)
+    assert fits.is_batched.tolist() == [True, False, True, True]
+    assert fits["Oslo"].elbo_ == pytest.approx(_mixture().fit(tables["Oslo"]).elbo_, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [(np.inf, "inf"), (None, "number of features|columns|shape")],
+    ids=["infinite", "without columns"],
+)
+def test_an_error_names_its_group(values: float | None, words: str) -> None:
+    tables = _tables()
+    if values is None:
+        tables["Turin"] = tables["Turin"][:, :0]
+    else:
+        tables["Turin"][2, 0] = values
+    with pytest.raises(cv.CaviarError, match=f"group 'Turin': .*({words})"):
+        cv.fit_many(_mixture(), tables)
+
+
+@pytest.mark.parametrize(
+    ("by", "error", "words"),
+    [
+        ("town", cv.ParameterError, "by='town' names no column; the table has city, x"),
+        (None, cv.ParameterError, "only with by="),
+        ("city", cv.DataError, "column 'city' has rows without a group"),
+    ],
+)
+def test_groups_that_cannot_be_told_are_refused(by: str | None, error: type[Exception], words: str) -> None:
+    table = pd.DataFrame({"city": ["Bern", None, "Oslo"], "x": [1.0, 2.0, 3.0]})
+    with pytest.raises(error, match=words):
+        cv.fit_many(_mixture(), table, by=by)
+
+
+def test_progress_tells_of_all_groups_in_the_end() -> None:
+    told: list[tuple[int, int]] = []
+    cv.fit_many(_mixture(), _tables(), progress=lambda done, total: told.append((done, total)))
+    assert told[-1] == (4, 4)
+    assert [done for done, _ in told] == sorted(done for done, _ in told)
