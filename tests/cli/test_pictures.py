@@ -4,10 +4,19 @@ import numpy as np
 import pytest
 
 import caviar as cv
-from caviar.cli.pictures import draw_profiles, telling_columns
+from caviar.cli.pictures import draw_profiles, draw_variables, telling_columns
 from caviar.data import write_table
 
 RNG = np.random.default_rng(0)
+STATED = """
+import caviar as cv
+
+def build():
+    obs, kind = cv.Plate("obs"), cv.Plate("kind")
+    level = cv.Normal("level", 0, 0.1, plates=kind)
+    noise = cv.Gamma("precision", 1, 1)
+    return cv.Model(cv.Normal("size", level[cv.Data("kind", plates=obs)], noise, plates=obs))
+"""
 
 
 @pytest.fixture(scope="module")
@@ -24,6 +33,7 @@ def folder(tmp_path_factory):
             "side": ["left", "right"] * 30,
         },
     )
+    (folder / "stated.py").write_text(STATED, encoding="utf-8")
     write_table(folder / "counts.csv", {"goal": [5, 4, 0, 0], "law": [0, 0, 4, 6], "vote": [0, 1, 3, 3]})
     return folder
 
@@ -36,6 +46,9 @@ def folder(tmp_path_factory):
         ("counts.csv", "--model", "topics", "-k", 2),
         ("mixed.csv", "--model", "hmm", "--emission", "categorical", "--columns", "kind"),
         ("days.csv", "--model", "em"),
+        ("mixed.csv", "--formula", "size ~ noise + (noise | kind)"),
+        ("mixed.csv", "--formula", "size ~ noise"),
+        ("mixed.csv", "--model", "stated.py:build"),
     ],
     ids=lambda arguments: arguments[-1],
 )
@@ -59,3 +72,15 @@ def test_columns_that_tell_the_component_come_first(folder, tmp_path):
     assert set(order[:2]) == {"kind", "size"}
     draw_profiles(mixture, tmp_path / "m.png")
     assert (tmp_path / "m.png").stat().st_size > 5_000
+
+
+def test_variables_with_too_many_entries_for_a_plot_are_left_out(tmp_path):
+    plate = cv.Plate("plate", 61)
+    many, one = cv.Normal("many", 0, 1, plates=plate), cv.Normal("one", 0, 1)
+    wide = cv.Model(cv.Normal("x", many, 1, plates=plate)).fit({"x": np.zeros(61)})
+    both = cv.Model(cv.Normal("x", many, 1, plates=plate), cv.Normal("y", one, 1))
+    draw_variables(both.fit({"x": np.zeros(61), "y": 1.0}), tmp_path / "m.png")
+    assert (tmp_path / "m.png").stat().st_size > 3_000
+    with pytest.raises(cv.DataError, match="room for 60 entries"):
+        draw_variables(wide, tmp_path / "n.png")
+    assert not (tmp_path / "n.png").exists()

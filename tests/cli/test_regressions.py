@@ -107,12 +107,28 @@ def test_a_report_is_written_beside_the_model(run, model):
     assert "common effects" in model.with_suffix(".html").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
+def test_a_report_with_data_has_residuals_and_predictive_checks(run, model, folder, tmp_path):
+    """A response that is moved by 40 is outside all intervals; that of the fit is inside nearly all of them."""
+    write_table(tmp_path / "moved.csv", {**COLUMNS, "y": COLUMNS["y"] + 40.0})
+    told = {}
+    for name, table in (("same", folder / "pupils.csv"), ("moved", tmp_path / "moved.csv")):
+        out = tmp_path / f"{name}.html"
+        result = run("report", model, table, "-o", out, "--json", "-q")
+        assert result.exit_code == 0
+        told[name] = {finding["title"]: finding["text"] for finding in json.loads(result.stdout)["findings"]}
+        page = out.read_text(encoding="utf-8")
+        assert table.name in page
+        assert "Residuals" in page
+    assert told["moved"]["Predictions are off"].startswith("0.0% of 45 observations of y")
+    assert "Predictions are off" not in told["same"]
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
         (("--model", "mixed"), "it needs --formula"),
         (("--formula", FORMULA, "-k", 3), "it has no components"),
-        (("--formula", FORMULA, "--picture", "m.png"), "draw by caviar report"),
         (("--formula", FORMULA, "--checkpoint", "m.ckpt"), "it keeps no checkpoint"),
         (("--formula", FORMULA, "--non-numeric", "drop"), "columns of texts are categories and groups"),
         (("--formula", FORMULA, "--model", "em"), "--formula belongs to --model mixed, not to --model em"),

@@ -200,6 +200,14 @@ def test_it_is_saved_and_loaded(penguins, tmp_path):
     assert list(found.feature_names_in_) == list(NAMES)
 
 
+def test_a_column_may_have_the_name_that_other_mixtures_give_to_rows(tmp_path):
+    table = {"x": [0.0, 0.1, 5.0, 5.2], "kind": ["a", "a", "b", "b"]}
+    frame = pytest.importorskip("pandas").DataFrame(table)
+    mixture = cv.MixedMixture(2, random_state=0).fit(frame)
+    mixture.save(tmp_path / "m.caviar")
+    np.testing.assert_array_equal(cv.load(tmp_path / "m.caviar").predict(frame), mixture.predict(frame))
+
+
 def test_arguments_are_saved_too(tmp_path):
     """Also where columns are named by their places, which are no names in a file."""
     rows = [[1.0, True, 0.0, 3], [2.0, False, 1.0, 1], [None, True, 5.0, 3], [9.0, None, 6.0, 2]] * 5

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ except ImportError as error:
     raise ImportError(message) from error
 
 _MOST_PANELS = 12
+_MOST_ENTRIES = 60
 _MOST_COMPONENTS = 20
 _PANELS_A_ROW = 4
 _STYLE = Path(str(cv.plot.__file__)).with_name("caviar.mplstyle")
@@ -40,6 +42,35 @@ def draw_states(hmm: cv.HiddenMarkovModel, rows: Any, lengths: Any, path: Path) 
 def draw_topics(lda: cv.LatentDirichletAllocation, path: Path) -> None:
     """Draw the most probable words of each topic."""
     _save(lambda: cv.plot.topic_words(lda, cv.report.column_names(lda)), path)
+
+
+def draw_regression(model: cv.MixedModel, path: Path) -> None:
+    """Draw the effect of each group with its interval; of a formula without groups the coefficients."""
+    _save(
+        lambda: cv.plot.group_effects(model) if model.groups_ else cv.plot.forest(model, "common effects"),
+        path,
+    )
+
+
+def draw_variables(posterior: cv.Posterior, path: Path) -> None:
+    """Draw mean and interval of each entry of the variables, as far as one plot has room for them.
+
+    Raises
+    ------
+    DataError
+        If no variable fits into the plot.
+    """
+    entries = Counter(row.variable for row in posterior.summary(max_rows=None).rows)
+    shown: list[str] = []
+    for name, count in entries.items():
+        if count + sum(entries[other] for other in shown) <= _MOST_ENTRIES:
+            shown.append(name)
+    if not shown:
+        raise cv.DataError(
+            f"--picture has room for {_MOST_ENTRIES} entries, and each variable has more; save the model by -o "
+            f"m.caviar, and draw a part in Python by cv.plot.forest(cv.load('m.caviar'), 'name', only=...)"
+        )
+    _save(lambda: cv.plot.forest(posterior, shown, max_entries=_MOST_ENTRIES), path)
 
 
 def draw_profiles(mixture: cv.MixedMixture, path: Path) -> None:

@@ -8,8 +8,9 @@ import typer
 
 import caviar as cv
 
+from .files import require_writable
 from .fit_request import FitRequest
-from .fits import fitted, origin_of, print_fit, tell_end
+from .fits import fitted, origin_of, pictures, print_fit, tell_end
 from .non_numeric import NonNumeric
 from .regressions import document_of_regression, print_regression
 
@@ -17,11 +18,14 @@ from .regressions import document_of_regression, print_regression
 def fit_regression(request: FitRequest, data: str | None, arguments: dict[str, Any]) -> None:
     """Fit a mixed model to a table in a file, and print and save the result."""
     _require_regression(request)
+    require_writable(request.picture, ".png")
     table = cv.data.read_columns(data, columns=request.columns, sql=request.sql)
     model = fitted(request.kind, table, arguments, quiet=request.quiet)
     model.about_ = {**origin_of(request), "rows": table.num_rows, "columns": list(table.column_names)}
     if request.output is not None:
         model.save(request.output)
+    if request.picture is not None:
+        pictures().draw_regression(model, request.picture)
     print_fit(request, model, document_of_regression, print_regression)
     tell_end(request, model.posterior_.status.value, model.n_iter_)
 
@@ -38,8 +42,6 @@ def _require_regression(request: FitRequest) -> None:
         what = "it needs --formula, such as 'y ~ x + (x | school)'"
     elif request.arguments.get("n_components") is not None:
         what = "it has no components; leave --components out"
-    elif request.picture is not None:
-        what = "--picture draws mixtures, states and topics; save it by -o m.caviar, and draw by caviar report m.caviar"
     elif request.non_numeric is not NonNumeric.ERROR:
         what = (
             f"columns of texts are categories and groups; leave --non-numeric {request.non_numeric.value} out"

@@ -15,6 +15,7 @@ from caviar.files.naming import listed
 from .arrays import is_numpy_file, opened_arrays
 from .files import require_writable
 from .fit_request import FitRequest, command_of
+from .fits import pictures
 from .non_numeric import NonNumeric
 from .progress import resumptions_told, watching
 from .results import print_document
@@ -29,6 +30,7 @@ def fit_stated(request: FitRequest) -> None:
     """Do what ``caviar fit`` does for a model that is stated in a file."""
     _require_stated(request)
     require_writable(request.output, ".caviar", inputs=(request.data,))
+    require_writable(request.picture, ".png")
     model = model_of(str(request.model))
     with input_file(request.data) as file:
         data = _data(request, file)
@@ -45,6 +47,8 @@ def fit_stated(request: FitRequest) -> None:
     }
     if request.output is not None:
         posterior.save(request.output)
+    if request.picture is not None:
+        pictures().draw_variables(posterior, request.picture)
     saved = None if request.output is None else str(request.output)
     shown = PosteriorOfFile(posterior, request.output or Path("the model"))
     if request.as_json:
@@ -55,6 +59,8 @@ def fit_stated(request: FitRequest) -> None:
     say(console, f"seed {request.arguments['random_state']}")
     if saved is not None:
         say(console, f"saved in {saved}")
+    if request.picture is not None:
+        say(console, f"plot in {request.picture}")
 
 
 def model_of(place: str) -> cv.Model:
@@ -132,10 +138,5 @@ def _require_stated(request: FitRequest) -> None:
     given = [name for name, value in request.options.items() if value is not None]
     given += ["--components"] if request.arguments.get("n_components") is not None else []
     given += ["--non-numeric"] if request.non_numeric is not NonNumeric.ERROR else []
-    if request.picture is not None:
-        raise typer.BadParameter(
-            "--picture draws models that the command line states; save this one by -o m.caviar, and draw it by caviar "
-            "report m.caviar DATA"
-        )
     if given:
         raise typer.BadParameter(f"{given[0]} does not belong to --model {request.model}: {_NO_OPTIONS}")

@@ -65,7 +65,7 @@ def _distance(subject: Any, data: Mapping[str, Any]) -> dict[str, str] | None:
         return finding(
             "info",
             title,
-            "Not looked at: these are not the data of the fit, and of others the fit is no approximation.",
+            "Not checked: it compares the fit with the posterior given the rows of the fit, and these are other rows.",
         )
     n_rows = max([1, *(np.shape(value)[0] for value in data.values() if np.ndim(value))])
     n_draws = min(_MOST_DRAWS, max(_FEWEST_DRAWS, _MOST_ROW_PASSES // n_rows))
