@@ -113,7 +113,7 @@ BEST: Mapping[str, Fitting] = {
     "caviar, collapsed, learnt priors, 50 passes": ours(**LEARNT, max_iter=50),
     "caviar, collapsed, learnt priors": ours(**LEARNT),
     "tomotopy, 400 sweeps": tomotopys(0.05, 400, every=5),
-    "gensim, 10 passes": gensims(10, 256),
+    "gensim, 10 passes": gensims(10, 256, decay=0.7, offset=10.0),
 }
 TRIED: Mapping[str, Fitting] = {
     **{

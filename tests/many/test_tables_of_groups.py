@@ -77,6 +77,11 @@ def test_groups_that_cannot_be_told_are_refused(by: str | None, error: type[Exce
         cv.fit_many(_mixture(), table, by=by)
 
 
+def test_swaps_are_refused() -> None:
+    with pytest.raises(cv.ParameterError, match="fit_many swaps no components; got swaps='auto'"):
+        cv.fit_many(_mixture().set_params(swaps="auto"), _tables())
+
+
 def test_progress_tells_of_all_groups_in_the_end() -> None:
     told: list[tuple[int, int]] = []
     cv.fit_many(_mixture(), _tables(), progress=lambda done, total: told.append((done, total)))
