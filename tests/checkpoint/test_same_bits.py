@@ -49,7 +49,7 @@ def check(fit: Callable[..., cv.Posterior], path: Any, breaks: list[dict[str, An
     assert_same_bits(found, fit())
 
 
-@pytest.mark.thinned(12)
+@pytest.mark.thinned(36)
 @pytest.mark.parametrize(("name", "schedule"), EACH)
 def test_a_fit_goes_on_after_its_third_iteration(name, schedule, tmp_path):
     case = CASES[name]
@@ -214,7 +214,7 @@ STATEMENTS = [
 ]
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("state", STATEMENTS)
 def test_whatever_the_model_asks_of_the_engine(state, tmp_path):
     model, data, more = state(np.random.default_rng(7))

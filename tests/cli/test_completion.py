@@ -19,7 +19,7 @@ def asked(**environment):
     return done.stdout
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize(
     ("line", "answers"),
     [
@@ -48,6 +48,7 @@ def test_zsh_and_fish_get_them_with_what_they_mean():
     assert fish.startswith("sample\tDraw new rows from a model")
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_every_shell_gets_a_script_that_asks_the_program(shell):
     script = asked(_CAVIAR_COMPLETE=f"source_{shell}")

@@ -14,6 +14,7 @@ COLUMNS = ("--columns", "eruptions,waiting")
 X = cv.datasets.load_faithful().values
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize(
     ("options", "estimator"),
     [

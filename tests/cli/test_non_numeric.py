@@ -29,6 +29,7 @@ def test_quiet_does_not_hide_that_columns_were_left_out(run, eruptions):
     assert result.stderr == "warning: left out, for not all their entries are numbers: kind\n"
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize(("covariance", "is_told"), [("full", True), ("diag", True), ("unit", False)])
 def test_indicators_in_a_mixture_of_gaussians_are_warned_of(run, eruptions, covariance, is_told):
     """Their variance within a component tends to 0, so that its density has no bound."""

@@ -38,6 +38,7 @@ def folder(tmp_path_factory):
     return folder
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -156,6 +156,7 @@ def test_a_model_without_a_fit_is_shown(run, coin, tmp_path):
     assert document["statement"]["x"]["family"] == "Bernoulli"
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_large_tables_are_read_in_blocks(run, model, tmp_path, monkeypatch, suffix):
     """A table that is called large is not read as a whole, and predicted alike, missing entries among it."""

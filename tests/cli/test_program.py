@@ -180,6 +180,7 @@ def test_ctrl_c_keeps_the_best_so_far_and_says_so(long_table, tmp_path):
     assert not any(path.suffix == ".partial" for path in tmp_path.iterdir())
 
 
+@pytest.mark.slow
 @pytest.mark.posix
 def test_an_interrupt_without_a_terminal_keeps_the_best_so_far_too(long_table, tmp_path):
     command = [

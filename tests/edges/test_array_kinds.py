@@ -53,7 +53,7 @@ CONTAINERS = {
 }
 
 
-@pytest.mark.thinned(5)
+@pytest.mark.thinned(15)
 @pytest.mark.parametrize("state", [stated.independent, stated.joint])
 @pytest.mark.parametrize("container", CONTAINERS)
 def test_any_container_gives_the_same_fit(state, container, tmp_path):

@@ -126,7 +126,7 @@ def test_raw_moments_are_off_by_a_tenth_and_more_on_such_data(generate):
     assert np.abs(raw_responsibilities(x, q) - exact).max() > 0.1
 
 
-@pytest.mark.thinned(5)
+@pytest.mark.thinned(15)
 @pytest.mark.parametrize("data", DATA)
 @pytest.mark.parametrize("form", FORMS)
 def test_responsibilities_agree_with_fifty_digits(form, data):
@@ -139,7 +139,7 @@ def test_responsibilities_agree_with_fifty_digits(form, data):
     assert_allclose(r, exact, rtol=0, atol=1e-6)
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(9)
 @pytest.mark.parametrize("data", DATA)
 @pytest.mark.parametrize("form", FORMS)
 def test_the_objective_rises_and_is_never_said_to_fall(form, data):
@@ -233,7 +233,7 @@ def _inverse(matrix):
     return np.array((mp.matrix(matrix.tolist()) ** -1).tolist(), dtype=object).reshape(matrix.shape)
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(6)
 @pytest.mark.parametrize("form", FORMS)
 def test_components_that_only_separate_during_the_fit_keep_their_digits(form):
     """Nothing but the data says where the sites are: the start must find them, or the first passes."""
@@ -284,7 +284,7 @@ def test_the_objective_does_not_change_with_the_origin(state, data):
     assert_allclose(there.elbo_trace, here.elbo_trace, rtol=1e-9)
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("state", [stated.independent, stated.joint])
 @pytest.mark.parametrize("distance", [1e4, 1e6, 1e8, 1e12])
 def test_one_far_outlier_leaves_the_other_rows_their_digits(state, distance):

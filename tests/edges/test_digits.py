@@ -196,7 +196,7 @@ CASES: dict[str, Callable[[], Case]] = {
 }
 
 
-@pytest.mark.thinned(8)
+@pytest.mark.thinned(24)
 @pytest.mark.parametrize("name", CASES)
 def test_the_elbo_of_one_factor_is_the_evidence(name):
     with mp.workdps(DIGITS):

@@ -107,7 +107,7 @@ def found(fit: Fit) -> list[object]:
     ]
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(6)
 @pytest.mark.parametrize(
     ("fits", "in_threads"),
     [

@@ -40,6 +40,7 @@ def _of_mean_field(y, mean, blocks):
     return float(evidence) - 0.5 * (np.log(np.diag(precision)).sum() - np.linalg.slogdet(precision)[1])
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("offset", [0.0, -1e6, 1e8, 1e11])
 @pytest.mark.parametrize("turned", [False, True])
 def test_crossed_effects(offset, turned):

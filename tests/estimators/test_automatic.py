@@ -67,6 +67,7 @@ def faithful():
     return found(FAITHFUL)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize(
     ("X", "numbers", "scale"),
     [
@@ -118,6 +119,7 @@ def test_stripes_are_told_apart():
     )
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("n_features", [1, 3])
 def test_one_gaussian_is_one_component(n_features):
     mixture = found(np.random.default_rng(1).normal(size=(300, n_features)))
@@ -130,6 +132,7 @@ def test_uniform_noise_gets_no_more_than_its_elbo_bears():
     assert found(X).elbo_ >= best_of_restarts(X, range(1, 5), amount(1, 3)) - 0.05
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("start", [10, pytest.param(2, marks=pytest.mark.slow)])
 def test_starts_that_are_far_off_end_as_high(start):
     X, _ = simulated(4, 2, 10.0, seed=5, rows_each=20)
@@ -144,7 +147,7 @@ def test_a_start_of_responsibilities_goes_on_from_them(faithful):
     np.testing.assert_allclose(again.elbo_, faithful.elbo_, atol=0.001)
 
 
-@pytest.mark.thinned(8)
+@pytest.mark.thinned(16)
 @pytest.mark.parametrize(("structure", "form"), FORMS)
 @pytest.mark.parametrize("weights", ["dirichlet_distribution", "dirichlet_process"])
 def test_every_structure_form_and_weight_prior_finds_three_clusters(structure, form, weights):

@@ -211,6 +211,7 @@ def test_mixtures_of_mixed_columns_are_compared_by_fits_of_their_own():
     assert "ELBO + log K!" in str(table)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("rows", [as_lists, as_pandas, as_arrow, as_polars], ids=lambda rows: rows.__name__)
 def test_rows_of_every_table_are_held_out_alike(rows):
     arguments = {"estimator": cv.MixedMixture(), "n_init": 1, "random_state": 0, "held_out": 0.25}

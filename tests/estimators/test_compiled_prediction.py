@@ -18,7 +18,7 @@ def compiled(monkeypatch):
     return seen
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("structure", ["full", "tied", "diag", "spherical"])
 @pytest.mark.parametrize("estimator", [cv.BayesianGaussianMixture, cv.GaussianMixture])
 def test_rows_by_themselves_and_together_have_the_responsibilities_of_the_posterior(estimator, structure):

@@ -42,6 +42,7 @@ def test_near_singular_directions_cost_no_density(seed):
     assert empirical < highest - 5.0
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("name", ["narrow clusters", "correlated columns", "as one Gaussian", "few rows"])
 def test_it_is_never_far_below_the_covariance_of_the_data(name):
     """Held out, over a few kinds of tables; the benchmark has more of them."""
@@ -68,7 +69,7 @@ def test_it_is_never_far_below_the_covariance_of_the_data(name):
     assert scores[0] > scores[1] - 0.01
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("structure", STRUCTURES)
 def test_the_elbo_rises_for_every_structure_with_weights_and_missing_entries(structure, family):
@@ -118,7 +119,7 @@ def test_a_weight_of_two_is_the_row_twice(structure):
     np.testing.assert_allclose(weighted.covariance_prior_, repeated.covariance_prior_, rtol=1e-5)
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("structure", STRUCTURES)
 def test_rows_that_are_all_equal_in_a_direction_have_a_finite_density(structure):
     """A column that is constant in one cluster, one that is constant altogether, and rows that are all equal."""
@@ -138,6 +139,7 @@ def test_rows_that_are_all_equal_in_a_direction_have_a_finite_density(structure)
         assert np.isfinite(mixture.score_samples(X)).all()
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("structure", STRUCTURES)
 def test_more_rows_join_what_is_known_of_the_scale(structure, tmp_path):
     """partial_fit goes on, before and after saving; without hidden labels two halves are all rows."""
@@ -186,6 +188,7 @@ def test_a_fit_goes_on_under_another_prior():
         assert mixture.elbo_ == pytest.approx(anew.elbo_, abs=1e-3)
 
 
+@pytest.mark.slow
 def test_the_number_of_components_is_found_with_a_learnt_scale():
     """Narrow clusters are all found, which the covariance of the data is too wide for."""
     rng = np.random.default_rng(1)

@@ -18,6 +18,7 @@ FAITHFUL = cv.datasets.load_faithful().values
 ESTIMATORS = [cv.GaussianMixture, cv.BayesianGaussianMixture]
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_grid_search_chooses_by_held_out_density(estimator):
     search = GridSearchCV(

@@ -78,7 +78,7 @@ def test_means_may_be_given_alone():
     assert mixture.means_[0, 0] < mixture.means_[1, 0]
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(9)
 @pytest.mark.parametrize("structure", ["full", "tied", "diag", "spherical"])
 @pytest.mark.parametrize("names", [("weights",), ("precisions",), ("weights", "precisions")])
 @pytest.mark.parametrize("init_params", ["auto", "kmeans"])

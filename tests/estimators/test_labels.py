@@ -104,7 +104,7 @@ def test_a_warm_start_with_other_columns_is_refused():
         mixture.fit(FAITHFUL[:, :1])
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("kind", ["kmeans", "k-means++", "random", "random_from_data"])
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_starts_as_in_scikit_learn(estimator, kind):

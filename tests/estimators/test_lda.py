@@ -193,6 +193,7 @@ def test_completion_is_the_mean_log_probability_of_the_words_held_out() -> None:
     assert literal < np.exp(-np.sum(dense * np.log(overall / overall.sum())) / dense.sum())
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("method", ["batch", "incremental", "online"])
 def test_a_corpus_without_words_leaves_topics_at_their_prior(method: str) -> None:
     lda = fitted(np.zeros((5, 50)), learning_method=method)
@@ -263,6 +264,7 @@ def test_steps_over_a_stream_come_to_the_topics() -> None:
     assert lda.completion_perplexity(counts[700:]) < 1.05 * reference
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize(
     ("method", "every", "perp_tol"), [("batch", 1, 0.05), ("batch", 3, 0.1), ("incremental", 2, 0.1)]
 )
@@ -287,6 +289,7 @@ def test_the_perplexity_is_told(caplog) -> None:
     assert told[-1] == f"iteration 4  perplexity {lda.bound_:.4f}"
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("decay", [0.5, 1.0])
 def test_decays_at_the_ends_of_their_range(decay: float) -> None:
     counts = documents(7, n=500)
@@ -320,6 +323,7 @@ def test_scores_and_proportions_take_what_scikit_learn_gives_them() -> None:
     assert list(named.feature_names_in_) == names
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("method", ["incremental", "online"])
 def test_other_methods_find_the_topics_too(method: str) -> None:
     counts = documents(7, n=600)

@@ -27,7 +27,7 @@ def marginal_log_likelihood(mixture, X):
     return total
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("structure", STRUCTURES)
 def test_maximum_likelihood_is_that_of_the_observed_entries(structure):
     mixture = cv.GaussianMixture(2, covariance_type=structure, random_state=0).fit(HOLES)
@@ -35,7 +35,7 @@ def test_maximum_likelihood_is_that_of_the_observed_entries(structure):
     np.testing.assert_allclose(mixture.score_samples(HOLES).sum(), mixture.elbo_, rtol=1e-9)
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(6)
 @pytest.mark.parametrize("structure", STRUCTURES)
 @pytest.mark.parametrize("estimator", [cv.GaussianMixture, cv.BayesianGaussianMixture])
 def test_rows_without_any_entry_change_nothing_and_get_a_prediction(structure, estimator):

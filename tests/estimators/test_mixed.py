@@ -72,6 +72,7 @@ def as_arrow():
     return pytest.importorskip("pyarrow").table(table)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("table", [as_pandas, as_categoricals, as_polars, as_arrow, lambda: ROWS])
 def test_every_table_with_the_same_rows_gives_the_same_fit(penguins, table):
     rows = table()

@@ -101,7 +101,7 @@ def _slope_and_curvature(posterior, elbo_at, variable, name, direction):
     return slope, abs(objective(0.01) - 2 * objective(0.0) + objective(-0.01)) / 0.01**2
 
 
-@pytest.mark.thinned(12)
+@pytest.mark.thinned(24)
 @pytest.mark.parametrize("name", [name for name in CASES if name != "map"])
 def test_fixed_point_is_stationary_in_every_global_parameter(name):
     """Where a fit has converged, the derivative of `elbo_at` in each standard parameter of each factor vanishes.

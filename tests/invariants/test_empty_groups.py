@@ -67,6 +67,7 @@ def test_the_bound_is_below_the_evidence_by_no_more_than_without_empty_groups() 
     assert padded["tau"].shape == pytest.approx(2.0 + 0.5 * len(parts))
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("n_empty", [1, 100])
 def test_empty_groups_of_nested_plates(n_empty: int) -> None:
     parts = groups()
@@ -217,6 +218,7 @@ def test_the_estimate_from_draws_agrees(n: int) -> None:
     assert report.passed, str(report)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("point", [[], ["m"], ["r"]], ids=["no point", "groups", "regions"])
 def test_points_below_and_above_empty_groups(point: list[str]) -> None:
     """A group whose mean is a point counts in the objective, and so does the region above it."""

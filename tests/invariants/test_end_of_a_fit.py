@@ -165,7 +165,7 @@ def test_best_of_the_restarts_is_kept():
     assert np.ptp(posterior.restart_elbos) > 0.1
 
 
-@pytest.mark.thinned(4)
+@pytest.mark.thinned(12)
 @pytest.mark.parametrize("name", CASES)
 def test_well_behaved_fits_warn_of_nothing(name):
     """No fit of the registry gives a warning."""

@@ -34,7 +34,7 @@ def test_any_number_of_threads_gives_the_same_bits():
         np.testing.assert_array_equal(fits[0]["transition"].mean, other["transition"].mean)
 
 
-@pytest.mark.thinned(4)
+@pytest.mark.thinned(8)
 @pytest.mark.parametrize(("noise", "scale"), [(1e-4, 1.0), (0.1, 1.0), (3.0, 1.0), (0.1, 1e4), (0.1, 1e-4)])
 def test_the_elbo_never_falls_and_its_parts_sum_to_it(noise, scale):
     data, _ = draw(1, 700, noise, scale)
@@ -101,6 +101,7 @@ def test_draws_from_the_prior_follow_the_transition():
     np.testing.assert_allclose(residual.T @ states[:-1] / n, 0.0, atol=20 / np.sqrt(n))
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("deviation", [1e-4, 1.0, 1e3])
 def test_noise_of_any_size_is_found_with_an_unknown_transition(deviation):
     """Precisions from 1e-6 to 1e8, of the steps and of what is seen of them."""

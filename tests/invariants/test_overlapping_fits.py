@@ -41,6 +41,7 @@ def model_and_rows(n_rows=2_500, size=12, n_components=4):
     return cv.models.gaussian_mixture(size, n_components), rows
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("executor", [1, 2])
 def test_a_long_fit_under_which_short_ones_begin_and_end(executor):
     """Short fits run whole, and end, between the iterations of a long one, and one that began before it ends there."""

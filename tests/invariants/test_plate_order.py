@@ -38,6 +38,7 @@ def test_plates_of_a_mixture_of_vectors(parent, at, far):
         np.testing.assert_allclose(means, [x[labels == k].mean(axis=0) for k in (0, 1)], rtol=1e-9, atol=1e-6)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("turned", [False, True])
 def test_plates_of_a_hidden_value_below_a_gate(turned):
     """A hidden value a row and plate starts from what its own entries of the leaf show."""

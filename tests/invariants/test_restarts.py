@@ -68,7 +68,7 @@ def _documents() -> tuple[cv.Model, dict[str, Any]]:
 STATED = [_labels_of_columns, _gates, _mixture, _chain, _classes, _factorisation, _documents]
 
 
-@pytest.mark.thinned(4)
+@pytest.mark.thinned(8)
 @pytest.mark.filterwarnings("ignore::caviar.ConvergenceWarning")
 @pytest.mark.parametrize("stated", STATED, ids=lambda own: own.__name__[1:])
 def test_every_restart_begins_elsewhere(stated):
@@ -127,6 +127,7 @@ def test_the_summary_tells_where_restarts_ended(tmp_path):
     assert "restarts" not in str(model.fit(data, seed=0).summary())
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("init_params", ["auto", "random"])
 def test_estimators_tell_where_their_starts_ended(init_params):
     _, data = _mixture()

@@ -182,7 +182,7 @@ def test_a_factorisation_that_begins_at_zero_is_left():
     assert model.fit(data, init="prior").elbo > best - 1
 
 
-@pytest.mark.thinned(8)
+@pytest.mark.thinned(24)
 @pytest.mark.parametrize("name", [*CASES])
 def test_a_maximum_is_left_as_it_is(name, monkeypatch):
     """Where nothing rises the fit is that without a look for saddle points, to the bit."""

@@ -81,7 +81,7 @@ def assert_same(one: cv.Posterior, other: cv.Posterior) -> None:
         np.testing.assert_allclose(other[name].mean, one[name].mean, rtol=1e-8, atol=1e-10)
 
 
-@pytest.mark.thinned(12)
+@pytest.mark.thinned(24)
 @CHAINS
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("gaps", ["", "steps", "entries"])
@@ -94,7 +94,7 @@ def test_any_blocks_give_the_sums_of_one(fit, kind, gaps, monkeypatch):
         assert_same(whole, fit(data, executor=2))
 
 
-@pytest.mark.thinned(4)
+@pytest.mark.thinned(8)
 @CHAINS
 @pytest.mark.parametrize("kind", KINDS)
 def test_any_number_of_threads_gives_the_same_bits(fit, kind, monkeypatch):
@@ -106,7 +106,7 @@ def test_any_number_of_threads_gives_the_same_bits(fit, kind, monkeypatch):
         np.testing.assert_array_equal(other["transition"].mean, one["transition"].mean)
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 @CHAINS
 @pytest.mark.parametrize("kind", KINDS)
 def test_local_factors_do_not_depend_on_the_blocks(fit, kind, monkeypatch):
@@ -248,6 +248,7 @@ def test_starts_may_be_stated_with_the_model_or_be_everywhere():
     assert len({elbo(starts) for starts in (True, None, data["starts"])}) == 3
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize(
     "schedule", [cv.Incremental(6), cv.Stochastic(500)], ids=["incremental", "stochastic"]
 )

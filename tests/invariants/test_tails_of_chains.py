@@ -147,7 +147,7 @@ def test_empty_sequences_give_an_initial_distribution_no_counts() -> None:
     assert_same(gaussian_markov(seen), posterior)
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 @EVERY
 @settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
 @given(seed=st.integers(0, 10**6), missing=st.sampled_from([0.0, 0.2, 0.6]), n_rows=st.integers(5, 60))
@@ -159,7 +159,7 @@ def test_steps_without_descendants_are_not_there(fit: Any, seed: int, missing: f
     assert_same(fit(trimmed(data)), fit(long))
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(6)
 @EVERY
 @pytest.mark.parametrize("start", [{"seed": 3}, {"seed": 4, "n_restarts": 2}], ids=["one start", "restarts"])
 def test_no_start_knows_of_them(fit: Any, start: dict[str, Any]) -> None:
@@ -172,7 +172,7 @@ def test_no_start_knows_of_them(fit: Any, start: dict[str, Any]) -> None:
     assert_same(one, other, 1e-8)
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 @EVERY
 @pytest.mark.parametrize("schedule", [cv.Incremental(3), cv.Stochastic(10_000)], ids=str)
 def test_every_schedule_leaves_them_out(fit: Any, schedule: Any) -> None:
@@ -200,7 +200,7 @@ def test_a_stochastic_batch_stands_for_the_steps_that_count() -> None:
     assert posterior["transition"].concentration.sum() == pytest.approx(STATES**2 + steps, rel=0.1)
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 @EVERY
 def test_more_data_may_have_tails(fit: Any) -> None:
     one, more = sequences(4), sequences(5)
@@ -383,6 +383,7 @@ def test_tails_of_columns_on_disk(fit: Any, tmp_path: Any) -> None:
     np.testing.assert_array_equal(fit(long).elbo_trace, fit(stored).elbo_trace)
 
 
+@pytest.mark.thinned(2)
 @EVERY
 def test_a_fit_with_tails_goes_on_from_its_checkpoint(fit: Any, tmp_path: Any) -> None:
     long = padded(sequences(16), np.random.default_rng(4))

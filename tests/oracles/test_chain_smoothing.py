@@ -81,6 +81,7 @@ def test_an_impossible_sequence_is_refused():
         _ = chain.smoothing
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("every", [3000, 130, 7, 1])
 def test_long_sequences_agree_with_logarithms(every):
     rng = np.random.default_rng(every)

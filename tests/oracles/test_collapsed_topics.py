@@ -142,6 +142,7 @@ def simulated(seed: int) -> tuple[np.ndarray, np.ndarray]:
     return topics, np.array([rng.multinomial(120, p @ topics) for p in proportions])
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("seed", range(3))
 def test_fits_that_begin_with_collapsed_passes_find_the_topics(seed: int) -> None:
     topics, counts = simulated(seed)

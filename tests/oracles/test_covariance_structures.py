@@ -173,7 +173,7 @@ def divergence(structure, x, k, posterior, data, every, log_joint):
     return total
 
 
-@pytest.mark.thinned(4)
+@pytest.mark.thinned(8)
 @pytest.mark.parametrize("structure", STRUCTURES)
 @pytest.mark.parametrize("seed", [0, 1])
 def test_of_two_components_the_elbo_is_below_the_evidence_by_the_divergence(structure, seed):
@@ -298,7 +298,7 @@ MAXIMUM_LIKELIHOOD = {
 }
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("structure", MAXIMUM_LIKELIHOOD)
 @pytest.mark.parametrize("k", [1, 3])
 def test_em_takes_the_path_of_scikit_learn(structure, k):

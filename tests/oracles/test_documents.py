@@ -146,6 +146,7 @@ def test_a_document_does_not_depend_on_those_beside_it(monkeypatch: pytest.Monke
     np.testing.assert_allclose(together[0], alone, rtol=1e-9)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("point", [(), ("topics",)])
 @pytest.mark.parametrize("seed", range(4))
 def test_bound_and_update_are_those_that_the_compiler_derives(seed: int, point: tuple[str, ...]) -> None:
@@ -207,6 +208,7 @@ def test_given_factors_that_are_no_optimum_have_the_bound_of_the_formula() -> No
         fit.elbo_at({"proportions": cv.families.Dirichlet(gamma[:3])}, data)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("schedule", ["batch", cv.Incremental(3)])
 @pytest.mark.parametrize("accelerate", [True, False])
 def test_the_bound_never_falls(schedule: object, accelerate: bool) -> None:

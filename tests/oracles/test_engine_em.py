@@ -116,6 +116,7 @@ def test_flat_priors_are_maximum_likelihood(seed, d, k, state, point):
     np.testing.assert_allclose(responsibilities, other.predict_proba(x), rtol=1e-6, atol=1e-12)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize(
     ("state", "point"), [(_apart, APART), (_together, TOGETHER)], ids=["apart", "together"]
 )
@@ -198,6 +199,7 @@ def _log_likelihood(x, weights, means, precisions):
     return float(logsumexp(joint, axis=0).sum())
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("joint", [False, True])
 def test_map_is_the_maximum_of_the_log_joint_density(joint):
     """Under proper priors the fixed point is a maximum of log p(x, theta) that SciPy's optimiser agrees on.
@@ -277,7 +279,7 @@ def test_floor_never_lowers_the_objective(floor):
     assert smallest.min() == pytest.approx(floor, rel=1e-9)
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("proper", [False, True])
 @pytest.mark.parametrize("floor", [0.05, 0.6, 2.0, 9.0])
 def test_floored_step_is_the_restricted_maximum(floor, proper):

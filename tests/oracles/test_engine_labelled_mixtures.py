@@ -178,7 +178,7 @@ def _numbers(value):
     return [value]
 
 
-@pytest.mark.thinned(5)
+@pytest.mark.thinned(15)
 @pytest.mark.parametrize("max_iter", [1, 3, 500])
 @pytest.mark.parametrize("name", CASES)
 def test_elbo_is_below_the_evidence_by_the_divergence(name, max_iter):
@@ -192,7 +192,7 @@ def test_elbo_is_below_the_evidence_by_the_divergence(name, max_iter):
         assert evidence - posterior.elbo == pytest.approx(gap, rel=1e-9, abs=1e-9)
 
 
-@pytest.mark.thinned(4)
+@pytest.mark.thinned(8)
 @pytest.mark.parametrize("name", CASES)
 def test_fixed_point_is_that_of_the_literal_loop(name):
     """From the same responsibilities, both come to the same factors."""

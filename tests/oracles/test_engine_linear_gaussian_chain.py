@@ -220,7 +220,7 @@ def statement(noise: str, transition: str) -> cv.Model:
     return cv.Model(cv.Normal("x", mean, cv.Gamma("tau", 2, 2), plates=(time, column)))
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(6)
 @pytest.mark.parametrize(
     ("noise", "transition"),
     [("gamma", "rows"), ("known", "rows"), ("gamma", "known"), ("shared", "known"), ("wishart", "known")],

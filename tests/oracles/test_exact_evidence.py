@@ -68,7 +68,7 @@ def _evidence_by_quadrature(x: Array, model: known_variance.Model) -> float:
     )
 
 
-@pytest.mark.thinned(4)
+@pytest.mark.thinned(8)
 @pytest.mark.parametrize("weights", [(1.0,), (0.5, 0.5), (0.15, 0.85)])
 @pytest.mark.parametrize(("variance", "prior_mean", "prior_variance"), [(1.0, 0.0, 4.0), (0.6, 1.5, 9.0)])
 def test_evidence_is_the_integral_over_the_means(

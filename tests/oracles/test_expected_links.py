@@ -92,7 +92,7 @@ def test_the_elbo_has_the_expected_log_density_itself(kind: str) -> None:
     assert posterior.elbo == pytest.approx(expected - float(divergence), abs=1e-8)
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("kind", KINDS)
 def test_means_deviations_and_evidence_are_nearer_than_those_of_the_bound(kind: str) -> None:
     evidence, mean, sd = _exact(kind)
@@ -199,6 +199,7 @@ def test_expectations_of_the_logarithm_of_a_normal_distribution_function(
     assert found.expected_statistics[0] == pytest.approx(mean * curvature + slope, abs=1e-8)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("kind", ["logistic", "probit"])
 @pytest.mark.parametrize("seed", range(2))
 def test_the_elbo_rises_even_if_answers_are_separable(seed: int, kind: str) -> None:

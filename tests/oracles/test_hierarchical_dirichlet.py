@@ -87,7 +87,7 @@ def test_hidden_sticks_alone_have_their_exact_posterior(kind: str) -> None:
     np.testing.assert_allclose(posterior["beta"].variance, weights @ (x - weights @ x) ** 2, rtol=1e-6)
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(6)
 @pytest.mark.parametrize("kind", ADDED)
 def test_a_hidden_total_has_the_best_factor_of_the_bound(kind: str) -> None:
     alpha = cv.Gamma("alpha", 3.0, 1.0)

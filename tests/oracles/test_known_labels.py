@@ -149,6 +149,7 @@ def test_new_rows_may_have_pairs_that_the_fit_has_not_seen(leaf):
         assert (np.argsort(mean)[[0, -1]] == np.argsort(predicted)[[0, -1]]).all()
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("leaf", ["Normal", "Bernoulli"])
 def test_only_pairs_that_occur_are_kept(leaf):
     """A table of all pairs of these labels would take 320 GB."""

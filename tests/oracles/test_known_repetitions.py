@@ -384,7 +384,7 @@ def _gamma_parts():
 CASES = [_poisson, _robust, _hierarchy, _coefficients, _global_labels, _chain, _gamma_parts]
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(6)
 @pytest.mark.parametrize("case", CASES)
 def test_every_kind_of_variable_passes_the_checks(case):
     model, data = case()

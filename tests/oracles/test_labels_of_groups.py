@@ -61,6 +61,7 @@ def test_groups_of_one_size_are_rows_of_a_wide_table():
     np.testing.assert_allclose(long["slope"].mean[order], wide["slope"].mean[other], rtol=1e-4)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("seed", range(3))
 def test_every_start_finds_the_classes(seed):
     posterior = growth().fit({"y": GROWTH, "group": GROUPS, "time": TIME}, seed=seed)

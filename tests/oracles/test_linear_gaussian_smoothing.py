@@ -60,7 +60,7 @@ def test_smoothing_is_the_inverse_of_the_joint_precision(seed, chunk, monkeypatc
     assert chain.log_partition == pytest.approx(exact.log_partition, rel=1e-10, abs=1e-10)
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(9)
 @pytest.mark.parametrize("growth", [0.5, 1.0, 1.5])
 @pytest.mark.parametrize("noise", [1e-6, 1e-3, 1.0, 1e4, 1e8])
 def test_noise_of_any_size_and_transitions_that_grow_cost_no_digits(noise, growth):

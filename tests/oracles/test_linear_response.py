@@ -342,7 +342,7 @@ def _sensitive(**other: Any) -> cv.Model:
     return cv.Model(cv.MultivariateNormal("x", mean[z], precision[z], plates=OBS), beside)
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize(
     ("parameter", "name", "step"),
     [

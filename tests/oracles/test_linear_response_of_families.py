@@ -139,7 +139,7 @@ _STATED: list[Callable[[], Stated]] = [
 ]
 
 
-@pytest.mark.thinned(8)
+@pytest.mark.thinned(16)
 @pytest.mark.parametrize("state", _STATED)
 def test_means_move_as_those_of_tilted_fits(state: Callable[[], Stated]) -> None:
     model, data = state()

@@ -56,6 +56,7 @@ def test_known_predictors_give_the_exact_evidence(link: str, scale: float) -> No
         np.testing.assert_allclose(hidden.tilt, np.abs(offset), rtol=1e-15)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("link", LINKS)
 def test_an_intercept_alone_is_stationary_and_below_the_evidence(link: str) -> None:
     """One Normal as the whole predictor, without a design matrix; the answers are exchangeable."""
@@ -149,6 +150,7 @@ def test_log_joint_is_that_of_the_generative_story() -> None:
     assert model.log_joint(flipped) == pytest.approx(other, rel=1e-12)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("link", LINKS)
 def test_predictive_draws_and_local_factors_of_new_rows(link: str) -> None:
     X, y = _rows(9, 60)

@@ -37,7 +37,7 @@ def test_the_factor_of_a_precision_a_row_is_its_posterior():
     assert np.all(np.isfinite(multigammaln(local.df / 2, 2)))
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("is_diagonal", [False, True])
 @pytest.mark.parametrize("has_factors", [False, True])
 def test_spreads_of_a_row(is_diagonal, has_factors):

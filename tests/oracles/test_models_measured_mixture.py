@@ -35,7 +35,7 @@ def _init(mixture):
     return {"weights": mixture.weights, "theta": theta}
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize(("seed", "d", "at"), [(0, 1, 0.0), (1, 2, 0.0), (2, 3, 0.0), (3, 2, 1e4)])
 def test_point_masses_are_extreme_deconvolution(seed, d, at):
     """From one start, 15 steps have the log likelihoods and end at the mixture of the literal EM."""

@@ -291,6 +291,7 @@ def test_the_verification_kit_takes_proportions_as_the_fit_left_them() -> None:
     assert abs(estimate.value - fit.elbo) < 5 * estimate.error
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("point", [["topics"], ["topics", "proportions"]])
 def test_point_masses_of_the_topics_do_not_keep_new_documents_from_settling(point: list[str]) -> None:
     """Given factors that are points count in the objective with a finite number, so that the ascent can end."""

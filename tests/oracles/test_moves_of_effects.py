@@ -82,6 +82,7 @@ def masked(seed, n_rows=120, size=12):
     return X - X.mean(axis=0), y - y.mean()
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("seed", range(5))
 def test_never_below_the_refinement_of_susier(seed):
     X, y = masked(seed)

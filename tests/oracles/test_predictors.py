@@ -97,6 +97,7 @@ def _factors(posterior: cv.Posterior) -> dict[str, tuple[Array, Array]]:
     return factors
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("name", PREDICTORS)
 def test_elbo_of_a_predictor_is_that_of_its_formula(name: str) -> None:
     """After a few sweeps, so that nothing is special about the factors."""

@@ -186,6 +186,7 @@ def test_factors_of_several_views_need_few_sweeps():
     assert few.elbo - plain.elbo > 2.0
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("seed", range(3))
 def test_probabilistic_components_reach_their_closed_form_in_ten_sweeps(seed):
     rng = np.random.default_rng(seed)

@@ -381,6 +381,7 @@ def test_logistic_regression_with_effects_rises_and_has_its_own_precision():
     assert posterior.elbo > model.fit(given, seed=0, factors=[], tol=1e-12).elbo + 0.1
 
 
+@pytest.mark.thinned(3)
 @BOTH_WAYS
 @pytest.mark.parametrize("case", CASES)
 def test_an_update_is_the_fit_of_all_rows(case, tmp_path):
@@ -534,6 +535,7 @@ def test_linear_response_of_a_large_shared_factor_beside_binary_outcomes_is_that
         response.sd("a")
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("n_groups", [9, 11])
 def test_linear_response_of_a_shared_factor_of_many_statistics_is_that_of_few(n_groups, monkeypatch):
     """Along what others say to it, and with a dense root; groups without rows change neither."""
@@ -592,6 +594,7 @@ def test_a_variable_of_a_shared_factor_has_no_other_one():
     assert list(posterior) == ["mu", "a", "b"]
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("case", CASES)
 def test_by_default_what_is_added_up_shares_a_factor(case, tmp_path):
     """So the ELBO is the exact evidence; `update` and files keep that, and fits with independent factors as well."""

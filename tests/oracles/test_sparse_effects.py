@@ -64,6 +64,7 @@ def susie(X, y, number, slab, noise, *, learn_noise=False, sweeps=400):
     return elbo, alpha, noise
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("number", [1, 3, 6])
 def test_single_effects_end_where_the_published_updates_do(number):
     X, y = genotypes(80, 20, seed=number)
@@ -175,7 +176,7 @@ def _binary():
     return cv.Model(cv.Bernoulli("y", cv.logistic(linear), plates=OBS))
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("state", [_learnt, _relevance, _mixed, _binary])
 def test_the_kit_finds_no_fault(state):
     X, y = genotypes(40, 5, seed=2, effects_at=(1, 4))

@@ -172,7 +172,7 @@ def _exact_fits():
     yield "normal-gamma", cv.Normal("x", gamma, plates=OBS), {"x": X[:, 0]}
 
 
-@pytest.mark.thinned(4)
+@pytest.mark.thinned(8)
 @pytest.mark.parametrize("case", list(_exact_fits()), ids=lambda case: case[0])
 def test_every_family_of_globals_is_drawn_with_its_density(case):
     """Where a single factor is exact, so is the ELBO: the volumes of all transforms count."""

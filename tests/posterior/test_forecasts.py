@@ -73,7 +73,7 @@ def test_whatever_the_schedule(settings, tmp_path) -> None:
     assert again.standard_deviation == posterior.predict({"g": [6]})["x"].standard_deviation
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("kind", ["diagonal", "wishart", "known", "scaled"])
 def test_coefficients_of_a_group(kind) -> None:
     rng = np.random.default_rng(4)

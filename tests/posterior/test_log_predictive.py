@@ -140,7 +140,7 @@ def test_it_is_the_density_of_scipy(case):
     np.testing.assert_allclose(found, expected(x), rtol=1e-10, atol=1e-11)
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("case", [normal_gamma, known_precision, known_mean, times])
 def test_densities_of_numbers_integrate_to_one(case):
     posterior, _, _ = case()

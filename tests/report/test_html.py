@@ -209,6 +209,7 @@ def test_remarks_on_columns():
     assert remarks[3][1] == "1 value outside what the model was fitted to (-5 to 5)"
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize(
     "estimator",
     [

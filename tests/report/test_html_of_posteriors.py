@@ -29,8 +29,8 @@ def regression():
 @pytest.fixture(scope="module")
 def hidden():
     rng = np.random.default_rng(1)
-    path = np.arange(240) // 20 % 3
-    data = {"x": rng.normal(5.0 * path[:, None], 1.0, (240, 2))}
+    path = np.arange(120) // 20 % 3
+    data = {"x": rng.normal(5.0 * path[:, None], 1.0, (120, 2))}
     return cv.models.gaussian_hidden_markov_model(2, 3).fit(data, seed=0, n_restarts=2), data
 
 
@@ -169,13 +169,13 @@ def test_hidden_states_are_those_of_the_chain(hidden):
     posterior, data = hidden
     page = gather(posterior, data)
     chain, own = posterior.local(data)["s"], page["rows"]["chains"][0]
-    path = np.empty(240, dtype=int)
-    for (begin, state), end in zip(own["runs"], [*(b for b, _ in own["runs"][1:]), 240], strict=True):
+    path = np.empty(120, dtype=int)
+    for (begin, state), end in zip(own["runs"], [*(b for b, _ in own["runs"][1:]), 120], strict=True):
         path[begin:end] = state
     np.testing.assert_array_equal(path, chain.mode())
     for k, shares in own["probabilities"].items():
         np.testing.assert_allclose(shares, chain.probabilities[:, int(k)], atol=5e-4)
-    assert sum(line["steps"] for line in own["table"]) == 240
+    assert sum(line["steps"] for line in own["table"]) == 120
     assert {own["name"] for own in page["pictures"]["cells"]} == {"mean", "transition"}
     transition = next(own for own in page["pictures"]["cells"] if own["name"] == "transition")
     assert (transition["line"], transition["column"]) == ("state", "next state")
@@ -274,7 +274,7 @@ def test_large_posteriors_stay_below_five_megabytes():
     assert len(page_of(posterior, {"x": data["x"] + 0.1}).encode()) < 5_000_000
 
 
-@pytest.mark.thinned(16)
+@pytest.mark.thinned(32)
 @pytest.mark.parametrize("name", CASES)
 def test_every_model_has_a_page(name):
     case = CASES[name]

@@ -68,6 +68,7 @@ def test_one_column_is_a_histogram_under_a_density_that_integrates_to_one():
     assert len(drawn) >= 1
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("size", [3, 7])
 def test_more_columns_are_pairs_of_those_that_tell_the_components_apart(size):
     rng = np.random.default_rng(0)
@@ -80,7 +81,7 @@ def test_more_columns_are_pairs_of_those_that_tell_the_components_apart(size):
     assert "c0" in labels
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(6)
 @pytest.mark.parametrize(
     ("estimator", "X"),
     [

@@ -118,6 +118,7 @@ def test_a_saved_fit_is_judged_alike(tmp_path):
     assert pages[0]["findings"] == pages[1]["findings"]
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize(
     ("k", "error", "level"),
     [(0.1, 0.1, "good"), (0.45, 0.1, "info"), (0.55, 0.1, "note"), (0.69, 0.1, "note"), (0.8, 0.1, "note")],

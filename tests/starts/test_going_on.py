@@ -8,6 +8,7 @@ from caviar.engine.ascent.schedules import batch
 from caviar.engine.rows.subsample import Sample
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize(("n_rows", "repeats"), [(300, False), (10_500, True)])
 def test_the_first_pass_is_not_made_again(monkeypatch, n_rows, repeats):
     """Over more rows than those of the sample it has to be made."""

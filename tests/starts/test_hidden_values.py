@@ -63,7 +63,7 @@ CASES = cases_of(
 )
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_hidden_values_begin_at_what_is_measured_of_them(case):
     assert max(case.shortfalls(amount(2, 5))) < TOLERANCE

@@ -31,6 +31,7 @@ def _wandering(rng, n_states):
     return Problem(model, {"y": y}, {"mu": shifts, "d": [drift**-2], "tau": 0.3**-2}, n_rows)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("made_by", "n_states", "seed"), [(12, 3, 0), pytest.param(1000, 2, 1, marks=pytest.mark.slow)]
 )

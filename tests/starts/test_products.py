@@ -115,6 +115,7 @@ def test_labels_whose_numbers_are_multiplied_are_found(varies):
     assert len(set(zip(v, other, strict=True))) == 2
 
 
+@pytest.mark.slow
 def test_of_rates_that_three_labels_each_choose_every_seed_ends_at_the_same_height():
     """The ELBO gives up a category: the least squares of logarithms, with all of them, end 0.07 nats a row lower."""
     rng = np.random.default_rng(1)

@@ -19,6 +19,7 @@ def _clusters(n_components, size, n_rows):
     return means[z] + np.einsum("nij,nj->ni", roots[z], rng.normal(size=(n_rows, size)))
 
 
+@pytest.mark.slow
 def test_no_restart_of_fifteen_clusters_ends_far_below():
     """Labels by chance, and centres without iterations, ended up to 0.2 nats a row below."""
     ends = np.concatenate(

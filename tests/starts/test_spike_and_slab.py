@@ -24,6 +24,7 @@ def _model(values):
     return cv.Model(cv.Normal("y", total, 4.0, plates=obs))
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("values", [(0.0, 1.0), (1.0, 0.0)], ids=["on last", "on first"])
 def test_the_bound_is_near_the_exact_evidence(values):
     x, y = _data()

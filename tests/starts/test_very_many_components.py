@@ -15,6 +15,7 @@ def refused(*arguments, **keywords):
     raise Raced
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize(("n_components", "is_raced"), [(3, True), (900, False)])
 @pytest.mark.filterwarnings("ignore::caviar.CaviarWarning")
 def test_only_few_components_race(n_components, is_raced, monkeypatch):

@@ -10,7 +10,7 @@ from torture.sets import kinds
 TAKEN = {case.name: case for case in kinds.CASES if not case.refused}
 
 
-@pytest.mark.thinned(8)
+@pytest.mark.thinned(24)
 @pytest.mark.parametrize("name", TAKEN)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_the_fit_is_that_of_doubles(name):
