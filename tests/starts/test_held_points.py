@@ -12,8 +12,8 @@ from caviar.engine.starts import from_user
 def first_sweeps(monkeypatch):
     """Where the first sweeps over everything but what is given ended."""
     seen = []
-    ascend = from_user.ascend
-    monkeypatch.setattr(from_user, "ascend", lambda *given: seen.append(ascend(*given)) or seen[-1])
+    iterate = from_user.iterate
+    monkeypatch.setattr(from_user, "iterate", lambda *given: seen.append(iterate(*given)) or seen[-1])
     return seen
 
 
