@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,7 +16,7 @@ from ...numerics.linalg import cholesky
 from ...numerics.randomness import generator
 from ..evidence.coordinates import Coordinates
 from ..linear_response import LinearResponse
-from ..shared_factors import SharedFactors
+from ..shared_factors import Factored
 from .integrated import Conditional, IntegratedPosterior, at
 from .lattice import Lattice, Place, explored
 
@@ -34,13 +34,8 @@ _OF_Q = 1_000
 """Draws of q that say where the first lattice is."""
 
 
-class Integrates(ABC):
+class Integrates(Factored):
     """A posterior that is integrated over some globals."""
-
-    _factors: Mapping[str, Any]
-    _shared: SharedFactors
-    _evaluator: Any
-    model: Any
 
     def integrated(
         self, data: Any, over: str | Sequence[str], *, sample_weight: Any = None, executor: Any = None
