@@ -227,7 +227,7 @@ def eyes() -> Textbook:
         return draws | {name: np.take_along_axis(draws[name], order, axis=1) for name in ("mean", "weights")}
 
     told = {"mean": None, "weights": ([0],), "sd tau": None}
-    return Textbook("eyes", cv.Model(y), {"y": peak}, nuts, told, ("tau",), in_order)
+    return Textbook("eyes", cv.Model(y), {"y": peak}, nuts, told, of_draws=in_order)
 
 
 LSAT = """3 6 2 11 1 1 3 4 1 8 0 16 0 3 2 15 10 29 14 81 3 28 15 80 16 56 21 173 11 61 28 298"""

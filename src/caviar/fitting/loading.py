@@ -250,7 +250,7 @@ def _uncertainty(document: Any, factors: Mapping[str, Any]) -> Uncertainty:
     if document is None:
         return MeanField()
     return (
-        Widths.of_plain(document["sds"], factors)
+        Widths.of_plain(document["sds"], document.get("kept", []), factors)
         if "sds" in document
         else MeanField(_text(document["because"]))
     )

@@ -9,7 +9,7 @@ from typing import Any
 from .._errors import ModelError, ParameterError
 from ..engine.ascent.driver import Result
 from ..engine.ascent.problem import Problem
-from ..engine.response.cost import is_cheap
+from ..engine.response.cost import left_out
 from ..engine.rows.row_map import RowMap
 from ..lazy.graph_rows import is_graph
 from ..posterior.posterior import Posterior
@@ -75,17 +75,21 @@ class Wanted:
             The earlier posterior that was the prior, if there was one.
         """
         if self.kind == "linear_response":
-            return Asked(self.data, self.sample_weight, self.executor)
+            return Asked(self.data, self.sample_weight, executor=self.executor)
         if self.kind == "mean_field":
             return MeanField()
-        why = _why_not_by_default(best, row_map, n_iterations, settles, prior)
-        return MeanField(why + _of_shared(best)) if why else Pending(self.data, self.sample_weight)
+        why = _why_not_by_default(best, row_map, settles, prior)
+        if why:
+            return MeanField(why + _of_shared(best))
+        statistics = (factor.expected_statistics for factor in best.q.values())
+        left = left_out(best.problem, statistics, row_map.source.n_rows, n_iterations)
+        if left is None:
+            return MeanField(f"linear response would cost more than the fit; {ASK}{_of_shared(best)}")
+        return Pending(self.data, self.sample_weight, tuple(variable.name for variable in left))
 
 
-def _why_not_by_default(
-    best: Result, row_map: RowMap, n_iterations: int, settles: bool, prior: Posterior | None
-) -> str:
-    """Return why linear response is not shown by default; empty if it is."""
+def _why_not_by_default(best: Result, row_map: RowMap, settles: bool, prior: Posterior | None) -> str:
+    """Return why linear response is not shown by default, whatever it costs; empty if it is."""
     why = _why_no_response(best.problem)
     if why:
         return f"no linear response: {why}"
@@ -97,9 +101,6 @@ def _why_not_by_default(
         return f"the rows are on a cluster; {ASK}"
     if all(factor.learnt is None for factor in best.q.values()):
         return "all variables are point masses; fit with uncertainty='linear_response' for standard errors"
-    statistics = (factor.expected_statistics for factor in best.q.values())
-    if not is_cheap(best.problem, statistics, row_map.source.n_rows, n_iterations):
-        return f"linear response would cost more than the fit; {ASK}"
     return ""
 
 

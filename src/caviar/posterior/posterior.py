@@ -29,7 +29,6 @@ from ..engine.evaluation.evaluate import (
     points_at,
     predictive_densities,
 )
-from ..engine.response.quantities import Response
 from ..engine.rows.row_map import RowMap
 from ..execution import Threads
 from ..language import Plate, Variable, nodes_above
@@ -43,7 +42,7 @@ from .documents import document_of_posterior
 from .effects import TellsEffects
 from .evidence.asked import TellsEvidence
 from .integration.asked import Integrates
-from .linear_response import LinearResponse
+from .linear_response import Responds
 from .new_rows import check_new_rows
 from .pandas_tables import along_rows
 from .prediction import (
@@ -65,7 +64,7 @@ _SAME_ELBO = 1e-7
 """Difference of two objectives, relative to their size, that is rounding: of the same data it is 1e-12 or less."""
 
 
-class Posterior(ShowsUncertainty, TellsEvidence, TellsEffects, Integrates):
+class Posterior(ShowsUncertainty, Responds, TellsEvidence, TellsEffects, Integrates):
     """The mean-field posterior q = prod q_j, with its evidence lower bound.
 
     ``posterior["mean"]`` is the factor of a global variable: a distribution of its family, batched over its
@@ -643,69 +642,6 @@ class Posterior(ShowsUncertainty, TellsEvidence, TellsEffects, Integrates):
             return response.smallest_eigenvalue, response.weakest_direction
         except (CaviarError, np.linalg.LinAlgError):
             return None, ""
-
-    def linear_response(
-        self, data: Any, *, sample_weight: Any = None, executor: Any = None
-    ) -> LinearResponse:
-        r"""Return covariances, standard deviations and intervals that mean field does not have.
-
-        Mean field takes factors for independent: means are mostly good, but standard deviations too small, and
-        covariances between factors 0. Linear response asks how the means of all factors together would move if the log
-        joint density were tilted a little: that is their covariance,
-
-        .. math:: \hat\Sigma = (I - V H)^{-1} V,
-
-        with the covariances V of each factor's statistics, and the second derivatives H of the expected log joint
-        density. It is exact where the posterior is Normal.
-
-        Parameters
-        ----------
-        data
-            Those of the fit.
-        sample_weight
-            As for the fit.
-        executor
-            As for the fit; by default all cores of this machine.
-
-        Returns
-        -------
-        LinearResponse
-            ``.sd("mean")``, ``.covariance("mean", "weights")``, ``.interval("weights", 0.9)``, ``.summary()`` and
-            ``.smallest_eigenvalue``.
-
-        Raises
-        ------
-        DataError
-            If the data are not those of the fit: q has another ELBO for them.
-        ModelError
-            For documents; and when something is asked of it, if the fit ended at a saddle point or has not settled.
-
-        Notes
-        -----
-        Of point masses it gives the standard errors of EM: the square root of the inverse observed information, or with
-        priors of the inverse Hessian of the log posterior. It knows one mode only, that of the fit; what is off in the
-        mean, it cannot tell. Up to 300 coordinates, each a statistic of a factor, are found in passes of 64 each, or in
-        a single pass for mixtures; of more, each question takes conjugate gradients, until many are asked. Giordano,
-        Broderick and Jordan, "Covariances, robustness, and variational Bayes" (2018).
-
-        Examples
-        --------
-        Two means that only their sum is known of, with a factor each:
-
-        >>> import numpy as np, caviar as cv
-        >>> a, b = cv.Normal("a", 0, 1), cv.Normal("b", 0, 1)
-        >>> x = cv.Normal("x", a + b, 4.0, plates=cv.Plate("obs"))
-        >>> posterior = cv.Model(x).fit({"x": [1.0, 1.5, 2.0]}, factors="apart", tol=1e-12)
-        >>> response = posterior.linear_response({"x": [1.0, 1.5, 2.0]})
-        >>> print(round(float(np.sqrt(posterior["a"].variance)), 4), round(float(response.sd("a")), 4))
-        0.2774 0.7211
-        >>> print(round(float(response.covariance("a", "b")), 4))
-        -0.48
-        """
-        problem, row_map = self._evaluator.bind(data, sample_weight, executor)
-        response = Response(problem, {**self._factors, **self._independent}, row_map)
-        self._refuse_other_data(response.elbo)
-        return LinearResponse(self, response)
 
     def is_fit_of(self, data: Any, *, sample_weight: Any = None) -> bool:
         """Return whether data, with their weights, are those of the fit: q has the same ELBO for them, to rounding.

@@ -101,9 +101,12 @@ class Widths(Uncertainty):
     sds
         Standard deviations of all entries of each variable, (n,), the parts of a joint factor one after the other. A
         variable that is not listed shows the intervals of its factor.
+    kept
+        Names of variables that are not listed because a large factor which they share has their covariances.
     """
 
     sds: Mapping[str, Array]
+    kept: tuple[str, ...] = ()
     kind: ClassVar[str] = "linear_response"
 
     def marginals(self, name: str, factor: Any, ends: Ends) -> Sequence[Marginals]:
@@ -119,16 +122,18 @@ class Widths(Uncertainty):
 
     @property
     def remark(self) -> str:
-        return LINEAR_RESPONSE
+        if not self.kept:
+            return LINEAR_RESPONSE
+        return f"{LINEAR_RESPONSE[:-1]}; of {', '.join(self.kept)} those of the factor that they share."
 
     def only(self, names: Collection[str]) -> Widths:
-        return Widths({name: own for name, own in self.sds.items() if name in names})
+        return replace(self, sds={name: own for name, own in self.sds.items() if name in names})
 
     def as_plain(self) -> dict[str, Any]:
-        return {"sds": dict(self.sds)}
+        return {"sds": dict(self.sds), **({"kept": list(self.kept)} if self.kept else {})}
 
     @classmethod
-    def of_plain(cls, sds: Any, factors: Mapping[str, Any]) -> Widths:
+    def of_plain(cls, sds: Any, kept: Any, factors: Mapping[str, Any]) -> Widths:
         """Return the widths of factors that a file holds.
 
         Raises
@@ -143,7 +148,9 @@ class Widths(Uncertainty):
             is_series = isinstance(own, np.ndarray) and own.dtype == np.float64 and own.shape == (size,)
             if not is_series or not (own >= 0).all():
                 raise ValueError(f"standard deviations of {name!r:.40} that are none")
-        return cls(dict(sds))
+        if not isinstance(kept, list) or not all(name in factors and name not in sds for name in kept):
+            raise ValueError("variables of a shared factor that it does not have")
+        return cls(dict(sds), tuple(kept))
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,14 +161,21 @@ class Pending(Source):
     ----------
     data, sample_weight
         Arguments of the fit, as the user gave them; they are released afterwards.
+    left_out
+        Names of variables that keep the covariances of the factor which they share.
     """
 
     data: Mapping[str, Any] = field(repr=False)
     sample_weight: Any = field(repr=False)
+    left_out: tuple[str, ...] = ()
 
     def settled(self, posterior: Any) -> Uncertainty:
         found = _found(
-            posterior, lambda response: response.why_doubtful, self.data, sample_weight=self.sample_weight
+            posterior,
+            lambda response: response.why_doubtful,
+            self.data,
+            self.left_out,
+            sample_weight=self.sample_weight,
         )
         # standard errors of points are for those who ask
         return found.only({name for name in posterior if posterior[name].learnt is not None})
@@ -177,7 +191,7 @@ class Asked(Pending):
         Of the fit.
     """
 
-    executor: Any = field(repr=False)
+    executor: Any = field(default=None, repr=False)
 
     def begun(self, posterior: Any) -> Uncertainty:
         found = _found(
@@ -193,12 +207,18 @@ class Asked(Pending):
         return found
 
 
-def _found(posterior: Any, why_not: Callable[[Any], str], data: Any, **arguments: Any) -> Uncertainty:
+def _found(
+    posterior: Any,
+    why_not: Callable[[Any], str],
+    data: Any,
+    left_out: Collection[str] = (),
+    **arguments: Any,
+) -> Uncertainty:
     """Return the widths of linear response; if that fails, those of the factors and the reason."""
     try:
-        response = posterior.linear_response(data, **arguments)
+        response = posterior._responding(data, **arguments, is_whole=not left_out)
         why = why_not(response)
-        return MeanField(why) if why else response.widths()
+        return MeanField(why) if why else response.widths(left_out)
     except DataError:
         return MeanField("the data of the fit have changed since, or cannot be read")
     except (CaviarError, np.linalg.LinAlgError, OSError) as error:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ...language import Variable
 from ..ascent.problem import Problem
 from .factors import MOST_OF_SHARED
 from .solution import ALWAYS_FORMED, MOST_FORMED
@@ -26,8 +27,43 @@ _ALWAYS = 2e8
 _RANDOM, _SHARE = 16, 4
 """Random columns that find a range, about, and the share of the coordinates that its dimensions are at most."""
 
+_STEPS_BESIDE = 10
+"""Approximate steps of conjugate gradients for what another factor says to a large shared one beside hidden variables
+of the rows: a pass along a direction each, which costs as much as two of the fit."""
+
 _MOST_COORDINATES = 5_000
 """Above this number, the steps of each question need memory for many columns."""
+
+
+def left_out(
+    problem: Problem, statistics: Any, n_rows: int, n_iterations: int
+) -> tuple[Variable, ...] | None:
+    """Return the variables whose standard deviations cost more than the fit; None if all do.
+
+    The answer depends on sizes alone, not on how busy the machine is. Where a shared factor meets what is hidden in
+    the rows, its members are left out before all else is: the factor has their covariances, and what the precisions
+    beside it need are a few responses of it as a whole.
+
+    Parameters
+    ----------
+    problem
+        Of the fit.
+    statistics
+        Expected statistics of each global factor, which give the sizes.
+    n_rows, n_iterations
+        Of the fit.
+    """
+    statistics = list(statistics)
+    if is_cheap(problem, statistics, n_rows, n_iterations):
+        return ()
+    sizes = [sum(int(np.size(own)) for own in each) for each in statistics]
+    members = tuple(member for variable in problem.order for member in variable.members)
+    if not members or not problem.factors:
+        return None
+    a_pass = _operations_of_a_row(problem) * n_rows + _CALL * len(problem.compiled.terms)
+    beside = (sum(sizes) - max(sizes)) // 2
+    ours = _STEPS_BESIDE * beside * (2.0 * a_pass + 4.0 * max(sizes))
+    return members if ours <= max(_ALWAYS, n_iterations * a_pass) else None
 
 
 def is_cheap(problem: Problem, statistics: Any, n_rows: int, n_iterations: int) -> bool:

@@ -72,6 +72,8 @@ class ResponseOperator:
         rows: RowMap,
         warm: Warm,
         marginals: Mapping[str, Any] | None = None,
+        *,
+        is_whole: bool = True,
     ) -> None:
         self.problem = problem
         self._arrays, self._rows, self._warm = dict(arrays), rows, warm
@@ -87,7 +89,7 @@ class ResponseOperator:
             self._places[variable.name] = start
             self._shapes |= {key: eta.shape for key, eta in zip(problem.keys[variable], own, strict=True)}
             size = sum(eta.size for eta in own)
-            is_large = bool(variable.members) and size > MOST_OF_SHARED
+            is_large = bool(variable.members) and (size > MOST_OF_SHARED or not is_whole)
             responding = shared_response if is_large else factor_response
             self.factors.append(responding(problem, variable, q[variable], own, start, marginals or {}))
             self._place_members(variable, start)

@@ -46,6 +46,9 @@ class Response:
         which tell what groups without rows are forecast to be.
     rows
         The map over the rows.
+    is_whole
+        Whether a shared factor has coordinates for all its statistics, unless they are very many; otherwise only for
+        what the other factors say to it.
 
     Attributes
     ----------
@@ -56,7 +59,9 @@ class Response:
         end elsewhere.
     """
 
-    def __init__(self, problem: Problem, factors: Mapping[str, Any], rows: RowMap) -> None:
+    def __init__(
+        self, problem: Problem, factors: Mapping[str, Any], rows: RowMap, *, is_whole: bool = True
+    ) -> None:
         why = problem.rows.why_no_response() if problem.factors else ""
         if why:
             raise ModelError(f"this model has no linear response: {why}")
@@ -66,7 +71,7 @@ class Response:
         with self._session():
             state = begin(problem, in_frame(problem, factors), rows)
             self._operator = ResponseOperator(
-                state.problem, state.q, state.arrays, state.rows, state.warm, factors
+                state.problem, state.q, state.arrays, state.rows, state.warm, factors, is_whole=is_whole
             )
             self._solution: Solution = solution_of(self._operator)
             self._starts = _starts(self._operator)

@@ -26,6 +26,10 @@ nats."""
 
 _PILOT_STEP, _PILOT_DEPTH = 1.8, 5.0
 
+_NEARLY_FLAT = 0.01
+"""Smallest eigenvalue up to which fits keep the standard deviations of their factors: those of linear response grow
+without end towards the value where two components of a mixture become one."""
+
 _OF_Q = 1_000
 """Draws of q that say where the first lattice is."""
 
@@ -162,7 +166,10 @@ class _Fits:
         try:
             response = found.linear_response(known, sample_weight=self._arguments["sample_weight"])
             correction = -0.5 * response.log_determinant
+            is_told = response.smallest_eigenvalue > _NEARLY_FLAT
         except (ModelError, np.linalg.LinAlgError):
+            is_told, correction = False, 0.0
+        if not is_told:
             return Conditional(found, 0.0 if start is None else start.correction)
         found._show(response.widths())
         return Conditional(found, correction)
