@@ -26,7 +26,7 @@ nats."""
 
 _PILOT_STEP, _PILOT_DEPTH = 1.8, 5.0
 
-_NEARLY_FLAT = 0.01
+_NEARLY_FLAT = 1e-4
 """Smallest eigenvalue up to which fits keep the standard deviations of their factors: those of linear response grow
 without end towards the value where two components of a mixture become one."""
 
