@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -20,7 +20,7 @@ from ..language import Bernoulli, Categorical, Normal
 from ..names import Placed
 from .pandas_tables import along_rows
 from .sensitivity import Sensitivity, sensitivity_of
-from .shared_factors import SharedFactors
+from .shared_factors import Factored
 from .summary import Summary, summary_of
 from .uncertainty import Widths, ends_of, matched
 
@@ -520,12 +520,8 @@ class _Part:
         self.shape = shape
 
 
-class Responds(ABC):
+class Responds(Factored):
     """A posterior that has linear response."""
-
-    _factors: Mapping[str, Any]
-    _shared: SharedFactors
-    _evaluator: Any
 
     @abstractmethod
     def _refuse_other_data(self, elbo: float | None) -> None:

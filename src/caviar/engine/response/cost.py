@@ -60,7 +60,9 @@ def left_out(
     members = tuple(member for variable in problem.order for member in variable.members)
     if not members or not problem.factors:
         return None
-    a_pass = _operations_of_a_row(problem) * n_rows + _CALL * len(problem.compiled.terms)
+    # what a group is sent is looked up, not multiplied
+    of_a_row = 30.0 * sum(own.n_rows for own in problem.factors)
+    a_pass = of_a_row * n_rows + _CALL * len(problem.compiled.terms)
     beside = (sum(sizes) - max(sizes)) // 2
     ours = _STEPS_BESIDE * beside * (2.0 * a_pass + 4.0 * max(sizes))
     return members if ours <= max(_ALWAYS, n_iterations * a_pass) else None

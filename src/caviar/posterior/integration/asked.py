@@ -26,7 +26,7 @@ nats."""
 
 _PILOT_STEP, _PILOT_DEPTH = 1.8, 5.0
 
-_NEARLY_FLAT = 0.01
+_NEARLY_FLAT = 1e-4
 """Smallest eigenvalue up to which fits keep the standard deviations of their factors: those of linear response grow
 without end towards the value where two components of a mixture become one."""
 
@@ -163,14 +163,14 @@ class _Fits:
         found = self._posterior.model.fit(
             known, init=init, seed=0, tol=1e-9, max_iter=2000, uncertainty="mean_field", **self._arguments
         )
+        before_it = 0.0 if start is None else start.correction
         try:
             response = found.linear_response(known, sample_weight=self._arguments["sample_weight"])
             correction = -0.5 * response.log_determinant
-            is_told = response.smallest_eigenvalue > _NEARLY_FLAT
+            if response.smallest_eigenvalue < _NEARLY_FLAT:
+                return Conditional(found, before_it)
         except (ModelError, np.linalg.LinAlgError):
-            is_told, correction = False, 0.0
-        if not is_told:
-            return Conditional(found, 0.0 if start is None else start.correction)
+            return Conditional(found, before_it)
         found._show(response.widths())
         return Conditional(found, correction)
 
