@@ -3,6 +3,7 @@
     python benchmarks/coverage.py [--datasets 200] [--level 0.9] [--models crossed,probit] [--seed 0]
     python benchmarks/coverage.py --shared          # variables that are added up in one Gaussian factor
     python benchmarks/coverage.py --new-rows        # intervals of new rows
+    python benchmarks/coverage.py --integrated      # precisions between groups, integrated over
 
 Each data set is drawn from its model with all priors, fitted as users do, and asked for the interval of each entry of
 some variables. An interval of level 0.9 that is right covers 90% of the truths (simulation-based calibration). The
@@ -13,6 +14,7 @@ counted ("modes") and left out. The table shows the shares that are covered, the
 response over data sets, how far it is beyond the exact share for the same data sets with the standard error of that
 difference, and the medians of the standard deviations of mean field and of linear response over the exact ones; and
 seconds of a fit and of its linear response. "exact of" is the number of data sets with usable weights.
+With --integrated the column "response" is that of posterior.integrated over a precision.
 With --new-rows the intervals are those of 50 new rows of each data set, as ``predict`` gives them from each of the two.
 """
 
@@ -36,13 +38,17 @@ OBS = cv.Plate("obs")
 
 @dataclass(frozen=True)
 class Case:
-    """A model, what is known with it, the variables whose intervals are asked for, and those that are added up."""
+    """A model, what is known with it, the variables whose intervals are asked for, and those that are added up.
+
+    ``over`` has the precisions to integrate over.
+    """
 
     state: Callable[[], cv.Model]
     known: Callable[[np.random.Generator], dict[str, Any]]
     asked: tuple[str, ...]
     sizes: Mapping[str, int]
     shared: tuple[str, ...] = ()
+    over: tuple[str, ...] = ()
 
 
 def crossed() -> cv.Model:
@@ -283,6 +289,18 @@ CASES = {
     "categorical-chain": Case(categorical_chain, lambda rng: {}, ("transition", "p"), {"obs": 150}),
 }
 
+for _name, _over in {
+    "level": "between",
+    "hierarchy": "between",
+    "regression": "tau",
+    "mean-precision": "tau",
+    "nested": "between_schools",
+    "random-slopes": "of_b",
+    "logistic-groups": "between",
+    "probit-groups": "between",
+}.items():
+    CASES[_name] = replace(CASES[_name], over=(_over,))
+
 NEW_ROWS_ONLY = {"factors": Case(factors, lambda rng: {}, ("loadings",), {"obs": 40})}
 """Models of which only predictions are asked: the factors may be turned."""
 
@@ -302,6 +320,10 @@ OF_REAL_NUMBERS = (
     "unequal-noise",
     "mixture",
     "vector-mixture",
+    "relevance",
+    "covariance-analysis",
+    "random-slopes",
+    "nested",
     "factors",
 )
 NEW_ROWS = 50
@@ -363,7 +385,9 @@ def fitted(case: Case, model: cv.Model, data: Any, truth: Any, found: Run, *, sh
     return posterior
 
 
-def run(case: Case, n: int, level: float, seed: int, draws: int, *, shared: bool = False) -> Run:
+def run(
+    case: Case, n: int, level: float, seed: int, draws: int, *, shared: bool = False, integrated: bool = False
+) -> Run:
     """Return what was seen of n data sets of a model."""
     found = Run({name: Tally() for name in case.asked})
     for number in range(n):
@@ -373,7 +397,9 @@ def run(case: Case, n: int, level: float, seed: int, draws: int, *, shared: bool
             continue
         start = time.perf_counter()
         try:
-            response = posterior.linear_response(data)
+            response = (
+                posterior.integrated(data, case.over) if integrated else posterior.linear_response(data)
+            )
             told = {name: (response.interval(name, level), response.sd(name)) for name in case.asked}
         except cv.ModelError:
             found.refused += 1
@@ -450,7 +476,8 @@ def print_new_rows(arguments: argparse.Namespace) -> None:
 def print_model(name: str, arguments: argparse.Namespace) -> None:
     """Print the rows of a model."""
     n = arguments.datasets
-    found = run(CASES[name], n, arguments.level, arguments.seed, arguments.draws, shared=arguments.shared)
+    how = {"shared": arguments.shared, "integrated": arguments.integrated}
+    found = run(CASES[name], n, arguments.level, arguments.seed, arguments.draws, **how)
     for variable, tally in found.tallies.items():
         response = np.array(tally.response)
         error = 100 * response.std(ddof=1) / np.sqrt(max(len(response), 1)) if len(response) > 1 else np.nan
@@ -477,6 +504,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--draws", type=int, default=1000)
     parser.add_argument("--shared", action="store_true")
+    parser.add_argument("--integrated", action="store_true")
     parser.add_argument("--new-rows", action="store_true")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore", cv.ConvergenceWarning)
@@ -491,7 +519,8 @@ def main() -> None:
         f"{'fit s':>7s} {'resp. s':>7s}"
     )
     for name in arguments.models.split(","):
-        if not arguments.shared or CASES[name].shared:
+        is_asked = CASES[name].shared if arguments.shared else CASES[name].over or not arguments.integrated
+        if is_asked:
             print_model(name, arguments)
 
 

@@ -56,10 +56,10 @@ class Task:
         """Seconds of the processor or of the clock."""
         return time.process_time if self.one_thread else time.perf_counter
 
-    def perplexity(self, topics: np.ndarray) -> float:
-        """Return the perplexity of the words held out."""
+    def perplexity(self, topics: np.ndarray, prior: float | np.ndarray = ALPHA) -> float:
+        """Return the perplexity of the words held out, given topics and the concentration of proportions."""
         k, n_words = topics.shape
-        model = cv.models.latent_dirichlet_allocation(k, n_words, concentration=ALPHA, word_concentration=ETA)
+        model = cv.models.latent_dirichlet_allocation(k, n_words, concentration=prior, word_concentration=ETA)
         held = {"topics": cv.families.Dirichlet(topics)}
         posterior = model.fit({"word": self.seen}, init=held, max_iter=0)
         theta = posterior.local({"word": self.seen})["proportions"].mean

@@ -44,6 +44,8 @@ class Textbook:
     told
         Name for both -> what is compared: indices into the variable, all if None. "sd NAME" is the standard deviation
         that belongs to a precision.
+    over
+        Precisions to integrate over.
     of_draws
         Changes draws before they are compared, as components in order.
     fitted
@@ -55,6 +57,7 @@ class Textbook:
     data: dict[str, Any]
     nuts: Callable[[], None]
     told: dict[str, Any]
+    over: tuple[str, ...] = ()
     of_draws: Callable[[Draws], Draws] = lambda draws: draws
     fitted: dict[str, Any] = field(default_factory=dict)
 
@@ -98,6 +101,7 @@ def eight_schools() -> Textbook:
         {"y": effect, "known": error**-2.0},
         nuts,
         {"mu": None, "sd between": None},
+        ("between",),
     )
 
 
@@ -138,7 +142,7 @@ def rats() -> Textbook:
         numpyro.sample("y", dist.Normal((design * own[rat]).sum(-1), tau**-0.5), obs=weight)
 
     told = {"mu": None, "spread": ([0, 1], [0, 1]), "growth": ([0, 0], [0, 1]), "sd tau": None}
-    return Textbook("rats", cv.Model(y), {"y": weight, "X": design, "rat": rat}, nuts, told)
+    return Textbook("rats", cv.Model(y), {"y": weight, "X": design, "rat": rat}, nuts, told, ("spread",))
 
 
 DYES = """1545 1440 1440 1520 1580 1540 1555 1490 1560 1495 1595 1550 1605 1510 1560
@@ -163,7 +167,7 @@ def dyes() -> Textbook:
         numpyro.sample("y", dist.Normal(level + own[batch], tau**-0.5), obs=amount)
 
     told = {"mu": None, "batch": ([0, 4],), "sd between": None, "sd tau": None}
-    return Textbook("dyes", cv.Model(y), {"y": amount, "of": batch}, nuts, told)
+    return Textbook("dyes", cv.Model(y), {"y": amount, "of": batch}, nuts, told, ("between",))
 
 
 STACK_LOSS = """42 37 37 28 18 18 19 20 15 14 14 13 11 12 8 7 8 8 9 15 15
@@ -190,7 +194,8 @@ def stack_loss() -> Textbook:
         tau = nuts_half_t("tau", 5.0)
         numpyro.sample("y", dist.StudentT(4.0, design @ own, tau**-0.5), obs=loss)
 
-    return Textbook("stack loss", cv.Model(y), {"y": loss, "X": design}, nuts, {"w": None, "sd tau": None})
+    told = {"w": None, "sd tau": None}
+    return Textbook("stack loss", cv.Model(y), {"y": loss, "X": design}, nuts, told, ("tau",))
 
 
 EYES = """529.0 530.0 532.0 533.1 533.4 533.6 533.7 534.1 534.8 535.3 535.4 535.9 536.1 536.3 536.4 536.6 537.0 537.4
@@ -222,7 +227,7 @@ def eyes() -> Textbook:
         return draws | {name: np.take_along_axis(draws[name], order, axis=1) for name in ("mean", "weights")}
 
     told = {"mean": None, "weights": ([0],), "sd tau": None}
-    return Textbook("eyes", cv.Model(y), {"y": peak}, nuts, told, in_order)
+    return Textbook("eyes", cv.Model(y), {"y": peak}, nuts, told, ("tau",), in_order)
 
 
 LSAT = """3 6 2 11 1 1 3 4 1 8 0 16 0 3 2 15 10 29 14 81 3 28 15 80 16 56 21 173 11 61 28 298"""
@@ -317,6 +322,14 @@ def of_weights(sample: Any, name: str, as_sd: bool) -> Told:
     return Told(mean, sd, *ends)
 
 
+def of_integrated(found: Any, name: str, as_sd: bool) -> Told:
+    """Return what is found by integrating over precisions."""
+    if not as_sd:
+        return Told(found.mean(name), found.sd(name), *found.interval(name, 0.9))
+    own = found.transformed(lambda precision: precision**-0.5, name)
+    return Told(own.mean, own.sd, *own.interval(0.9))
+
+
 def of_draws(draws: np.ndarray, as_sd: bool) -> Told:
     """Return what a sampler says."""
     own = draws**-0.5 if as_sd else draws
@@ -340,23 +353,29 @@ def lines(book: Textbook, n_draws: int) -> Iterator[str]:
     shown = {name: of_fit(posterior, name.removeprefix("sd "), name.startswith("sd ")) for name in book.told}
     seconds = time.process_time() - start
     start = time.process_time()
+    integrated = posterior.integrated(book.data, book.over) if book.over else None
+    of_lattice = f", integrated {time.process_time() - start:.1f} s" if integrated is not None else ""
+    start = time.process_time()
     weighted = sampled(posterior, book.data)
     of_sampling = f", importance sampling {time.process_time() - start:.1f} s" if weighted is not None else ""
     start = time.process_time()
     draws = drawn(book, n_draws)
     of_nuts = time.process_time() - start
     order = np.argsort(posterior["mean"].mean) if "mean" in names else None
-    first = f"{book.name}: {seconds:.2f} s{of_sampling}, NUTS {of_nuts:.0f} s"
+    first = f"{book.name}: {seconds:.2f} s{of_lattice}{of_sampling}, NUTS {of_nuts:.0f} s"
     for name, where in book.told.items():
         own, as_sd = name.removeprefix("sd "), name.startswith("sd ")
         theirs = of_draws(draws[own], as_sd)
+        over = None if integrated is None else of_integrated(integrated, own, as_sd)
         places = list(np.ndindex(theirs.mean.shape)) if where is None else list(zip(*where, strict=True))
         for place in places:
             # components are in the order of their means
             mine = place if order is None or not place else (int(order[place[0]]), *place[1:])
             entry = name if not place else f"{name} {', '.join(str(number + 1) for number in place)}"
+            by_lattice = "| | " if over is None else over.at(mine)
             by_weights = "| | " if weighted is None else of_weights(weighted, own, as_sd).at(mine)
-            yield f"| {first} | {entry} | {shown[name].at(mine)} | {by_weights} | {theirs.at(place)} |"
+            mine = f"{shown[name].at(mine)} | {by_lattice} | {by_weights}"
+            yield f"| {first} | {entry} | {mine} | {theirs.at(place)} |"
             first = ""
 
 
@@ -366,8 +385,11 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=4000, help="of NUTS")
     parser.add_argument("--only", help="part of the name of a model")
     asked = parser.parse_args()
-    print("| model | number | mean | sd | 90% | importance sampling | sd | 90% | NUTS | sd | 90% |")
-    print("|" + "---|" * 11)
+    of_methods = " | ".join(
+        f"{own}mean | sd | 90%" for own in ("", "integrated: ", "importance sampling: ", "NUTS: ")
+    )
+    print(f"| model | number | {of_methods} |")
+    print("|" + "---|" * 14)
     for make in MODELS:
         book = make()
         if asked.only is None or asked.only in book.name:

@@ -93,6 +93,7 @@ if TYPE_CHECKING:
     from .posterior.evidence.comparison import Comparison, compare
     from .posterior.evidence.evidence import Evidence
     from .posterior.evidence.importance import ImportanceSample
+    from .posterior.integration.integrated import IntegratedPosterior
     from .posterior.linear_response import LinearResponse
     from .posterior.posterior import Posterior
     from .posterior.prediction import Prediction
@@ -146,6 +147,7 @@ _NAMES = {
     ".posterior.evidence.evidence": ("Evidence",),
     ".posterior.evidence.importance": ("ImportanceSample",),
     ".names.names": ("Names",),
+    ".posterior.integration.integrated": ("IntegratedPosterior",),
     ".posterior.linear_response": ("LinearResponse",),
     ".posterior.posterior": ("Posterior",),
     ".posterior.prediction": ("Prediction",),
@@ -188,6 +190,7 @@ __all__ = [
     "ImportanceSample",
     "ImproperError",
     "Incremental",
+    "IntegratedPosterior",
     "KnownVarianceMixture",
     "LatentDirichletAllocation",
     "LazyTable",

@@ -57,6 +57,16 @@ def test_the_normaliser_is_the_inverse_laplace_transform(size, rows, steepness):
     np.testing.assert_allclose(q.mean.sum(), 1.0, rtol=1e-10)
 
 
+def test_pieces_that_vanish_behind_large_ones():
+    """Eight topics have all the words of many documents: what is left falls from a half to a thousandth at once."""
+    concentration = np.full(12, 201.0)
+    slopes = -np.array([937.0, 1222, 1314, 1397, 1112, 1199, 1250, 1017, 382507, 391635, 370171, 266245])
+    q = TILTED.from_natural((*sticks(concentration), slopes))
+    np.testing.assert_allclose(q.log_partition, log_integral(concentration, slopes), rtol=1e-11)
+    assert (q.mean > 0).all()
+    np.testing.assert_allclose(q.mean.sum(), 1.0, rtol=1e-10)
+
+
 def hierarchical(size, documents, seed):
     """Return natural parameters as those of the weights of topics, and the expected log weights of documents."""
     rng = np.random.default_rng(seed)

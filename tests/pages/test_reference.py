@@ -4,10 +4,11 @@ import re
 
 import pytest
 from build_examples import DOCS
+from list_names import MODULES
+from list_names import page as names_page
 
 import caviar as cv
 
-MODULES = ("data", "datasets", "densities", "families", "models", "plot", "report", "testing")
 SHOWN = [
     name
     for page in sorted((DOCS / "api").glob("*.md"))
@@ -39,6 +40,13 @@ def test_every_public_name_stands_in_the_reference_once():
     }
     assert sorted(SHOWN) == sorted(top | (below - twice))
     assert "`caviar.__version__`" in (DOCS / "api" / "index.md").read_text(encoding="utf-8")
+
+
+def test_the_list_of_names_is_that_of_the_package():
+    """`python docs/list_names.py` writes it."""
+    listed = (DOCS / "api" / "names.md").read_text(encoding="utf-8")
+    assert listed == names_page()
+    assert not re.search(r"\| *\|$|\| (dict|str|tuple|list)\(", listed, re.MULTILINE)
 
 
 def test_what_is_shown_is_what_has_the_name(package):
@@ -75,3 +83,24 @@ def test_formulas_become_mathml():
     assert shown.count("<mtr>") == 2
     with pytest.raises(ValueError, match="notacommand"):
         with_mathml(r'<span class="arithmatex">\(\notacommand\)</span>')
+
+
+def test_every_column_of_a_table_has_a_name():
+    """A screen reader says the header with each cell."""
+    heads = r"^(\|.*\|)\n\|[-: |]+\|$"
+    for page in sorted(DOCS.rglob("*.md")):
+        for head in re.findall(heads, page.read_text(encoding="utf-8"), re.MULTILINE):
+            assert all(cell.strip() for cell in head.strip("|").split("|")), f"{page.name}: {head}"
+
+
+def test_what_the_theme_leaves_without_a_name_gets_one():
+    from accessibility import accessible
+
+    section = (
+        '<nav class="md-nav" aria-labelledby="__nav_1_label"><label class="md-nav__title" for="__nav_1">'
+        '<span class="md-nav__icon md-icon"></span> <a>Start &amp; go</a></label>'
+    )
+    named = section.replace('aria-labelledby="__nav_1_label"', 'aria-label="Start &amp; go"')
+    assert accessible(section) == named
+    switch = '<input class="md-toggle" data-md-toggle="search"'
+    assert accessible(switch) == switch + ' aria-label="Open the search"'

@@ -1,8 +1,10 @@
 """The site opens from the disk: no page asks for a network, formulas are drawn, and the search answers.
 
-It takes the packages of the extra ``docs``, playwright and Chromium.
+It takes the packages of the extra ``docs``, playwright and Chromium. The checks of accessibility are axe-core's: a file
+axe.min.js, in the environment variable AXE or in .venv, where ``make test-all`` puts it.
 """
 
+import os
 import shutil
 import subprocess
 import sys
@@ -27,7 +29,14 @@ PAGES = (
     "derivation/bayesian-mixture.html",
     "other-words.html",
     "refusals.html",
+    "api/factors.html",
+    "galleries/index.html",
+    "command-line.html",
+    "models/gaussian_mixture.html",
 )
+AXE = Path(os.environ.get("AXE", ROOT / ".venv" / "axe.min.js"))
+LOOKS = {"phone": "light", "desk": "dark"}
+"""Colour scheme in which axe looks at each width."""
 
 
 @pytest.fixture(scope="module")
@@ -99,4 +108,30 @@ def test_colours_follow_the_system_and_the_switch(browser, site):
     assert tab.locator("body").get_attribute("data-md-color-scheme") == "slate"
     tab.locator("label[for=__palette_0]").click()
     assert tab.locator("body").get_attribute("data-md-color-scheme") == "default"
+    tab.close()
+
+
+@pytest.mark.skipif(not AXE.is_file(), reason=f"there is no axe-core at {AXE}")
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("page", PAGES)
+def test_axe_finds_nothing(browser, site, page, width):
+    tab = browser.new_page(viewport=WIDTHS[width], color_scheme=LOOKS[width])
+    tab.goto((site / page).as_uri())
+    tab.wait_for_timeout(300)
+    tab.evaluate(AXE.read_text(encoding="utf-8"))
+    found = tab.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
+    tab.close()
+    assert [(violation["id"], violation["nodes"][0]["html"]) for violation in found] == []
+
+
+def test_the_keyboard_reaches_a_formula_that_scrolls(browser, site):
+    """A formula wider than a phone is a stop of the tab key; where it fits, it is none."""
+    tab = browser.new_page(viewport=WIDTHS["phone"])
+    tab.goto((site / "mathematics.html").as_uri())
+    stops = ".formula[tabindex='0'][role=group][aria-label=Formula]"
+    tab.wait_for_selector(stops)
+    on_phone = tab.locator(stops).count()
+    tab.set_viewport_size(WIDTHS["desk"])
+    tab.wait_for_timeout(300)
+    assert 0 <= tab.locator(stops).count() < on_phone
     tab.close()

@@ -448,6 +448,10 @@ def test_a_direction_that_nothing_tells_has_no_end():
     data = case.draw(np.random.default_rng(0), 60)
     response = case.fit(data, tol=1e-12, max_iter=5000).linear_response(data)
     assert abs(response.smallest_eigenvalue) < 1e-6
+    # a fit that has nearly settled has a direction that is nearly flat, and would predict with nearly infinite widths
+    for tol in (1e-9, 1e-12):
+        with pytest.raises(cv.ModelError, match="rotation of factors"):
+            case.fit(data, tol=tol, max_iter=5000).linear_response(data).predict({})
 
 
 @pytest.mark.parametrize("factors", [None, "apart"])

@@ -57,11 +57,22 @@ class _Window:
     """Interpolation of a function of s: a multiple of s, and the rest, a polynomial in log s.
 
     Beyond the ends the rest is a parabola through places inside; below a wide window it is what it is at the end.
+
+    Attributes
+    ----------
+    low, high
+        Its ends, logarithms of s.
+    size
+        Number of nodes.
+    reach
+        How far beyond an end the parabola is used: a part of the width of the peak, of which the window may have a
+        long tail.
     """
 
     low: float
     high: float
     size: int
+    reach: float
 
     @cached_property
     def nodes(self) -> Array:
@@ -87,9 +98,8 @@ class _Window:
 
     def is_far(self, log_s: Array) -> AnyArray:
         """Return which places are so far beyond an end that nothing is there."""
-        reach = (0.5 * _FARTHEST - 0.5) * (self.high - self.low)
-        far = log_s > self.high + reach
-        return far if self.is_wide else far | (log_s < self.low - reach)
+        far = log_s > self.high + self.reach
+        return far if self.is_wide else far | (log_s < self.low - self.reach)
 
     @property
     def is_wide(self) -> bool:
@@ -143,9 +153,9 @@ class _Interpolant:
 
     @classmethod
     def through(cls, window: _Window, log_mass: Array) -> _Interpolant:
-        """Return the one with these values at the nodes of a window."""
-        middle = window.size // 2
-        slope = float(log_mass[middle] / window.nodes[middle])
+        """Return the one with these values at the nodes of a window: the multiple of s leaves nearly a line."""
+        columns = np.stack((window.nodes, np.log(window.nodes), np.ones(window.size)), axis=1)
+        slope = float(np.linalg.lstsq(columns, log_mass)[0][0])
         return cls(window, window.coefficients(log_mass - slope * window.nodes), slope)
 
     def value(self, log_s: Array) -> tuple[Array, Array]:
@@ -287,9 +297,10 @@ class StickChain:
         # less is left after each share: a window that ended above the one before would cut its lower places off
         low = np.minimum.accumulate(np.minimum(np.maximum(log_s - tail, least), high - 1e-3))
         sizes = np.clip(_FEWEST + _A_UNIT * (high - low), _FEWEST, _MOST).astype(int)
+        reach = (0.5 * _FARTHEST - 0.5) * np.minimum(high - low, 2.0 * half)
         return [
-            _Window(float(first), float(last), int(n))
-            for first, last, n in zip(low, high, sizes, strict=True)
+            _Window(float(first), float(last), int(n), float(beyond))
+            for first, last, n, beyond in zip(low, high, sizes, reach, strict=True)
         ][:-1]
 
     @cached_property

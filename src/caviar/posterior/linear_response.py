@@ -217,7 +217,7 @@ class LinearResponse:
         Raises
         ------
         ModelError
-            If the model has a chain.
+            If the model has a chain, or the objective does not change along some direction, as a rotation of factors.
 
         Examples
         --------
@@ -236,6 +236,11 @@ class LinearResponse:
                 f"predictions of linear response need the covariances of the parameters with the states of "
                 f"'{chain.name}', which it does not keep: without them a level and a state that balance each other "
                 f"would both count in full. posterior.predict(data) predicts with the factors of the fit"
+            )
+        if self.why_doubtful:
+            raise ModelError(
+                f"linear response has no predictions here: {self.why_doubtful}. posterior.predict(data) predicts with "
+                f"the factors of the fit"
             )
         factors = {name: self._corrected(name, posterior[name]) for name in posterior}
         return posterior._predicted(data, factors, self)

@@ -42,6 +42,7 @@ from .diagnostics.diagnosis import refuse_other_data
 from .documents import document_of_posterior
 from .effects import TellsEffects
 from .evidence.asked import TellsEvidence
+from .integration.asked import Integrates
 from .linear_response import LinearResponse
 from .new_rows import check_new_rows
 from .pandas_tables import along_rows
@@ -64,7 +65,7 @@ _SAME_ELBO = 1e-7
 """Difference of two objectives, relative to their size, that is rounding: of the same data it is 1e-12 or less."""
 
 
-class Posterior(ShowsUncertainty, TellsEvidence, TellsEffects):
+class Posterior(ShowsUncertainty, TellsEvidence, TellsEffects, Integrates):
     """The mean-field posterior q = prod q_j, with its evidence lower bound.
 
     ``posterior["mean"]`` is the factor of a global variable: a distribution of its family, batched over its
@@ -459,9 +460,8 @@ class Posterior(ShowsUncertainty, TellsEvidence, TellsEffects):
             factors are independent: what one draw has of each belongs together only as q says. Variables that share a
             factor (``factors=``) are drawn together. A point mass is its point, n times.
         """
-        rng = generator(seed)
         check_count("n", n)
-        return self._shared.drawn(self._factors, n, rng)
+        return self._shared.drawn(self._factors, n, generator(seed))
 
     def predictive(
         self,

@@ -1,7 +1,8 @@
-"""Factors that several globals share, in a posterior that shows the marginal of each variable."""
+"""Factors of a posterior: those that several globals share, of which it shows the marginal of each variable."""
 
 from __future__ import annotations
 
+from abc import ABC
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -63,3 +64,13 @@ class SharedFactors:
                     f"factors='apart' to give it another"
                 )
         return {**self.independent(factors), **others}
+
+
+class Factored(ABC):
+    """A posterior of a model: a factor of each global variable, by name, and those that several share."""
+
+    model: Any
+    _factors: Mapping[str, Any]
+    _shared: SharedFactors
+    _evaluator: Any
+    """It binds the model to data."""

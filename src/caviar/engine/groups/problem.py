@@ -8,7 +8,7 @@ is the look at the rows, a stack of small products (``rows.py``), and that the o
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
@@ -17,6 +17,7 @@ import numpy as np
 from ..._typing import AnyArray, Array, Statistics
 from ...language import Axis, Node, Plate, Variable
 from ...language.replication import replicated
+from ...numerics.records import replaced
 from ..ascent.problem import Factors, Problem
 from ..compiled.terms import GlobalTerm
 from ..design.contraction import Evaluation
@@ -41,12 +42,16 @@ class Groups:
         Rows of each group, (G,).
     constants, floors
         Name of a constant, or of a variable with a smallest variance -> its value in each group, where they differ.
+    few
+        Name of an observed variable -> rows that have the mean and the spread of each group, (G, 3, ...), once they are
+        known.
     """
 
     data: Mapping[str, AnyArray]
     counts: AnyArray
     constants: Mapping[str, Array]
     floors: Mapping[str, Array]
+    few: Mapping[str, AnyArray] = field(default_factory=dict)
 
     def taken(self, groups: AnyArray) -> Groups:
         """Return some of the groups."""
@@ -56,6 +61,7 @@ class Groups:
             self.counts[groups],
             {name: values[groups] for name, values in self.constants.items()},
             {name: values[groups] for name, values in self.floors.items()},
+            {name: values[groups] for name, values in self.few.items()},
         )
 
 
@@ -85,7 +91,9 @@ class GroupedProblem:
             one.bound.nodes, observed, self._plate, groups.constants, groups.floors, one.bound.values_of
         )
         assert one.bound.data_plate is not None
-        few = {leaf.name: self._few(leaf) for leaf in observed}
+        known = {leaf.name: self._few(leaf) for leaf in observed}
+        self.groups = groups = replaced(groups, few=known)
+        few = {name: self._counted(rows) for name, rows in known.items()}
         self.problem = assemble(nodes, leaves, few, one.bound.data_plate.name)
         by_name = {node.name: node for node in self.problem.bound.latent}
         self.problem = self.problem.updating([by_name[own.name] for own in one.order])
@@ -160,21 +168,26 @@ class GroupedProblem:
         return {own: tuple(self.problem.updates[own].fixed) for own in self.problem.order}
 
     def _few(self, leaf: Variable) -> AnyArray:
-        """Return rows to bind the repeated statement by, (G, 2 or 3, ...): they have the mean and spread of each group.
+        """Return rows that have the mean and spread of each group, (G, 3, ...)."""
+        if leaf.name in self.groups.few:
+            return self.groups.few[leaf.name]
+        values = self.groups.data[leaf.name]
+        if self.one.coordinates.of(leaf) is None:
+            return np.array(values[:, [0, 0, 0]], dtype=np.float64)
+        mean = self._mean(values)
+        spread_of = self._mean(np.abs(values - mean[:, None]))
+        return np.stack([mean - spread_of, mean + spread_of, mean], axis=1)
+
+    def _counted(self, few: AnyArray) -> AnyArray:
+        """Return rows to bind the repeated statement by, (G, 2 or 3, ...).
 
         The rows themselves are seen by :class:`GroupedRows` alone. Where groups have different numbers of rows one row
         is missing, so that the compiler counts the rows of each.
         """
-        values, counts = self.groups.data[leaf.name], self.groups.counts
-        if self.one.coordinates.of(leaf) is None:
-            found = np.array(values[:, [0, 0, 0]], dtype=np.float64)
-        else:
-            mean = self._mean(values)
-            deviation = np.abs(values - mean[:, None])
-            spread_of = self._mean(deviation)
-            found = np.stack([mean - spread_of, mean + spread_of, mean], axis=1)
+        counts = self.groups.counts
         if counts.min() == counts.max():
-            return found[:, :2]
+            return few[:, :2]
+        found = few.copy()
         found[0, 2] = np.nan
         return found
 

@@ -65,9 +65,9 @@ class GroupedRows:
             np.matmul(labels, features.swapaxes(-1, -2), out=sums[own])
         return sums, log_partition
 
-    def sums_of(self, responsibilities: Array) -> Array:
-        """Return the sums R T', (G, K, F), of given responsibilities, (G, K, N)."""
-        return responsibilities @ self.features.swapaxes(-1, -2)
+    def sums_of(self, responsibilities: Array, groups: slice) -> Array:
+        """Return the sums R T', (G, K, F), of given responsibilities, (G, K, N), of some groups."""
+        return responsibilities @ self.features[groups].swapaxes(-1, -2)
 
     def losses(self, matrices: Array) -> Array:
         """Return the rounding error that a logit of each group has at most (nats), (G,)."""

@@ -11,8 +11,8 @@ from ..starts.factors.swept import sweep
 from .ascent import GroupedState, looked
 from .problem import GroupedProblem
 
-_ROUNDS, _SEEDS = 4, 2
-"""Rounds of k-means, which the ascent brings to rest, and seeds of which the best is kept."""
+_ROUNDS, _SEEDS, _FIRST = 5, 2, 3
+"""Rounds of k-means, which the ascent brings to rest; seeds, of which the best goes on, and rounds before that."""
 
 _BLOCK = 2**17
 """Numbers of the groups that are clustered together: they stay in the cache."""
@@ -34,7 +34,7 @@ def begun(problem: GroupedProblem, labels: AnyArray | None) -> GroupedState:
     q = dict(prior_start(own))
     sums = None
     if labels is not None:
-        sums = problem.rows.sums_of(_responsibilities(labels, problem.n_categories, problem.groups.counts))
+        sums = _sums_of(problem, labels)
     arrays = {**statistics_of(own, q), **problem.parts(sums)}
     sweep(own, q, arrays, frozenset())
     none = np.full(problem.size, None, dtype=object)
@@ -45,16 +45,26 @@ def begun(problem: GroupedProblem, labels: AnyArray | None) -> GroupedState:
     )
 
 
+def _sums_of(problem: GroupedProblem, labels: AnyArray) -> Array:
+    """Return the sums R T' of labels, (G, K, F)."""
+    found, size = [], max(1, _BLOCK // (labels.shape[1] * problem.n_categories))
+    for first in range(0, len(labels), size):
+        own = slice(first, first + size)
+        shares = _responsibilities(labels[own], problem.n_categories, problem.groups.counts[own])
+        found.append(problem.rows.sums_of(shares, own))
+    return np.concatenate(found)
+
+
 def _responsibilities(labels: AnyArray, n_categories: int, counts: AnyArray) -> Array:
     """Return those of labels, (G, K, N), softened in groups in which a component has few rows."""
     found = (labels[:, None] == np.arange(n_categories)[:, None]).astype(np.float64)
-    found *= np.arange(labels.shape[1]) < counts[:, None, None]
+    if counts.min() < labels.shape[1]:
+        found *= np.arange(labels.shape[1]) < counts[:, None, None]
     own = found.sum(axis=-1)
-    few = own.min(axis=-1) < 2.0
-    share = (own / counts[:, None])[..., None]
-    return np.where(
-        few[:, None, None], (1 - _SHARE) * found + _SHARE * np.maximum(share, 1 / len(own[0])), found
-    )
+    few = (own.min(axis=-1) < 2.0).nonzero()[0]
+    share = np.maximum(own[few] / counts[few, None], 1 / n_categories)
+    found[few] = (1 - _SHARE) * found[few] + _SHARE * share[..., None]
+    return found
 
 
 def clustered(points: Array, counts: AnyArray, n_clusters: int, rng: np.random.Generator) -> AnyArray:
@@ -75,30 +85,37 @@ def clustered(points: Array, counts: AnyArray, n_clusters: int, rng: np.random.G
     for first in range(0, n_groups, size):
         own = slice(first, first + size)
         counted = (np.arange(n_rows) < counts[own, None]).astype(np.float64)
-        runs = [_lloyd(points[own], counted, n_clusters, rng) for _ in range(_SEEDS)]
-        best = np.argmin([squares for _, squares in runs], axis=0)
-        labels[own] = np.stack([found for found, _ in runs])[best, np.arange(len(best))]
+        runs = [
+            _lloyd(points[own], counted, _seeds(points[own], counted, n_clusters, rng), _FIRST)
+            for _ in range(_SEEDS)
+        ]
+        best = np.argmin([squares for *_, squares in runs], axis=0)
+        centres = np.stack([own for _, own, _ in runs])[best, np.arange(len(best))]
+        labels[own] = _lloyd(points[own], counted, centres, _ROUNDS - _FIRST)[0]
     return labels
 
 
-def _lloyd(
-    points: Array, counted: Array, n_clusters: int, rng: np.random.Generator
-) -> tuple[AnyArray, Array]:
-    """Return labels, (G, N), and the sum of the squares of what is left, less that of all rows, (G,)."""
-    centres = _seeds(points, counted, n_clusters, rng)
-    labels = np.zeros(counted.shape, dtype=np.intp)
-    nearest = np.zeros(counted.shape)
-    for _ in range(_ROUNDS):
+def _lloyd(points: Array, counted: Array, centres: Array, n_rounds: int) -> tuple[AnyArray, Array, Array]:
+    """Return labels, (G, N), centres, and the sum of the squares of what is left, less that of all rows, (G,)."""
+    labels, nearest = np.zeros(counted.shape, dtype=np.intp), np.zeros(counted.shape)
+    n_clusters, is_padded = centres.shape[1], bool(counted.min() < 1)
+    total, rows = (counted[:, None] @ points.swapaxes(1, 2))[:, 0], counted.sum(axis=-1)
+    for _ in range(n_rounds):
         away = np.einsum("gkd,gkd->gk", centres, centres)[..., None] - 2.0 * (centres @ points)
         labels.fill(0)
         nearest = away[:, 0]
         for k in range(1, n_clusters):
             labels[away[:, k] < nearest] = k
             nearest = np.minimum(nearest, away[:, k])
-        is_in = (labels[:, None] == np.arange(n_clusters)[:, None]) * counted[:, None]
-        n_rows = is_in.sum(axis=-1)[..., None]
-        centres = np.where(n_rows > 0, is_in @ points.swapaxes(1, 2) / np.maximum(n_rows, 1.0), centres)
-    return labels, (nearest * counted).sum(axis=-1)
+        # the last cluster has what the others leave
+        is_in = (labels[:, None] == np.arange(n_clusters - 1)[:, None]).astype(np.float64)
+        if is_padded:
+            is_in *= counted[:, None]
+        n_rows, sums = is_in.sum(axis=-1), is_in @ points.swapaxes(1, 2)
+        n_rows = np.concatenate([n_rows, (rows - n_rows.sum(axis=1))[:, None]], axis=1)[..., None]
+        sums = np.concatenate([sums, (total - sums.sum(axis=1))[:, None]], axis=1)
+        centres = np.where(n_rows > 0, sums / np.maximum(n_rows, 1.0), centres)
+    return labels, centres, (nearest * counted).sum(axis=-1)
 
 
 def _seeds(points: Array, counted: Array, n_clusters: int, rng: np.random.Generator) -> Array:

@@ -53,23 +53,26 @@ class _Block:
     ----------
     documents, entries
         Where they and their counts lie.
-    owners, words, places
-        The document of each count, within the block; the words that occur, and the place of that of each count.
+    words, places
+        The words that occur, and the place of that of each count.
     ones, ones_weighted
         How much of each count is one token of it, and of one document where that counts less; None where all are 1.
     by_document, by_word
         Matrices that sum over the counts of a document, and of a word, these weighted.
+    gather, add
+        Matrices of the same places, which an update fills: from documents to their counts, and back.
     """
 
     documents: slice
     entries: slice
-    owners: AnyArray
     words: AnyArray
     places: AnyArray
     ones: Array | None
     ones_weighted: Array | None
     by_document: Any
     by_word: Any
+    gather: Any
+    add: Any
 
 
 class CollapsedTopics:
@@ -113,6 +116,7 @@ class CollapsedTopics:
         self.counts, self.prior = counts, np.array(doc_topic_prior, dtype=float)
         n_topics = len(self.prior)
         self.word_prior = np.broadcast_to(topic_word_prior, (n_topics, counts.shape[1])).T
+        self._ones = np.ones(n_topics)
         self._weights = np.ones(counts.shape[0]) if weights is None else weights
         self._blocks = list(_blocks(counts, self._weights, n_topics))
         drawn = np.maximum(
@@ -134,32 +138,46 @@ class CollapsedTopics:
 
         The tokens of a block are updated several times before the topics are.
         """
-        prior, totals, moved = self.prior, self.word_prior.sum(axis=0), 0.0
-        updates = _FIRST_UPDATES if self.n_passes < _FIRST_PASSES else _UPDATES
+        moved, updates = 0.0, _FIRST_UPDATES if self.n_passes < _FIRST_PASSES else _UPDATES
         self.n_passes += 1
+        totals, is_even = self.word_prior.sum(axis=0), bool(np.ptp(self.word_prior) == 0)
         for block in self._blocks:
             before = self.responsibilities[block.entries]
-            out = before if block.ones is None else before * block.ones[:, None]
             own = before if block.ones_weighted is None else before * block.ones_weighted[:, None]
-            words = (self.of_words[block.words] + self.word_prior[block.words])[block.places]
+            of_words = np.take(self.of_words, block.words, axis=0)
+            prior = self.word_prior[0, 0] if is_even else self.word_prior[block.words]
+            words = np.take(of_words + prior, block.places, axis=0)
             words -= own
-            words /= self.of_topics + totals - own
-            documents, now = self.of_documents[block.documents], before
-            for _ in range(updates):
-                now = (documents + prior)[block.owners]
-                now -= out
-                now *= words
-                now /= np.maximum(now.sum(axis=1, keepdims=True), np.finfo(float).tiny)
-                documents = block.by_document @ now
-                out = now if block.ones is None else now * block.ones[:, None]
-            change = np.subtract(now, before, out=words)
-            before[:] = now
+            words /= np.subtract(self.of_topics + totals, own)
+            now, documents = self._updated(block, before, words, updates)
+            np.divide(now, block.gather.data[:, None], out=words)
+            change = np.subtract(words, before, out=now)
+            before[:] = words
             sums = block.by_word @ change
-            self.of_words[block.words] += sums
-            self.of_topics += sums.sum(axis=0)
+            of_words += sums
+            self.of_words[block.words] = of_words
+            self.of_topics += np.ones(len(sums)) @ sums
             self.of_documents[block.documents] = documents
-            moved += np.abs(sums).sum()
+            moved += np.abs(sums, out=sums).sum()
         return moved / max(2 * self.of_topics.sum(), np.finfo(float).tiny)
+
+    def _updated(self, block: _Block, before: Array, words: Array, updates: int) -> tuple[Array, Array]:
+        """Return responsibilities after updates given the factors of the words, and the counts of the documents.
+
+        The rows of responsibilities have the sums ``block.gather.data``, not 1: the matrices that gather and add have
+        these as factors, which is faster than to scale each row.
+        """
+        now, documents, gather, add = before, self.of_documents[block.documents], block.gather, block.add
+        gather.data[:] = 1.0
+        for _ in range(updates):
+            then = gather @ (documents + self.prior)
+            then -= now if block.ones is None else now * block.ones[:, None]
+            then *= words
+            now = then
+            np.maximum(then @ self._ones, np.finfo(float).tiny, out=gather.data)
+            np.divide(block.by_document.data, gather.data, out=add.data)
+            documents = add @ now
+        return now, documents
 
     def bound(self) -> float:
         r"""Return about what the collapsed bound is: the log joint probability at the expected counts, and the entropy.
@@ -281,15 +299,17 @@ def _blocks(counts: Any, weights: Array, n_topics: int) -> Iterator[_Block]:
         own, each = counts.data[a:b].astype(float), np.arange(b - a)
         weight, ones = weights[first:last][owners], np.minimum(own, 1.0)
         weighted = ones * np.minimum(weight, 1.0)
+        by_document = csr_array((own, (owners, each)), shape=(last - first, b - a))
         yield _Block(
             slice(first, last),
             slice(a, b),
-            owners,
             words,
             places,
             None if (ones == 1.0).all() else ones,
             None if (weighted == 1.0).all() else weighted,
-            csr_array((own, (owners, each)), shape=(last - first, b - a)),
+            by_document,
             csr_array((own * weight, (places, each)), shape=(len(words), b - a)),
+            csr_array((np.ones(b - a), owners, np.arange(b - a + 1)), shape=(b - a, last - first)),
+            by_document.copy(),
         )
         first = last

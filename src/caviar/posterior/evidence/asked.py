@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -14,7 +14,7 @@ from ..._typing import AnyArray
 from ...numerics.randomness import generator
 from ..diagnostics import refuse_what_has_no_weights
 from ..linear_response import LinearResponse
-from ..shared_factors import SharedFactors
+from ..shared_factors import Factored
 from ..simulation import check_count
 from .coordinates import Coordinates
 from .evidence import Evidence, second_order
@@ -34,14 +34,10 @@ _PREFERRED = 2.0
 """Errors of importance sampling over those of second order up to which the former is taken: it leaves nothing out."""
 
 
-class TellsEvidence(ABC):
+class TellsEvidence(Factored):
     """A posterior whose model has an evidence."""
 
     elbo: float
-    _factors: Mapping[str, Any]
-    _shared: SharedFactors
-    _evaluator: Any
-    model: Any
 
     @property
     @abstractmethod

@@ -1,0 +1,1 @@
+"""Posteriors without the independence of some globals: integrated over a lattice of their values."""

@@ -1,0 +1,295 @@
+r"""A posterior integrated over some of its globals: a mixture of the fits given values of these.
+
+.. math:: q(\theta, z) = q(\theta)\, q(z \mid \theta), \qquad
+          q(\theta) \propto \exp [L(\theta) + \delta(\theta)], \qquad
+          \log p(x) \ge \log \int e^{L(\theta)}\, d\theta
+
+with :math:`L(\theta) \le \log p(x, \theta)` the ELBO of the fit in which :math:`\theta` is known, and its correction to
+second order, :math:`\delta`. No independence of :math:`\theta` and the rest is assumed; where the rest is Normal given
+it, the result is exact.
+
+Source: Rue, Martino and Chopin, "Approximate Bayesian inference for latent Gaussian models" (2009), with variational
+fits in the place of Laplace's approximation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.special import expit, logit
+
+from ..._errors import ModelError
+from ..._typing import Array
+from ...names import Placed
+from ..evidence.coordinates import Coordinates
+from ..prediction import Prediction
+from ..uncertainty import ends_of
+from .lattice import Lattice
+
+_REFINED = {1: 32, 2: 8, 3: 4}
+"""Steps of the finer lattice for one of the fits', by the number of dimensions."""
+
+_LEAST_WEIGHT = 1e-7
+"""Fits, and points of the finer lattice compared with the highest, with less do not count."""
+
+_LOGITS = np.linspace(-15.0, 15.0, 40)
+"""Log odds of the probabilities of which quantiles in all fits are taken."""
+
+_EDGES = np.linspace(-13.0, 13.0, 521)
+"""Log odds of the probabilities between which their mixture is taken as one of its values."""
+
+
+@dataclass(frozen=True, eq=False)
+class Weighted:
+    """Values with weights.
+
+    Attributes
+    ----------
+    values
+        Shape (n, ...).
+    weights
+        Shape (n,); they sum to one.
+    """
+
+    values: Array
+    weights: Array
+
+    @property
+    def mean(self) -> Array:
+        """Of each entry."""
+        return np.tensordot(self.weights, self.values, axes=1)
+
+    @property
+    def sd(self) -> Array:
+        """Standard deviation of each entry."""
+        return np.sqrt(np.tensordot(self.weights, np.square(self.values - self.mean), axes=1))
+
+    def quantile(self, q: float | Sequence[float]) -> Array:
+        """Return quantiles of each entry, shape of q + (...)."""
+        flat = self.values.reshape(len(self.values), -1)
+        found = np.empty((np.size(q), flat.shape[1]))
+        for number, column in enumerate(flat.T):
+            order = np.argsort(column, kind="stable")
+            ordered = self.weights[order]
+            found[:, number] = np.interp(np.ravel(q), np.cumsum(ordered) - 0.5 * ordered, column[order])
+        return found.reshape(np.shape(q) + self.values.shape[1:])
+
+    def interval(self, level: float = 0.95) -> Array:
+        """Return the central interval of each entry: lower ends, then upper ends, shape (2, ...)."""
+        return self.quantile(ends_of(level))
+
+
+@dataclass(frozen=True, eq=False)
+class Conditional:
+    """A fit given values of some globals.
+
+    Attributes
+    ----------
+    posterior
+        The fit.
+    correction
+        Of its ELBO by linear response, to second order; that of a neighbour where it has none.
+    """
+
+    posterior: Any
+    correction: float
+
+    @property
+    def log_evidence(self) -> float:
+        """Of the data and the values, to second order."""
+        return self.posterior.elbo + self.correction
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class IntegratedPosterior:
+    """A posterior integrated over some globals, see :meth:`Posterior.integrated`.
+
+    Attributes
+    ----------
+    over
+        Names of these.
+    elbo
+        A lower bound of log p(x), up to the error of the lattice: never below that of the fit.
+    log_evidence
+        An estimate of log p(x): the same with the ELBO of each fit corrected to second order.
+    posteriors
+        The fits given values of these.
+    weights
+        Of the fits; they sum to one.
+    values
+        Name -> values of these in the fits, (n, plates..., event...).
+    """
+
+    over: tuple[str, ...]
+    elbo: float
+    log_evidence: float
+    posteriors: tuple[Any, ...]
+    weights: Array
+    values: Mapping[str, Any]
+    _coordinates: Coordinates
+    _lattice: Lattice
+
+    @classmethod
+    def of(
+        cls, over: Sequence[str], coordinates: Coordinates, lattice: Lattice, fits: Sequence[Conditional]
+    ) -> IntegratedPosterior:
+        """Return that of a lattice, with a fit for each of its points."""
+        log_masses = lattice.log_masses
+        log_evidence = float(np.logaddexp.reduce(log_masses))
+        elbo = float(np.logaddexp.reduce(log_masses - [own.correction for own in fits]))
+        weights = np.exp(log_masses - log_evidence)
+        kept = [int(place) for place in np.flatnonzero(weights >= _LEAST_WEIGHT)]
+        posteriors = tuple(fits[place].posterior for place in kept)
+        weights = weights[kept] / weights[kept].sum()
+        values = coordinates.values(lattice.vectors[kept])
+        return cls(tuple(over), elbo, log_evidence, posteriors, weights, values, coordinates, lattice)
+
+    def mean(self, name: str) -> Array:
+        """Return the mean of each entry of a global variable; of a joint factor with its part, as ``"theta.mean"``."""
+        if self._is_integrated(name):
+            return self.transformed(lambda value: value, name).mean
+        return np.tensordot(self.weights, self._moments(name)[0], axes=1)
+
+    def sd(self, name: str) -> Array:
+        """Return the standard deviation of each entry of a global variable."""
+        if self._is_integrated(name):
+            return self.transformed(lambda value: value, name).sd
+        means, sds = self._moments(name)
+        return np.sqrt(
+            np.tensordot(self.weights, np.square(sds) + np.square(means - self.mean(name)), axes=1)
+        )
+
+    def interval(self, name: str, level: float = 0.95) -> Array:
+        """Return the central interval of each entry of a global variable: lower, then upper ends, shape (2, ...).
+
+        Parameters
+        ----------
+        name
+            Of the variable.
+        level
+            Between 0 and 1.
+        """
+        return self.transformed(lambda value: value, name).interval(level)
+
+    def transformed(self, function: Callable[[Array], Any], name: str) -> Weighted:
+        """Return a function of each entry of a variable, as the standard deviation that belongs to a precision.
+
+        Parameters
+        ----------
+        function
+            Takes an array and returns one of the same shape.
+        name
+            Of the variable.
+
+        Returns
+        -------
+        Weighted
+            ``.mean``, ``.sd``, ``.interval(level)``, ``.quantile(q)``, ``.values`` and ``.weights``.
+        """
+        points = self._between_fits(name) if self._is_integrated(name) else self._pooled(name)
+        return Weighted(np.asarray(function(points.values)), points.weights)
+
+    def predict(self, data: Any) -> dict[str, Prediction]:
+        """Return predictions of the variables missing in new rows: mixtures of those of all fits.
+
+        Parameters
+        ----------
+        data
+            As for :meth:`Posterior.predict`.
+
+        Returns
+        -------
+        dict
+            Name of each observed variable missing in ``data`` -> :class:`Prediction`.
+        """
+        given = self.posteriors[0]._evaluator.named(data).values
+        told = []
+        for number, posterior in enumerate(self.posteriors):
+            known = {name: at(self.values[name], number) for name in self.over}
+            told.append(posterior.predict(Placed({**given, **known})))
+        names = [name for name in told[0] if isinstance(told[0][name], Prediction)]
+        return {name: self._mixed([own[name] for own in told]) for name in names}
+
+    def _mixed(self, told: Sequence[Prediction]) -> Prediction:
+        means, sds = (np.stack([getattr(own, figure) for own in told]) for figure in ("mean", "sd"))
+        mean = np.tensordot(self.weights, means, axes=1)
+        variance = np.tensordot(self.weights, np.square(sds) + np.square(means - mean), axes=1)
+        parts = tuple(
+            (weight * share, own, sd)
+            for weight, prediction in zip(self.weights, told, strict=True)
+            for share, own, sd in prediction.parts
+        )
+        return replace(told[0], mean=mean, standard_deviation=np.sqrt(variance), parts=parts)
+
+    def _is_integrated(self, name: str) -> bool:
+        return str(name).partition(".")[0] in self.over
+
+    def _moments(self, name: str) -> tuple[Array, Array]:
+        """Return means and standard deviations of a variable in all fits, (n, ...)."""
+        variable = str(name).partition(".")[0]
+        found = []
+        for posterior in self.posteriors:
+            parts = {variable + own.part: own for own in posterior.marginals(variable)}
+            if name not in parts or parts[name].sd is None:
+                raise ModelError(
+                    f"'{variable}' has {' and '.join(map(repr, parts))}, with a standard deviation unless it is a "
+                    f"point; got {name!r}"
+                )
+            found.append((parts[name].mean, parts[name].sd))
+        return np.stack([own[0] for own in found]), np.stack([own[1] for own in found])
+
+    def _pooled(self, name: str) -> Weighted:
+        """Return quantiles of the mixture of a variable's distributions in all fits, with the probabilities around."""
+        levels = 1.0 - 2.0 * expit(_LOGITS[_LOGITS < 0])
+        ends = np.stack(
+            [[posterior.interval(name, level) for level in levels] for posterior in self.posteriors]
+        )
+        # (fits, logits, ...)
+        own = np.concatenate([ends[:, :, 0], ends[:, ::-1, 1]], axis=1)
+        flat = own.reshape(*own.shape[:2], -1)
+        middle = 0.5 * (_EDGES[1:] + _EDGES[:-1])
+        values = np.stack(
+            [_mixed_quantiles(flat[..., n], self.weights, middle) for n in range(flat.shape[2])], 1
+        )
+        shares = np.diff(expit(_EDGES))
+        return Weighted(values.reshape(len(middle), *own.shape[2:]), shares / shares.sum())
+
+    @cached_property
+    def _fine(self) -> tuple[dict[str, Any], Array]:
+        vectors, weights = self._lattice.refined(_REFINED[self._coordinates.size])
+        kept = weights >= _LEAST_WEIGHT * weights.max()
+        return self._coordinates.values(vectors[kept]), weights[kept] / weights[kept].sum()
+
+    def _between_fits(self, name: str) -> Weighted:
+        """Return values of a variable that was integrated over, on the finer lattice."""
+        variable, _, part = str(name).partition(".")
+        values, weights = self._fine
+        parts = values[variable]
+        pair = zip(("mean", "precision"), parts, strict=True) if isinstance(parts, tuple) else [("", parts)]
+        own: dict[str, Any] = dict(pair)
+        if part not in own:
+            raise ModelError(f"'{variable}' has the parts {', '.join(map(repr, own))}; got {name!r}")
+        return Weighted(np.asarray(own[part], dtype=np.float64), weights)
+
+    def __repr__(self) -> str:
+        return f"IntegratedPosterior(over {', '.join(self.over)}; {len(self.posteriors)} fits, ELBO {self.elbo:.6g})"
+
+
+def _mixed_quantiles(quantiles: Array, weights: Array, logits: Array) -> Array:
+    """Return quantiles of a mixture, from those of its parts at ``_LOGITS``, (parts, probabilities)."""
+    ends = np.min(quantiles[:, 0]), np.max(quantiles[:, -1])
+    places = np.unique(np.concatenate([quantiles.ravel(), np.linspace(*ends, 400)]))
+    below = np.zeros(len(places))
+    for own, weight in zip(quantiles, weights, strict=True):
+        below += weight * expit(np.interp(places, own, _LOGITS))
+    # points beyond all quantiles have probabilities that no longer rise
+    return np.interp(logits, logit(np.clip(below, 1e-300, 1.0 - 1e-16)), places)
+
+
+def at(value: Any, number: int) -> Any:
+    """Return one of several values."""
+    return type(value)(*(own[number] for own in value)) if isinstance(value, tuple) else value[number]
