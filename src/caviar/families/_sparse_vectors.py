@@ -1,5 +1,6 @@
 """What vectors whose entries may be exactly zero share: statistics, moments and marginals of their entries."""
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple, Self
 
@@ -7,10 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 
+from caviar._errors import ParameterError
 from caviar._typing import Array, Statistics
 from caviar.families._base import LOG_TWO_PI, ExponentialFamily, as_value
 from caviar.families._marginals import Ends, Marginals
-from caviar.families._parameters import refuse_improper
+from caviar.families._parameters import read_parameters, refuse_improper, require
 
 
 class Slab(NamedTuple):
@@ -36,6 +38,25 @@ class SparseVector(ExponentialFamily):
     slab_precision: Array
 
     parameter_letters: ClassVar[tuple[str, ...]] = ("d", "d", "d")
+
+    def __init__(self, inclusion: ArrayLike, slab_mean: ArrayLike, slab_precision: ArrayLike) -> None:
+        family = type(self).__name__
+        given = {"inclusion": inclusion, "slab_mean": slab_mean, "slab_precision": slab_precision}
+        parameters = read_parameters(family, given, (1, 1, 1))
+        sizes = {own.shape[-1] for own in parameters.values()}
+        if len(sizes) > 1:
+            raise ParameterError(
+                f"{family}: inclusion, slab_mean and slab_precision must have one length, got {sorted(sizes)}."
+            )
+        parameters["inclusion"] = self._checked(parameters["inclusion"])
+        precisions = parameters["slab_precision"]
+        require(precisions > 0, precisions, f"{family}: slab_precision must be positive")
+        vars(self).update(parameters)
+
+    @staticmethod
+    @abstractmethod
+    def _checked(inclusion: Array) -> Array:
+        """Return probabilities of inclusion, (..., D), and refuse impossible ones."""
 
     @property
     def base_measure(self) -> tuple[float, ...]:

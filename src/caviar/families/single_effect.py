@@ -7,17 +7,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import xlogy
 
-from caviar._errors import ParameterError
 from caviar._typing import AnyArray, Array, Statistics
 from caviar.families._base import LOG_TWO_PI, Seed, Size, as_value, draw_shape
-from caviar.families._parameters import read_parameters, refuse_improper, require
+from caviar.families._parameters import refuse_improper, require
 from caviar.families._sparse_vectors import SparseVector, slab_divergence, slab_entropy
 from caviar.numerics.cached import cached_property
 
 _LEAST = float(np.finfo(np.float64).smallest_subnormal)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, init=False)
 class SingleEffect(SparseVector):
     r"""Distributions of a vector b in :math:`R^D` of which one entry, nobody knows which, is not zero.
 
@@ -51,20 +50,12 @@ class SingleEffect(SparseVector):
     array([1.8, 0.1])
     """
 
-    def __init__(self, inclusion: ArrayLike, slab_mean: ArrayLike, slab_precision: ArrayLike) -> None:
-        given = {"inclusion": inclusion, "slab_mean": slab_mean, "slab_precision": slab_precision}
-        parameters = read_parameters("SingleEffect", given, (1, 1, 1))
-        sizes = {own.shape[-1] for own in parameters.values()}
-        if len(sizes) > 1:
-            raise ParameterError(
-                f"SingleEffect: inclusion, slab_mean and slab_precision must have one length, got {sorted(sizes)}."
-            )
-        p, precisions = parameters["inclusion"], parameters["slab_precision"]
-        require(p >= 0, p, "SingleEffect: inclusion must not be negative")
-        total = p.sum(axis=-1, keepdims=True)
+    @staticmethod
+    def _checked(inclusion: Array) -> Array:
+        require(inclusion >= 0, inclusion, "SingleEffect: inclusion must not be negative")
+        total = inclusion.sum(axis=-1, keepdims=True)
         require(np.abs(total - 1.0) < 1e-6, total, "SingleEffect: inclusion must sum to one", "Divide by it.")
-        require(precisions > 0, precisions, "SingleEffect: slab_precision must be positive")
-        vars(self).update({**parameters, "inclusion": p / total})
+        return inclusion / total
 
     @classmethod
     def from_natural(cls, natural: Statistics) -> Self:

@@ -7,15 +7,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import entr, expit, logit, rel_entr
 
-from caviar._errors import ParameterError
 from caviar._typing import AnyArray, Array, Statistics
 from caviar.families._base import LOG_TWO_PI, Seed, Size, as_value, draw_shape
-from caviar.families._parameters import read_parameters, require
+from caviar.families._parameters import require
 from caviar.families._sparse_vectors import SparseVector, slab_divergence, slab_entropy
 from caviar.numerics.cached import cached_property
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, init=False)
 class SpikeSlab(SparseVector):
     r"""Distributions of a vector b in :math:`R^D` of independent entries, each zero or Normal.
 
@@ -47,18 +46,12 @@ class SpikeSlab(SparseVector):
     array([0.585, 0.115])
     """
 
-    def __init__(self, inclusion: ArrayLike, slab_mean: ArrayLike, slab_precision: ArrayLike) -> None:
-        given = {"inclusion": inclusion, "slab_mean": slab_mean, "slab_precision": slab_precision}
-        parameters = read_parameters("SpikeSlab", given, (1, 1, 1))
-        sizes = {own.shape[-1] for own in parameters.values()}
-        if len(sizes) > 1:
-            raise ParameterError(
-                f"SpikeSlab: inclusion, slab_mean and slab_precision must have one length, got {sorted(sizes)}."
-            )
-        p, precisions = parameters["inclusion"], parameters["slab_precision"]
-        require((p >= 0) & (p <= 1), p, "SpikeSlab: inclusion must lie between 0 and 1")
-        require(precisions > 0, precisions, "SpikeSlab: slab_precision must be positive")
-        vars(self).update(parameters)
+    @staticmethod
+    def _checked(inclusion: Array) -> Array:
+        require(
+            (inclusion >= 0) & (inclusion <= 1), inclusion, "SpikeSlab: inclusion must lie between 0 and 1"
+        )
+        return inclusion
 
     @classmethod
     def from_natural(cls, natural: Statistics) -> Self:

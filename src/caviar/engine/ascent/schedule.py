@@ -130,6 +130,48 @@ class Ascent(Schedule[A]):
         return state
 
 
+@dataclass(frozen=True)
+class Around(Schedule[S]):
+    """Another schedule with something added. What a subclass does not define is that of the other one.
+
+    Attributes
+    ----------
+    own
+        The other schedule.
+    """
+
+    own: Schedule[S]
+
+    def init(self, beginning: Beginning[S]) -> S:
+        return self.own.init(beginning)
+
+    def step(self, state: S) -> S:
+        return self.own.step(state)
+
+    def judged(self, before: S, after: S, tol: float) -> S:
+        return self.own.judged(before, after, tol)
+
+    def finish(self, state: S) -> AscentState:
+        return self.own.finish(state)
+
+    def to_plain(self, state: S) -> dict[str, Any]:
+        return self.own.to_plain(state)
+
+    def from_plain(self, document: Mapping[str, Any], problem: Problem, rows: RowMap) -> S:
+        return self.own.from_plain(document, problem, rows)
+
+
+@dataclass(frozen=True)
+class AscentAround(Around[A], Ascent[A]):
+    """Another schedule that knows the objective of all rows, with something added."""
+
+    own: Ascent[A]
+
+    def at(self, place: AscentState) -> A:
+        """Return the state of the other schedule."""
+        return self.own.at(place)
+
+
 def settled(state: A) -> A:
     """Return a state whose objective changes no more: converged, unless local factors restart from scratch.
 

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from ....numerics.records import replaced
-from ...rows.row_map import RowMap
-from ..problem import Problem
-from ..schedule import Ascent, Beginning
+from ..schedule import AscentAround
 from ..state import AscentState, iterated
 from ..status import Status
 from .saddles import beyond_saddle
@@ -21,7 +18,7 @@ A = TypeVar("A", bound=AscentState)
 
 
 @dataclass(frozen=True)
-class BeyondSaddles(Ascent[A]):
+class BeyondSaddles(AscentAround[A]):
     """Another schedule, with one more iteration away from each saddle point that it settles at.
 
     Attributes
@@ -34,21 +31,8 @@ class BeyondSaddles(Ascent[A]):
         Iterations of the fit.
     """
 
-    own: Ascent[A]
     most: int
     max_iter: int
-
-    def at(self, place: AscentState) -> A:
-        """Return the state of the other schedule."""
-        return self.own.at(place)
-
-    def init(self, beginning: Beginning[A]) -> A:
-        """Return the state before the first step of the other schedule."""
-        return self.own.init(beginning)
-
-    def step(self, state: A) -> A:
-        """Return the state after a step of the other schedule."""
-        return self.own.step(state)
 
     def judged(self, before: A, after: A, tol: float) -> A:
         """Return the state after an iteration, or after one more where it has settled at a saddle point.
@@ -68,15 +52,3 @@ class BeyondSaddles(Ascent[A]):
         )
         beyond = replaced(found, status=None, saddles=state.saddles + 1)
         return self.own.at(iterated(state, beyond, max(1, state.rows.n_batches_made)))
-
-    def finish(self, state: A) -> AscentState:
-        """Return the end of a fit of the other schedule."""
-        return self.own.finish(state)
-
-    def to_plain(self, state: A) -> dict[str, Any]:
-        """Return a state as values that a checkpoint holds."""
-        return self.own.to_plain(state)
-
-    def from_plain(self, document: Mapping[str, Any], problem: Problem, rows: RowMap) -> A:
-        """Return the state that these values tell of."""
-        return self.own.from_plain(document, problem, rows)

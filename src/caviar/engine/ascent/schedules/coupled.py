@@ -12,8 +12,8 @@ from ....families import Categorical, Dirichlet, ExponentialFamily, Multivariate
 from ....language import Variable
 from ...rows.row_map import RowMap
 from ..problem import Problem
-from ..schedule import Beginning, Schedule
-from ..state import AscentState, FitState
+from ..schedule import Around, Beginning
+from ..state import FitState
 
 S = TypeVar("S", bound=FitState)
 
@@ -22,7 +22,7 @@ _NARROW = 1e-6
 
 
 @dataclass(frozen=True)
-class Coupled(Schedule[S]):
+class Coupled(Around[S]):
     """Runs another schedule on the problem in which the globals of each group share one factor.
 
     Starts have a separate factor for each variable.
@@ -33,29 +33,11 @@ class Coupled(Schedule[S]):
         The other schedule.
     """
 
-    own: Schedule[S]
-
     def init(self, beginning: Beginning[S]) -> S:
         """Return the state before the first step, without the race of starts, which had other factors."""
         problem, q = coupled_start(beginning.problem, beginning.q)
         given = [own for own in problem.order if {own, *own.members} & set(beginning.given)]
         return self.own.init(replace(beginning, problem=problem, q=q, given=given, raced=None))
-
-    def step(self, state: S) -> S:
-        """Return the state after a step of the other schedule."""
-        return self.own.step(state)
-
-    def judged(self, before: S, after: S, tol: float) -> S:
-        """Return the state after an iteration of the other schedule."""
-        return self.own.judged(before, after, tol)
-
-    def finish(self, state: S) -> AscentState:
-        """Return the end of a fit of the other schedule."""
-        return self.own.finish(state)
-
-    def to_plain(self, state: S) -> dict[str, Any]:
-        """Return a state as values that a checkpoint holds."""
-        return self.own.to_plain(state)
 
     def from_plain(self, document: Mapping[str, Any], problem: Problem, rows: RowMap) -> S:
         """Return the state from these values."""

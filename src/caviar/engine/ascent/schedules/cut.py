@@ -6,9 +6,8 @@ objective is a sum over the rows, concave in the thresholds, which depends on th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from scipy.linalg import solveh_banded
@@ -20,9 +19,8 @@ from ....numerics.normal_tail import log_between
 from ....numerics.records import replaced
 from ...binding.clamped.factor import PointMass
 from ...local.local_factor import LocalFactor
-from ...rows.row_map import RowMap
 from ..problem import Problem
-from ..schedule import Ascent, Beginning
+from ..schedule import AscentAround, Beginning
 from ..state import AscentState, begin, retold
 
 A = TypeVar("A", bound=AscentState)
@@ -38,7 +36,7 @@ _LOG_ROOT_TWO_PI = 0.5 * float(np.log(2.0 * np.pi))
 
 
 @dataclass(frozen=True)
-class Cut(Ascent[A]):
+class Cut(AscentAround[A]):
     """Another schedule whose steps end with the thresholds at their optimum.
 
     Attributes
@@ -46,12 +44,6 @@ class Cut(Ascent[A]):
     own
         The other schedule.
     """
-
-    own: Ascent[A]
-
-    def at(self, place: AscentState) -> A:
-        """Return the state of the other schedule."""
-        return self.own.at(place)
 
     def init(self, beginning: Beginning[A]) -> A:
         """Return the state before the first step, with the thresholds at their optimum."""
@@ -71,18 +63,6 @@ class Cut(Ascent[A]):
         """Return the state after an iteration of the other schedule."""
         change = (after.trace[-1] - before.trace[-1]) / before.per_row
         return self.own.judged(before, replaced(after, change=change), tol)
-
-    def finish(self, state: A) -> AscentState:
-        """Return the end of a fit of the other schedule."""
-        return self.own.finish(state)
-
-    def to_plain(self, state: A) -> dict[str, Any]:
-        """Return a state as values that a checkpoint holds."""
-        return self.own.to_plain(state)
-
-    def from_plain(self, document: Mapping[str, Any], problem: Problem, rows: RowMap) -> A:
-        """Return the state that these values tell of."""
-        return self.own.from_plain(document, problem, rows)
 
 
 def _moved(state: A) -> A | None:

@@ -29,9 +29,8 @@ from ....families import SingleEffect
 from ....language import Variable
 from ....numerics.records import replaced
 from ...design.keys import StatisticKey
-from ...rows.row_map import RowMap
 from ..problem import Problem
-from ..schedule import Ascent, Beginning, StatedSchedule
+from ..schedule import Ascent, AscentAround, StatedSchedule
 from ..state import AscentState, at_natural, iterated, joined
 from ..status import Status
 from .auto import Auto
@@ -97,7 +96,7 @@ class Refined(StatedSchedule):
 
 
 @dataclass(frozen=True)
-class EffectMoves(Ascent[A]):
+class EffectMoves(AscentAround[A]):
     """Another schedule, with the best move of effects where it has settled.
 
     Attributes
@@ -105,20 +104,6 @@ class EffectMoves(Ascent[A]):
     own
         The other schedule.
     """
-
-    own: Ascent[A]
-
-    def at(self, place: AscentState) -> A:
-        """Return the state of the other schedule."""
-        return self.own.at(place)
-
-    def init(self, beginning: Beginning[A]) -> A:
-        """Return the state before the first step of the other schedule."""
-        return self.own.init(beginning)
-
-    def step(self, state: A) -> A:
-        """Return the state after a step of the other schedule."""
-        return self.own.step(state)
 
     def judged(self, before: A, after: A, tol: float) -> A:
         """Return the state after an iteration, or after the best move where it has settled and one is better."""
@@ -131,18 +116,6 @@ class EffectMoves(Ascent[A]):
             return state
         log.info("a move of effects has raised the ELBO by %.4g nats", best.elbo - state.elbo)
         return self.own.at(iterated(state, replaced(best, status=None)))
-
-    def finish(self, state: A) -> AscentState:
-        """Return the end of a fit of the other schedule."""
-        return self.own.finish(state)
-
-    def to_plain(self, state: A) -> dict[str, Any]:
-        """Return a state as values that a checkpoint holds."""
-        return self.own.to_plain(state)
-
-    def from_plain(self, document: Mapping[str, Any], problem: Problem, rows: RowMap) -> A:
-        """Return the state that these values tell of."""
-        return self.own.from_plain(document, problem, rows)
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from ...._errors import ImproperError
 from ...rows.row_map import Precision, RowMap
-from ..problem import Problem
-from ..schedule import Ascent, Beginning
+from ..schedule import Ascent, AscentAround, Beginning
 from ..state import AscentState, retold, with_optimal_locals
 
 A = TypeVar("A", bound=AscentState)
@@ -21,7 +19,7 @@ def as_exact_as(rows: RowMap, schedule: Ascent[A]) -> Ascent[A]:
 
 
 @dataclass(frozen=True)
-class MixedPrecision(Ascent[A]):
+class MixedPrecision(AscentAround[A]):
     """Another schedule with sums in float32, until an iteration gains less than the tolerance or something goes wrong.
 
     What that means is asked again in float64, which the fit goes on and ends in.
@@ -31,12 +29,6 @@ class MixedPrecision(Ascent[A]):
     own
         The other schedule.
     """
-
-    own: Ascent[A]
-
-    def at(self, place: AscentState) -> A:
-        """Return the state of the other schedule."""
-        return self.own.at(place)
 
     def init(self, beginning: Beginning[A]) -> A:
         """Return the state after a look at the rows in float32: where a race has come to was found in float64."""
@@ -68,11 +60,3 @@ class MixedPrecision(Ascent[A]):
             return state
         exact = with_optimal_locals(replace(state, rows=state.rows.in_double(), status=None))
         return self.own.at(retold(exact))
-
-    def to_plain(self, state: A) -> dict[str, Any]:
-        """Return a state as values that a checkpoint holds."""
-        return self.own.to_plain(state)
-
-    def from_plain(self, document: Mapping[str, Any], problem: Problem, rows: RowMap) -> A:
-        """Return the state that these values tell of."""
-        return self.own.from_plain(document, problem, rows)

@@ -5,16 +5,15 @@ from __future__ import annotations
 import logging
 import warnings
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from ...._errors import FallingElboWarning, ImproperError
 from ....numerics.records import replaced
 from ...rows.row_map import RowMap
 from ...rows.subsample import sample_of
-from ..problem import Problem
-from ..schedule import Ascent, Beginning
+from ..schedule import AscentAround
 from ..state import AscentState, begin, iterated
 from ..status import Status
 from .batch import Batch, BatchState
@@ -85,7 +84,7 @@ BRIEFLY, AS_LONG_AS_IT_PAYS = Effort(1, 280), Effort(20, 20_000)
 
 
 @dataclass(frozen=True)
-class Swapping(Ascent[A]):
+class Swapping(AscentAround[A]):
     """Another schedule, with one more iteration from each end of it that a swap of components leads away from.
 
     Attributes
@@ -98,21 +97,8 @@ class Swapping(Ascent[A]):
         How long swaps are looked for.
     """
 
-    own: Ascent[A]
     max_iter: int
     effort: Effort
-
-    def at(self, place: AscentState) -> A:
-        """Return the state of the other schedule."""
-        return self.own.at(place)
-
-    def init(self, beginning: Beginning[A]) -> A:
-        """Return the state before the first step of the other schedule."""
-        return self.own.init(beginning)
-
-    def step(self, state: A) -> A:
-        """Return the state after a step of the other schedule."""
-        return self.own.step(state)
 
     def judged(self, before: A, after: A, tol: float) -> A:
         """Return the state after an iteration, or after one more where a swap leads higher.
@@ -130,18 +116,6 @@ class Swapping(Ascent[A]):
         log.info("components were swapped; the fit goes on %.4g nats higher", found.elbo - state.elbo)
         beyond = replaced(found, status=None, swaps=state.swaps + 1, saddles=state.saddles)
         return self.own.at(iterated(state, beyond, max(1, state.rows.n_batches_made)))
-
-    def finish(self, state: A) -> AscentState:
-        """Return the end of a fit of the other schedule."""
-        return self.own.finish(state)
-
-    def to_plain(self, state: A) -> dict[str, Any]:
-        """Return a state as values that a checkpoint holds."""
-        return self.own.to_plain(state)
-
-    def from_plain(self, document: Mapping[str, Any], problem: Problem, rows: RowMap) -> A:
-        """Return the state that these values tell of."""
-        return self.own.from_plain(document, problem, rows)
 
 
 def swapped(state: AscentState, passes: int) -> AscentState | None:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from ...rows.row_map import RowMap
 from ..problem import Problem
-from ..schedule import Ascent, Beginning, Schedule
+from ..schedule import Around, AscentAround, Beginning
 from ..state import AscentState, FitState, retold, with_optimal_locals
 from ..status import Status
 
@@ -34,7 +34,7 @@ class Looks:
 
 
 @dataclass(frozen=True)
-class Truncated(Ascent[A]):
+class Truncated(AscentAround[A]):
     """Another schedule with few responsibilities a row, until it has settled; then one look with all of them.
 
     Attributes
@@ -45,20 +45,11 @@ class Truncated(Ascent[A]):
         How the rows are looked at.
     """
 
-    own: Ascent[A]
     looks: Looks
-
-    def at(self, place: AscentState) -> A:
-        """Return the state of the other schedule."""
-        return self.own.at(place)
 
     def init(self, beginning: Beginning[A]) -> A:
         """Return the state after a look at the rows, which finds the components that each may belong to."""
         return self.own.init(replace(beginning, problem=self.looks.few(beginning.problem), raced=None))
-
-    def step(self, state: A) -> A:
-        """Return the state after a step of the other schedule."""
-        return self.own.step(state)
 
     def judged(self, before: A, after: A, tol: float) -> A:
         """Return the state after an iteration, with all responsibilities where it has settled."""
@@ -88,7 +79,7 @@ class Truncated(Ascent[A]):
 
 
 @dataclass(frozen=True)
-class TruncatedSteps(Schedule[S]):
+class TruncatedSteps(Around[S]):
     """A schedule that keeps nothing of the rows, with few responsibilities a row in each of its steps.
 
     Attributes
@@ -99,29 +90,16 @@ class TruncatedSteps(Schedule[S]):
         How the rows are looked at.
     """
 
-    own: Schedule[S]
     looks: Looks
 
     def init(self, beginning: Beginning[S]) -> S:
         """Return the state before the first step."""
         return self.own.init(replace(beginning, problem=self.looks.few(beginning.problem), raced=None))
 
-    def step(self, state: S) -> S:
-        """Return the state after a step of the other schedule."""
-        return self.own.step(state)
-
-    def judged(self, before: S, after: S, tol: float) -> S:
-        """Return the state after an iteration of the other schedule."""
-        return self.own.judged(before, after, tol)
-
     def finish(self, state: S) -> AscentState:
         """Return the end of a fit, whose last pass has all responsibilities."""
         problem = self.looks.every(state.problem)
         return self.own.finish(replace(state, problem=problem, rows=state.rows.at(problem.rows)))
-
-    def to_plain(self, state: S) -> dict[str, Any]:
-        """Return a state as values that a checkpoint holds."""
-        return self.own.to_plain(state)
 
     def from_plain(self, document: Mapping[str, Any], problem: Problem, rows: RowMap) -> S:
         """Return the state that these values tell of."""

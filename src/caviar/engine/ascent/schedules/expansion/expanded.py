@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -14,9 +14,8 @@ from .....language import Variable
 from .....numerics.records import replaced
 from ....design.features import CONSTANT
 from ....design.keys import StatisticKey, SumKey
-from ....rows.row_map import RowMap
 from ...problem import Problem
-from ...schedule import Ascent, Beginning
+from ...schedule import Ascent, AscentAround
 from ...state import AscentState, at_natural, joined
 from .groups import Group, Member, Shrunk, groups_of, known_shape_and_rate, shrunk_of
 from .relevance import settled_precision
@@ -44,7 +43,7 @@ def expanded(problem: Problem, own: Ascent[A]) -> Ascent[A]:
 
 
 @dataclass(frozen=True)
-class Expanded(Ascent[A]):
+class Expanded(AscentAround[A]):
     """Another schedule, with a turn of hidden vectors after each step that it promises to gain something by.
 
     The turned factors are a state like any other: it is taken only where its objective is higher.
@@ -59,17 +58,8 @@ class Expanded(Ascent[A]):
         Numbers whose precisions are learnt.
     """
 
-    own: Ascent[A]
     groups: tuple[Group, ...]
     shrunk: tuple[Shrunk, ...]
-
-    def at(self, place: AscentState) -> A:
-        """Return the state of the other schedule."""
-        return self.own.at(place)
-
-    def init(self, beginning: Beginning[A]) -> A:
-        """Return the state before the first step of the other schedule."""
-        return self.own.init(beginning)
 
     def step(self, state: A) -> A:
         """Return the state after a step of the other schedule, turned if that is better."""
@@ -98,22 +88,6 @@ class Expanded(Ascent[A]):
         if not promised > _SHARE * max(gained, 0.0):
             return None
         return at_natural(state, joined(state.problem, naturals))
-
-    def judged(self, before: A, after: A, tol: float) -> A:
-        """Return the state after an iteration of the other schedule."""
-        return self.own.judged(before, after, tol)
-
-    def finish(self, state: A) -> AscentState:
-        """Return the end of a fit of the other schedule."""
-        return self.own.finish(state)
-
-    def to_plain(self, state: A) -> dict[str, Any]:
-        """Return a state as values that a checkpoint holds."""
-        return self.own.to_plain(state)
-
-    def from_plain(self, document: Mapping[str, Any], problem: Problem, rows: RowMap) -> A:
-        """Return the state that these values tell of."""
-        return self.own.from_plain(document, problem, rows)
 
 
 def _sides_of(state: AscentState, group: Group) -> list[Turned] | None:
