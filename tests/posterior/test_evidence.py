@@ -326,3 +326,25 @@ def test_models_side_by_side():
     other = cv.Model(cv.Normal("z", 0.0, cv.Gamma("tau", 1, 1), plates=OBS)).fit({"z": y})
     with pytest.raises(cv.ModelError, match="observe the same variables"):
         cv.compare({"y": fits["none"], "z": other}, data)
+
+
+def test_a_mixture_of_one_component_has_an_evidence():
+    """Its weight is 1 and has no coordinate: by quadrature over mean and precision. Names may be numbers."""
+    x = np.random.default_rng(0).normal(1.0, 0.7, 25)
+    obs, component = cv.Plate("obs"), cv.Plate("component", 1)
+    z = cv.Categorical("z", cv.Dirichlet("weights", np.ones(1)), plates=obs)
+    mean = cv.Normal("mean", 0.0, 0.1, plates=component)
+    precision = cv.Gamma("precision", 2.0, 2.0, plates=component)
+    fitted = cv.Model(cv.Normal("x", mean[z], precision[z], plates=obs)).fit({"x": x}, seed=0)
+    mu, tau = np.linspace(-1.0, 3.0, 801)[:, None], np.linspace(1e-3, 8.0, 1600)
+    logs = (
+        stats.norm.logpdf(mu, 0.0, 10**0.5)
+        + stats.gamma.logpdf(tau, 2.0, scale=0.5)
+        + 0.5 * len(x) * np.log(tau / (2 * np.pi))
+        - 0.5 * tau * np.square(x - mu).sum(axis=1, keepdims=True)
+    )
+    exact = logsumexp(logs) + np.log((mu[1, 0] - mu[0, 0]) * (tau[1] - tau[0]))
+    (row,) = cv.compare({1: fitted}, {"x": x}).rows
+    assert row.name == "1"
+    assert abs(row.evidence.value - exact) < 5 * row.evidence.error + 1e-3
+    assert row.evidence.value > fitted.elbo

@@ -149,6 +149,8 @@ def compare(
     free -1.8 exact
     """
     _require_comparable(posteriors)
+    # names may be numbers, such as numbers of components
+    posteriors = {str(name): own for name, own in posteriors.items()}
     arguments = {"n_draws": n_draws, "seed": seed, "sample_weight": sample_weight}
     evidences = {
         name: own.evidence(None, method="elbo")

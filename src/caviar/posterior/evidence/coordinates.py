@@ -52,7 +52,7 @@ class Piece:
         n, width, event = own.shape
         found = np.zeros((n, width, self.learnt.size, event))
         found[np.arange(n), :, np.flatnonzero(self.learnt)] = own
-        return found.reshape(n * width, -1)
+        return found.reshape(n * width, self.learnt.size * event)
 
 
 @dataclass(frozen=True, eq=False)
