@@ -72,14 +72,17 @@ def filtered(
     transition: Array,
     noise_precision: Array,
 ) -> tuple[Array, Array]:
-    """Return mean and covariance of each state given the rows of its sequence up to its own, (N, D) and (N, D, D)."""
+    """Return mean and covariance of each state given the rows of its sequence up to its own, (N, D) and (N, D, D).
+
+    ``transition`` and ``noise_precision`` are those of all steps, (D, D), or of the step to each row, (N, D, D).
+    """
     outward = noise_precision @ transition
     prior = np.where(is_first[:, None, None], initial_precision, noise_precision)
     covariance = inverse_from_factor(inverse(_lower(prior + information)))
     mean = times_vector(covariance, linear + np.where(is_first[:, None], initial_linear, 0.0))
     goes_on = np.where(is_first, 0.0, 1.0)
     gain = goes_on[:, None, None] * (covariance @ outward)
-    back = goes_on[:, None] * (mean @ outward)
+    back = goes_on[:, None] * times_vector(outward.swapaxes(-1, -2), mean)
     told = symmetric_part(gain.swapaxes(-1, -2) @ information @ transition)
     _, mean, covariance, _, _ = _scan(_follow, (gain, mean, covariance, back, told))
     return mean, symmetric_part(covariance)
@@ -108,6 +111,7 @@ def backward_kernels(
     mean: Array, covariance: Array, is_first: AnyArray, transition: Array, noise_precision: Array
 ) -> Kernels:
     """Return each state given the one after it, from what :func:`filtered` gives."""
+    transition, noise_precision = _to_the_next(transition), _to_the_next(noise_precision)
     goes_on = np.append(~is_first[1:], False)[:, None, None]
     size = mean.shape[1]
     lower = _lower(covariance)
@@ -116,16 +120,24 @@ def backward_kernels(
     inner_lower = _lower(symmetric_part(inner))
     factor = lower @ inverse(inner_lower).swapaxes(-1, -2)
     own = factor @ factor.swapaxes(-1, -2)
-    ahead = transition @ covariance @ transition.T @ noise_precision
+    ahead = transition @ covariance @ transition.swapaxes(-1, -2) @ noise_precision
     return Kernels(
         mean,
-        mean @ transition.T,
-        np.where(goes_on, own @ (transition.T @ noise_precision), 0.0),
+        times_vector(transition, mean),
+        np.where(goes_on, own @ (transition.swapaxes(-1, -2) @ noise_precision), 0.0),
         own,
         factor,
         log_determinant(lower) - log_determinant(inner_lower),
         inverse(np.eye(size) + ahead),
     )
+
+
+def _to_the_next(matrices: Array) -> Array:
+    """Return for each row the matrix of the step after it, from those of the steps to each row; one for all as it is.
+
+    The last row has that of the first, which leads nowhere.
+    """
+    return matrices if matrices.ndim == 2 else np.roll(matrices, -1, axis=0)
 
 
 def smoothed(kernels: Kernels) -> tuple[Array, Array]:

@@ -71,9 +71,9 @@ class LinearGaussianChain:
     initial_mean, initial_precision
         :math:`m_0` and :math:`P_0` of the first state, shapes (D,) and (D, D).
     transition
-        A, shape (D, D).
+        A, shape (D, D), or that of the step to each row, (N, D, D); of first rows it is not used.
     noise_precision
-        Q, shape (D, D).
+        Q, shape (D, D) or (N, D, D) likewise.
 
     Raises
     ------
@@ -145,7 +145,6 @@ class LinearGaussianChain:
         pairs = (kernels.gain[before] @ spread).sum(axis=0) + mean[before].T @ mean[after]
         surprise = times_vector(kernels.shrink[before], mean[after] - kernels.predicted[before])
         moved = kernels.shrink[before] @ spread @ kernels.shrink[before].swapaxes(-1, -2)
-        from_kernel = self.transition @ kernels.covariance[before].sum(axis=0) @ self.transition.T
         return StateMoments(
             mean,
             covariance,
@@ -154,11 +153,28 @@ class LinearGaussianChain:
             _second(mean[before], covariance[before]),
             pairs,
             _second(mean[after], spread),
-            _second(surprise, moved) + from_kernel,
+            _second(surprise, moved) + self._left_by(kernels.covariance[before], after),
             int(first.sum()),
             len(after),
             0.5 * float((kernels.log_determinant + mean.shape[1] * (1.0 + LOG_TWO_PI)).sum()),
         )
+
+    def _left_by(self, covariance: Array, after: AnyArray) -> Array:
+        """Return the sum of A C A' over the steps to some rows, from covariances C of the states before them."""
+        if self.transition.ndim == 2:
+            return self.transition @ covariance.sum(axis=0) @ self.transition.T
+        through = self.transition[after]
+        return (through @ covariance @ through.swapaxes(-1, -2)).sum(axis=0)
+
+    @cached_property
+    def pairs(self) -> Array:
+        r""":math:`\langle s_{t-1} s_t' \rangle` of each step, (N, D, D); zero for first rows."""
+        after = np.flatnonzero(~self._is_first)
+        mean, covariance = self.mean, self.covariance
+        found = np.zeros(covariance.shape)
+        found[after] = self._kernels.gain[after - 1] @ covariance[after]
+        found[after] += mean[after - 1, :, None] * mean[after, None, :]
+        return found
 
     @property
     def mean(self) -> Array:
@@ -192,10 +208,24 @@ class LinearGaussianChain:
         moments, first = self.smoothing, self._is_first
         surprise = _second(moments.mean[first] - self.initial_mean, moments.covariance[first])
         prior = _log_normal(self.initial_precision, surprise, moments.n_first)
-        prior += _log_normal(self.noise_precision, moments.residual_xx, moments.n_steps)
+        prior += self._log_steps(moments)
         second = moments.covariance + outer(moments.mean)
         told = np.vdot(self.linear, moments.mean) - 0.5 * np.vdot(self.information, second)
         return float(told + prior + moments.entropy)
+
+    def _log_steps(self, moments: StateMoments) -> float:
+        """Return the expected log density of the steps."""
+        if self.noise_precision.ndim == 2:
+            return _log_normal(self.noise_precision, moments.residual_xx, moments.n_steps)
+        after = np.flatnonzero(~self._is_first)
+        kernels, before, precision = self._kernels, after - 1, self.noise_precision[after]
+        through = np.broadcast_to(self.transition, self.noise_precision.shape)[after]
+        surprise = times_vector(kernels.shrink[before], moments.mean[after] - kernels.predicted[before])
+        moved = kernels.shrink[before] @ moments.covariance[after] @ kernels.shrink[before].swapaxes(-1, -2)
+        residual = outer(surprise) + moved
+        residual += through @ kernels.covariance[before] @ through.swapaxes(-1, -2)
+        constant = float(log_determinant(cholesky(precision)).sum()) - surprise.size * LOG_TWO_PI
+        return 0.5 * (constant - float(np.vdot(precision, residual)))
 
     def sample(self, size: Size = None, seed: Seed = None) -> Array:
         """Return states, shape size + (N, D): each drawn given the one after it."""
@@ -213,17 +243,15 @@ class LinearGaussianChain:
         """Return the log density of states (..., N, D), of shape (...)."""
         states, first = as_value(value), self._is_first
         after = np.flatnonzero(~first)
-        residual = states[..., after, :] - states[..., after - 1, :] @ self.transition.T
+        through, noise_precision = _at(self.transition, after), _at(self.noise_precision, after)
+        residual = states[..., after, :] - times_vector(through, states[..., after - 1, :])
         surprise = states[..., first, :] - self.initial_mean
         told = (self.linear * states).sum(axis=(-1, -2))
         told -= 0.5 * np.einsum("...ni,nij,...nj->...", states, self.information, states)
-        for deviation, precision in (
-            (surprise, self.initial_precision),
-            (residual, self.noise_precision),
-        ):
-            whitened = deviation @ cholesky(precision)
-            told += _log_normal(precision, np.zeros_like(precision), deviation.shape[-2])
-            told -= 0.5 * (whitened**2).sum(axis=(-1, -2))
+        for deviation, precision in ((surprise, self.initial_precision), (residual, noise_precision)):
+            constants = log_determinant(cholesky(precision)) - deviation.shape[-1] * LOG_TWO_PI
+            told += 0.5 * np.broadcast_to(constants, deviation.shape[-2]).sum()
+            told -= 0.5 * (deviation * times_vector(precision, deviation)).sum(axis=(-1, -2))
         return np.asarray(told - self.log_partition)
 
 
@@ -242,6 +270,11 @@ def told_by_inputs(own: Array, before: Array, starts: AnyArray) -> Array:
     linear[after] += own[after]
     linear[after - 1] += before[after]
     return linear
+
+
+def _at(matrices: Array, places: AnyArray) -> Array:
+    """Return the matrices of some steps; the one of all steps as it is."""
+    return matrices if matrices.ndim == 2 else matrices[places]
 
 
 def _second(mean: Array, covariance: Array) -> Array:
