@@ -40,6 +40,8 @@ REMEDY = (
     "GaussianMixture.from_parameters(weights, means, covariances) makes a mixture of other parameters, and fixed= "
     "holds some of them in a fit"
 )
+_FEW = 65_536
+"""Numbers that are looked at in one go."""
 _UNFINISHED = (Status.MAX_ITER, Status.INTERRUPTED)
 
 
@@ -154,6 +156,8 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
 
     def _validated(self, X: Any, *, reset: bool) -> AnyArray:
         """Return rows of finite numbers, or NaN where an entry is missing, (N, D): an array, or lazy as they came."""
+        if self._takes_as_it_is(X, reset=reset):
+            return X
         refuse_equal_names(X)
         X = on_host(X)
         rows = lazy_rows(X)
@@ -161,6 +165,20 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
             return checked_rows(self, X, rows, reset=reset)  # type: ignore[return-value]
         with np.errstate(invalid="ignore"), words_told(X):
             return quiet(validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite="allow-nan"))
+
+    def _takes_as_it_is(self, X: Any, *, reset: bool) -> bool:
+        """Whether rows are an array of a few finite numbers or NaN, of which scikit-learn would change nothing."""
+        if type(X) is not np.ndarray or X.dtype != np.float64 or X.ndim != 2 or not 0 < X.size <= _FEW:
+            return False
+        own = self.__dict__
+        if not reset and ("feature_names_in_" in own or own.get("n_features_in_") != X.shape[1]):
+            return False
+        if np.isinf(X).any():
+            return False
+        if reset:
+            own.pop("feature_names_in_", None)
+            self.n_features_in_ = X.shape[1]
+        return True
 
     def __sklearn_tags__(self) -> Any:
         """Say that missing entries are welcome."""

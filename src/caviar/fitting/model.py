@@ -649,6 +649,7 @@ def _bound(
         factors=None if factors == APART else factors,
         named=named,
         sizes=met.sizes,
+        facts=model.structure.of_data,
     )
 
 

@@ -46,12 +46,15 @@ class Structure:
         What was made of them, by all else that it depends on.
     facts
         What else follows from them alone.
+    of_data
+        What follows from them and from the kinds of the data that they meet, by these.
     """
 
     nodes: tuple[Node, ...]
     leaves: tuple[Variable, ...]
     plans: dict[Hashable, Any] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
+    of_data: dict[Hashable, dict[Hashable, Any]] = field(default_factory=dict)
 
     @cached_property
     def variables(self) -> dict[str, Variable]:
