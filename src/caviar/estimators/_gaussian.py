@@ -274,7 +274,7 @@ class GaussianEstimator(PredictiveMethods, FittedMany):
         return {"x": self.means_, **self._fixed(self.n_features_in_).whole(is_joint=self._is_joint)}
 
     def _require_true_values(self, method: str) -> None:
-        check_is_fitted(self)
+        self._check_fitted()
         if "true" in self.posterior_.model.structure.variables:
             raise ParameterError(
                 f"the mixture was fitted to rows with errors, and its density is that of their true values: {method} "

@@ -408,9 +408,14 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         """
         return self._responsibilities(self._rows_to_predict(X))
 
+    def _check_fitted(self) -> None:
+        """Refuse an estimator that was not fitted, in scikit-learn's words."""
+        if "posterior_" not in vars(self):
+            check_is_fitted(self)
+
     def _rows_to_predict(self, X: Any) -> RowsToFit:
         """Return rows whose components are asked for, after they were checked."""
-        check_is_fitted(self)
+        self._check_fitted()
         return RowsToFit(self._validated(X, reset=False))
 
     def _labels(self, rows: RowsToFit) -> AnyArray:
@@ -455,7 +460,7 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         X
             Rows, as for :meth:`fit`.
         """
-        check_is_fitted(self)
+        self._check_fitted()
         rows = self._validated(X, reset=False)
         return filled(np.empty(len(rows)), self._log_density_blocks(rows))
 

@@ -31,6 +31,11 @@ _MOST_STRUCTURES = 64
 _TOLD_BY_THE_REST = frozenset({"name", "plates", "slots", "stated", "log_density", "functions", "floor"})
 """Attributes of a variable that are told by others, or looked at in a way of their own."""
 
+_ASIDE = _TOLD_BY_THE_REST | Node.kept_aside
+
+_PLAIN = frozenset({type(None), str, bool, int, float})
+"""Types whose values tell themselves."""
+
 
 @dataclass(frozen=True, eq=False)
 class Structure:
@@ -169,22 +174,31 @@ class _Reader:
             raise _IncomparableError
         # that of a class is told by which it is: the nodes that are kept hold it
         density = id(node.density) if node.log_density is node.density else node.log_density
+        places, every = self._places, vars(node)
         slots = tuple([(key, self._slot(slot)) for key, slot in node.slots.items()])
-        stated = tuple([self._expression(own) for own in node.stated.values()])
+        stated = tuple(
+            [
+                self._expression(own) if (place := places.get(id(own))) is None else place
+                for own in node.stated.values()
+            ]
+        )
+        # most are plain values, which need no look at what they are made of
         further = tuple(
             [
-                (name, self._attribute(value))
-                for name, value in vars(node).items()
-                if name not in _TOLD_BY_THE_REST and name not in Node.kept_aside
+                (name, value if type(value) in _PLAIN else self._attribute(value))
+                for name, value in every.items()
+                if name not in _ASIDE
             ]
         )
         floor = None if node.floor is None else node.floor.shape
         return *own, density, slots, stated, floor, further
 
     def _slot(self, slot: Any) -> Hashable:
+        place = self._places.get(id(slot.expression))
+        expression = self._expression(slot.expression) if place is None else place
         along = None if slot.along is None else self._plate(slot.along)
         part = None if slot.part is None else self._expression(slot.part)
-        return slot.name, self._expression(slot.expression), slot.dimension, along, part
+        return slot.name, expression, slot.dimension, along, part
 
     def _expression(self, value: Any) -> Hashable:
         if isinstance(value, Node):

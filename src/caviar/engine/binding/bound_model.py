@@ -196,9 +196,10 @@ class BoundModel:
 
     def columns(self) -> list[tuple[Node, str, Any]]:
         """Return what there is for each row: node, kind of column, and the array over the plates of the node."""
-        own = [(node, *column) for node, own in self.evidence.items() for column in own.columns().items()]
-        own += [(own.node, "value", own.positions) for own in self.joined.values()]
-        return [(node, kind, column) for node, kind, column in own if self.data_plate in node.plates]
+        along = [(node, own) for node, own in self.evidence.items() if self.data_plate in node.plates]
+        found = [(node, *column) for node, own in along for column in own.columns().items()]
+        joined = [own for own in self.joined.values() if self.data_plate in own.node.plates]
+        return found + [(own.node, "value", own.positions) for own in joined]
 
     @property
     def known_values(self) -> dict[Node, AnyArray]:
