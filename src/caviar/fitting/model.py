@@ -22,7 +22,7 @@ from ..engine.assemble import as_schedule, assemble, schedule_for
 from ..engine.binding.bound_model import BoundModel
 from ..engine.checkpoint.row_marks import RowMarks, marks_of
 from ..engine.checkpoint.states import States
-from ..engine.compiled.factorisation import APART
+from ..engine.factorisation import APART
 from ..engine.rows.executor import Executor
 from ..engine.rows.row_map import RowMap
 from ..engine.rows.sequences import ImpossibleSequenceError

@@ -19,7 +19,6 @@ from ..engine.ascent.problem import Problem
 from ..engine.ascent.status import Status
 from ..engine.binding.clamped.given import belongs_to_rows
 from ..engine.checkpoint.row_marks import RowMarks, share_seen
-from ..engine.compiled.factorisation import APART
 from ..engine.design.keys import ColumnKey
 from ..engine.evaluation.evaluate import (
     GivenGlobals,
@@ -29,6 +28,7 @@ from ..engine.evaluation.evaluate import (
     points_at,
     predictive_densities,
 )
+from ..engine.factorisation import APART
 from ..engine.rows.row_map import RowMap
 from ..execution import Threads
 from ..language import Plate, Variable, nodes_above

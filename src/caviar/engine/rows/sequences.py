@@ -21,7 +21,8 @@ from ...numerics.pairwise import pairwise_sum
 from ..binding.missing.entries import order_of_patterns
 from ..design.backend import Workspace
 from ..design.keys import FactorKey
-from ..local.chain import ChainFactor, Steps, begins_of
+from ..local.chains.chain import ChainFactor, begins_of
+from ..local.chains.steps import Steps
 from ..local.local_factor import LocalFactor
 from ..local.statistics import Arrays, Coefficients, LocalState, Rows, Sums
 from .row_model import RowModel

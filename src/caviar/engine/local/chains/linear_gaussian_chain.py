@@ -8,19 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from ... import families
-from ..._typing import AnyArray, Array
-from ...families._gaussian_chain_response import Blocks, response_of_gaussian_chain
-from ...families.linear_gaussian_chain import StateMoments, told_by_inputs
-from ...language import Axis, LinearGaussianChain
-from ...numerics.linalg import outer, symmetric_part
-from ..binding.bound_model import BoundModel
-from ..binding.evidence import Evidence
-from ..design.inferred import Inferred
-from ..design.keys import StatisticKey
-from .chain import ChainFactor, SequenceResponse, Steps
-from .family import FamilyFactor
-from .statistics import Arrays
+from .... import families
+from ...._typing import AnyArray, Array
+from ....families._gaussian_chain_response import Blocks, response_of_gaussian_chain
+from ....families.linear_gaussian_chain import StateMoments, told_by_inputs
+from ....language import Axis, LinearGaussianChain
+from ....numerics.linalg import outer, symmetric_part
+from ...binding.bound_model import BoundModel
+from ...binding.evidence import Evidence
+from ...design.inferred import Inferred
+from ...design.keys import StatisticKey
+from ..family import FamilyFactor
+from ..statistics import Arrays
+from .chain import ChainFactor, SequenceResponse
+from .steps import Steps
 
 
 class LinearGaussianChainFactor(ChainFactor, FamilyFactor):
