@@ -15,6 +15,7 @@ from .compiled.stated_priors import certain_priors
 from .local.categorical import CategoricalFactor
 from .local.chains.chain import ChainFactor, check_chains
 from .local.chains.chain_mixture import chain_of_states
+from .local.chains.changing_steps import ChangingStepsFactor
 from .local.chains.linear_gaussian_chain import LinearGaussianChainFactor
 from .local.chains.switched_chain import SwitchedChainFactor
 from .local.family import FamilyFactor
@@ -188,7 +189,8 @@ def _alone(bound: BoundModel, variable: Variable, data_axis: Axis) -> LocalFacto
     if isinstance(variable, MarkovChain):
         return chain_of_states(variable, evidence, data_axis, bound)
     if isinstance(variable, LinearGaussianChain):
-        return LinearGaussianChainFactor(variable, evidence, data_axis, bound)
+        kind = ChangingStepsFactor if variable.by_step else LinearGaussianChainFactor
+        return kind(variable, evidence, data_axis, bound)
     if isinstance(variable, Label):
         return CategoricalFactor(variable, evidence, data_axis, size)
     return FamilyFactor(

@@ -334,13 +334,17 @@ def given_sequences(
     Successive states count as independent.
     """
     total = Sums.zero()
+    known = {chain: known_of_block(chain, rows) for chain in row_pass.chains}
+    state = {
+        **state,
+        **{chain.key: chain.beside_others(state[chain.key], own) for chain, own in known.items()},
+    }
     for places, own in tiles_of(row_pass, rows):
         given = {key: values[:, places].copy() for key, values in state.items()}
         total.add(row_pass.sums_of(own, given, coefficients, scratch))
     for chain in row_pass.chains:
         counted = steps_of_block(chain, rows)
-        steps = known_of_block(chain, rows).at(counted)
-        total.parts.update(chain.sums_given(state[chain.key][:, counted], steps))
+        total.parts.update(chain.sums_given(state[chain.key][:, counted], known[chain].at(counted)))
     return total
 
 

@@ -155,6 +155,10 @@ class ChainFactor(LocalFactor):
     def sums_given(self, expected: Array, steps: Steps) -> Arrays:
         """Return the sums over the rows, states independent with these statistics (E, B)."""
 
+    def beside_others(self, expected: Array, steps: Steps) -> Array:
+        """Return expected statistics (E, B) with those of steps, if there are any, of states that are independent."""
+        return expected
+
     def sums_of_none(self) -> Arrays:
         """Return the sums over no rows."""
         return self.sums_given(np.zeros((self.n_rows, 0)), self.no_steps(0))

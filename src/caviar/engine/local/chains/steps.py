@@ -86,4 +86,4 @@ class Steps:
     @property
     def after(self) -> AnyArray:
         """Positions of the steps that follow another step."""
-        return np.flatnonzero(~self.starts)
+        return np.flatnonzero(~self.starts[1:]) + 1
