@@ -196,7 +196,7 @@ class SequencesAtWork:
         def tile(number: int) -> Sums:
             places, own = self.tiles[number]
             given: LocalState = {chain.key: self.state[chain.key][:, places].copy() for chain in chains}
-            before = self.state_at(places) if kept else {}
+            before = self.state_at(places) if model.keeps_locals else {}
             sums, after = model.summarize(own, self.coefficients, before, self._scratch, given)
             for factor in kept:
                 self.state[factor.key][:, places] = after[factor.key]

@@ -89,10 +89,14 @@ class ChangingStepsFactor(LinearGaussianChainFactor):
             found[name] = np.moveaxis(own, -1, 0)
         return found
 
-    def _moves(self, of: Mapping[str, Array]) -> tuple[Array, Array, Array | None]:
+    def _moves(self, of: Mapping[str, Array], steps: Steps) -> tuple[Array, Array, Array | None]:
+        own = "next_xx" if self._transition is None else "residual_xx"
+        noise_precision = -2.0 * symmetric_part(of[own])
+        # a first row has no step, and what chooses it may say nothing
+        noise_precision[steps.starts] = np.eye(self._size)
+        noise_precision[:1] = np.eye(self._size)
         if self._transition is not None:
-            return self._transition, -2.0 * symmetric_part(of["residual_xx"]), None
-        noise_precision = -2.0 * symmetric_part(of["next_xx"])
+            return self._transition, noise_precision, None
         transition = np.linalg.solve(noise_precision, of["pairs"].swapaxes(-1, -2))
         spread = spread_of_rows(-2.0 * symmetric_part(of["previous_xx"]), of["pairs"] @ transition)
         return transition, noise_precision, spread

@@ -50,7 +50,7 @@ class LinearGaussianChainFactor(ChainFactor, FamilyFactor):
         linear, second = self._of_rows(natural)
         information = -2.0 * symmetric_part(second)
         initial_precision = -2.0 * symmetric_part(of["first_xx"])
-        transition, noise_precision, spread = self._moves(of)
+        transition, noise_precision, spread = self._moves(of, steps)
         if spread is not None:
             after = steps.after
             information[after - 1] += at_steps(spread, after)
@@ -71,7 +71,7 @@ class LinearGaussianChainFactor(ChainFactor, FamilyFactor):
         # copies also of one row, which is contiguous as it is: what steps say is added to them
         return natural[:size].T.copy(), natural[size:stop].T.reshape(-1, size, size).copy()
 
-    def _moves(self, of: Mapping[str, Array]) -> tuple[Array, Array, Array | None]:
+    def _moves(self, of: Mapping[str, Array], steps: Steps) -> tuple[Array, Array, Array | None]:
         """Return transition, precision of the noise, and what an unknown transition adds to the state before a step."""
         if self._transition is not None:
             return self._transition, -2.0 * symmetric_part(of["residual_xx"]), None
