@@ -30,7 +30,7 @@ from .roles import (
 )
 from .templates import LOG_2PI, Density, template
 from .variable import Variable
-from .weighted_sums import WeightedSum
+from .weighted_sums import Selector, WeightedSum
 
 _END = (1 / 2, "noise_precision.log_det self.n_steps"), (-1 / 2 * LOG_2PI, "self.n_steps [i]")
 _END_BY_ROW = (1 / 2, "noise_precision.log_x[i] self.n_steps"), (-1 / 2 * LOG_2PI, "self.n_steps [i]")
@@ -259,11 +259,10 @@ def _weighted(
             f"whose vectors have length {parts.dimension}"
         )
     noise, plate = _entries(name, noise_precision, parts, None)
-    selector = np.eye(n_parts * size).reshape(n_parts * size, n_parts, size)
     arguments = {
         "transition": (parts, PARTS_OF_MATRIX),
         "weights": (weights, WEIGHTS_OF_PARTS),
-        "selector": (Constant(f"{name}.selector", selector), SELECTOR),
+        "selector": (Selector.of(f"{name}.selector", n_parts, size), SELECTOR),
         "noise_precision": (noise, PRECISION),
         **of_inputs,
     }

@@ -20,6 +20,7 @@ from .nodes import Data, Indexed, Node, Part
 from .plates import Plate
 from .roles import Role
 from .variable import Variable
+from .weighted_sums import WeightedSum
 
 _MOST_STRUCTURES = 64
 """Statements that are remembered, those that were asked for last."""
@@ -170,6 +171,8 @@ class _Reader:
             )
         if isinstance(value, Diagonal):
             return Diagonal, self._expression(value.entries)
+        if isinstance(value, WeightedSum):
+            return WeightedSum, self._expression(value.weights), self._expression(value.parts)
         if isinstance(value, Link):
             return type(value), self._expression(value.predictor)
         raise _IncomparableError

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from .._errors import ModelError
-from .constants import as_known
+from .constants import Constant, as_known
 from .nodes import Node
 
 
@@ -28,6 +30,20 @@ class WeightedSum:
     def __repr__(self) -> str:
         parts = repr(self.parts) if isinstance(self.parts, Node) else f"array of shape {self.parts.shape}"
         return f"weighted_sum({self.weights!r}, {parts})"
+
+
+class Selector(Constant):
+    """Known numbers with three event axes: which entry of a vector of K D numbers is in which column of which part."""
+
+    @classmethod
+    def of(cls, name: str, n_parts: int, size: int) -> Selector:
+        """Return that of vectors with the rows of so many parts, one after the other."""
+        selector = cls.__new__(cls)
+        selector._identify(name, ())
+        selector.value = np.eye(n_parts * size).reshape(n_parts * size, n_parts, size)
+        selector.value.flags.writeable = False
+        selector.event_rank, selector.dimension = 3, None
+        return selector
 
 
 def weighted_sum(weights: Any, parts: Any) -> WeightedSum:
