@@ -21,7 +21,7 @@ from ..engine.ascent.status import Status
 from ..engine.assemble import as_schedule, assemble, schedule_for
 from ..engine.binding.bound_model import BoundModel
 from ..engine.checkpoint.states import States
-from ..engine.compiled.factorisation import APART
+from ..engine.factorisation import APART
 from ..engine.rows.executor import Executor
 from ..engine.rows.row_map import RowMap
 from ..engine.rows.sequences import ImpossibleSequenceError

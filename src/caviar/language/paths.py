@@ -11,6 +11,7 @@ from .. import families
 from .._typing import AnyArray, Array
 from ..families.linear_gaussian_chain import told_by_inputs
 from ..numerics.cached import cached_property
+from ..numerics.linalg import times_vector
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ class StatePaths:
     mean, precision
         Of the first state of a sequence, shapes (D,) and (D, D).
     transition, noise_precision
-        Of each other state given the one before it, shape (D, D).
+        Of each other state given the one before it, shape (D, D), or (N, D, D) if the steps differ.
     starts
         As of :class:`Paths`.
     pushes
@@ -87,15 +88,21 @@ class StatePaths:
     def __getitem__(self, index: Any) -> StatePaths:
         """Return the distribution of the rows at ``index``."""
         pushes = None if self.pushes is None else self.pushes[index]
-        return replace(self, starts=self.starts[index], pushes=pushes)
+        steps = {
+            name: own[index]
+            for name, own in (("transition", self.transition), ("noise_precision", self.noise_precision))
+            if own.ndim == 3
+        }
+        return replace(self, starts=self.starts[index], pushes=pushes, **steps)
 
     @cached_property
     def _chain(self) -> families.LinearGaussianChain:
         n_rows, size = len(self.starts), len(self.mean)
         linear = np.zeros((n_rows, size))
         if self.pushes is not None:
-            own = self.pushes @ self.noise_precision
-            linear = told_by_inputs(own, -own @ self.transition, self.starts)
+            own = times_vector(self.noise_precision, self.pushes)
+            before = times_vector(np.swapaxes(self.transition, -1, -2), own)
+            linear = told_by_inputs(own, -before, self.starts)
         return families.LinearGaussianChain(
             linear,
             np.zeros((n_rows, size, size)),
