@@ -15,7 +15,7 @@ from .algebra import Diagonal
 from .constants import Constant, as_known
 from .nodes import Expression, Indexed, Node
 from .normals import MultivariateNormal
-from .paths import StatePaths
+from .paths import StatePaths, refuse_groups
 from .plates import Plate
 from .roles import (
     BEGINNING,
@@ -160,6 +160,7 @@ class LinearGaussianChain(Variable):
             "mean": (mean, LINEAR_VECTOR),
             "precision": (precision, PRECISION_MATRIX),
         }
+        refuse_groups(name, along, starts)
         if starts is not None:
             arguments["starts"] = (starts, BEGINNING)
         weights = _weights_of_inputs(name, inputs, input_weights)
