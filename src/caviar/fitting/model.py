@@ -325,7 +325,7 @@ class Model(ShownAsGraph):
             ends.traces,
             summary_of_data(bound, met.values),
             self._marks(row_map, prior),
-            wanted.after(best, row_map, sum(map(len, ends.traces)), stated.settles, prior),
+            wanted.after(best, problem, row_map, sum(map(len, ends.traces)), stated.settles, prior),
         )
 
     def _met(self, data: Any, prior: Posterior | None) -> NamedData:
