@@ -10,11 +10,11 @@ from .._errors import ModelError, ParameterError
 from ..engine.ascent.driver import Result
 from ..engine.ascent.problem import Problem
 from ..engine.response.cost import left_out
+from ..engine.rows.executor import Executor
 from ..engine.rows.row_map import RowMap
 from ..lazy.graph_rows import is_graph
 from ..posterior.posterior import Posterior
 from ..posterior.uncertainty import KINDS, Asked, MeanField, Pending, Source
-from .rows import as_executor
 
 ASK = "fit with uncertainty='linear_response' to have it"
 
@@ -29,12 +29,15 @@ class Wanted:
         ``"auto"``, ``"linear_response"`` or ``"mean_field"``.
     data, sample_weight, executor
         Arguments of the fit, as the user gave them.
+    threads
+        What maps rows in this process.
     """
 
     kind: str
     data: Mapping[str, Any]
     sample_weight: Any
     executor: Any
+    threads: Executor
 
     def checked(self, problem: Problem) -> Wanted:
         """Return this, after refusing before the fit a kind that is not available.
@@ -95,7 +98,7 @@ class Wanted:
         if left is None:
             return MeanField(f"linear response would cost more than the fit; {ASK}{_of_shared(best)}")
         names, together = tuple(variable.name for variable in left), problem.together
-        bound = together, RowMap(together.rows, row_map.source, as_executor(None))
+        bound = together, RowMap(together.rows, row_map.source, self.threads)
         return Pending(self.data, self.sample_weight, names, bound)
 
 
