@@ -99,10 +99,6 @@ BAD_TABLES = {
     "constant response": (lambda t: t.assign(y=2.0), "2 in all rows"),
     "no table": (lambda t: t.to_numpy(), "a table has named columns"),
     "no rows": (lambda t: t.iloc[:0], "the table has no rows"),
-    "far from zero": (
-        lambda t: t.assign(x=t["x"] + 1e7),
-        "'x' is .* standard deviations from zero.*Subtract",
-    ),
     "response far from zero": (lambda t: t.assign(y=t["y"] + 1e7), "'y' is .* standard deviations from zero"),
     "no noise": (lambda t: t.assign(y=3 + 2 * t["x"]), "without any noise"),
 }
@@ -113,6 +109,13 @@ def test_bad_tables_are_refused(case):
     changed, told = BAD_TABLES[case]
     with pytest.raises(cv.DataError, match=told):
         cv.MixedModel("y ~ x + z + (1 | school)").fit(changed(schools()))
+
+
+def test_columns_far_from_zero_are_refused_without_an_intercept():
+    """Nothing takes what a slope is measured from."""
+    table = schools()
+    with pytest.raises(cv.DataError, match=r"'x' is .* standard deviations from zero.*Subtract"):
+        cv.MixedModel("y ~ 0 + x + (1 | school)").fit(table.assign(x=table["x"] + 1e7))
 
 
 def test_columns_that_are_combinations_are_named():
@@ -462,9 +465,13 @@ def test_slopes_of_groups_do_not_depend_on_where_their_column_is_measured_from(
     near = cv.MixedModel("reaction ~ days + (days | subject)", random_state=0)
     near.fit({**table, "days": days + 20.0})
     far = clone(near).fit({**table, "days": days + offset})
-    assert far.n_iter_ < 100
-    assert far.centres_ == {"days | subject": {"days": pytest.approx(days.mean() + offset)}}
-    assert far.elbo_ == pytest.approx(near.elbo_, abs=2e-3)
+    assert far.n_iter_ <= near.n_iter_ + 1
+    mean = {"days": pytest.approx(days.mean() + offset)}
+    assert far.centres_ == {"days | subject": mean, **({"common effects": mean} if offset == 1e5 else {})}
+    assert far.elbo_ == pytest.approx(near.elbo_, abs=1e-5)
+    assert far.fixef()["days"] == pytest.approx(near.fixef()["days"], rel=1e-5)
+    at_offset = near.fixef()["Intercept"] + (20.0 - offset) * near.fixef()["days"]
+    assert far.fixef()["Intercept"] == pytest.approx(at_offset, rel=1e-5)
     one, other = (own.summary().to_frame().set_index("name") for own in (near, far))
     assert "subject, Intercept at the mean" in one.index
     for name in one.index.drop("Intercept"):
@@ -477,3 +484,21 @@ def test_slopes_of_groups_do_not_depend_on_where_their_column_is_measured_from(
         np.testing.assert_allclose(told.mean, expected.mean, atol=0.1)
         np.testing.assert_allclose(told.sd, expected.sd, rtol=1e-2)
     assert far.ranef()["days | subject"]["effect"].unique().tolist() == ["Intercept at the mean", "days"]
+
+
+def test_the_intercept_is_that_at_zero_wherever_a_column_is_measured_from() -> None:
+    """Columns more than 1,000 standard deviations from zero are measured from their mean; others are as they are."""
+    table = {"reaction": np.asarray(SLEEP["reaction"]), "subject": np.asarray(SLEEP["subject"]).astype(int)}
+    days = np.asarray(SLEEP["days"])
+    away = 1_000.0 * days.std() - days.mean()
+    found = []
+    for offset in (away - 1.0, away + 1.0):
+        model = cv.MixedModel("reaction ~ days + (days | subject)").fit({**table, "days": days + offset})
+        assert ("common effects" in model.centres_) == (offset > away)
+        rows = {row.name: row for row in model.summary().rows}
+        assert model.fixef()["Intercept"] == pytest.approx(rows["Intercept"].mean, rel=1e-12)
+        assert rows["Intercept"].mean + offset * rows["days"].mean == pytest.approx(251.4, abs=1.0)
+        half = 0.5 * (rows["Intercept"].upper - rows["Intercept"].lower)
+        assert half == pytest.approx(1.959964 * rows["Intercept"].sd, rel=1e-6)
+        found.append(rows["Intercept"].sd / offset)
+    assert found[0] == pytest.approx(found[1], rel=1e-4)

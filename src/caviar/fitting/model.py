@@ -21,7 +21,7 @@ from ..engine.ascent.status import Status
 from ..engine.assemble import as_schedule, assemble, schedule_for
 from ..engine.binding.bound_model import BoundModel
 from ..engine.checkpoint.states import States
-from ..engine.compiled.factorisation import APART
+from ..engine.factorisation import APART
 from ..engine.rows.executor import Executor
 from ..engine.rows.row_map import RowMap
 from ..engine.rows.sequences import ImpossibleSequenceError
@@ -316,7 +316,7 @@ class Model(ShownAsGraph):
         init = by_names(self.axes, met.names, init) if isinstance(init, Mapping) else init
         bound = _bound(self, met, sample_weight, data_plate, factors, (point, order))
         problem = self._problem(bound, point, factors, order, thorough=max_iter == 0)
-        wanted = Wanted(uncertainty, met.values, sample_weight, executor).checked(problem)
+        wanted = Wanted(uncertainty, met.values, sample_weight, executor, as_executor(None)).checked(problem)
         beliefs = None if prior is None else prior.beliefs
         if beliefs is not None:
             problem = problem.believing(beliefs.about(problem))
@@ -350,7 +350,7 @@ class Model(ShownAsGraph):
             ends.elbos,
             ends.traces,
             looks_at(bound, row_map, met.values, self._row_names, prior, is_own),
-            wanted.after(best, row_map, sum(map(len, ends.traces)), stated.settles, prior),
+            wanted.after(best, problem, row_map, sum(map(len, ends.traces)), stated.settles, prior),
         )
 
     def _met(self, data: Any, prior: Posterior | None) -> NamedData:

@@ -22,6 +22,7 @@ from .plates import Plate
 from .roles import Role
 from .slots import Slot
 from .variable import Variable
+from .weighted_sums import WeightedSum
 
 T = TypeVar("T")
 
@@ -222,6 +223,8 @@ class _Reader:
             )
         if isinstance(value, Diagonal):
             return Diagonal, self._expression(value.entries)
+        if isinstance(value, WeightedSum):
+            return WeightedSum, self._expression(value.weights), self._expression(value.parts)
         if isinstance(value, Link):
             return type(value), self._expression(value.predictor)
         raise _IncomparableError

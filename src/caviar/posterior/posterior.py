@@ -20,7 +20,6 @@ from ..engine.ascent.problem import Problem
 from ..engine.ascent.status import Status
 from ..engine.binding.clamped.given import belongs_to_rows
 from ..engine.checkpoint.row_marks import RowMarks, share_seen
-from ..engine.compiled.factorisation import APART
 from ..engine.design.keys import ColumnKey
 from ..engine.evaluation.evaluate import (
     GivenGlobals,
@@ -30,6 +29,7 @@ from ..engine.evaluation.evaluate import (
     points_at,
     predictive_densities,
 )
+from ..engine.factorisation import APART
 from ..engine.rows.row_map import RowMap
 from ..execution import Threads
 from ..language import Plate, Variable, nodes_above

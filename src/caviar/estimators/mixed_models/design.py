@@ -19,8 +19,16 @@ _COLLINEAR = 1e-9
 _FAR = 1e5
 """Standard deviations from zero beyond which the bound of a fit would be off by more than a thousandth."""
 
+COMMON = "common effects"
+"""The variable of the coefficients that all rows share."""
+
+INTERCEPT = "Intercept"
+
 _AWAY = 3.0
 """Standard deviations from zero beyond which slopes of groups are measured from the mean of their column."""
+
+_LOST = 1e3
+"""Standard deviations from zero beyond which common slopes are, for the digits of their squares."""
 
 NEW = "(new)"
 """The group in which rows of groups that the fit has not seen are placed."""
@@ -69,25 +77,33 @@ class Encoding:
         return cls(formula, levels, groups, has_thresholds=has_thresholds)
 
     def centred(self, rows: Rows, weights: Array | None) -> Encoding:
-        """Return the encoding in which slopes of groups along columns far from zero are measured from their means.
+        """Return the encoding in which slopes along columns far from zero are measured from their means.
 
         There the intercepts of groups would be lines extended to where no data are: they and the slopes would be
-        correlated to almost 1, and the prior of either would decide about the other.
+        correlated to almost 1, and the prior of either would decide about the other. The prior of common effects is the
+        same wherever they are measured from, and only digits are lost.
         """
+        common = {} if self.has_thresholds else {COMMON: (self.formula.common, _LOST)}
+        of_groups = {name_of(term): (term.effects, _AWAY) for term in self.formula.groups}
         found: dict[str, dict[str, float]] = {}
-        for term in self.formula.groups:
-            effects, names = self.matrix(term.effects, rows)
-            if "Intercept" not in names:
+        for term, (effects, most) in {**common, **of_groups}.items():
+            matrix, names = self.matrix(effects, rows)
+            if INTERCEPT not in names:
                 continue
-            means, sds = mean_and_sd(effects, weights)
+            means, sds = mean_and_sd(matrix, weights)
             far = {
                 name: float(mean)
                 for name, mean, sd in zip(names, means, sds, strict=True)
-                if name != "Intercept" and abs(mean) > _AWAY * sd > 0
+                if name != INTERCEPT and abs(mean) > most * sd > 0
             }
             if far:
-                found[name_of(term)] = far
+                found[term] = far
         return replace(self, centres=found)
+
+    def measured(self, term: str, matrix: Array, names: Sequence[str]) -> Array:
+        """Return the columns of a term, those far from zero less their means."""
+        centres = self.centres.get(term, {})
+        return matrix - np.array([centres.get(name, 0.0) for name in names]) if centres else matrix
 
     @property
     def group_names(self) -> dict[str, list[str]]:
@@ -148,7 +164,7 @@ class Encoding:
         """
         matrix, names = self.matrix(self.formula.common, rows)
         if not self.has_thresholds:
-            return matrix, names
+            return self.measured(COMMON, matrix, names), names
         if "Intercept" not in names:
             raise DataError(
                 "the thresholds of an ordinal response take the place of the intercept; leave 0 (or -1) out of the "

@@ -24,11 +24,12 @@ from .._fitted import Fitted, keep
 from .._mixture import UnsettledWarning
 from .._saveable import Saveable
 from .columns import Rows
-from .design import Encoding
+from .design import COMMON, Encoding
 from .families import ORDINAL, Family, categories_of, family_of, trials_of
 from .formula import Formula, read
 from .information import covariance_at_mode
-from .statement import COMMON, MATRIX, Block, Design, check_design, check_response, design_of, stated
+from .origins import means_of
+from .statement import MATRIX, Block, Design, check_design, check_response, design_of, stated
 from .summary import AT_MODE, MixedSummary, rows_of, threshold_rows, title_of, with_thresholds
 
 _GROUPS = ("known", "new")
@@ -93,7 +94,8 @@ class MixedModel(Saveable):
         ``"Lincoln:2b"``; a colon within a name is written ``\:``.
     centres_
         Name of a term -> column -> its mean, if that is more than 3 standard deviations from zero: the slopes of groups
-        are measured from there, and their intercepts are those at the mean.
+        are measured from there, and their intercepts are those at the mean. Of ``"common effects"`` if it is more than
+        1,000: the variable of that name has the intercept at the mean, and ``fixef`` and ``summary`` that at zero.
     n_rows_
         Rows of the fit.
     size_
@@ -364,11 +366,12 @@ class MixedModel(Saveable):
         return found
 
     def fixef(self) -> Any:
-        """Return the means of the common effects, a Series of pandas."""
+        """Return the means of the common effects, the intercept where all columns are zero, a Series of pandas."""
         import pandas as pd
 
         check_is_fitted(self)
-        return pd.Series(self.posterior_[COMMON].mean, index=list(self.names_), name="mean")
+        means = means_of(self.posterior_, self.names_, self._encoding.centres)
+        return pd.Series(means, index=list(self.names_), name="mean")
 
     def ranef(self, *, level: float = 0.95) -> dict[str, Any]:
         """Return the effects of the groups: name of each term -> a DataFrame of pandas with a row for each effect.
@@ -408,7 +411,7 @@ class MixedModel(Saveable):
         """
         check_is_fitted(self)
         sizes = {name: len(own) for name, own in self.groups_.items()}
-        rows = tuple(rows_of(self.posterior_, self.names_, self._blocks, level))
+        rows = tuple(rows_of(self.posterior_, self.names_, self._encoding.centres, self._blocks, level))
         remark = self.posterior_.interval_remark
         if self._family.has_thresholds:
             rows = with_thresholds(rows, self.posterior_, self.categories_, self.fixed_covariance_, level)
