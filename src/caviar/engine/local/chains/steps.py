@@ -66,22 +66,28 @@ class Steps:
         Inputs of each step, (B, P), or None.
     weights
         How often the sequence of each step counts, (B,); None if all count once.
+    choices
+        Which transitions known labels choose for each step, (B,); None if none do.
     """
 
     starts: AnyArray
     inputs: Array | None = None
     weights: Array | None = None
+    choices: AnyArray | None = None
 
     def at(self, places: slice | AnyArray) -> Steps:
         """Return the facts about some of the steps."""
-        inputs, weights = (None if own is None else own[places] for own in (self.inputs, self.weights))
-        return Steps(self.starts[places], inputs, weights)
+        others = (self.inputs, self.weights, self.choices)
+        inputs, weights, choices = (None if own is None else own[places] for own in others)
+        return Steps(self.starts[places], inputs, weights, choices)
 
     def put(self, places: slice | AnyArray, steps: Steps) -> None:
         """Copy the facts about some of the steps from others."""
         self.starts[places] = steps.starts
         if self.inputs is not None:
             self.inputs[places] = steps.inputs
+        if self.choices is not None:
+            self.choices[places] = steps.choices
 
     @property
     def after(self) -> AnyArray:
