@@ -6,7 +6,7 @@ The pairs of a step's state and the one before are statistics of the step, which
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,15 +14,13 @@ import numpy as np
 from .... import families
 from ...._typing import AnyArray, Array
 from ....families._markov_response import response_of_smoothing
-from ....language import Axis, Data, MarkovChain, Variable
-from ...binding.bound_model import BoundModel
-from ...binding.evidence import Evidence
+from ....language import Variable
 from ...design.inferred import Inferred
 from ...design.keys import ColumnKey, StatisticKey
 from ...design.scratch import Scratch
 from ..categorical import softmax_inplace
 from ..statistics import Arrays
-from .chain import SequenceResponse
+from .chain import Beside, SequenceResponse
 from .markov_chain import MarkovChainFactor
 from .steps import Steps
 
@@ -45,23 +43,9 @@ class _Smoothing:
 class ChangingStatesFactor(MarkovChainFactor):
     """The factor of a Markov chain whose steps differ; rows say something of states, and of pairs of them."""
 
-    def __init__(self, variable: MarkovChain, evidence: Evidence, data_axis: Axis, bound: BoundModel) -> None:
-        super().__init__(variable, evidence, data_axis, bound)
-        chosen = [own for own in variable.slots["transition"].chosen if own.by is not variable]
-        known = len(chosen) == 1 and isinstance(chosen[0].by, Data) and bound.is_local(chosen[0].by)
-        self._choices = ColumnKey(chosen[0].by.name) if known else None
-
     @property
     def one_hots(self) -> Collection[StatisticKey]:
         return {StatisticKey(self.variables[0].name, "x")}
-
-    def steps(self, columns: Mapping[ColumnKey, AnyArray], n_rows: int) -> Steps:
-        steps = super().steps(columns, n_rows)
-        return steps if self._choices is None else replace(steps, choices=columns[self._choices])
-
-    def no_steps(self, n_rows: int) -> Steps:
-        steps = super().no_steps(n_rows)
-        return steps if self._choices is None else replace(steps, choices=np.zeros(n_rows, dtype=np.intp))
 
     @property
     def _n_states(self) -> int:
@@ -93,11 +77,19 @@ class ChangingStatesFactor(MarkovChainFactor):
         return _Smoothing(self.path(natural, steps, sums), weights)
 
     def continued(
-        self, path: Any, natural: Array, is_counted: AnyArray, steps: Steps, means: Mapping[str, Array]
+        self,
+        path: Any,
+        natural: Array,
+        is_counted: AnyArray,
+        steps: Steps,
+        means: Mapping[str, Array],
+        beside: Beside,
     ) -> Any:
         """Return the chain with a forecast: its states move by the expected transition that is chosen."""
-        if steps.choices is not None:
-            transition = means["transition"][np.asarray(steps.choices, dtype=np.intp)]
+        chosen = self.variables[0].slots["transition"].chosen
+        if len(steps.choices) == 1 and len(chosen) == 2:
+            (labels,) = steps.choices.values()
+            transition = means["transition"][np.asarray(labels, dtype=np.intp)]
         else:
             transition = np.exp(self._pairs(natural))
             transition /= np.maximum(transition.sum(axis=2, keepdims=True), np.finfo(float).tiny)
