@@ -114,7 +114,7 @@ def test_bad_tables_are_refused(case):
 def test_columns_far_from_zero_are_refused_without_an_intercept():
     """Nothing takes what a slope is measured from."""
     table = schools()
-    with pytest.raises(cv.DataError, match="'x' is .* standard deviations from zero.*Subtract"):
+    with pytest.raises(cv.DataError, match=r"'x' is .* standard deviations from zero.*Subtract"):
         cv.MixedModel("y ~ 0 + x + (1 | school)").fit(table.assign(x=table["x"] + 1e7))
 
 

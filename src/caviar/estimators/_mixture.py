@@ -317,17 +317,16 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         offset = self._objective_offset()
         elbo = posterior.elbo - offset
         keep(self, posterior_=posterior, elbo_=elbo, lower_bound_=elbo)
-        posterior.data_summary = self._with_names(posterior.data_summary)
+        self._name_columns(posterior)
         keep(self, elbo_trace_=posterior.elbo_trace - offset)
         self.converged_ = posterior.converged
         self.n_iter_ = posterior.n_iter
         self._predictive = self._read(posterior)
 
-    def _with_names(self, summary: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-        """Return the summary of the data of a fit with the names of its columns, for tables and plots."""
-        if not hasattr(self, "feature_names_in_"):
-            return summary
-        return with_columns(summary, "x", self.feature_names_in_)
+    def _name_columns(self, posterior: Posterior) -> None:
+        """Write the names of the columns into the summary of the data, for tables and plots."""
+        if hasattr(self, "feature_names_in_"):
+            posterior.data_summary = with_columns(posterior.data_summary, "x", self.feature_names_in_)
 
     @abstractmethod
     def _components(self, level: float) -> list[Component]:

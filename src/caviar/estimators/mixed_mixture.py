@@ -342,17 +342,18 @@ class MixedMixture(MixtureEstimator):
         keep(self, weights_=weights, n_components_=len(weights))
         return MixedDensity(posterior, self._columns)
 
-    def _with_names(self, summary: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-        """Return the summary with the categories; each column is an array of its own, which has its name."""
+    def _name_columns(self, posterior: Posterior) -> None:
+        """Write the categories into the summary; each column is an array of its own, which has its name."""
+        summary = posterior.data_summary
         if not summary:
-            return summary
+            return
         named = {
             name: {**own, "categories": list(map(str, self.categories_[name]))}
             if name in self.categories_
             else own
             for name, own in summary["arrays"].items()
         }
-        return {**summary, "arrays": named}
+        posterior.data_summary = {**summary, "arrays": named}
 
     def _width(self) -> int:
         return len(self.kinds_)

@@ -6,20 +6,25 @@ statement serves all others of the same structure: fits of many small tables, wh
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
+from ..numerics.cached import cached_property
 from . import roles
 from .algebra import Diagonal, Link, Predictor
 from .constants import Constant
 from .nodes import Data, Indexed, Node, Part
 from .plates import Plate
 from .roles import Role
+from .slots import Slot
 from .variable import Variable
+from .weighted_sums import WeightedSum
+
+T = TypeVar("T")
 
 _MOST_STRUCTURES = 64
 """Statements that are remembered, those that were asked for last."""
@@ -40,11 +45,42 @@ class Structure:
         The observed variables.
     plans
         What was made of them, by all else that it depends on.
+    facts
+        What else follows from them alone.
     """
 
     nodes: tuple[Node, ...]
     leaves: tuple[Variable, ...]
     plans: dict[Hashable, Any] = field(default_factory=dict)
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def variables(self) -> dict[str, Variable]:
+        """The random variables by name, a variable before its parents."""
+        return {node.name: node for node in self.nodes if isinstance(node, Variable)}
+
+    def fact(self, name: str, find: Callable[[], T]) -> T:
+        """Return what follows from the nodes alone, whatever the values of constants are; it is found once."""
+        if name not in self.facts:
+            self.facts[name] = find()
+        return self.facts[name]
+
+    def with_values(self, values: Mapping[str, Any]) -> tuple[tuple[Node, ...], tuple[Variable, ...]]:
+        """Return nodes and leaves of a statement of this structure with these values of its constants."""
+        return _copied(self.nodes, self.leaves, values)
+
+    def problem(self, values: Mapping[str, Any]) -> str:
+        """Return what keeps values of constants, by name, from where they are stated; an empty string if nothing."""
+        for slot, name in self.fact("slots of constants", self._slots_of_constants):
+            value = values.get(name)
+            problem = "" if value is None else slot.role.problem(value)
+            if problem:
+                return problem
+        return ""
+
+    def _slots_of_constants(self) -> list[tuple[Slot, str]]:
+        slots = (slot for variable in self.variables.values() for slot in variable.slots.values())
+        return [(slot, slot.node.name) for slot in slots if isinstance(slot.node, Constant)]
 
 
 class _IncomparableError(Exception):
@@ -170,6 +206,8 @@ class _Reader:
             )
         if isinstance(value, Diagonal):
             return Diagonal, self._expression(value.entries)
+        if isinstance(value, WeightedSum):
+            return WeightedSum, self._expression(value.weights), self._expression(value.parts)
         if isinstance(value, Link):
             return type(value), self._expression(value.predictor)
         raise _IncomparableError
@@ -189,16 +227,24 @@ class _Reader:
 
 def _without_values(nodes: Sequence[Node], leaves: Sequence[Variable]) -> Structure:
     """Return a copy of the nodes of a statement without the values of constants."""
+    return Structure(*_copied(nodes, leaves, None))
+
+
+def _copied(
+    nodes: Sequence[Node], leaves: Sequence[Variable], values: Mapping[str, Any] | None
+) -> tuple[tuple[Node, ...], tuple[Variable, ...]]:
+    """Return a copy of nodes and leaves with these values of constants and smallest variances, or with none."""
     shared: list[Any] = [own for own in vars(roles).values() if isinstance(own, Role)]
     shared += [node.log_density for node in nodes if isinstance(node, Variable)]
     memo: dict[int, Any] = {id(own): own for own in shared}
     for node in nodes:
         if isinstance(node, Constant):
-            memo[id(node)] = node.without_value(deepcopy(node.plates, memo))
+            value = None if values is None else values[node.name]
+            memo[id(node)] = node.with_value(value, deepcopy(node.plates, memo))
         elif isinstance(node, Variable) and node.floor is not None:
-            memo[id(node.floor)] = np.full(node.floor.shape, np.nan)
-    own, ends = deepcopy((tuple(nodes), tuple(leaves)), memo)
-    return Structure(own, ends)
+            unknown = np.full(node.floor.shape, np.nan)
+            memo[id(node.floor)] = unknown if values is None else values[node.name]
+    return deepcopy((tuple(nodes), tuple(leaves)), memo)
 
 
 def constants_of(nodes: Sequence[Node]) -> Mapping[str, Any]:

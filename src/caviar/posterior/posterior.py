@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -19,7 +20,6 @@ from ..engine.ascent.problem import Problem
 from ..engine.ascent.status import Status
 from ..engine.binding.clamped.given import belongs_to_rows
 from ..engine.checkpoint.row_marks import RowMarks, share_seen
-from ..engine.compiled.factorisation import APART
 from ..engine.design.keys import ColumnKey
 from ..engine.evaluation.evaluate import (
     GivenGlobals,
@@ -29,10 +29,12 @@ from ..engine.evaluation.evaluate import (
     points_at,
     predictive_densities,
 )
+from ..engine.factorisation import APART
 from ..engine.rows.row_map import RowMap
 from ..execution import Threads
 from ..language import Plate, Variable, nodes_above
 from ..names import Names, Placed, by_names, names_with_summary
+from ..numerics.cached import cached_property
 from ..numerics.randomness import generator
 from ..storage import write_saved
 from .binds import Binds
@@ -43,6 +45,7 @@ from .effects import TellsEffects
 from .evidence.asked import TellsEvidence
 from .integration.asked import Integrates
 from .linear_response import Responds
+from .looks import Looks
 from .new_rows import check_new_rows
 from .pandas_tables import along_rows
 from .prediction import (
@@ -104,8 +107,8 @@ class Posterior(ShowsUncertainty, Responds, TellsEvidence, TellsEffects, Integra
 
     restart_traces: tuple[Array, ...] = ()
     saved_by: str | None = None
-    row_marks: RowMarks | None = None
     n_updates: int | None = None
+    _looks: Looks | None = None
     _shared: SharedFactors = SharedFactors()
     _compiled: GivenGlobals | None = None
     """For complete rows, once these were asked for; see :meth:`_local_of_complete`."""
@@ -117,8 +120,7 @@ class Posterior(ShowsUncertainty, Responds, TellsEvidence, TellsEffects, Integra
         evaluator: Binds,
         restart_elbos: Sequence[float],
         restart_traces: Sequence[Array] = (),
-        data_summary: Mapping[str, Any] | None = None,
-        row_marks: RowMarks | None = None,
+        looks: Looks | None = None,
         uncertainty: Source | None = None,
     ) -> None:
         self.model = model
@@ -136,8 +138,7 @@ class Posterior(ShowsUncertainty, Responds, TellsEvidence, TellsEffects, Integra
         self._factors = with_forecasts(result.problem, factors_at(result.problem, result.q))
         self._shared = SharedFactors.taken_from(self._factors)
         self._of_points = {variable.name: factor for variable, factor in result.beliefs.items()}
-        self.data_summary = data_summary
-        self.row_marks = row_marks
+        self._looks = looks
         self._show(MeanField() if uncertainty is None else uncertainty)
 
     @classmethod
@@ -150,7 +151,25 @@ class Posterior(ShowsUncertainty, Responds, TellsEvidence, TellsEffects, Integra
     def __getstate__(self) -> dict[str, Any]:
         """Return the state without data and compiled parts, which are made again when they are needed."""
         self._uncertainty = self._uncertainty.settled(self)
-        return {name: value for name, value in vars(self).items() if name != "_compiled"}
+        _ = self.data_summary, self.row_marks
+        return {name: value for name, value in vars(self).items() if name not in ("_compiled", "_looks")}
+
+    @cached_property
+    def data_summary(self) -> Mapping[str, Any] | None:
+        """What it was fitted to."""
+        return None if self._looks is None else self._looks.whole_summary()
+
+    @cached_property
+    def row_marks(self) -> RowMarks | None:
+        """Marks of the rows that it was fitted to."""
+        return None if self._looks is None else self._looks.marks()
+
+    def _tell(self, more: Mapping[str, Any]) -> None:
+        """Add to the summary of the data."""
+        if self._looks is None or "data_summary" in vars(self):
+            self.data_summary = {**(self.data_summary or {}), **more}
+        else:
+            self._looks = replace(self._looks, told={**self._looks.told, **more})
 
     @property
     def data_plate(self) -> Plate | None:

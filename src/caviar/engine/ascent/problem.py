@@ -34,7 +34,7 @@ from ..design.contraction import Contraction
 from ..design.gather import Factor
 from ..design.keys import StatisticKey
 from ..design.sequential import SequentialUpdate
-from ..local.chain import ChainFactor
+from ..local.chains.chain import ChainFactor
 from ..local.local_factor import LocalFactor
 from ..local.statistics import Arrays, Coefficients
 from ..rows.recentring import Recentring

@@ -16,7 +16,7 @@ from ...lazy.rows import in_memory
 from .bound_model import BoundModel
 from .clamped.repetitions import is_joint, repetitions_of
 from .evidence import Latent, Observed
-from .missing.steps import counted_steps, refuse_weights, rows_that_count
+from .missing.steps import counted_steps, refuse_weights, rows_that_count, seen_in_steps
 from .missing.values import observed_rows, of_blocks, partial_labels, seen_latents
 from .nested import Flattened, flattened, nested_plates
 from .observed_below import seen_globals
@@ -131,6 +131,10 @@ def _counting(bound: BoundModel) -> BoundModel:
     rows = rows_that_count(rows, chains, steps)
     seen = seen_latents(bound.latent, bound.observed, masks, labels, plate, rows)
     seen |= {chain: own for chain, own in steps.items() if rows is None or np.any(rows > own)}
+    known = masks, labels, bound.known_values
+    if chains:
+        assert plate is not None
+        seen |= seen_in_steps(bound.latent, bound.observed, steps, *known, plate, bound.n_rows)
     if rows is None and not seen:
         return bound
     if rows is not None:

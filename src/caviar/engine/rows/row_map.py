@@ -14,7 +14,7 @@ from ..._typing import Array
 from ...numerics.cached import cached_property
 from ...numerics.pairwise import pairwise_sum
 from ..design.backend import Workspace
-from ..local.chain import ChainFactor
+from ..local.chains.chain import ChainFactor
 from ..local.statistics import Coefficients, LocalState, Rows, Summary, Sums
 from .executor import Executor
 from .row_model import RowModel

@@ -23,6 +23,8 @@ from .tasks import RowSource
 
 _SAMPLE_ROWS = 10_000
 _HASH_ROWS = 8_192
+_WIDE, _HASH_ENTRIES = 32, 2**15
+"""Entries of a row beyond which rows are hashed as they lie; entries that are hashed at once, in the cache."""
 _SORT_KEYS = 4
 """Columns by which the sample is sorted; rows that agree in all of them stay in the order of their hashes."""
 
@@ -290,9 +292,13 @@ def hash_rows(columns: Mapping[ColumnKey, AnyArray]) -> AnyArray:
             total = total + (sums[rows.indptr[1:]] - sums[rows.indptr[:-1]])
             place += rows.shape[1]
             continue
-        entries = rows.reshape(len(rows), -1).T
-        dense += enumerate(~entries if key.is_mark else entries, place)
-        place += len(entries)
+        table = rows.reshape(len(rows), -1)
+        table = ~table if key.is_mark else table
+        if table.shape[1] > _WIDE:
+            total = total + _hash_table(place, table)
+        else:
+            dense += enumerate(table.T, place)
+        place += table.shape[1]
     together = max(1, _HASH_ROWS // max(1, len(dense[0][1]))) if dense else 1
     for first in range(0, len(dense), together):
         places, entries = zip(*dense[first : first + together], strict=True)
@@ -300,6 +306,15 @@ def hash_rows(columns: Mapping[ColumnKey, AnyArray]) -> AnyArray:
             _hash_entries(np.array(places)[:, None], np.array(entries, float)), axis=0
         )
     return total
+
+
+def _hash_table(place: int, table: AnyArray) -> AnyArray:
+    """Return the sum of the hashes of the entries of each row, the first of which has this place."""
+    width = table.shape[1]
+    places = np.arange(place, place + width)
+    step = max(1, _HASH_ENTRIES // width)
+    parts = [_hash_entries(places, table[i : i + step]).sum(axis=1) for i in range(0, len(table), step)]
+    return np.concatenate(parts) if parts else np.zeros(0, dtype=np.uint64)
 
 
 def _observed(columns: Mapping[ColumnKey, AnyArray], key: ColumnKey, missing: float) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..._errors import ModelError, ParameterError
 from ..._typing import AnyArray, Array
-from ...engine.compiled.factorisation import APART
+from ...engine.factorisation import APART
 from ...names import Placed
 from ...numerics.linalg import cholesky
 from ...numerics.randomness import generator

@@ -13,18 +13,19 @@ from typing import Any
 import numpy as np
 from scipy.special import entr, logsumexp
 
-from ..._typing import AnyArray, Array
-from ...families import ChainMixture, ExponentialFamily, ForecastMarkovChain, MarkovChain
-from ...families.markov_chain import Smoothing
-from ...language import Axis, Variable
-from ..binding.bound_model import BoundModel
-from ..binding.evidence import Evidence
-from ..design.keys import StatisticKey
-from ..design.scratch import Scratch
-from .chain import ChainFactor, SequenceResponse, Steps
+from ...._typing import AnyArray, Array
+from ....families import ChainMixture, ExponentialFamily, ForecastMarkovChain, MarkovChain
+from ....families.markov_chain import Smoothing
+from ....language import Axis, Variable
+from ...binding.bound_model import BoundModel
+from ...binding.evidence import Evidence
+from ...design.keys import StatisticKey
+from ...design.scratch import Scratch
+from ..gated import SwitchedFactor
+from ..statistics import Arrays
+from .chain import ChainFactor, SequenceResponse
 from .chain_mixture import chain_of_states
-from .gated import SwitchedFactor
-from .statistics import Arrays
+from .steps import Steps
 
 
 @dataclass(frozen=True)

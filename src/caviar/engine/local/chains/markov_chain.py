@@ -7,17 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from ... import families
-from ..._typing import AnyArray, Array
-from ...families._markov_response import response_of_smoothing
-from ...families.markov_chain import Smoothing, smooth
-from ...language import Axis, MarkovChain
-from ..binding.bound_model import BoundModel
-from ..binding.evidence import Evidence
-from ..design.scratch import Scratch
-from .categorical import CategoricalFactor
-from .chain import ChainFactor, SequenceResponse, Steps
-from .statistics import Arrays
+from .... import families
+from ...._typing import AnyArray, Array
+from ....families._markov_response import response_of_smoothing
+from ....families.markov_chain import Smoothing, smooth
+from ....language import Axis, MarkovChain
+from ...binding.bound_model import BoundModel
+from ...binding.evidence import Evidence
+from ...design.scratch import Scratch
+from ..categorical import CategoricalFactor
+from ..statistics import Arrays
+from .chain import ChainFactor, SequenceResponse
+from .steps import Steps
 
 
 class MarkovChainFactor(ChainFactor, CategoricalFactor):

@@ -7,21 +7,22 @@ from typing import Any
 
 import numpy as np
 
-from ..._errors import ModelError, ParameterError
-from ...language import Axis, Label, LinearGaussianChain, MarkovChain, Term, Variable
-from ..binding.bound_model import BoundModel
-from ..binding.missing.values import is_above, refuse_unseen
-from ..local.categorical import CategoricalFactor
-from ..local.chain import ChainFactor, check_chains
-from ..local.chain_mixture import chain_of_states
-from ..local.family import FamilyFactor
-from ..local.gated import SwitchedFactor
-from ..local.joint_locals import groups_of
-from ..local.linear_gaussian_chain import LinearGaussianChainFactor
-from ..local.local_factor import LocalFactor
-from ..local.missing_vector import VectorFactor
-from ..local.switched_chain import SwitchedChainFactor
-from .stated_priors import certain_priors
+from .._errors import ModelError, ParameterError
+from ..language import Axis, Label, LinearGaussianChain, MarkovChain, Term, Variable
+from .binding.bound_model import BoundModel
+from .binding.missing.values import is_above, refuse_unseen
+from .compiled.stated_priors import certain_priors
+from .local.categorical import CategoricalFactor
+from .local.chains.chain import ChainFactor, check_chains
+from .local.chains.chain_mixture import chain_of_states
+from .local.chains.changing_steps import ChangingStepsFactor
+from .local.chains.linear_gaussian_chain import LinearGaussianChainFactor
+from .local.chains.switched_chain import SwitchedChainFactor
+from .local.family import FamilyFactor
+from .local.gated import SwitchedFactor
+from .local.joint_locals import groups_of
+from .local.local_factor import LocalFactor
+from .local.missing_vector import VectorFactor
 
 APART = "apart"
 """What is said instead of groups of variables so that each global has a factor of its own."""
@@ -188,7 +189,8 @@ def _alone(bound: BoundModel, variable: Variable, data_axis: Axis) -> LocalFacto
     if isinstance(variable, MarkovChain):
         return chain_of_states(variable, evidence, data_axis, bound)
     if isinstance(variable, LinearGaussianChain):
-        return LinearGaussianChainFactor(variable, evidence, data_axis, bound)
+        kind = ChangingStepsFactor if variable.by_step else LinearGaussianChainFactor
+        return kind(variable, evidence, data_axis, bound)
     if isinstance(variable, Label):
         return CategoricalFactor(variable, evidence, data_axis, size)
     return FamilyFactor(
