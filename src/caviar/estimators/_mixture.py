@@ -141,6 +141,11 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         """Return what is subtracted from the objective of the posterior for that of the estimator."""
         return 0.0
 
+    @property
+    def _weights_variable(self) -> str:
+        """Name of the weights in the model."""
+        return "weights"
+
     def _values(self, X: AnyArray) -> AnyArray:
         """Return rows as values of the variable ``x``."""
         return X
@@ -160,7 +165,9 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         if rows is not None and (rows.ndim == 2 or not isinstance(X, np.ndarray)):
             return checked_rows(self, X, rows, reset=reset)  # type: ignore[return-value]
         with np.errstate(invalid="ignore"), words_told(X):
-            return quiet(validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite="allow-nan"))
+            found = validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite="allow-nan")
+            # a table of Polars with a column of texts comes as objects
+            return quiet(found.astype(np.float64) if found.dtype.kind in "OU" else found)
 
     def __sklearn_tags__(self) -> Any:
         """Say that missing entries are welcome."""

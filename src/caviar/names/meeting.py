@@ -18,7 +18,17 @@ from .names import Names
 
 
 class Placed(dict[str, Any]):
-    """Data whose columns and labels are in the order of names already."""
+    """Data whose columns and labels are in the order of names already.
+
+    Attributes
+    ----------
+    names
+        Those of the places, for a fit to these data; a posterior has its own.
+    """
+
+    def __init__(self, values: Mapping[str, Any], names: Names | None = None) -> None:
+        super().__init__(values)
+        self.names = Names() if names is None else names
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +91,7 @@ def meet(axes: ModelAxes, leaves: Sequence[Variable], data: Any, known: Names | 
         If a column or a name is missing, unknown or not unique; the message says which, and names similar ones.
     """
     if isinstance(data, Placed):
-        return NamedData(data, known or Names())
+        return NamedData(data, known or data.names)
     frame = None if isinstance(data, Mapping) else frame_of(data)
     if frame is not None:
         own = index_of(data)
