@@ -244,6 +244,33 @@ def test_predictions_of_known_and_new_groups(sleep):
     assert (upper - lower < 2 * stats.norm.ppf(0.95) * told.sd).all()
 
 
+@pytest.mark.parametrize("as_texts", [False, True])
+def test_rows_without_a_group_are_averaged_over_the_population(as_texts):
+    """Of nested groups those that a row has a label of have their effects; without any the columns may be missing."""
+    table = schools().assign(room=np.arange(len(schools())) % 3)
+    if as_texts:
+        table = table.astype({"school": str, "room": str})
+    model = cv.MixedModel("y ~ x + (x | school/room)").fit(table)
+    row = table.iloc[[0, 0, 0, 0]].reset_index(drop=True)
+    absent = None if as_texts else np.nan
+    lacking = row.astype({"school": object, "room": object})
+    lacking.loc[1, "room"] = lacking.loc[2, "school"] = absent
+    lacking.loc[3, ["school", "room"]] = absent
+    named = row.astype({"school": object, "room": object})
+    named.loc[1, "room"] = named.loc[2, "school"] = "elsewhere"
+    named.loc[3, ["school", "room"]] = "elsewhere"
+    told, expected = model.predict(lacking), model.predict(named.astype({"school": str, "room": str}))
+    np.testing.assert_allclose(told.mean, expected.mean, rtol=1e-12)
+    np.testing.assert_allclose(told.sd, expected.sd, rtol=1e-12)
+    assert told.sd[0] < told.sd[1] < told.sd[3]
+    without = model.predict(row.drop(columns=["school", "room"]), groups="new")
+    np.testing.assert_allclose(without.sd, told.sd[3], rtol=1e-12)
+    with pytest.raises(cv.DataError, match="no column 'school'"):
+        model.predict(row.drop(columns=["school"]))
+    with pytest.raises(cv.DataError, match=r"has (no value|nan) in row [12]"):
+        clone(model).fit(lacking.assign(y=[1.0, 2.0, 4.0, 3.0]))
+
+
 def test_rooms_may_be_new_in_known_schools():
     model = cv.MixedModel("y ~ x + (1 | school/room)", random_state=0).fit(schools())
     told = model.predict({"x": [0.0] * 3, "school": ["Adams", "Adams", "Zuse"], "room": [0, 9, 0]})

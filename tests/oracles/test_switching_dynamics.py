@@ -7,7 +7,7 @@ that states and modes are all that is hidden.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -200,3 +200,36 @@ def test_bound_and_both_factors_are_those_of_mean_field_by_hand(name):
     np.testing.assert_allclose(
         local["x"].covariance, covariance.reshape(N, D, N, D)[every, :, every], atol=1e-6
     )
+
+
+@pytest.mark.parametrize("is_chain", [True, False])
+def test_forecasts_are_the_mixture_over_all_paths_of_modes(is_chain):
+    """Three steps after the last observation, whose modes are summed over."""
+    case = Case(
+        TWO,
+        DIAGONAL,
+        np.array([[0.5, 0.0], [-1.0, 2.0]]),
+        starts=np.isin(np.arange(N), [0, 2]),
+        is_chain=is_chain,
+    )
+    case.y[-2:] = np.nan
+    data = {"y": case.y, "starts": case.starts.astype(float)}
+    data = {name: np.concatenate([own, own[-1:] * (name == "y")]) for name, own in data.items()}
+    posterior = stated(case, diagonal=True, inputs=True).fit(data, tol=1e-14)
+    local = posterior.local(data)
+    begin, covariance = local["x"].mean[-4], local["x"].covariance[-4]
+    mean, second, total = 0.0, 0.0, 0.0
+    for path in product(range(K), repeat=4):
+        chance = local["z"].probabilities[-4, path[0]]
+        for k, later in pairwise(path):
+            chance *= case.moves[k, later] if is_chain else case.initial[later]
+        m, v = begin, covariance
+        for k in path[1:]:
+            a = case.transition[k]
+            m, v = a @ m + case.drift[k], a @ v @ a.T + np.linalg.inv(case.noise[k])
+        total, mean, second = total + chance, mean + chance * m, second + chance * (v + np.outer(m, m))
+    assert total == pytest.approx(1.0)
+    np.testing.assert_allclose(local["x"].mean[-1], mean, atol=1e-12)
+    np.testing.assert_allclose(local["x"].covariance[-1], second - np.outer(mean, mean), atol=1e-12)
+    ahead = posterior.predict(data)["y"]
+    np.testing.assert_allclose(ahead.mean[-1], mean, atol=1e-12)

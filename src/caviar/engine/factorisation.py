@@ -15,6 +15,7 @@ from .compiled.stated_priors import certain_priors
 from .local.categorical import CategoricalFactor
 from .local.chains.chain import ChainFactor, check_chains
 from .local.chains.chain_mixture import chain_of_states
+from .local.chains.changing_states import ChangingStatesFactor
 from .local.chains.changing_steps import ChangingStepsFactor
 from .local.chains.linear_gaussian_chain import LinearGaussianChainFactor
 from .local.chains.switched_chain import SwitchedChainFactor
@@ -189,6 +190,8 @@ def _is_list(value: Any) -> bool:
 
 def _alone(bound: BoundModel, variable: Variable, data_axis: Axis) -> LocalFactor:
     evidence, size = bound.of(variable), bound.size
+    if isinstance(variable, MarkovChain) and variable.by_step:
+        return ChangingStatesFactor(variable, evidence, data_axis, bound)
     if isinstance(variable, MarkovChain):
         return chain_of_states(variable, evidence, data_axis, bound)
     if isinstance(variable, LinearGaussianChain):

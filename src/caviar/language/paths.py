@@ -42,7 +42,7 @@ class Paths:
     initial
         Probabilities of the first state of a sequence, shape (K,).
     transition
-        Probabilities of the next state, a row for each present one, shape (K, K).
+        Probabilities of the next state, a row for each present one, shape (K, K), or (N, K, K) if the steps differ.
     starts
         Whether a sequence begins at each row, shape (N,), or of one row that counts for all; the first row always
         begins one.
@@ -59,13 +59,15 @@ class Paths:
 
     def __getitem__(self, index: Any) -> Paths:
         """Return the distribution of the rows at ``index``."""
-        return Paths(self.initial, self.transition, self.starts[index])
+        transition = self.transition if self.transition.ndim == 2 else self.transition[index]
+        return Paths(self.initial, transition, self.starts[index])
 
     @cached_property
-    def _chain(self) -> families.MarkovChain:
+    def _chain(self) -> families.MarkovChain | families.ChangingMarkovChain:
+        kind = families.MarkovChain if self.transition.ndim == 2 else families.ChangingMarkovChain
         logits = np.zeros((len(self.starts), len(self.initial)))
         with np.errstate(divide="ignore"):
-            return families.MarkovChain(logits, self.starts, np.log(self.initial), np.log(self.transition))
+            return kind(logits, self.starts, np.log(self.initial), np.log(self.transition))
 
     def sample(self, size: int | tuple[int, ...] | None, seed: int | np.random.Generator | None) -> AnyArray:
         """Return states of shape size + (N,)."""

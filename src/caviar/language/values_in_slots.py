@@ -103,6 +103,18 @@ def _rows_value(owner: Variable, slot: Slot, value: AnyArray, values: Mapping[st
     return laid_out(by_rows, others, owner, _labels_of(owner, slot, values))
 
 
+def _steps_value(owner: Variable, slot: Slot, value: AnyArray, values: Mapping[str, Any]) -> AnyArray:
+    """Return the transitions of each step of a chain, (N, K, K), of which labels of the step choose some."""
+    plates = slot.node.plates
+    own = next(chosen.plate for chosen in slot.chosen if chosen.by is owner)
+    others = tuple(plate for plate in plates if plate is not own)
+    labels = {
+        chosen.plate: _labels_in(owner, chosen, values) for chosen in slot.chosen if chosen.by is not owner
+    }
+    by_state = np.moveaxis(value, plates.index(own), len(plates) - 1)
+    return laid_out(by_state, others, owner, labels)
+
+
 def _weighted_sum_value(owner: Variable, stated: WeightedSum, values: Mapping[str, Any]) -> AnyArray:
     """Return the matrix of each step, (N, D, D)."""
     weights = np.asarray(values[stated.weights.name])
@@ -222,6 +234,8 @@ def slot_value(
     node = slot.node
     value = known_value(node, values)
     labels: dict[Plate, AnyArray] = {}
+    if slot.index is owner and owner.by_step:
+        return _steps_value(owner, slot, np.asarray(value), values)
     if slot.index is owner or (slot.along is not None and len(node.plates) == 1):
         # a chain's transitions, chosen by its own state of the step before: those from every state, or all rows of it
         return np.asarray(value)

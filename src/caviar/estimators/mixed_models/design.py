@@ -178,24 +178,28 @@ class Encoding:
     def n_rows(self, rows: Rows) -> int:
         """Return the number of rows, as the first column that the formula reads has it."""
         read = sorted(columns_of(self.formula.common)[0]) + [
-            own for term in self.formula.groups for own in term.by
+            own for term in self.formula.groups for own in term.by if own in rows.names
         ]
         return len(rows.column(read[0])) if read else rows.n_rows
 
-    def places(self, term: GroupTerm, rows: Rows, *, known: bool = True) -> tuple[AnyArray, AnyArray]:
+    def places(
+        self, term: GroupTerm, rows: Rows, *, known: bool = True, may_lack: bool = False
+    ) -> tuple[AnyArray, AnyArray]:
         """Return the name of each row's group, that of new groups where the fit had none, and where that is so.
 
         Parameters
         ----------
         known
-            Whether groups of the fit are known; else all are new.
+            Whether groups of the fit are known; else all are new, and their columns are not read.
+        may_lack
+            Whether a row may lack its group, which is a new one then.
         """
-        texts, _ = _labels(term, rows)
         if not known:
-            is_new = np.ones(len(texts), dtype=bool)
-        else:
-            own = set(self.groups[term.group])
-            is_new = np.array([text not in own for text in texts.tolist()], dtype=bool)
+            is_new = np.ones(self.n_rows(rows), dtype=bool)
+            return np.full(len(is_new), NEW, dtype=object), is_new
+        own = set(self.groups[term.group])
+        texts = _labels_that_are_there(term, rows) if may_lack else _labels(term, rows)[0]
+        is_new = np.array([text not in own for text in texts.tolist()], dtype=bool)
         return np.where(is_new, NEW, texts).astype(object), is_new
 
 
@@ -206,6 +210,15 @@ def _labels(term: GroupTerm, rows: Rows) -> tuple[AnyArray, list[str] | None]:
     parts = [map(_escaped, rows.labels(name)[0].tolist()) for name in term.by]
     texts = [":".join(own) for own in zip(*parts, strict=True)]
     return np.array(texts, dtype=object), None
+
+
+def _labels_that_are_there(term: GroupTerm, rows: Rows) -> AnyArray:
+    """Return the same texts, None in rows that lack one of the columns."""
+    if len(term.by) == 1:
+        return rows.labels_that_are_there(term.by[0])
+    parts = zip(*(rows.labels_that_are_there(name).tolist() for name in term.by), strict=True)
+    texts = [None if None in own else ":".join(map(_escaped, own)) for own in parts]
+    return np.array(texts, dtype=object)
 
 
 def _escaped(text: str) -> str:

@@ -282,9 +282,9 @@ class MixedModel(Saveable):
         response = self._family.values(rows, formula.response)
         return {**self._known(rows), formula.response: response}
 
-    def _known(self, rows: Rows, *, groups: str = "known") -> dict[str, Any]:
+    def _known(self, rows: Rows, *, groups: str = "known", may_lack: bool = False) -> dict[str, Any]:
         """Return the known arrays of the model for the rows of a table."""
-        data = design_of(self._encoding, rows, known=groups == "known").data
+        data = design_of(self._encoding, rows, known=groups == "known", may_lack=may_lack).data
         return {**data, **trials_of(self._formula, rows, len(data[MATRIX]))}
 
     def predict(self, X: Any, *, groups: str = "known") -> Prediction:
@@ -295,8 +295,8 @@ class MixedModel(Saveable):
         X
             A table, as for :meth:`fit`; it needs no response.
         groups
-            ``"known"``: groups of the fit have their effects, others are averaged over their population.
-            ``"new"``: all groups are new ones.
+            ``"known"``: groups of the fit have their effects; others, and those of rows without a label, are averaged
+            over their population. ``"new"``: all groups are new ones, and the table needs no columns of them.
 
         Returns
         -------
@@ -311,7 +311,8 @@ class MixedModel(Saveable):
         """
         check_is_fitted(self)
         require_choice("groups", groups, _GROUPS)
-        return self.posterior_.predict(self._known(Rows.of(X), groups=groups))[self._formula.response]
+        known = self._known(Rows.of(X), groups=groups, may_lack=True)
+        return self.posterior_.predict(known)[self._formula.response]
 
     def predict_proba(self, X: Any, *, groups: str = "known") -> Any:
         """Return the probabilities of the categories of the response, a DataFrame of pandas with a column for each.

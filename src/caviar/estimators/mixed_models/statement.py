@@ -111,13 +111,15 @@ class Design:
     is_new: Mapping[str, Array]
 
 
-def design_of(encoding: Encoding, rows: Rows, *, known: bool = True) -> Design:
+def design_of(encoding: Encoding, rows: Rows, *, known: bool = True, may_lack: bool = False) -> Design:
     """Return the rows of a table.
 
     Parameters
     ----------
     known
         Whether groups of the fit are known; else all are new.
+    may_lack
+        Whether a row may lack its group, which is a new one then.
     """
     matrix, names = encoding.common(rows)
     data: dict[str, Any] = {MATRIX: matrix}
@@ -128,7 +130,7 @@ def design_of(encoding: Encoding, rows: Rows, *, known: bool = True) -> Design:
         effects = encoding.measured(name_of(term), effects, own_names)
         is_centred = bool(encoding.centres.get(name_of(term)))
         own = [replace(block, is_centred=is_centred) for block in _blocks(term, own_names)]
-        data[own[0].labels], is_new[term.group] = encoding.places(term, rows, known=known)
+        data[own[0].labels], is_new[term.group] = encoding.places(term, rows, known=known, may_lack=may_lack)
         for block in own:
             columns = effects[:, [own_names.index(name) for name in block.names]]
             if not block.is_intercept:

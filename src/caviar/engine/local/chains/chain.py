@@ -39,6 +39,22 @@ class SequenceResponse:
     sums: Arrays
 
 
+@dataclass(frozen=True)
+class Beside:
+    """What is known of the other hidden values of all rows when a chain is forecast.
+
+    Attributes
+    ----------
+    means
+        Name -> expectation of its x, (..., N).
+    paths
+        Name of a chain -> the distribution of its states, with a forecast.
+    """
+
+    means: Mapping[str, Array]
+    paths: Mapping[str, Any]
+
+
 class ChainFactor(LocalFactor):
     """The factor of a variable whose rows depend on each other.
 
@@ -51,21 +67,28 @@ class ChainFactor(LocalFactor):
         Where sequences begin.
     inputs
         Known inputs, or None.
+    choices
+        Columns of known labels that choose how a step goes.
     """
 
     starts: Starts
     inputs: Inputs | None = None
+    choices: tuple[ColumnKey, ...] = ()
 
     def _is_along(self, bound: BoundModel) -> None:
         """Take the starts of sequences and the inputs from the model."""
         variable = self.variables[0]
         self.starts, self.inputs = _starts_of(bound, variable), _inputs_of(bound, variable)
+        chosen = (own.by for slot in variable.slots.values() for own in slot.chosen)
+        known = dict.fromkeys(by for by in chosen if bound.is_known(by) and bound.is_local(by))
+        self.choices = tuple(ColumnKey(by.name) for by in known)
         self._summed = [StatisticKey(variable.name, statistic) for statistic in variable.summed]
 
     def steps(self, columns: Mapping[ColumnKey, AnyArray], n_rows: int) -> Steps:
         """Return the facts about steps that some rows hold."""
         inputs = None if self.inputs is None else self.inputs.among(columns, n_rows)
-        return Steps(self.starts.among(columns, n_rows), inputs)
+        choices = {key.name: columns[key] for key in self.choices}
+        return Steps(self.starts.among(columns, n_rows), inputs, choices=choices)
 
     def _keyed(self, found: Mapping[str, Any]) -> Arrays:
         """Return sums over the rows by key, from sums by the name of the statistic."""
@@ -87,7 +110,13 @@ class ChainFactor(LocalFactor):
 
     @abstractmethod
     def continued(
-        self, path: Any, natural: Array, is_counted: AnyArray, steps: Steps, means: Mapping[str, Array]
+        self,
+        path: Any,
+        natural: Array,
+        is_counted: AnyArray,
+        steps: Steps,
+        means: Mapping[str, Array],
+        beside: Beside,
     ) -> Any:
         """Return the distribution of the states of more rows: forecasts after the last observation of each sequence.
 
@@ -103,6 +132,8 @@ class ChainFactor(LocalFactor):
             Facts about all rows.
         means
             Slot of the chain -> expectation of its parent.
+        beside
+            Other hidden values of the rows.
         """
 
     def distributions_of_path(self, path: Any) -> dict[Variable, Any]:
@@ -166,7 +197,8 @@ class ChainFactor(LocalFactor):
     def no_steps(self, n_rows: int) -> Steps:
         """Return steps without any facts yet."""
         inputs = None if self.inputs is None else np.zeros((n_rows, self._n_inputs))
-        return Steps(np.zeros(n_rows, dtype=bool), inputs)
+        choices = {key.name: np.zeros(n_rows, dtype=np.intp) for key in self.choices}
+        return Steps(np.zeros(n_rows, dtype=bool), inputs, choices=choices)
 
     @property
     def _n_inputs(self) -> int:

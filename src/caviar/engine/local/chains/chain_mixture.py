@@ -17,7 +17,7 @@ from ...binding.bound_model import BoundModel
 from ...binding.evidence import Evidence
 from ...design.scratch import Scratch
 from ..statistics import Arrays
-from .chain import SequenceResponse
+from .chain import Beside, SequenceResponse
 from .markov_chain import MarkovChainFactor
 from .steps import Steps
 
@@ -70,6 +70,7 @@ class ChainMixtureFactor(MarkovChainFactor):
         is_counted: AnyArray,
         steps: Steps,
         means: Mapping[str, Array],
+        beside: Beside,
     ) -> families.ChainMixture:
         """Return the chain with a forecast: the states of each kind move by its expected transition."""
         size = len(natural)

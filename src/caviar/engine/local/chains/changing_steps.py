@@ -7,20 +7,23 @@ state before and of both together. Terms of the rows meet them like those of any
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from .... import families
-from ...._typing import Array
+from ...._typing import AnyArray, Array
 from ....families.linear_gaussian_chain import StateMoments, told_by_inputs
-from ....numerics.linalg import symmetric_part
+from ....numerics.linalg import symmetric_part, times_vector
 from ...design.inferred import Inferred
 from ...design.keys import StatisticKey
 from ...design.scratch import Scratch
 from ..statistics import Arrays
+from .chain import Beside
 from .linear_gaussian_chain import LinearGaussianChainFactor, spread_of_rows
 from .steps import Steps
+from .steps_ahead import Drift, Modes, steps_ahead
 
 
 @dataclass(frozen=True)
@@ -121,6 +124,81 @@ class ChangingStepsFactor(LinearGaussianChainFactor):
             view = self.view(expected, StatisticKey(self._variable.name, name))
             view[...] = np.moveaxis(of_steps[name], 0, -1)
 
+    def continued(
+        self,
+        path: families.LinearGaussianChain,
+        natural: Array,
+        is_counted: AnyArray,
+        steps: Steps,
+        means: Mapping[str, Array],
+        beside: Beside,
+    ) -> families.LinearGaussianChain:
+        """Return the chain with a forecast: means and covariances are those of a mixture over the modes ahead.
+
+        Each mode moves by its expected transition, with noise of its expected precision.
+        """
+        modes = self._modes(steps, means, beside, len(is_counted))
+        initial = path.initial_mean, np.linalg.inv(path.initial_precision)
+        ahead = steps_ahead(modes, is_counted, steps.starts, path.mean, path.covariance, initial)
+        linear, information = np.zeros(ahead.push.shape), np.zeros(ahead.transition.shape)
+        linear[is_counted], information[is_counted] = path.linear, path.information
+        ahead.transition[is_counted], ahead.precision[is_counted] = path.transition, path.noise_precision
+        own = times_vector(ahead.precision, ahead.push)
+        linear += told_by_inputs(own, -times_vector(ahead.transition.swapaxes(1, 2), own), steps.starts)
+        return replace(
+            path,
+            linear=linear,
+            information=information,
+            starts=steps.starts,
+            transition=ahead.transition,
+            noise_precision=ahead.precision,
+        )
+
+    def _modes(self, steps: Steps, means: Mapping[str, Array], beside: Beside, n_rows: int) -> Modes:
+        """Return how steps go in each mode, a combination of all labels that choose, and how probable these are."""
+        choosers = list(
+            dict.fromkeys(own.by for slot in self._variable.slots.values() for own in slot.chosen)
+        )
+        found = [_chances(by, steps, beside, n_rows) for by in choosers]
+        sizes = [own.shape[1] for own, _ in found]
+        n_modes = int(np.prod(sizes))
+        labels = dict(zip(choosers, np.indices(sizes).reshape(len(sizes), n_modes), strict=True))
+        probabilities, moves = np.ones((n_rows, n_modes)), np.ones((n_modes, n_modes))
+        for by, (own, steps_of_label) in zip(choosers, found, strict=True):
+            probabilities *= own[:, labels[by]]
+            if steps_of_label is not None:
+                moves *= steps_of_label[np.ix_(labels[by], labels[by])]
+        are_chains = bool(found) and all(own is not None for _, own in found)
+
+        def each(name: str) -> Array:
+            """Return what is expected in a slot in each mode, (M, ...)."""
+            slot, value = self._variable.slots[name], np.asarray(means[name])
+            by_plate = {own.plate: own.by for own in slot.chosen}
+            places = tuple(labels[by_plate[plate]] for plate in slot.node.plates if plate in by_plate)
+            return value[places] if places else np.broadcast_to(value, (n_modes, *value.shape))
+
+        precision, pushes = each("noise_precision"), np.zeros((n_modes, n_rows, self._size))
+        if precision.ndim == 2:
+            precision = precision[:, :, None] * np.eye(self._size)
+        if steps.inputs is not None:
+            pushes = np.einsum("kij,nj->kni", each("input_weights"), steps.inputs)
+        transition, weights = each("transition"), self._variable.slots.get("weights")
+        drift = None
+        if weights is not None:
+            name = weights.node.name
+            mean = beside.means[name]
+            parts = transition[0].reshape(self._size, len(mean), self._size).swapaxes(0, 1)
+            spread = beside.paths[name].covariance if name in beside.paths else None
+            drift = Drift(parts, mean.T, spread)
+        return Modes(
+            transition,
+            np.linalg.inv(precision),
+            pushes,
+            probabilities,
+            moves if are_chains else None,
+            drift,
+        )
+
     def expected(self, smoothing: _Smoothing) -> Array:  # type: ignore[override]
         """Return moments of the states and of the steps, (E, B)."""
         states = super().expected(smoothing.moments)
@@ -158,3 +236,14 @@ class ChangingStepsFactor(LinearGaussianChainFactor):
 def _before(values: Array, axis: int) -> Array:
     """Return the values of the row before each row; of the first one those of the last."""
     return np.roll(values, 1, axis=axis)
+
+
+def _chances(by: Any, steps: Steps, beside: Beside, n_rows: int) -> tuple[Array, Array | None]:
+    """Return the probabilities of the categories of a label in all rows, (N, K), and of its moves, if it is a chain."""
+    if by.name in steps.choices:
+        labels = np.asarray(steps.choices[by.name], dtype=np.intp)
+        return np.eye(int(labels.max()) + 1)[labels], None
+    means = beside.means.get(by.name)
+    assert means is not None
+    moves = getattr(beside.paths.get(by.name), "transition", None)
+    return means.reshape(-1, n_rows).T, moves

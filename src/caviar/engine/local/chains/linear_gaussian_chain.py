@@ -20,7 +20,7 @@ from ...design.inferred import Inferred
 from ...design.keys import StatisticKey
 from ..family import FamilyFactor
 from ..statistics import Arrays
-from .chain import ChainFactor, SequenceResponse
+from .chain import Beside, ChainFactor, SequenceResponse
 from .steps import Steps
 
 
@@ -156,6 +156,7 @@ class LinearGaussianChainFactor(ChainFactor, FamilyFactor):
         is_counted: AnyArray,
         steps: Steps,
         means: Mapping[str, Array],
+        beside: Beside,
     ) -> families.LinearGaussianChain:
         """Return the chain with a forecast: it moves by the expected transition, with noise of the expected precision.
 

@@ -17,7 +17,7 @@ from ...binding.evidence import Evidence
 from ...design.scratch import Scratch
 from ..categorical import CategoricalFactor
 from ..statistics import Arrays
-from .chain import ChainFactor, SequenceResponse
+from .chain import Beside, ChainFactor, SequenceResponse
 from .steps import Steps
 
 
@@ -45,6 +45,7 @@ class MarkovChainFactor(ChainFactor, CategoricalFactor):
         is_counted: AnyArray,
         steps: Steps,
         means: Mapping[str, Array],
+        beside: Beside,
     ) -> Any:
         """Return the chain with a forecast: its states move by the expected transition."""
         return families.ForecastMarkovChain(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -66,22 +66,28 @@ class Steps:
         Inputs of each step, (B, P), or None.
     weights
         How often the sequence of each step counts, (B,); None if all count once.
+    choices
+        Known labels of each step that choose how it goes, (B,) by name.
     """
 
     starts: AnyArray
     inputs: Array | None = None
     weights: Array | None = None
+    choices: Mapping[str, AnyArray] = field(default_factory=dict)
 
     def at(self, places: slice | AnyArray) -> Steps:
         """Return the facts about some of the steps."""
         inputs, weights = (None if own is None else own[places] for own in (self.inputs, self.weights))
-        return Steps(self.starts[places], inputs, weights)
+        choices = {name: own[places] for name, own in self.choices.items()}
+        return Steps(self.starts[places], inputs, weights, choices)
 
     def put(self, places: slice | AnyArray, steps: Steps) -> None:
         """Copy the facts about some of the steps from others."""
         self.starts[places] = steps.starts
         if self.inputs is not None:
             self.inputs[places] = steps.inputs
+        for name, own in self.choices.items():
+            own[places] = steps.choices[name]
 
     @property
     def after(self) -> AnyArray:

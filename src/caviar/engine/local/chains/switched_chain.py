@@ -23,7 +23,7 @@ from ...design.keys import StatisticKey
 from ...design.scratch import Scratch
 from ..gated import SwitchedFactor
 from ..statistics import Arrays
-from .chain import ChainFactor, SequenceResponse
+from .chain import Beside, ChainFactor, SequenceResponse
 from .chain_mixture import chain_of_states
 from .steps import Steps
 
@@ -132,9 +132,10 @@ class SwitchedChainFactor(ChainFactor, SwitchedFactor):
         is_counted: AnyArray,
         steps: Steps,
         means: Mapping[str, Array],
+        beside: Beside,
     ) -> SwitchedPath:
         """Return the chain with a forecast; the other labels of these steps are as their states say."""
-        states = self._states.continued(path.states, natural, is_counted, steps, means)
+        states = self._states.continued(path.states, natural, is_counted, steps, means, beside)
         return SwitchedPath(self, states, natural)
 
     def distributions_of_path(self, path: SwitchedPath) -> dict[Variable, Any]:

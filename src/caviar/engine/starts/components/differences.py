@@ -47,7 +47,7 @@ def differs_in_steps(problem: Problem, gate: Gate) -> bool:
 def known_steps(problem: Problem, gate: Gate) -> tuple[tuple[Array, bool], tuple[Array, bool]]:
     """Return initial (K,) and transition (K, K) probabilities, or concentrations; and whether they are known.
 
-    Of a mixture of chains they are the mean over the kinds.
+    Of a mixture of chains they are the mean over the kinds, and of steps that differ the mean over all.
     """
     assert isinstance(gate.variable, MarkovChain)
     q = prior_start(problem)
@@ -56,10 +56,10 @@ def known_steps(problem: Problem, gate: Gate) -> tuple[tuple[Array, bool], tuple
     for name, shape in (("initial", (gate.size,)), ("transition", (gate.size, gate.size))):
         slot = gate.variable.slots[name]
         node: Any = slot.node
-        n_kinds = 1 if slot.along is None else problem.bound.sizes[slot.along]
 
-        def over_kinds(values: AnyArray, shape: tuple[int, ...] = shape, n_kinds: int = n_kinds) -> Array:
-            return np.broadcast_to(values, (n_kinds, *shape)).mean(axis=0)
+        def over_kinds(values: AnyArray, shape: tuple[int, ...] = shape) -> Array:
+            whole = np.broadcast_to(values, np.broadcast_shapes(np.shape(values), shape))
+            return whole.reshape(-1, *shape).mean(axis=0)
 
         if node in problem.order and problem.bound.of(node).clamped is None:
             values = over_kinds(own_natural(problem, node, arrays)[0])

@@ -1,9 +1,9 @@
 """How often intervals hold the truth: of mean field, of linear response, and of the exact posterior.
 
-    python benchmarks/coverage.py [--datasets 200] [--level 0.9] [--models crossed,probit] [--seed 0]
-    python benchmarks/coverage.py --shared          # variables that are added up in one Gaussian factor
-    python benchmarks/coverage.py --new-rows        # intervals of new rows
-    python benchmarks/coverage.py --integrated      # precisions between groups, integrated over
+    python benchmarks/interval_coverage.py [--datasets 200] [--level 0.9] [--models crossed,probit] [--seed 0]
+    python benchmarks/interval_coverage.py --shared          # variables that are added up in one Gaussian factor
+    python benchmarks/interval_coverage.py --new-rows        # intervals of new rows
+    python benchmarks/interval_coverage.py --integrated      # precisions between groups, integrated over
 
 Each data set is drawn from its model with all priors, fitted as users do, and asked for the interval of each entry of
 some variables. An interval of level 0.9 that is right covers 90% of the truths (simulation-based calibration). The
