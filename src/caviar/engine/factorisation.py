@@ -47,7 +47,8 @@ def local_factors(
         return []
     factors: list[LocalFactor] = []
     taken: set[Variable] = set()
-    for group in groups_of(latent, terms, bound, joint):
+    # one variable shares its factor with none
+    for group in groups_of(latent, terms, bound, joint) if len(latent) > 1 or joint else ():
         certain = {
             v: prior[None] for v, prior in certain_priors(group.others, data_axis, bound.values_of).items()
         }
@@ -61,6 +62,8 @@ def local_factors(
     factors += [_alone(bound, variable, data_axis) for variable in latent if variable not in taken]
     for factor in factors:
         _check_seen(bound, factor)
+    if len(factors) == 1 and not alone:
+        return factors
     order = {variable: i for i, variable in enumerate(latent)}
     chains = [factor.variables[0] for factor in factors if isinstance(factor, ChainFactor)]
 

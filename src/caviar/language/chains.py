@@ -12,7 +12,7 @@ from .._errors import ModelError, PlateError
 from .._typing import AnyArray, Array
 from .constants import Constant, as_known
 from .nodes import Expression, Indexed, Label, Node
-from .paths import Paths
+from .paths import Paths, refuse_groups
 from .plates import Plate
 from .roles import BEGINNING, PROBABILITIES, one_hot
 from .templates import template
@@ -87,6 +87,7 @@ class MarkovChain(Variable, Label):
             "initial": (initial, PROBABILITIES),
             "transition": (self._from_present_state(transition), PROBABILITIES),
         }
+        refuse_groups(name, along, starts)
         if starts is not None:
             arguments["starts"] = (starts, BEGINNING)
         if isinstance(transition, Indexed):

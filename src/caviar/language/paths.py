@@ -8,10 +8,29 @@ from typing import Any
 import numpy as np
 
 from .. import families
+from .._errors import PlateError
 from .._typing import AnyArray, Array
 from ..families.linear_gaussian_chain import told_by_inputs
 from ..numerics.cached import cached_property
 from ..numerics.linalg import times_vector
+from .plates import Plate
+
+
+def refuse_groups(name: str, along: Any, starts: Any) -> None:
+    """Refuse a chain along a plate inside another one that does not say where each of its sequences begins.
+
+    Raises
+    ------
+    PlateError
+        If so: the message has what says it.
+    """
+    if starts is None and isinstance(along, Plate) and (outer := along.within) is not None:
+        steps = along.name
+        raise PlateError(
+            f"'{name}' runs along '{steps}', which lies within '{outer.name}', and would go on from one {outer.name} "
+            f"to the next; add starts=Data('starts', plates={steps}), a 1 at the first {steps} of each {outer.name}, "
+            f"0 at the others"
+        )
 
 
 @dataclass(frozen=True)

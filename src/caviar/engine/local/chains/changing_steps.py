@@ -247,5 +247,4 @@ def _chances(by: Any, steps: Steps, beside: Beside, n_rows: int) -> tuple[Array,
         return np.eye(int(labels.max()) + 1)[labels], None
     means = beside.means.get(by.name)
     assert means is not None
-    moves = getattr(beside.paths.get(by.name), "transition", None)
-    return means.reshape(-1, n_rows).T, moves
+    return means.reshape(-1, n_rows).T, beside.moves.get(by.name)
