@@ -143,6 +143,11 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         """Return what is subtracted from the objective of the posterior for that of the estimator."""
         return 0.0
 
+    @property
+    def _weights_variable(self) -> str:
+        """Name of the weights in the model."""
+        return "weights"
+
     def _values(self, X: AnyArray) -> AnyArray:
         """Return rows as values of the variable ``x``."""
         return X
@@ -164,7 +169,9 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         if rows is not None and (rows.ndim == 2 or not isinstance(X, np.ndarray)):
             return checked_rows(self, X, rows, reset=reset)  # type: ignore[return-value]
         with np.errstate(invalid="ignore"), words_told(X):
-            return quiet(validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite="allow-nan"))
+            found = validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite="allow-nan")
+            # a table of Polars with a column of texts comes as objects
+            return quiet(found.astype(np.float64) if found.dtype.kind in "OU" else found)
 
     def _takes_as_it_is(self, X: Any, *, reset: bool) -> bool:
         """Whether rows are an array of a few finite numbers or NaN, of which scikit-learn would change nothing."""

@@ -133,6 +133,14 @@ class ModelAxes:
             return NamedAxis("entry", node.name)
         return None
 
+    def chosen_by(self, name: str) -> str | None:
+        """Return the plate from which the categories of a variable choose; None if it is not about such categories."""
+        node = self.by_name.get(name)
+        if not isinstance(node, Variable) or not node.sums_to_one:
+            return None
+        along = self.group(NamedAxis("entry", name))
+        return next((axis.name for axis in along if axis.kind == "plate"), None)
+
     def _chosen(self) -> Iterator[Indexed]:
         """Yield each node that chooses from a plate, with the plate."""
         for variable in self._variables():

@@ -19,7 +19,17 @@ from .names import Names
 
 
 class Placed(dict[str, Any]):
-    """Data whose columns and labels are in the order of names already."""
+    """Data whose columns and labels are in the order of names already.
+
+    Attributes
+    ----------
+    names
+        Those of the places, for a fit to these data; a posterior has its own.
+    """
+
+    def __init__(self, values: Mapping[str, Any], names: Names | None = None) -> None:
+        super().__init__(values)
+        self.names = Names() if names is None else names
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +92,7 @@ def meet(axes: ModelAxes, leaves: Sequence[Variable], data: Any, known: Names | 
         If a column or a name is missing, unknown or not unique; the message says which, and names similar ones.
     """
     if isinstance(data, Placed):
-        return NamedData(data, known or Names())
+        return NamedData(data, known or data.names)
     if type(data) is dict and known is None and not axes.declared and _are_numbers(data):
         # arrays of numbers bring no names, and none are stated
         return NamedData(Placed(data), Names({}, {}))

@@ -52,11 +52,14 @@ from .prediction import (
     OfRows,
     Predictions,
     Residuals,
+    nothing_left,
+    numbers_later,
     predicted,
     predicted_along_chains,
     residuals_of,
     vectors_later,
     with_forecasts,
+    without_missing,
 )
 from .shared_factors import SharedFactors
 from .shown import ShowsUncertainty
@@ -351,9 +354,9 @@ class Posterior(ShowsUncertainty, Responds, TellsEvidence, TellsEffects, Integra
     def predict(self, data: Any) -> Predictions:
         r"""Return predictions of the variables missing in new rows, and the factors of their local variables.
 
-        If the data have every observed variable, there is nothing to predict, and this is the same as :meth:`local`;
-        only below a chain are missing values (NaN) predicted, from the other steps. If the data lack some observed
-        variables, such as the ``y`` of a regression, these are predicted from the rest, under q:
+        Observed variables that the data lack, such as the ``y`` of a regression, are predicted from the rest, under q;
+        so are values that are missing in some rows (NaN). Of data with every observed value only local variables are
+        left, as from :meth:`local`. The moments are
 
         .. math:: \mathrm E[y] = \mathrm E_q[\mathrm E[y \mid \theta]], \qquad
                   \mathrm{Var}[y] = \mathrm E_q[\mathrm{Var}[y \mid \theta]] + \mathrm{Var}_q[\mathrm E[y \mid \theta]]
@@ -362,21 +365,24 @@ class Posterior(ShowsUncertainty, Responds, TellsEvidence, TellsEffects, Integra
         ----------
         data
             Name of each known array (``Data``) -> its values for the new rows, and of each observed variable that is
-            known of them. Where nothing tells how many rows there are, there is one.
+            known of them, or of some. Where nothing tells how many rows there are, there is one.
 
         Returns
         -------
         dict
             Name of each observed variable missing in ``data`` -> :class:`Prediction`, with ``.mean`` and
             ``.standard_deviation``, rows first. Name of each local variable above an observed one that is there -> its
-            distribution with the rows as first batch axis; of a Categorical, ``.probabilities``. Name of a Normal
-            vector in ``data`` with missing entries (NaN) -> :class:`Prediction` of these from the observed entries of
-            the row, by 200 draws from q. Another variable that is in ``data`` is not predicted; asking for it raises a
-            ``KeyError``.
+            distribution with the rows as first batch axis; of a Categorical, ``.probabilities``. Name of a number or
+            label that is missing in some rows -> :class:`Prediction`; the other rows have the observed value and a
+            standard deviation of 0. Name of a Normal vector in which entries are missing -> :class:`Prediction` of
+            these from the observed entries of the row, by 200 draws from q. These are computed when they are asked
+            for. Another variable that is in ``data`` is not predicted; asking for it raises a ``KeyError``.
             Below a chain missing entries are predicted: add rows of NaN after the last one to forecast.
 
         Raises
         ------
+        DataError
+            If nothing is left to predict: all observed values are there, and the rows have no hidden variables.
         ModelError
             If a mean or variance has no closed form: the message says why. :meth:`predictive` draws.
 
@@ -437,7 +443,7 @@ class Posterior(ShowsUncertainty, Responds, TellsEvidence, TellsEffects, Integra
     def _predicted(self, data: Any, factors: Mapping[str, Any], joint: Any = None) -> Predictions:
         """Return predictions with these global factors, and covariances between them; see :meth:`predict`."""
         met = self._evaluator.named(data)
-        data = met.values
+        data = without_missing(self.model.nodes, met.values, self.data_plate)
         absent = [leaf for leaf in self.model.leaves if isinstance(data, Mapping) and leaf.name not in data]
         given = [leaf for leaf in self.model.leaves if leaf not in absent]
         local = self._local_above(given, data) if absent else self.local(data)
@@ -447,6 +453,11 @@ class Posterior(ShowsUncertainty, Responds, TellsEvidence, TellsEffects, Integra
         else:
             found = predicted_along_chains(self.model.nodes, data, others, local, self.data_plate)
         later = vectors_later(given, data, self.data_plate, local, partial(self._shared.drawn, self._factors))
+        later |= numbers_later(
+            given, data, self.data_plate, lambda rest: self._predicted(rest, factors, joint)
+        )
+        if not (local or found or later):
+            raise DataError(nothing_left(given))
         return Predictions({**local, **found}, data, self._factors, self.names, met.index, later)
 
     def _local_above(self, leaves: Sequence[Variable], data: Mapping[str, Any]) -> dict[str, Any]:

@@ -80,6 +80,10 @@ class MixedSummary:
             ]
             yield table
 
+    def __repr__(self) -> str:
+        """Return the tables, as in a console."""
+        return str(self)
+
     def __str__(self) -> str:
         """Return the tables."""
         tables = [text_table(own, left={0, 3}) for own in self._parts()]
