@@ -318,7 +318,8 @@ def at_natural(state: A, natural: Array) -> A | None:
     None, too, where digits would be lost.
     """
     problem, arrays = state.problem, dict(state.arrays)
-    naturals, q = apart(problem, state.natural, natural), {}
+    # those that are held while others are updated stay
+    naturals, q = apart(problem, state.natural, natural), dict(state.q)
     try:
         for variable in problem.order:
             q[variable] = problem.factor(variable, naturals[variable])
