@@ -100,7 +100,7 @@ def test_few_responsibilities(client, monkeypatch: pytest.MonkeyPatch):
             cv.models.normal_wishart_mixture(2, 8).fit,
             {"x": x},
             seed=0,
-            max_iter=10,
+            max_iter=4,
             responsibilities=3,
             executor=own,
         )
