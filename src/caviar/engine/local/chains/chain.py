@@ -67,13 +67,13 @@ class ChainFactor(LocalFactor):
         Where sequences begin.
     inputs
         Known inputs, or None.
-    choices
+    choosing
         Columns of known labels that choose how a step goes.
     """
 
     starts: Starts
     inputs: Inputs | None = None
-    choices: tuple[ColumnKey, ...] = ()
+    choosing: tuple[ColumnKey, ...] = ()
 
     def _is_along(self, bound: BoundModel) -> None:
         """Take the starts of sequences and the inputs from the model."""
@@ -81,13 +81,13 @@ class ChainFactor(LocalFactor):
         self.starts, self.inputs = _starts_of(bound, variable), _inputs_of(bound, variable)
         chosen = (own.by for slot in variable.slots.values() for own in slot.chosen)
         known = dict.fromkeys(by for by in chosen if bound.is_known(by) and bound.is_local(by))
-        self.choices = tuple(ColumnKey(by.name) for by in known)
+        self.choosing = tuple(ColumnKey(by.name) for by in known)
         self._summed = [StatisticKey(variable.name, statistic) for statistic in variable.summed]
 
     def steps(self, columns: Mapping[ColumnKey, AnyArray], n_rows: int) -> Steps:
         """Return the facts about steps that some rows hold."""
         inputs = None if self.inputs is None else self.inputs.among(columns, n_rows)
-        choices = {key.name: columns[key] for key in self.choices}
+        choices = {key.name: columns[key] for key in self.choosing}
         return Steps(self.starts.among(columns, n_rows), inputs, choices=choices)
 
     def _keyed(self, found: Mapping[str, Any]) -> Arrays:
@@ -197,7 +197,7 @@ class ChainFactor(LocalFactor):
     def no_steps(self, n_rows: int) -> Steps:
         """Return steps without any facts yet."""
         inputs = None if self.inputs is None else np.zeros((n_rows, self._n_inputs))
-        choices = {key.name: np.zeros(n_rows, dtype=np.intp) for key in self.choices}
+        choices = {key.name: np.zeros(n_rows, dtype=np.intp) for key in self.choosing}
         return Steps(np.zeros(n_rows, dtype=bool), inputs, choices=choices)
 
     @property
