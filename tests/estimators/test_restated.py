@@ -57,8 +57,7 @@ def test_a_restated_fit_has_the_bits_of_one_that_is_stated_in_full(
         full.append(fitted(name, table))
         assert not is_restated(full[-1].posterior_.model)
     for own, table in zip(full, tables, strict=True):
-        for _ in range(3):
-            again = fitted(name, table)
+        again = [fitted(name, table) for _ in range(3)][-1]
         assert is_restated(again.posterior_.model)
         np.testing.assert_equal(posterior_values(again), posterior_values(own))
         assert str(again.posterior_.summary()) == str(own.posterior_.summary())
@@ -80,8 +79,7 @@ def test_a_restated_model_tells_its_statement_when_it_is_asked() -> None:
 
 
 def test_other_arguments_are_other_statements() -> None:
-    for _ in range(3):
-        default = fitted("joint")
+    default = [fitted("joint") for _ in range(3)][-1]
     for more in (
         {"weight_concentration_prior": 3.0},
         {"degrees_of_freedom_prior": 7.0},

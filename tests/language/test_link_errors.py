@@ -11,6 +11,10 @@ import caviar as cv
 OBS, GROUP = cv.Plate("obs"), cv.Plate("group", 3)
 A, W = cv.Normal("a", 0.0, 1.0), cv.MultivariateNormal("w", np.zeros(2), np.eye(2))
 Y = cv.Bernoulli("y", cv.probit(A), plates=OBS)
+IN_A_MEAN = (
+    "a mean is linear in its variables, so that probit(Normal('a')) has no update there. For answers 0 and 1 state "
+    "Bernoulli('y', probit(Normal('a'))); of shares between 0 and 1 take the log-odds as data"
+)
 BELONGS = "is the probability of an observed binary outcome, as in Bernoulli('y', probit(Normal('a')))"
 KNOWN = (
     "Where the probability is known, give it to the Bernoulli itself; a known array in a predictor is a Constant or a "
@@ -66,11 +70,11 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "in a mean": (
         lambda: cv.Normal("x", cv.probit(A), 1.0),
-        f"'mean' of Normal 'x' takes no link: probit(Normal('a')) {BELONGS}",
+        f"'mean' of Normal 'x' takes no link: {IN_A_MEAN}",
     ),
     "in a mean without a precision": (
         lambda: cv.Normal("x", cv.probit(A)),
-        f"'mean' of Normal 'x' takes no link: probit(Normal('a')) {BELONGS}",
+        f"'mean' of Normal 'x' takes no link: {IN_A_MEAN}",
     ),
     "in a precision": (
         lambda: cv.Normal("x", 0.0, cv.probit(A)),

@@ -11,7 +11,6 @@ import numpy as np
 
 from .._errors import DataError, ImproperError, ModelError, ParameterError
 from .._typing import Array
-from ..data import as_rows
 from ..engine.ascent.beliefs import Beliefs
 from ..engine.ascent.driver import Progress, Result, Settings, ascend, go_on
 from ..engine.ascent.impossible import refuse_impossible
@@ -32,7 +31,6 @@ from ..engine.starts.from_data import data_start
 from ..engine.starts.from_user import given_start
 from ..engine.starts.race import Begun
 from ..engine.starts.restarts import Ends
-from ..engine.topics.lowering import bind_rows
 from ..language import Data, Label, Node, Plate, Term, Variable, prove_conjugate, terms_of, with_factors
 from ..language.structure import STRUCTURES, Structure, constants_of
 from ..names import ModelAxes, NamedData, Names, by_names, check_names, meet
@@ -43,11 +41,11 @@ from ..posterior.simulation import log_joint, simulate
 from ..storage import document_of_statement, write_saved
 from .arguments import check_settings, groups_of, kept, known_names, ordered, seeds, swaps_of
 from .checkpointing import Keeper, fingerprints, flushing, keeper_of
+from .data_summary import looks_at, of_its_own
 from .ends import usable
 from .graph import ShownAsGraph
-from .own_data import looks_at, of_its_own
 from .progress import reporter
-from .rows import as_executor, rows_of
+from .rows import as_executor, bound_of, rows_of
 from .termination import terminating
 from .uncertainty import Wanted
 from .warnings import warn_about
@@ -314,7 +312,7 @@ class Model(ShownAsGraph):
         check_settings(max_iter, tol, n_restarts)
         met, sample_weight, is_own = of_its_own(self._met(data, prior), sample_weight)
         init = by_names(self.axes, met.names, init) if isinstance(init, Mapping) else init
-        bound = _bound(self, met, sample_weight, data_plate, factors, (point, order))
+        bound = bound_of(self, met, sample_weight, data_plate, factors, (point, order))
         problem = self._problem(bound, point, factors, order, thorough=max_iter == 0)
         wanted = Wanted(uncertainty, met.values, sample_weight, executor, as_executor(None)).checked(problem)
         beliefs = None if prior is None else prior.beliefs
@@ -551,7 +549,7 @@ class Model(ShownAsGraph):
 def assembled(model: Model, data: Mapping[str, Any], point: Sequence[str]) -> Problem:
     """Return the compiled problem of a model for arrays, as a fit has it."""
     met = model._met(data, None)
-    return model._problem(_bound(model, met, None, None, None, (point,)), point, None)
+    return model._problem(bound_of(model, met, None, None, None, (point,)), point, None)
 
 
 @dataclass(frozen=True)
@@ -589,7 +587,7 @@ class _Evaluator:
     ) -> tuple[Problem, RowMap]:
         """Return the problem for other data, and the map over its rows."""
         met = self.named(data)
-        bound = _bound(self.model, met, sample_weight, self.plate, self.factors, (self.point,))
+        bound = bound_of(self.model, met, sample_weight, self.plate, self.factors, (self.point,))
         problem = self.model._problem(bound, self.point, APART if self.factors is None else self.factors)
         if self.prior is not None:
             problem = problem.believing(self.prior.about(problem))
@@ -619,38 +617,6 @@ class _Evaluator:
         plates = [plate for node in model.nodes for plate in node.plates]
         data_plate = self.data_plate if self.data_plate in plates else None
         return _Evaluator(model, point, factors, data_plate, names=self.names)
-
-
-def _bound(
-    model: Model,
-    met: NamedData,
-    sample_weight: Any,
-    data_plate: Plate | str | None,
-    factors: Sequence[Sequence[str]] | str | None,
-    naming: Sequence[Any],
-) -> BoundModel:
-    """Return the binding of a model to data, tables on disk and what else is read in blocks among them.
-
-    ``naming`` has the arguments that name variables.
-    """
-    named = [name for names in naming if isinstance(names, list | tuple) for name in names]
-    data = met.values
-    if isinstance(data, Mapping):
-        data = {name: as_rows(value) for name, value in data.items()}
-    met.refuse_other_order("sample_weight", sample_weight)
-    weight = as_rows(sample_weight)
-    return bind_rows(
-        model.structure.nodes,
-        model.structure.leaves,
-        data,
-        values=model.constants,
-        data_plate=data_plate,
-        sample_weight=weight,
-        factors=None if factors == APART else factors,
-        named=named,
-        sizes=met.sizes,
-        facts=model.structure.of_data,
-    )
 
 
 def _names_of_rows(structure: Structure) -> list[str]:

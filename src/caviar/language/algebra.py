@@ -78,6 +78,22 @@ class Algebra:
             f"precision, a Gamma; the square of a known column is computed beforehand"
         )
 
+    def __abs__(self) -> Predictor:
+        """Refuse: a predictor is linear in each variable."""
+        raise ModelError(
+            f"the absolute value of {self!r} has no update: a predictor is linear in each variable. A number that is "
+            f"positive is a Gamma, or a TruncatedNormal that is observed"
+        )
+
+    def __lt__(self, other: Any) -> bool:
+        """Refuse to compare what is unknown."""
+        raise ModelError(
+            f"{self!r} and {other!r} cannot be compared. That one is larger is an answer behind a link: "
+            f"Bernoulli('larger', probit(a - b)), observed as 1"
+        )
+
+    __gt__ = __le__ = __ge__ = __lt__
+
     def __rtruediv__(self, other: Any) -> Predictor:
         """Refuse to divide by a variable."""
         raise ModelError(

@@ -12,11 +12,12 @@ from .. import families
 from .._errors import ModelError, PlateError
 from .._typing import Array
 from .algebra import Diagonal
+from .densities_of_steps import RESIDUALS
 from .nodes import Expression, Indexed
 from .paths import StatePaths, refuse_groups
 from .plates import Plate
 from .roles import BEGINNING, LINEAR_VECTOR, PRECISION, PRECISION_MATRIX
-from .steps_of_vectors import RESIDUALS, steps_of
+from .steps_of_vectors import steps_of
 from .templates import LOG_2PI, template
 from .variable import Variable
 

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from itertools import product
 from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, cast
 
+import numpy as np
+
 from .._errors import ModelError, ParameterError, PlateError
 from .algebra import Algebra, Predictor
 from .plates import Plate, Plates, as_names, as_plates
@@ -454,6 +456,8 @@ def _as_membership(index: Any) -> Any:
 def _as_data(index: Any) -> str:
     """Return how labels that were stated as a constant are stated."""
     known = index.node if isinstance(index, Indexed) else index
+    if isinstance(known, list | np.ndarray):
+        return ". Labels that choose come with the data: state Data('group', plates=...) and pass the array to fit"
     if not isinstance(known, Node):
         return ""
     if known.is_zero_or_one:

@@ -65,6 +65,13 @@ def whole_vector(operands: Operands, addend: Addend) -> Any:
     vectors = [own for own, node in zip(addend.numbers, nodes, strict=True) if event_rank_of(node) == 1]
     if not vectors and sum(isinstance(node, Data) for node in nodes) == 1:
         vectors = [own for own, node in zip(addend.numbers, nodes, strict=True) if isinstance(node, Data)]
+    if not vectors and addend.dots:
+        raise ModelError(
+            f"'{operands.name}' of {type(operands.owner).__name__} '{operands.owner.name}' is a vector, and "
+            f"{addend!r} a number for each row of its first vector. State the entries as numbers on a plate: "
+            f"Normal('{operands.owner.name}', dot(Data('X', plates=row), v), precision, plates=row); where their noise "
+            f"has a known covariance L L', multiply both sides with the inverse of L before, which leaves precision 1"
+        )
     if len(vectors) != 1:
         raise ModelError(
             f"'{operands.name}' of {type(operands.owner).__name__} '{operands.owner.name}' is a sum of vectors: each "

@@ -13,6 +13,7 @@ from .._typing import Array
 from ..families.tabulated import can_be_tabulated
 from .algebra import Diagonal, Link, LinkOfProbability, Predictor, as_predictor
 from .constants import Constant, as_known, refuse_link
+from .instead_of_links import instead_of_link
 from .nodes import Data, Expression, Indexed, Label, Node, Part, placed
 from .plates import Plate
 from .roles import (
@@ -124,7 +125,9 @@ def as_expression(
                 remedy = "take its logistic(...) or probit(...), which is a probability"
             raise ModelError(f"{where} takes no sum or product; {remedy}")
         return value
-    refuse_link(value, where, _INSTEAD_OF_LINKS.get(slot, "") if _is_exponential(value) else "")
+    if isinstance(value, Link):
+        is_probability = isinstance(value, LinkOfProbability)
+        refuse_link(value, where, instead_of_link(type(owner).__name__, slot, value, is_probability))
     if value is None:
         raise ModelError(f"{where} is missing: give a number, an array or a variable")
     if is_joint:
@@ -133,20 +136,6 @@ def as_expression(
             f"{_where(owner, 'precision')} is missing; only a joint factor ({joint}) carries its own"
         )
     return as_known(value, where)
-
-
-_INSTEAD_OF_LINKS = {
-    "precision": "the exponential of a predictor has no update as a precision. A variance that changes in time has "
-    "levels: level[s], with a MarkovChain s and level=Gamma('level', 1, 1, plates=Plate('state', K)); one that differs "
-    "from row to row is a scale mixture, u * tau",
-    "concentration": "proportions that depend on columns have no update. State the categories themselves with a Normal "
-    "effect of each unit: Categorical('y', stick_breaking(dot(X, w) + effect[unit])), or softmax(...)",
-}
-"""What is stated instead of the exponential of a predictor, by slot."""
-
-
-def _is_exponential(value: object) -> bool:
-    return isinstance(value, Link) and not isinstance(value, LinkOfProbability)
 
 
 def takes_scalar(role: Role | RoleOfDimension) -> bool:

@@ -14,6 +14,22 @@ from .._errors import ConjugacyError, ModelError, PlateError
 from .._typing import Array
 from .algebra import Diagonal
 from .constants import Constant, as_known
+from .densities_of_steps import (
+    INPUTS_BY_ROW,
+    OF_INPUTS,
+    OF_OWN_INPUTS,
+    OF_PRODUCTS,
+    OF_RESIDUALS,
+    OWN_INPUTS,
+    OWN_INPUTS_BY_ROW,
+    PRODUCTS,
+    PRODUCTS_BY_ROW,
+    RESIDUALS,
+    RESIDUALS_BY_ROW,
+    SUMS_OF_INPUTS,
+    WEIGHTED,
+    WEIGHTED_INPUTS,
+)
 from .nodes import Expression, Indexed, Node
 from .normals import MultivariateNormal
 from .plates import Plate
@@ -28,69 +44,9 @@ from .roles import (
     WEIGHTS_OF_INPUTS,
     WEIGHTS_OF_PARTS,
 )
-from .templates import LOG_2PI, Density, template
+from .templates import Density
 from .variable import Variable
 from .weighted_sums import Selector, WeightedSum
-
-_END = (1 / 2, "noise_precision.log_det self.n_steps"), (-1 / 2 * LOG_2PI, "self.n_steps [i]")
-_END_BY_ROW = (1 / 2, "noise_precision.log_x[i] self.n_steps"), (-1 / 2 * LOG_2PI, "self.n_steps [i]")
-RESIDUALS = template((-1 / 2, "noise_precision.x[ij] self.residual_xx[ij]"), *_END)
-_RESIDUALS_BY_ROW = template((-1 / 2, "noise_precision.x[i] self.residual_xx[ii]"), *_END_BY_ROW)
-_PRODUCTS = template(
-    (-1 / 2, "noise_precision.x[ij] self.next_xx[ij]"),
-    (1, "noise_precision.x[ij] transition.x[jk] self.pairs[ki]"),
-    (-1 / 2, "noise_precision.x[ij] transition.x[ik] transition.x[jl] self.previous_xx[kl]"),
-    *_END,
-)
-_PRODUCTS_BY_ROW = template(
-    (-1 / 2, "noise_precision.x[i] self.next_xx[ii]"),
-    (1, "noise_precision.x[i] transition.x[ij] self.pairs[ji]"),
-    (-1 / 2, "noise_precision.x[i] transition.xx[ijk] self.previous_xx[jk]"),
-    *_END_BY_ROW,
-)
-_WEIGHTED = template(
-    (-1 / 2, "noise_precision.x[i] self.next_xx[ii]"),
-    (1, "noise_precision.x[i] transition.x[ia] selector.x[akj] weights.x[k] self.pairs[ji]"),
-    (
-        -1 / 2,
-        "noise_precision.x[i] transition.xx[iab] selector.x[akj] selector.x[blm] weights.xx[kl] self.previous_xx[jm]",
-    ),
-    *_END_BY_ROW,
-)
-_WEIGHTED_INPUTS = template(
-    (1, "noise_precision.x[i] input_weights.x[iw] inputs.x[w] self.next_x[i]"),
-    (
-        -1,
-        "noise_precision.x[i] transition.x[ia] selector.x[akj] weights.x[k] input_weights.x[iw] inputs.x[w] "
-        "self.previous_x[j]",
-    ),
-    (-1 / 2, "noise_precision.x[i] input_weights.xx[iwv] inputs.xx[wv] self.n_steps"),
-)
-_INPUTS = template(
-    (1, "noise_precision.x[ij] input_weights.x[jw] self.next_inputs[iw]"),
-    (-1, "noise_precision.x[ij] transition.x[ik] input_weights.x[jw] self.previous_inputs[kw]"),
-    (-1 / 2, "noise_precision.x[ij] input_weights.x[iw] input_weights.x[jv] self.inputs_xx[wv]"),
-)
-_INPUTS_BY_ROW = template(
-    (1, "noise_precision.x[i] input_weights.x[iw] self.next_inputs[iw]"),
-    (-1, "noise_precision.x[i] transition.x[ij] input_weights.x[iw] self.previous_inputs[jw]"),
-    (-1 / 2, "noise_precision.x[i] input_weights.xx[iwv] self.inputs_xx[wv]"),
-)
-_OWN_INPUTS = template(
-    (1, "noise_precision.x[ij] input_weights.x[jw] inputs.x[w] self.next_x[i]"),
-    (-1, "noise_precision.x[ij] transition.x[ik] input_weights.x[jw] inputs.x[w] self.previous_x[k]"),
-    (-1 / 2, "noise_precision.x[ij] input_weights.x[iw] input_weights.x[jv] inputs.xx[wv] self.n_steps"),
-)
-_OWN_INPUTS_BY_ROW = template(
-    (1, "noise_precision.x[i] input_weights.x[iw] inputs.x[w] self.next_x[i]"),
-    (-1, "noise_precision.x[i] transition.x[ij] input_weights.x[iw] inputs.x[w] self.previous_x[j]"),
-    (-1 / 2, "noise_precision.x[i] input_weights.xx[iwv] inputs.xx[wv] self.n_steps"),
-)
-
-_OF_RESIDUALS = ("residual_xx", "n_steps")
-_OF_PRODUCTS = ("previous_xx", "pairs", "next_xx", "n_steps")
-_OF_INPUTS = ("next_inputs", "previous_inputs", "inputs_xx")
-_OF_OWN_INPUTS = ("next_x", "previous_x")
 
 
 @dataclass(frozen=True)
@@ -153,7 +109,7 @@ def _alike(
 ) -> StepsOfVectors:
     """Return the arguments of steps that are the same for all rows."""
     along = {} if weights is None else {"input_weights": weights.plates[0]}
-    own = () if weights is None else _OF_INPUTS
+    own = () if weights is None else OF_INPUTS
     rows = _plate_of_rows(name, transition)
     if rows is None and isinstance(weights, Variable):
         # a known transition by its rows, as the weights are
@@ -162,16 +118,16 @@ def _alike(
         transition = Constant(f"{name}.transition", value, plates=rows)
     if rows is None:
         matrices = {"transition": (_known_matrix(name, transition), MATRIX)}
-        density = RESIDUALS if weights is None else (*RESIDUALS, *_INPUTS)
+        density = RESIDUALS if weights is None else (*RESIDUALS, *SUMS_OF_INPUTS)
         arguments = {**matrices, "noise_precision": (noise_precision, PRECISION_MATRIX), **of_inputs}
-        return StepsOfVectors(arguments, density, (*_OF_RESIDUALS, *own), along=along)
+        return StepsOfVectors(arguments, density, (*OF_RESIDUALS, *own), along=along)
     diagonal, plate = _as_diagonal(name, noise_precision, rows)
     arguments = {"transition": (transition, LINEAR_VECTOR), "noise_precision": (diagonal, PRECISION)}
-    density = _PRODUCTS_BY_ROW if weights is None else (*_PRODUCTS_BY_ROW, *_INPUTS_BY_ROW)
+    density = PRODUCTS_BY_ROW if weights is None else (*PRODUCTS_BY_ROW, *INPUTS_BY_ROW)
     return StepsOfVectors(
         {**arguments, **of_inputs},
         density,
-        (*_OF_PRODUCTS, *own),
+        (*OF_PRODUCTS, *own),
         along={**along, "transition": rows, "noise_precision": plate},
         diagonal=diagonal,
     )
@@ -200,13 +156,13 @@ def _changing(
             **of_inputs,
             "input_weights": (_settled(weights, along["input_weights"]), WEIGHTS_OF_INPUTS),
         }
-    own = () if weights is None else _OF_OWN_INPUTS
+    own = () if weights is None else OF_OWN_INPUTS
     keeps = not is_chosen and not is_hidden
-    density = _RESIDUALS_BY_ROW if keeps else _PRODUCTS_BY_ROW
+    density = RESIDUALS_BY_ROW if keeps else PRODUCTS_BY_ROW
     return StepsOfVectors(
         {**arguments, **of_inputs},
-        density if weights is None else (*density, *_OWN_INPUTS_BY_ROW),
-        by_step=(*(_OF_RESIDUALS if keeps else _OF_PRODUCTS), *own),
+        density if weights is None else (*density, *OWN_INPUTS_BY_ROW),
+        by_step=(*(OF_RESIDUALS if keeps else OF_PRODUCTS), *own),
         along=along,
         diagonal=noise,
     )
@@ -219,16 +175,16 @@ def _matrices(
     is_chosen = isinstance(transition, Indexed)
     known = transition if is_chosen else _known_matrix(name, transition)
     arguments = {"transition": (known, MATRIX), "noise_precision": (noise_precision, PRECISION_MATRIX)}
-    density, along = _PRODUCTS if is_chosen else RESIDUALS, {}
+    density, along = PRODUCTS if is_chosen else RESIDUALS, {}
     if weights is not None:
         along = {"input_weights": _node_of(weights).plates[-1]}
         of_inputs = {
             **of_inputs,
             "input_weights": (_settled(weights, along["input_weights"]), WEIGHTS_OF_INPUTS),
         }
-        density = (*density, *_OWN_INPUTS)
-    own = () if weights is None else _OF_OWN_INPUTS
-    by_step = (*(_OF_PRODUCTS if is_chosen else _OF_RESIDUALS), *own)
+        density = (*density, *OWN_INPUTS)
+    own = () if weights is None else OF_OWN_INPUTS
+    by_step = (*(OF_PRODUCTS if is_chosen else OF_RESIDUALS), *own)
     return StepsOfVectors({**arguments, **of_inputs}, density, by_step=by_step, along=along)
 
 
@@ -236,6 +192,38 @@ def _weighted(
     name: str, stated: WeightedSum, noise_precision: Expression, of_inputs: dict[str, tuple[Any, Any]]
 ) -> StepsOfVectors:
     """Return the arguments of steps whose transition is a weighted sum of matrices."""
+    weights, n_parts = stated.weights, stated.weights.dimension or 1
+    parts, size = _parts(name, stated)
+    noise, plate = _entries(name, noise_precision, parts, None)
+    arguments = {
+        "transition": (parts, PARTS_OF_MATRIX),
+        "weights": (weights, WEIGHTS_OF_PARTS),
+        "selector": (Selector.of(f"{name}.selector", n_parts, size), SELECTOR),
+        "noise_precision": (noise, PRECISION),
+        **of_inputs,
+    }
+    along, own = {"transition": parts.plates[0], "noise_precision": plate}, ()
+    density = WEIGHTED
+    if of_inputs:
+        node = _node_of(of_inputs["input_weights"][0])
+        along, own, density = (
+            {**along, "input_weights": node.plates[-1]},
+            OF_OWN_INPUTS,
+            (*density, *WEIGHTED_INPUTS),
+        )
+    return StepsOfVectors(
+        arguments,
+        density,
+        by_step=(*OF_PRODUCTS, *own),
+        along=along,
+        diagonal=noise,
+        weighted=WeightedSum(weights, parts),
+        letter_sizes={**dict.fromkeys("ab", n_parts * size), **dict.fromkeys("kl", n_parts)},
+    )
+
+
+def _parts(name: str, stated: WeightedSum) -> tuple[Node, int]:
+    """Return the matrices of a weighted sum by their rows, and the length of a state."""
     where = f"'transition' of LinearGaussianChain '{name}'"
     weights, parts = stated.weights, stated.parts
     n_parts = weights.dimension or 1
@@ -258,32 +246,7 @@ def _weighted(
             f"one plate of size D, the length of a state, and vectors of length {n_parts} D; got {parts!r}, "
             f"whose vectors have length {parts.dimension}"
         )
-    noise, plate = _entries(name, noise_precision, parts, None)
-    arguments = {
-        "transition": (parts, PARTS_OF_MATRIX),
-        "weights": (weights, WEIGHTS_OF_PARTS),
-        "selector": (Selector.of(f"{name}.selector", n_parts, size), SELECTOR),
-        "noise_precision": (noise, PRECISION),
-        **of_inputs,
-    }
-    along, own = {"transition": parts.plates[0], "noise_precision": plate}, ()
-    density = _WEIGHTED
-    if of_inputs:
-        node = _node_of(of_inputs["input_weights"][0])
-        along, own, density = (
-            {**along, "input_weights": node.plates[-1]},
-            _OF_OWN_INPUTS,
-            (*density, *_WEIGHTED_INPUTS),
-        )
-    return StepsOfVectors(
-        arguments,
-        density,
-        by_step=(*_OF_PRODUCTS, *own),
-        along=along,
-        diagonal=noise,
-        weighted=WeightedSum(weights, parts),
-        letter_sizes={**dict.fromkeys("ab", n_parts * size), **dict.fromkeys("kl", n_parts)},
-    )
+    return parts, size
 
 
 def _node_of(expression: Any) -> Any:

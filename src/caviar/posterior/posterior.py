@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -19,7 +18,7 @@ from ..engine.ascent.driver import Result
 from ..engine.ascent.problem import Problem
 from ..engine.ascent.status import Status
 from ..engine.binding.clamped.given import belongs_to_rows
-from ..engine.checkpoint.row_marks import RowMarks, share_seen
+from ..engine.checkpoint.row_marks import share_seen
 from ..engine.design.keys import ColumnKey
 from ..engine.evaluation.evaluate import (
     GivenGlobals,
@@ -34,18 +33,17 @@ from ..engine.rows.row_map import RowMap
 from ..execution import Threads
 from ..language import Plate, Variable, nodes_above
 from ..names import Names, Placed, by_names, names_with_summary
-from ..numerics.cached import cached_property
 from ..numerics.randomness import generator
 from ..storage import write_saved
 from .binds import Binds
 from .diagnostics import Diagnosis, diagnosis_of, inference_data, refuse_what_has_no_weights, results_without
+from .diagnostics.data_of_the_fit import KnowsItsData, Looks
 from .diagnostics.diagnosis import refuse_other_data
 from .documents import document_of_posterior
 from .effects import TellsEffects
 from .evidence.asked import TellsEvidence
 from .integration.asked import Integrates
 from .linear_response import Responds
-from .looks import Looks
 from .new_rows import check_new_rows
 from .pandas_tables import along_rows
 from .prediction import (
@@ -70,7 +68,7 @@ _SAME_ELBO = 1e-7
 """Difference of two objectives, relative to their size, that is rounding: of the same data it is 1e-12 or less."""
 
 
-class Posterior(ShowsUncertainty, Responds, TellsEvidence, TellsEffects, Integrates):
+class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEffects, Integrates):
     """The mean-field posterior q = prod q_j, with its evidence lower bound.
 
     ``posterior["mean"]`` is the factor of a global variable: a distribution of its family, batched over its
@@ -111,7 +109,6 @@ class Posterior(ShowsUncertainty, Responds, TellsEvidence, TellsEffects, Integra
     restart_traces: tuple[Array, ...] = ()
     saved_by: str | None = None
     n_updates: int | None = None
-    _looks: Looks | None = None
     _shared: SharedFactors = SharedFactors()
     _compiled: GivenGlobals | None = None
     """For complete rows, once these were asked for; see :meth:`_local_of_complete`."""
@@ -156,23 +153,6 @@ class Posterior(ShowsUncertainty, Responds, TellsEvidence, TellsEffects, Integra
         self._uncertainty = self._uncertainty.settled(self)
         _ = self.data_summary, self.row_marks
         return {name: value for name, value in vars(self).items() if name not in ("_compiled", "_looks")}
-
-    @cached_property
-    def data_summary(self) -> Mapping[str, Any] | None:
-        """What it was fitted to."""
-        return None if self._looks is None else self._looks.whole_summary()
-
-    @cached_property
-    def row_marks(self) -> RowMarks | None:
-        """Marks of the rows that it was fitted to."""
-        return None if self._looks is None else self._looks.marks()
-
-    def _tell(self, more: Mapping[str, Any]) -> None:
-        """Add to the summary of the data."""
-        if self._looks is None or "data_summary" in vars(self):
-            self.data_summary = {**(self.data_summary or {}), **more}
-        else:
-            self._looks = replace(self._looks, told={**self._looks.told, **more})
 
     @property
     def data_plate(self) -> Plate | None:

@@ -20,8 +20,7 @@ from .missing.steps import counted_steps, refuse_weights, rows_that_count, seen_
 from .missing.values import observed_rows, of_blocks, partial_labels, seen_latents
 from .nested import Flattened, flattened, nested_plates
 from .observed_below import is_whole, seen_globals
-from .of_nodes import OfNodes
-from .reading import check_along_rows, completed, read, settled
+from .reading import OfNodes, check_along_rows, completed, read, settled
 from .values import as_weights, check_beside, check_known_slots, check_support, refuse_flat
 
 

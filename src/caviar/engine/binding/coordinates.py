@@ -15,13 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ..._errors import DataError
 from ..._typing import Array
-from ...language import Axis, Constant, Indexed, Node, Plate, Predictor, Slot, Variable, plate_axes
+from ...language import Axis, Constant, Indexed, Node, Plate, Slot, Variable, plate_axes
 from ...lazy.block_map import total_of
 from ...lazy.moments import medians_by_label
 from ...numerics.cached import cached_property
@@ -39,11 +39,10 @@ from .origins import (
     KnownLocation,
     OwnMean,
     PointOfLabel,
-    has_precisions_of_rows,
-    known_location_of,
+    connected,
+    has_sums,
     location_slot,
-    moving_slots,
-    multiplied_in,
+    together,
 )
 
 SHIFT, SHIFT_SQUARED = "shift", "shift_squared"
@@ -271,95 +270,26 @@ def _plate_chosen_by(
 def coordinates_of(bound: BoundModel) -> Coordinates:
     """Return the frame of a model with data: each group measured from the mean of its first observed member."""
     # of what is added up, values of priors say which addend is moved
-    has_sums = bound.fact("has sums", lambda: _has_sums(bound))
-    connected = _connected(bound) if has_sums else bound.fact("connected", lambda: _connected(bound))
-    groups = tuple([group for own in connected if (group := _group_at_mean(bound, own)) is not None])
+    are_sums = bound.fact("has sums", lambda: has_sums(bound))
+    sets = connected(bound) if are_sums else bound.fact("connected", lambda: connected(bound))
+    groups = tuple([group for own in sets if (group := _group_at_mean(bound, own)) is not None])
     taken = [variable for group in groups for variable in group.variables]
-    return Coordinates(bound, groups, {}, design_origins_of(bound, taken) if has_sums else {})
-
-
-def _has_sums(bound: BoundModel) -> bool:
-    return any(isinstance(n, Variable) and isinstance(n.stated.get("mean"), Predictor) for n in bound.nodes)
-
-
-def _connected(bound: BoundModel) -> list[tuple[Variable, ...]]:
-    """Return the sets of variables that location slots connect, but those of which one is also in a predictor.
-
-    What is multiplied cannot be measured from another point, nor can the states of a chain, which multiply their
-    transition; of what is added one addend can. Known values of rows are measured from one point each, so they connect
-    as variables do.
-    """
-    group_of: dict[Node, set[Node]] = {}
-    multiplied: set[Node] = set()
-    for node in (own for own in bound.nodes if isinstance(own, Variable)):
-        multiplied.update(multiplied_in(bound, node))
-        for slot in moving_slots(bound, node):
-            if isinstance(slot.node, Variable) and slot.node.summed:
-                multiplied.add(slot.node)
-            members = group_of.setdefault(node, {node})
-            if isinstance(slot.node, Variable) or bound.data_plate in slot.node.plates:
-                members |= group_of.setdefault(slot.node, {slot.node})
-                for member in members:
-                    group_of[member] = members
-    distinct = {id(members): members for members in group_of.values() if not members & multiplied}
-    places = {node: place for place, node in enumerate(bound.nodes)}
-    return [
-        tuple(node for node in sorted(members, key=places.__getitem__) if isinstance(node, Variable))
-        for members in distinct.values()
-    ]
-
-
-class _Together(NamedTuple):
-    """What is told of the members of a group whatever the values of the data are.
-
-    Attributes
-    ----------
-    observed
-        The first observed one; None of a group without data.
-    common, axes
-        The plates that all have, and their axes.
-    has_precisions
-        Whether the precision of a member differs from row to row.
-    location
-        What is known of where each row is.
-    """
-
-    observed: Variable | None
-    common: list[Plate]
-    axes: tuple[Axis, ...]
-    has_precisions: bool
-    location: KnownLocation | None
-
-
-def _together(bound: BoundModel, members: tuple[Variable, ...]) -> _Together:
-    observed = next((member for member in members if bound.is_known(member)), None)
-    if observed is None:
-        return _Together(None, [], (), False, None)
-    along_rows = {slot.node for m in members for slot in m.slots.values() if slot.role.moves}
-    known = [node for node in along_rows if bound.is_known(node) and bound.data_plate in node.plates]
-    common = [
-        p
-        for p in observed.plates
-        if p is not bound.data_plate and all(p in node.plates for node in (*members, *known))
-    ]
-    location = known_location_of(bound, members, [own for own in members if bound.is_known(own)])
-    axes = tuple([Axis(plate) for plate in common])
-    return _Together(observed, common, axes, has_precisions_of_rows(bound, members), location)
+    return Coordinates(bound, groups, {}, design_origins_of(bound, taken) if are_sums else {})
 
 
 def _group_at_mean(bound: BoundModel, members: tuple[Variable, ...]) -> Group | None:
-    together = bound.fact(("together", members), lambda: _together(bound, members))
-    observed, common = together.observed, together.common
+    told = bound.fact(("together", members), lambda: together(bound, members))
+    observed, common = told.observed, told.common
     if observed is None:
         return None
     point, spread = moments_of(bound, observed, common)
-    known = _known_location(bound, members, common, together.has_precisions)
+    known = _known_location(bound, members, common, told.has_precisions)
     if known is not None:
         point = np.broadcast_to(known, point.shape)
-    elif together.has_precisions:
+    elif told.has_precisions:
         point = medians_of(bound, observed, common)
-    group = Group(members, point, together.axes, spread)
-    return _by_row(bound, group, observed, common, together.location)
+    group = Group(members, point, told.axes, spread)
+    return _by_row(bound, group, observed, common, told.location)
 
 
 def _by_row(

@@ -365,4 +365,4 @@ def _with_given_locals(
     arrays.update(summary.parts)
     # missing entries of a vector have an entropy of their own
     entropies = {key: own + summary.entropies[key] for key, own in entropies.items()}
-    return Objective(problem).set_all(q, arrays, Summary(summary.parts, entropies))
+    return Objective(problem, q, arrays, Summary(summary.parts, entropies)).value

@@ -461,7 +461,7 @@ class IndependentRows:
         parts: Arrays = {**static.parts, **sums.parts}
         for key, total in {**static.fused, **sums.fused}.items():
             parts.update(self._layouts[key].unpacked(total))
-        return Summary(parts, _entropies(sums, coefficients))
+        return Summary(parts, _entropies(sums, coefficients), sums.log_partition)
 
     def with_entropies(self, sums: Sums, coefficients: Coefficients) -> Sums:
         """Return sums with entropies in the place of log-partitions, which were made with these coefficients."""

@@ -293,7 +293,12 @@ class RowMap:
         factors = [own for own in self.model.factors if own.key in state]
         keys = [(own, key) for own in factors for key in own.rows]
         means = {key.variable: own.view(state[own.key], key) for own, key in keys if key.statistic == "x"}
-        return Beside(means, {chain.variables[0].name: path for chain, path in paths.items()})
+        names = {chain: chain.variables[0].name for chain in paths}
+        return Beside(
+            means,
+            {names[chain]: path for chain, path in paths.items()},
+            {names[chain]: chain.moves(path) for chain, path in paths.items()},
+        )
 
     def _settled_sequences(self, coefficients: Coefficients) -> LocalState:
         """Return the statistics of local factors that depend on each other in all rows, (E, N) each."""

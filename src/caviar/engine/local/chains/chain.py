@@ -49,10 +49,13 @@ class Beside:
         Name -> expectation of its x, (..., N).
     paths
         Name of a chain -> the distribution of its states, with a forecast.
+    moves
+        Name of a chain of labels -> probabilities of the next state, (K, K), if all steps ahead have the same.
     """
 
     means: Mapping[str, Array]
     paths: Mapping[str, Any]
+    moves: Mapping[str, Array | None]
 
 
 class ChainFactor(LocalFactor):
@@ -135,6 +138,10 @@ class ChainFactor(LocalFactor):
         beside
             Other hidden values of the rows.
         """
+
+    def moves(self, path: Any) -> Array | None:
+        """Return the probabilities of the next state, (K, K), by which a path is forecast; None if there are none."""
+        return None
 
     def distributions_of_path(self, path: Any) -> dict[Variable, Any]:
         """Return the factors of its variables in all rows, from what :meth:`path` or :meth:`continued` gave."""

@@ -70,9 +70,9 @@ class ChangingStatesFactor(MarkovChainFactor):
         logits = natural[: self._n_states].T
         return families.ChangingMarkovChain(logits, steps.starts, initial, self._pairs(natural))
 
-    def smoothing(
+    def smoothing(  # type: ignore[override]
         self, natural: Array, steps: Steps, sums: Mapping[Hashable, Array], scratch: Scratch
-    ) -> _Smoothing:  # type: ignore[override]
+    ) -> _Smoothing:
         weights = 1.0 if steps.weights is None else steps.weights
         return _Smoothing(self.path(natural, steps, sums), weights)
 

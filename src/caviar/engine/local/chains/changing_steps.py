@@ -23,7 +23,7 @@ from ..statistics import Arrays
 from .chain import Beside
 from .linear_gaussian_chain import LinearGaussianChainFactor, spread_of_rows
 from .steps import Steps
-from .steps_ahead import Drift, Modes, steps_ahead
+from .steps_ahead import Drift, Modes, inverse, steps_ahead
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class ChangingStepsFactor(LinearGaussianChainFactor):
             found["residual_xx"] = path.residuals
         return _Smoothing(moments, found)
 
-    def _statistics(self, mean: Array, second: Array, pairs: Array, starts: Array) -> dict[str, Array]:
+    def _statistics(self, mean: Array, second: Array, pairs: Array, starts: AnyArray) -> dict[str, Array]:
         """Return the statistics of each step, (..., B, ...), from moments (..., B, D) and (..., B, D, D)."""
         before = {name: _before(values, axis) for name, values, axis in (("x", mean, -2), ("xx", second, -3))}
         of = {
@@ -100,7 +100,9 @@ class ChangingStepsFactor(LinearGaussianChainFactor):
         noise_precision[:1] = np.eye(self._size)
         if self._transition is not None:
             return self._transition, noise_precision, None
-        transition = np.linalg.solve(noise_precision, of["pairs"].swapaxes(-1, -2))
+        transition = np.asarray(
+            np.linalg.solve(noise_precision, of["pairs"].swapaxes(-1, -2)), dtype=np.float64
+        )
         spread = spread_of_rows(-2.0 * symmetric_part(of["previous_xx"]), of["pairs"] @ transition)
         return transition, noise_precision, spread
 
@@ -138,7 +140,7 @@ class ChangingStepsFactor(LinearGaussianChainFactor):
         Each mode moves by its expected transition, with noise of its expected precision.
         """
         modes = self._modes(steps, means, beside, len(is_counted))
-        initial = path.initial_mean, np.linalg.inv(path.initial_precision)
+        initial = path.initial_mean, inverse(path.initial_precision)
         ahead = steps_ahead(modes, is_counted, steps.starts, path.mean, path.covariance, initial)
         linear, information = np.zeros(ahead.push.shape), np.zeros(ahead.transition.shape)
         linear[is_counted], information[is_counted] = path.linear, path.information
@@ -192,7 +194,7 @@ class ChangingStepsFactor(LinearGaussianChainFactor):
             drift = Drift(parts, mean.T, spread)
         return Modes(
             transition,
-            np.linalg.inv(precision),
+            inverse(precision),
             pushes,
             probabilities,
             moves if are_chains else None,
@@ -245,5 +247,4 @@ def _chances(by: Any, steps: Steps, beside: Beside, n_rows: int) -> tuple[Array,
         return np.eye(int(labels.max()) + 1)[labels], None
     means = beside.means.get(by.name)
     assert means is not None
-    moves = getattr(beside.paths.get(by.name), "transition", None)
-    return means.reshape(-1, n_rows).T, moves
+    return means.reshape(-1, n_rows).T, beside.moves.get(by.name)

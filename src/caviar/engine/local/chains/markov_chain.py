@@ -52,6 +52,9 @@ class MarkovChainFactor(ChainFactor, CategoricalFactor):
             path, is_counted, steps.starts, means["initial"], means["transition"]
         )
 
+    def moves(self, path: Any) -> Array | None:
+        return path.transition if isinstance(path, families.ForecastMarkovChain) else None
+
     def smoothing(
         self, natural: Array, steps: Steps, sums: Mapping[Hashable, Array], scratch: Scratch
     ) -> Smoothing:

@@ -36,7 +36,7 @@ class Drift:
 
     def transition(self, t: int) -> Array:
         """Return the expected transition to a row."""
-        return np.tensordot(self.mean[t], self.parts, axes=1)
+        return np.einsum("k,kij->ij", self.mean[t], self.parts)
 
     def spread(self, t: int, second: Array) -> Array:
         """Return what the variance of a transition adds, from second moments (..., D, D) of the state before."""
@@ -107,7 +107,7 @@ def steps_ahead(
     )
     place = np.cumsum(is_counted) - 1
     moments: tuple[Array, Array, Array] | None = None
-    for t in np.flatnonzero(~np.asarray(is_counted)):
+    for t in np.flatnonzero(~np.asarray(is_counted)).tolist():
         weights = modes.probabilities[t]
         if t == 0 or starts[t]:
             moments = _begun(weights, *initial)
@@ -148,6 +148,11 @@ def _step(
     spread = before[2].sum(axis=0) - np.outer(old, old)
     transition = np.linalg.solve(spread, (both - np.outer(new, old)).T).T
     noise = second.sum(axis=0) - np.outer(new, new) - transition @ spread @ transition.T
-    found.transition[t], found.precision[t] = transition, np.linalg.inv(0.5 * (noise + noise.T))
+    found.transition[t], found.precision[t] = transition, inverse(0.5 * (noise + noise.T))
     found.push[t] = new - transition @ old
     return w0, first, second
+
+
+def inverse(matrices: Array) -> Array:
+    """Return the inverses of matrices (..., D, D)."""
+    return np.asarray(np.linalg.inv(matrices), dtype=np.float64)

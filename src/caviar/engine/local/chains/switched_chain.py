@@ -138,6 +138,9 @@ class SwitchedChainFactor(ChainFactor, SwitchedFactor):
         states = self._states.continued(path.states, natural, is_counted, steps, means, beside)
         return SwitchedPath(self, states, natural)
 
+    def moves(self, path: SwitchedPath) -> Array | None:
+        return self._states.moves(path.states)
+
     def distributions_of_path(self, path: SwitchedPath) -> dict[Variable, Any]:
         """Return the path of the states, and the factors of the other variables of all rows."""
         table = self._over_rest(path.states.probabilities.T) * self._emission(path.natural).given

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -18,6 +19,9 @@ RUN = 160_000
 """Numbers that a run of cells takes, which the cache of a core holds."""
 
 _NEARLY_ONE = 1.0 - 1e-12
+
+_MOST_LOSS = 1e6
+"""Nats that a row whose components are all left out counts as."""
 
 
 class Block:
@@ -74,6 +78,32 @@ class Block:
             weighted = softmax_inplace(run.natural) * supports.counted(cells, self.rows.weights)
             found[cells] = weighted.reshape(-1, supports.cell).sum(axis=1)
         return found
+
+    def ranked(self, supports: Supports, pools: AnyArray, sizes: Sequence[int]) -> tuple[AnyArray, Array]:
+        """Return the components of the pool of each cell by their responsibility, and what sets of the first ones lose.
+
+        Parameters
+        ----------
+        pools
+            Components, (C, P).
+        sizes
+            Sizes of sets, ascending, the last of them P, (S,).
+
+        Returns
+        -------
+        tuple
+            The components, (C, P), and by how much the log-partition of each cell falls with each size, (C, S).
+        """
+        ranked, losses = np.empty_like(pools), np.empty((len(pools), len(sizes)))
+        length = max(1, RUN // (supports.cell * pools.shape[1]))
+        for start in range(0, len(pools), length):
+            cells = np.arange(start, min(start + length, len(pools)))
+            shares = self.at(supports, cells, pools[cells]).natural
+            softmax_inplace(shares)
+            counted = supports.counted(cells, self.rows.weights).reshape(-1, supports.cell)
+            places, losses[cells] = _ranked(shares.reshape(-1, *counted.shape), counted, sizes)
+            ranked[cells] = np.take_along_axis(pools[cells], places, axis=1)
+        return ranked, losses
 
     def renewed(self, supports: Supports) -> Supports:
         """Return the sets, those of some cells exchanged for better ones of components of theirs and of a neighbour."""
@@ -134,6 +164,34 @@ def _better(natural: Array, counted: Array, size: int) -> AnyArray:
     with np.errstate(divide="ignore", invalid="ignore"):
         gain = np.where(counted > 0, np.log(after / before) * counted, 0.0).sum(axis=1)
     return np.where(gain >= 0, kept, np.arange(size)[:, None])
+
+
+def _ranked(shares: Array, counted: Array, sizes: Sequence[int]) -> tuple[AnyArray, Array]:
+    """Return the places in the pool of each cell by responsibility, (C, P), and the loss of sets of each size, (C, S).
+
+    Parameters
+    ----------
+    shares
+        Responsibilities of the components of its pool, (P, C, cell).
+    counted
+        Weights of the rows, (C, cell).
+    """
+    most = sizes[-1]
+    total = np.einsum("kcb,cb->ck", shares, counted)
+    best = np.argpartition(-total, most - 1, axis=1)[:, :most]
+    ranked = np.take_along_axis(best, np.argsort(-np.take_along_axis(total, best, axis=1), axis=1), axis=1)
+    steps, left = np.split(ranked, sizes[:-1], axis=1), np.zeros_like(counted)
+    losses = np.empty((len(ranked), len(sizes)))
+    for number, step in enumerate(steps):
+        left += np.take_along_axis(shares, step.T[:, :, None], axis=0).sum(axis=0)
+        losses[:, number] = _loss(left, counted)
+    return ranked, losses
+
+
+def _loss(left: Array, counted: Array) -> Array:
+    """Return by how much log-normalisers fall with sets that have so much of the responsibility of each row, (C,)."""
+    logs = np.log(left, out=np.full_like(left, -_MOST_LOSS), where=left > 0)
+    return -(logs * counted).sum(axis=1)
 
 
 def rows_at(rows: Rows, places: AnyArray) -> Rows:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 
@@ -104,7 +104,7 @@ class CompiledBlock(Block):
         return total, float(log_partitions.sum())
 
     def log_partitions(self, supports: Supports) -> Array:
-        return self._add(supports, np.zeros_like(self._padded))
+        return self._add(supports, self._padded[:0])
 
     def _add(self, supports: Supports, sums: Array) -> Array:
         """Add what the cells have to sums, and return the log-partition of each cell."""
@@ -124,6 +124,16 @@ class CompiledBlock(Block):
                 found[run[0] : run[-1] + 1],
             )
         return found
+
+    def ranked(self, supports: Supports, pools: AnyArray, sizes: Sequence[int]) -> tuple[AnyArray, Array]:
+        from .kernels import rank
+
+        ranked, losses, own = np.empty_like(pools), np.empty((len(pools), len(sizes))), np.asarray(sizes)
+        for run, given in self._runs(supports, np.arange(supports.n_cells)):
+            some, counted = slice(run[0], run[-1] + 1), supports.counted(run, self.rows.weights)
+            pairs = self._products.pairs
+            rank(given, pairs, pools[some], counted, self._padded, own, ranked[some], losses[some])
+        return ranked, losses
 
     def exchange(
         self, supports: Supports, cells: AnyArray, members: AnyArray, found: AnyArray, is_new: AnyArray

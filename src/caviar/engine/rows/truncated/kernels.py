@@ -202,7 +202,7 @@ def add_cells(
     counted
         Weights of the rows.
     matrix, sums
-        W and the sums, (K, F padded).
+        W and the sums, (K, F padded); nothing is added where there are no rows for sums.
     """
     n_padded, most = matrix.shape[1], sizes.max()
     by_feature, by_row = np.zeros((n_padded, CELL)), np.zeros((CELL, n_padded))
@@ -220,7 +220,53 @@ def add_cells(
             found += counted[at + v] * (math.log(total[v]) + top[v])
             total[v] = counted[at + v] / total[v]
         log_partitions[cell] = found
-        _add(by_row, own, natural, total, sums)
+        if len(sums):
+            _add(by_row, own, natural, total, sums)
+
+
+@numba.njit(nogil=True, cache=True)
+def rank(
+    given: Array,
+    pairs: AnyArray,
+    pools: AnyArray,
+    counted: Array,
+    matrix: Array,
+    sizes: AnyArray,
+    ranked: AnyArray,
+    losses: Array,
+) -> None:
+    """Write the components of the pool of each cell by responsibility, (C, P), and what smaller sets lose, (C, S).
+
+    The parameters are those of :func:`add_cells` and of :meth:`Block.ranked`.
+    """
+    n_padded, size = matrix.shape[1], pools.shape[1]
+    by_feature, by_row = np.zeros((n_padded, CELL)), np.zeros((CELL, n_padded))
+    natural, wholes = np.empty((size, CELL)), np.empty((size, CELL))
+    top, total, left, scores = np.empty(CELL), np.empty(CELL), np.empty(CELL), np.empty(size)
+    for cell in range(len(pools)):
+        at, own = CELL * cell, pools[cell]
+        _gather(given, at, pairs, by_feature, by_row)
+        _naturals(by_feature, own, matrix, natural)
+        _weights(natural, size, top, wholes)
+        _totals(natural, size, total)
+        for v in range(CELL):
+            left[v] = 0.0
+            total[v] = 1.0 / total[v]
+        for m in range(size):
+            scores[m] = 0.0
+            for v in range(CELL):
+                natural[m, v] *= total[v]
+                scores[m] -= counted[at + v] * natural[m, v]
+        order, s = np.argsort(scores, kind="mergesort"), 0
+        for m in range(size):
+            ranked[cell, m] = own[order[m]]
+            for v in range(CELL):
+                left[v] += natural[order[m], v]
+            if m + 1 == sizes[s]:
+                losses[cell, s] = 0.0
+                for v in range(CELL):
+                    losses[cell, s] -= counted[at + v] * math.log(left[v])
+                s += 1
 
 
 @numba.njit(nogil=True, cache=True)

@@ -24,17 +24,19 @@ from ...._typing import AnyArray, Array
 from ....numerics.cached import cached_property
 from ...local.statistics import LocalState
 
-_EVERY, _SHARE = 4, 8
-"""Passes from one in which some cells are asked whether components of a neighbour suit them better to the next such
-one, and the share of the cells that are asked."""
-
 _FIRST = 7
-"""Passes at the beginning that ask all components."""
+"""Passes at the beginning that ask all components: responsibilities change most in them."""
+
+_EVERY = 4
+"""Passes from one in which cells are asked whether components of a neighbour suit them better to the next such one."""
+
+_LEVELS = 8
+"""Levels of the tree at which neighbours are looked for, from the lowest."""
 
 _SIZES = (1 / 4, 3 / 8, 1 / 2, 3 / 4, 1, 3 / 2, 2, 3, 4)
 """Sizes of sets, of their mean size."""
 
-_BISECTIONS = 60
+_BISECTIONS = 30
 
 
 @dataclass(frozen=True)
@@ -77,34 +79,25 @@ class Supports:
 
     @property
     def is_asked_anew(self) -> bool:
-        """Whether all components are asked in the next pass: in the first few, and after 7, 15, 31, ... passes.
-
-        Responsibilities change most in the first passes.
-        """
-        return self.age < _FIRST or self.age & (self.age + 1) == 0
+        """Whether all components are asked in the next pass: in the first few, and after 7, 11, 15, 23, 31, ..."""
+        return self.age < _FIRST or not (self.age + 1) % (1 << (self.age + 1).bit_length() - 2)
 
     def found(self, ranked: AnyArray, sizes: AnyArray) -> Supports:
         """Return the same cells with the first of their ranked components, (C, S), a pass later."""
-        members = [own[:size] for own, size in zip(ranked, sizes, strict=True)]
-        return replace(self, sizes=sizes, members=np.concatenate(members), age=self.age + 1)
+        chosen = np.arange(ranked.shape[1]) < sizes[:, None]
+        return replace(self, sizes=sizes, members=ranked[chosen], age=self.age + 1)
 
     def where(self, mine: AnyArray, other: Supports) -> Supports:
         """Return these sets where ``mine`` is true of a cell, (C,), and those of the other elsewhere."""
-        pairs = zip(self._apart, other._apart, mine, strict=True)
-        members = [own if is_mine else others for own, others, is_mine in pairs]
         sizes = np.where(mine, self.sizes, other.sizes)
-        return replace(self, sizes=sizes, members=np.concatenate(members))
-
-    @property
-    def _apart(self) -> list[AnyArray]:
-        """The members of each cell."""
-        return np.split(self.members, self.starts[1:])
+        starts = np.where(mine, self.starts, len(self.members) + other.starts)
+        places = np.repeat(starts - (np.cumsum(sizes) - sizes), sizes) + np.arange(sizes.sum())
+        return replace(self, sizes=sizes, members=np.concatenate([self.members, other.members])[places])
 
     @property
     def asked(self) -> AnyArray:
         """The cells that are asked in the next pass whether components of a neighbour suit them better: mostly none."""
-        turn, rest = divmod(self.age, _EVERY)
-        return np.arange(0 if rest else turn % _SHARE, 0 if rest else self.n_cells, _SHARE)
+        return np.arange(0 if self.age % _EVERY else self.n_cells)
 
     @property
     def n_cells(self) -> int:
@@ -153,8 +146,8 @@ class Supports:
 
         Neighbours are those of the tree that has put rows into cells, at one level after the other.
         """
-        n_levels = max(1, int(self.n_cells - 1).bit_length())
-        step = 1 << (self.age // (_EVERY * _SHARE) % n_levels)
+        n_levels = min(max(1, int(self.n_cells - 1).bit_length()), _LEVELS)
+        step = 1 << (self.age // _EVERY % n_levels)
         near = (cells ^ step) % self.n_cells
         wanted = np.arange(2 * n_more)
         there = wanted < self.sizes[near][:, None]

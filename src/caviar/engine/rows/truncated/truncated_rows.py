@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -11,10 +11,10 @@ from ...._errors import ParameterError
 from ...._typing import AnyArray, Array
 from ...design.backend import Workspace
 from ...design.features import FeatureTable
-from ...local.categorical import CategoricalFactor, softmax_inplace
+from ...local.categorical import CategoricalFactor
 from ...local.statistics import Coefficients, LocalState, Rows, Sums
 from ..e_step import IndependentRows
-from .block import RUN, Block, rows_at
+from .block import Block, rows_at
 from .cells import AnyCells, DenseCells
 from .compiled_block import CompiledBlock, Products, is_installed
 from .neighbours import order_of_neighbours
@@ -26,9 +26,6 @@ _ASKED = 4
 
 _ORDERED = 4096
 """Rows whose features are written at a time when rows are put in order."""
-
-_MOST_LOSS = 1e6
-"""Nats that a row whose components are all left out counts as."""
 
 
 class TruncatedRows(IndependentRows):
@@ -118,17 +115,9 @@ class TruncatedRows(IndependentRows):
         All are asked for some rows of each cell, and the best of these for all its rows. A cell keeps its set where
         that leaves out less.
         """
-        sizes, n_cells = sizes_for(self.n_responsibilities, self._label.n_rows), supports.n_cells
+        sizes = sizes_for(self.n_responsibilities, self._label.n_rows)
         pools = self._pools(supports, block, sizes[-1])
-        ranked, losses = np.empty_like(pools), np.empty((n_cells, len(sizes)))
-        length = max(1, RUN // (supports.cell * sizes[-1]))
-        for start in range(0, n_cells, length):
-            cells = np.arange(start, min(start + length, n_cells))
-            shares = block.at(supports, cells, pools[cells]).natural
-            softmax_inplace(shares)
-            counted = supports.counted(cells, block.rows.weights).reshape(-1, supports.cell)
-            places, losses[cells] = _ranked(shares.reshape(-1, *counted.shape), counted, sizes)
-            ranked[cells] = np.take_along_axis(pools[cells], places, axis=1)
+        ranked, losses = block.ranked(supports, pools, sizes)
         found = supports.found(ranked, allotted(losses, sizes, self.n_responsibilities))
         if not supports.age:
             return found
@@ -143,11 +132,13 @@ class TruncatedRows(IndependentRows):
         length = max(1, self._dense_rows * _ASKED // supports.cell)
         for start in range(0, n_cells, length):
             cells = np.arange(start, min(start + length, n_cells))
-            some = rows_at(block.rows, supports.rows_of(cells)[::_ASKED])
+            # the first of the rows of each cell, then the second ones
+            asked = supports.rows_of(cells)[::_ASKED].reshape(len(cells), -1).T.ravel()
+            some = rows_at(block.rows, asked)
             shares = self.apart.natural_of(self._label, some, block.coefficients, block.scratch)
-            softmax_inplace(shares)
-            # roots, so that what a few rows belong to in part counts beside what all belong to
-            scores = np.sqrt(shares, out=shares).reshape(n_categories, len(cells), -1).sum(axis=2).T
+            # a component counts as much as it does for the row that it matters most for
+            shares -= shares.max(axis=0)
+            scores = shares.reshape(n_categories, -1, len(cells)).max(axis=1).T
             pools[cells] = np.argpartition(-scores, size - 1, axis=1)[:, :size]
         return pools
 
@@ -164,34 +155,6 @@ class TruncatedRows(IndependentRows):
             values[places] = np.concatenate([table[own] for own in chosen]).T
         order = order_of_neighbours(values, self._cell)
         return np.concatenate([order, np.full(-len(order) % self._cell, order[-1])])
-
-
-def _ranked(shares: Array, counted: Array, sizes: Sequence[int]) -> tuple[AnyArray, Array]:
-    """Return the places in the pool of each cell by responsibility, (C, P), and the loss of sets of each size, (C, S).
-
-    Parameters
-    ----------
-    shares
-        Responsibilities of the components of its pool, (P, C, cell).
-    counted
-        Weights of the rows, (C, cell).
-    """
-    most = sizes[-1]
-    total = np.einsum("kcb,cb->ck", shares, counted)
-    best = np.argpartition(-total, most - 1, axis=1)[:, :most]
-    ranked = np.take_along_axis(best, np.argsort(-np.take_along_axis(total, best, axis=1), axis=1), axis=1)
-    steps, left = np.split(ranked, sizes[:-1], axis=1), np.zeros_like(counted)
-    losses = np.empty((len(ranked), len(sizes)))
-    for number, step in enumerate(steps):
-        left += np.take_along_axis(shares, step.T[:, :, None], axis=0).sum(axis=0)
-        losses[:, number] = _loss(left, counted)
-    return ranked, losses
-
-
-def _loss(left: Array, counted: Array) -> Array:
-    """Return by how much log-normalisers fall with sets that have so much of the responsibility of each row, (C,)."""
-    logs = np.log(left, out=np.full_like(left, -_MOST_LOSS), where=left > 0)
-    return -(logs * counted).sum(axis=1)
 
 
 def why_not_truncated(rows: IndependentRows) -> str:
