@@ -3,8 +3,8 @@
     python benchmarks/optima.py [--data DIR] [--seeds 5] [--starts 100] [--rows 2000] [--tables WORDS] [--tuning]
 
 For each table: fits from ``--starts`` partitions by k-means of scikit-learn (one run of each, another seed each), and
-from the true labels where the table is simulated; then, for each seed, the fit without swaps, with the defaults and with
-``swaps=True``. A fit reaches the best of the plain starts if it ends at most 0.01 nats a row
+from the true labels where the table is simulated; then, for each seed, the fit without swaps, with the defaults and
+with ``swaps=True``. A fit reaches the best of the plain starts if it ends at most 0.01 nats a row
 below the highest ELBO of these; the best known is the highest of all fits. Seconds are those of the processor on one
 thread, of the whole fit; ratios are to the fit without swaps of the same table, sums over the seeds.
 
