@@ -15,6 +15,7 @@ from ..families.chain_mixture import pairs_of_kinds
 from .chains import MarkovChain
 from .constants import Constant, as_known
 from .nodes import Expression, Indexed, Node
+from .paths import refuse_groups
 from .plates import Plate
 from .roles import BEGINNING, PROBABILITIES
 from .templates import template
@@ -101,6 +102,7 @@ class MarkovChainMixture(MarkovChain):
             "initial": (stated["initial"], PROBABILITIES),
             "transition": (self._from_present_state(stated["transition"]), PROBABILITIES),
         }
+        refuse_groups(name, along, starts)
         if starts is not None:
             arguments["starts"] = (starts, BEGINNING)
         along_kinds = {own: plate for own, plate in of_kinds.items() if plate is not None}

@@ -16,6 +16,7 @@ from .._typing import AnyArray, Array
 from ..families._by_moments import BINARY, COUNTS
 from ..numerics.gamma_function import stirling_remainder
 from .algebra import LinkOfProbability
+from .choosing import choosing
 from .constants import as_known
 from .counts import no_counts
 from .expectations import OF_ANSWERS
@@ -192,6 +193,11 @@ class Bernoulli(Answer):
     zeros = template((1, "probability.zero_x self.x"), (1, "probability.zero_complement self.complement"))
 
     is_zero_or_one = True
+
+    @property
+    def as_label(self) -> str:
+        """What says the same and can index a plate."""
+        return choosing(self.name, self.plates, self.stated["probability"])
 
     def __init__(self, name: str, probability: Expression, *, plates: Plates = ()) -> None:
         if isinstance(probability, LinkOfProbability):

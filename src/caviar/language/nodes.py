@@ -39,6 +39,11 @@ class Node(Algebra):
     kept_aside: ClassVar[frozenset[str]] = frozenset({"_axes", "_plate_axes", "_terms"})
     """What is kept beside the statement, since it follows from that."""
 
+    @property
+    def as_label(self) -> str:
+        """What says the same as such a number and can index a plate; empty of everything else."""
+        return ""
+
     def __getstate__(self) -> dict[str, Any]:
         """Return the statement alone; a copy finds again what follows from it."""
         return {name: own for name, own in vars(self).items() if name not in self.kept_aside}
@@ -452,10 +457,7 @@ def _as_data(index: Any) -> str:
     if not isinstance(known, Node):
         return ""
     if known.is_zero_or_one:
-        return (
-            f". The {type(known).__name__} '{known.name}' is a number, 0 or 1; what chooses is a Categorical of two "
-            f"categories: Categorical('{known.name}', Dirichlet('share', [1, 1])), or with [1 - p, p] if p is known"
-        )
+        return f". The {type(known).__name__} '{known.name}' is a number, 0 or 1; what chooses is {known.as_label}"
     if not known.is_known:
         return ""
     plates = ", ".join(plate.name for plate in known.plates)

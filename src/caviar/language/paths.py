@@ -8,9 +8,29 @@ from typing import Any
 import numpy as np
 
 from .. import families
+from .._errors import PlateError
 from .._typing import AnyArray, Array
 from ..families.linear_gaussian_chain import told_by_inputs
 from ..numerics.cached import cached_property
+from ..numerics.linalg import times_vector
+from .plates import Plate
+
+
+def refuse_groups(name: str, along: Any, starts: Any) -> None:
+    """Refuse a chain along a plate inside another one that does not say where each of its sequences begins.
+
+    Raises
+    ------
+    PlateError
+        If so: the message has what says it.
+    """
+    if starts is None and isinstance(along, Plate) and (outer := along.within) is not None:
+        steps = along.name
+        raise PlateError(
+            f"'{name}' runs along '{steps}', which lies within '{outer.name}', and would go on from one {outer.name} "
+            f"to the next; add starts=Data('starts', plates={steps}), a 1 at the first {steps} of each {outer.name}, "
+            f"0 at the others"
+        )
 
 
 @dataclass(frozen=True)
@@ -22,7 +42,7 @@ class Paths:
     initial
         Probabilities of the first state of a sequence, shape (K,).
     transition
-        Probabilities of the next state, a row for each present one, shape (K, K).
+        Probabilities of the next state, a row for each present one, shape (K, K), or (N, K, K) if the steps differ.
     starts
         Whether a sequence begins at each row, shape (N,), or of one row that counts for all; the first row always
         begins one.
@@ -39,13 +59,15 @@ class Paths:
 
     def __getitem__(self, index: Any) -> Paths:
         """Return the distribution of the rows at ``index``."""
-        return Paths(self.initial, self.transition, self.starts[index])
+        transition = self.transition if self.transition.ndim == 2 else self.transition[index]
+        return Paths(self.initial, transition, self.starts[index])
 
     @cached_property
-    def _chain(self) -> families.MarkovChain:
+    def _chain(self) -> families.MarkovChain | families.ChangingMarkovChain:
+        kind = families.MarkovChain if self.transition.ndim == 2 else families.ChangingMarkovChain
         logits = np.zeros((len(self.starts), len(self.initial)))
         with np.errstate(divide="ignore"):
-            return families.MarkovChain(logits, self.starts, np.log(self.initial), np.log(self.transition))
+            return kind(logits, self.starts, np.log(self.initial), np.log(self.transition))
 
     def sample(self, size: int | tuple[int, ...] | None, seed: int | np.random.Generator | None) -> AnyArray:
         """Return states of shape size + (N,)."""
@@ -65,7 +87,7 @@ class StatePaths:
     mean, precision
         Of the first state of a sequence, shapes (D,) and (D, D).
     transition, noise_precision
-        Of each other state given the one before it, shape (D, D).
+        Of each other state given the one before it, shape (D, D), or (N, D, D) if the steps differ.
     starts
         As of :class:`Paths`.
     pushes
@@ -87,15 +109,21 @@ class StatePaths:
     def __getitem__(self, index: Any) -> StatePaths:
         """Return the distribution of the rows at ``index``."""
         pushes = None if self.pushes is None else self.pushes[index]
-        return replace(self, starts=self.starts[index], pushes=pushes)
+        steps = {
+            name: own[index]
+            for name, own in (("transition", self.transition), ("noise_precision", self.noise_precision))
+            if own.ndim == 3
+        }
+        return replace(self, starts=self.starts[index], pushes=pushes, **steps)
 
     @cached_property
     def _chain(self) -> families.LinearGaussianChain:
         n_rows, size = len(self.starts), len(self.mean)
         linear = np.zeros((n_rows, size))
         if self.pushes is not None:
-            own = self.pushes @ self.noise_precision
-            linear = told_by_inputs(own, -own @ self.transition, self.starts)
+            own = times_vector(self.noise_precision, self.pushes)
+            before = times_vector(np.swapaxes(self.transition, -1, -2), own)
+            linear = told_by_inputs(own, -before, self.starts)
         return families.LinearGaussianChain(
             linear,
             np.zeros((n_rows, size, size)),

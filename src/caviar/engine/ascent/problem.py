@@ -28,13 +28,13 @@ from ..binding.observed_below import seen_globals
 from ..compiled.global_update import possible, updates_of
 from ..compiled.own_terms import own_terms_of
 from ..compiled.shared.groups import groups_by_default, shared_variable
-from ..compiled.shared.variable import SharedVariable
+from ..compiled.shared.variable import SharedVariable, counted
 from ..compiled.terms import Compiled
 from ..design.contraction import Contraction
 from ..design.gather import Factor
 from ..design.keys import StatisticKey
 from ..design.sequential import SequentialUpdate
-from ..local.chain import ChainFactor
+from ..local.chains.chain import ChainFactor
 from ..local.local_factor import LocalFactor
 from ..local.statistics import Arrays, Coefficients
 from ..rows.recentring import Recentring
@@ -118,7 +118,7 @@ class Problem:
             local = {variable: own for variable, own in active.items() if bound.is_local(variable)}
             bound = bound.with_active({**local, **seen_globals(bound, self.point)})
         self.bound = bound
-        self._clamped, self._active = known, _counted(bound, self.coupled)
+        self._clamped, self._active = known, counted(bound, self.coupled)
         self.coordinates = coordinates
         self.factors = tuple(factors)
         self.order = tuple(order)
@@ -318,6 +318,8 @@ class Problem:
         try:
             if variable in self.point:
                 return PointMass.of(variable, variable.mode_of(natural, self.bound.floors.get(variable)))
+            if isinstance(variable, SharedVariable):
+                return variable.factor_of(natural, self.coordinates.of)
             return variable.family.from_natural(natural)
         except ImproperError as error:
             if variable in self.point and _is_proper(variable, natural):
@@ -447,16 +449,6 @@ class Problem:
         if coordinates is self.coordinates:
             return self, factors
         return self.measured_from(coordinates), factors
-
-
-def _counted(bound: BoundModel, coupled: Sequence[SharedVariable]) -> dict[Variable, AnyArray]:
-    """Return which repetitions of variables, or numbers of shared factors, count, if some do not."""
-    found = bound.gathered(lambda own: own.active)
-    for joint in coupled:
-        own = [found.get(member) for member in joint.members]
-        if any(counted is not None for counted in own):
-            found[joint] = joint.family.counted(own)
-    return found
 
 
 def _is_proper(variable: Variable, natural: tuple[Array, ...]) -> bool:

@@ -15,13 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..._errors import DataError
 from ..._typing import Array
-from ...language import Axis, Constant, Indexed, Node, Plate, Slot, Variable
+from ...language import Axis, Constant, Indexed, Node, Plate, Predictor, Slot, Variable, plate_axes
 from ...lazy.block_map import total_of
 from ...lazy.moments import medians_by_label
 from ...numerics.cached import cached_property
@@ -225,7 +225,8 @@ class Coordinates:
         return {variable: i for i, group in enumerate(self.groups) for variable in group.variables}
 
     def _plate_axes(self, variable: Variable) -> tuple[Axis, ...]:
-        return tuple([Axis(plate) for plate in variable.plates if plate is not self.bound.data_plate])
+        rows = self.bound.data_plate
+        return tuple([axis for axis in plate_axes(variable) if axis.of is not rows])
 
     def _spread(self, group: Group, axes: tuple[Axis, ...]) -> Array:
         if axes == group.axes:
@@ -269,11 +270,16 @@ def _plate_chosen_by(
 
 def coordinates_of(bound: BoundModel) -> Coordinates:
     """Return the frame of a model with data: each group measured from the mean of its first observed member."""
-    groups = tuple(
-        group for members in _connected(bound) if (group := _group_at_mean(bound, members)) is not None
-    )
+    # of what is added up, values of priors say which addend is moved
+    has_sums = bound.fact("has sums", lambda: _has_sums(bound))
+    connected = _connected(bound) if has_sums else bound.fact("connected", lambda: _connected(bound))
+    groups = tuple([group for own in connected if (group := _group_at_mean(bound, own)) is not None])
     taken = [variable for group in groups for variable in group.variables]
-    return Coordinates(bound, groups, {}, design_origins_of(bound, taken))
+    return Coordinates(bound, groups, {}, design_origins_of(bound, taken) if has_sums else {})
+
+
+def _has_sums(bound: BoundModel) -> bool:
+    return any(isinstance(n, Variable) and isinstance(n.stated.get("mean"), Predictor) for n in bound.nodes)
 
 
 def _connected(bound: BoundModel) -> list[tuple[Variable, ...]]:
@@ -303,10 +309,32 @@ def _connected(bound: BoundModel) -> list[tuple[Variable, ...]]:
     ]
 
 
-def _group_at_mean(bound: BoundModel, members: tuple[Variable, ...]) -> Group | None:
+class _Together(NamedTuple):
+    """What is told of the members of a group whatever the values of the data are.
+
+    Attributes
+    ----------
+    observed
+        The first observed one; None of a group without data.
+    common, axes
+        The plates that all have, and their axes.
+    has_precisions
+        Whether the precision of a member differs from row to row.
+    location
+        What is known of where each row is.
+    """
+
+    observed: Variable | None
+    common: list[Plate]
+    axes: tuple[Axis, ...]
+    has_precisions: bool
+    location: KnownLocation | None
+
+
+def _together(bound: BoundModel, members: tuple[Variable, ...]) -> _Together:
     observed = next((member for member in members if bound.is_known(member)), None)
     if observed is None:
-        return None
+        return _Together(None, [], (), False, None)
     along_rows = {slot.node for m in members for slot in m.slots.values() if slot.role.moves}
     known = [node for node in along_rows if bound.is_known(node) and bound.data_plate in node.plates]
     common = [
@@ -314,19 +342,34 @@ def _group_at_mean(bound: BoundModel, members: tuple[Variable, ...]) -> Group | 
         for p in observed.plates
         if p is not bound.data_plate and all(p in node.plates for node in (*members, *known))
     ]
+    location = known_location_of(bound, members, [own for own in members if bound.is_known(own)])
+    axes = tuple([Axis(plate) for plate in common])
+    return _Together(observed, common, axes, has_precisions_of_rows(bound, members), location)
+
+
+def _group_at_mean(bound: BoundModel, members: tuple[Variable, ...]) -> Group | None:
+    together = bound.fact(("together", members), lambda: _together(bound, members))
+    observed, common = together.observed, together.common
+    if observed is None:
+        return None
     point, spread = moments_of(bound, observed, common)
-    known = _known_location(bound, members, common)
+    known = _known_location(bound, members, common, together.has_precisions)
     if known is not None:
         point = np.broadcast_to(known, point.shape)
-    elif has_precisions_of_rows(bound, members):
+    elif together.has_precisions:
         point = medians_of(bound, observed, common)
-    group = Group(members, point, tuple(Axis(plate) for plate in common), spread)
-    return _by_row(bound, group, observed, common)
+    group = Group(members, point, together.axes, spread)
+    return _by_row(bound, group, observed, common, together.location)
 
 
-def _by_row(bound: BoundModel, group: Group, observed: Variable, common: list[Plate]) -> Group:
+def _by_row(
+    bound: BoundModel,
+    group: Group,
+    observed: Variable,
+    common: list[Plate],
+    location: KnownLocation | None,
+) -> Group:
     """Return a group with a point for each row, where what is known of the rows tells one."""
-    location = known_location_of(bound, group.variables, [v for v in group.variables if bound.is_known(v)])
     if location is None:
         return group
     if not isinstance(location.node, Variable):
@@ -362,7 +405,9 @@ def _points_of_groups(
     return points
 
 
-def _known_location(bound: BoundModel, members: tuple[Variable, ...], common: list[Plate]) -> Array | None:
+def _known_location(
+    bound: BoundModel, members: tuple[Variable, ...], common: list[Plate], has_precisions: bool
+) -> Array | None:
     """Return a known mean that is a better point than the data's, the common plates first, or None.
 
     It is that of rows with precisions of their own, if they have no latent location, or the prior mean of a joint
@@ -374,7 +419,7 @@ def _known_location(bound: BoundModel, members: tuple[Variable, ...], common: li
         if slot is None or slot.index is not None or not isinstance(slot.node, Constant):
             continue
         if bound.is_known(variable):
-            is_better = len(members) == 1 and has_precisions_of_rows(bound, members)
+            is_better = len(members) == 1 and has_precisions
         else:
             n_rows = bound.n_rows if bound.row_weights is None else total_of(bound.row_weights)
             is_known = worth is not None and isinstance(worth.node, Constant) and not bound.is_local(variable)

@@ -18,7 +18,8 @@ from .evidence import Observed
 from .missing.entries import gaps_of, observed_entries, with_column_means
 from .missing.lazy_values import LazyValues, lazy_values, rows_first
 from .missing.values import at_column_means, filled
-from .values import as_values, check_axes, value_ranks
+from .of_nodes import OfNodes
+from .values import as_values, check_axes
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +52,7 @@ class Given:
         return (self.values[0] if isinstance(self.values, tuple) else self.values).shape
 
 
-def read(nodes: Sequence[Node], leaves: Sequence[Variable], data: Mapping[str, Any]) -> dict[Node, Given]:
+def read(own: OfNodes, data: Mapping[str, Any]) -> dict[Node, Given]:
     """Return what the data have for each node that they name, in their order.
 
     Raises
@@ -61,13 +62,8 @@ def read(nodes: Sequence[Node], leaves: Sequence[Variable], data: Mapping[str, A
     PlateError
         If it has other axes than its node.
     """
-    ranks = value_ranks(nodes)
-    known = {node.name: node for node in nodes}
-    # what is missing of a variable with others below it must be inferred, whether it is stated as observed or not
-    above = {parent for node in nodes if isinstance(node, Variable) for parent in node.parents}
-    ends = {leaf for leaf in leaves if leaf not in above}
-    named = ((known[name], value) for name, value in data.items())
-    return {node: _read(node, value, ranks.get(node, 0), node in ends) for node, value in named}
+    named = [(own.by_name[name], value) for name, value in data.items()]
+    return {node: _read(node, value, own.ranks.get(node, 0), node in own.ends) for node, value in named}
 
 
 def _read(node: Node, value: Any, rank: int, is_leaf: bool) -> Given:

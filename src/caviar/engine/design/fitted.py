@@ -26,6 +26,9 @@ _BLOCK = 64
 _ROWS = 8192
 """Rows that are multiplied at once where they are not in double precision."""
 
+_IN_CACHE, _FEWEST_ROWS = 2**21, 16
+"""Bytes of rows in double precision that are still in the cache when they are multiplied again; rows at least."""
+
 _KEPT = 128
 """Products with vectors that are kept."""
 
@@ -63,6 +66,11 @@ class Design:
         """Columns, D."""
         return self.rows.shape[1]
 
+    @property
+    def _near(self) -> int:
+        """Rows of a block that stays in the cache."""
+        return max(_IN_CACHE // (8 * max(self.n_columns, 1)), _FEWEST_ROWS)
+
     def fitted(self, vectors: Array, columns: slice = slice(None)) -> Array:
         """Return X v of each vector (..., D), of some columns, times the weights: (..., N)."""
         flat = vectors.reshape(-1, vectors.shape[-1]).T
@@ -83,11 +91,20 @@ class Design:
         if known is not None and known[0] is vectors:
             self._products.move_to_end(id(vectors))
             return known[1]
-        found = self.against(self.fitted(vectors))
+        found = self._product(vectors)
         self._products[id(vectors)] = vectors, found
         if len(self._products) > _KEPT:
             self._products.popitem(last=False)
         return found
+
+    def _product(self, vectors: Array) -> Array:
+        """Return G v, with one look at the rows: each block is multiplied twice while it is in the cache."""
+        flat = vectors.reshape(-1, vectors.shape[-1]).T
+        total = np.zeros((self.n_columns, flat.shape[1]))
+        for own, where in self._blocks_of_rows(slice(None), self._near):
+            fitted = own @ flat
+            total += own.T @ (fitted if self.weights is None else fitted * self.weights[where, None])
+        return total.T.reshape(vectors.shape)
 
     def blocks(self) -> list[slice]:
         """Return ranges of columns whose products with each other are small."""
@@ -111,22 +128,31 @@ class Design:
     @cached_property
     def largest(self) -> float:
         """Largest size of an entry of G."""
-        total: Any = 0.0
-        for start in range(0, len(self.rows), _ROWS):
-            where = slice(start, start + _ROWS)
-            squares = np.square(self.rows[where], dtype=np.float64)
-            total = total + (
-                squares.sum(axis=0) if self.weights is None else np.abs(self.weights[where]) @ squares
-            )
+        total = np.zeros(self.n_columns)
+        for own, where in self._blocks_of_rows(slice(None), self._near):
+            heavy = own if self.weights is None else own * np.abs(self.weights[where, None])
+            total += np.einsum("ij,ij->j", own, heavy)
         return float(np.max(total, initial=0.0))
 
-    def _blocks_of_rows(self, columns: slice) -> Iterator[tuple[Array, slice]]:
-        """Yield rows in double precision, some columns of them, and where they are: all at once if they are that."""
-        is_whole = self.rows.dtype == np.float64 and not self._are_sizes
-        step = max(len(self.rows), 1) if is_whole else _ROWS
+    def _blocks_of_rows(self, columns: slice, step: int | None = None) -> Iterator[tuple[Array, slice]]:
+        """Yield rows in double precision, some columns of them, and where they are.
+
+        ``step`` says how many; left out, it is all of them where they are in double precision.
+        """
+        is_double = self.rows.dtype == np.float64
+        step = step or (max(len(self.rows), 1) if is_double and not self._are_sizes else _ROWS)
+        # one place for all blocks: fresh memory for each costs as much as the products
+        scratch = (
+            None
+            if is_double
+            else np.empty((min(step, len(self.rows)), len(range(*columns.indices(self.n_columns)))))
+        )
         for start in range(0, len(self.rows), step):
             where = slice(start, start + step)
-            rows = self.rows[where, columns].astype(np.float64, copy=False)
+            rows = self.rows[where, columns]
+            if scratch is not None:
+                scratch[: len(rows)] = rows
+                rows = scratch[: len(rows)]
             yield np.abs(rows) if self._are_sizes else rows, where
 
 

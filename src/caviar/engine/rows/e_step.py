@@ -17,7 +17,7 @@ from ..design.dense import block_rows
 from ..design.features import Feature, FeatureTable
 from ..design.keys import ColumnKey, FactorKey, StatisticKey
 from ..local.categorical import CategoricalFactor
-from ..local.chain import ChainFactor, chains_of
+from ..local.chains.chain import ChainFactor, chains_of
 from ..local.local_factor import LocalFactor
 from ..local.statistics import Arrays, Coefficients, LocalState, Rows, Summary, Sums
 from .apart import DerivedApart, best_labels

@@ -8,7 +8,7 @@ from typing import NoReturn
 import numpy as np
 
 from ..._errors import DataError
-from ...language import Variable
+from ...language import Indexed, Label, Variable
 from ..binding.bound_model import BoundModel
 from ..binding.missing.entries import Gaps
 from ..compiled.terms import Compiled
@@ -56,5 +56,20 @@ def _refuse(leaf: Variable, gaps: Gaps) -> NoReturn:
         f"'{leaf.name}', a {type(leaf).__name__}, has a missing value (NaN) in row {row}, where the rest of the vector "
         f"is observed. Its missing entries can be integrated out where its mean and precision depend on global "
         f"variables and at most one Categorical of the row; here its density has something else of the row. "
-        f"State the columns as numbers, Normal(..., plates=(obs, column)), or drop or impute such rows"
+        f"{_as_chain(leaf)}tate the columns as numbers, Normal(..., plates=(obs, column)), or drop or impute such rows"
+    )
+
+
+def _as_chain(leaf: Variable) -> str:
+    """Return how labels of groups are stated so that missing entries are integrated out."""
+    chosen = [own for slot in leaf.slots.values() if isinstance(own := slot.expression, Indexed)]
+    groups = {own.by for own in chosen if own.through is not None and isinstance(own.by, Label)}
+    if len(groups) != 1:
+        return "S"
+    (label,) = groups
+    (rows, *_) = leaf.plates
+    return (
+        f"A label '{label.name}' of groups is also a chain that keeps its state: with the rows of a group next to each "
+        f"other, MarkovChain('{label.name}', probabilities, np.eye({label.categories}), along={rows.name}, "
+        f"starts=Data('starts', plates={rows.name})), 1 at the first row of each group. Or s"
     )

@@ -16,16 +16,13 @@ its clusters?" (2018), where each row has a set of its own.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ...._typing import AnyArray, Array
 from ....numerics.cached import cached_property
 from ...local.statistics import LocalState
-
-CELL = 64
-"""Rows of a cell."""
 
 _EVERY, _SHARE = 4, 8
 """Passes from one in which some cells are asked whether components of a neighbour suit them better to the next such
@@ -47,9 +44,11 @@ class Supports:
     Attributes
     ----------
     order
-        Numbers of the rows, cell after cell, (C * CELL,); the last cell is filled up with one of its rows.
+        Numbers of the rows, cell after cell, (C * cell,); the last cell is filled up with one of its rows.
     n_rows
         B.
+    cell
+        Rows of a cell.
     sizes
         Components of each cell, (C,).
     members
@@ -60,6 +59,7 @@ class Supports:
 
     order: AnyArray
     n_rows: int
+    cell: int
     sizes: AnyArray
     members: AnyArray
     age: int = 0
@@ -67,12 +67,12 @@ class Supports:
     @classmethod
     def from_state(cls, state: LocalState) -> Supports:
         """Return the supports that :meth:`as_state` told of."""
-        n_rows, age = (int(value) for value in state["counts"])
-        return cls(state["order"], n_rows, state["sizes"], state["members"], age)
+        n_rows, cell, age = (int(value) for value in state["counts"])
+        return cls(state["order"], n_rows, cell, state["sizes"], state["members"], age)
 
     def as_state(self) -> LocalState:
         """Return what the next pass over the block starts from, as arrays."""
-        counts = np.array([self.n_rows, self.age])
+        counts = np.array([self.n_rows, self.cell, self.age])
         return {"order": self.order, "counts": counts, "sizes": self.sizes, "members": self.members}
 
     @property
@@ -86,14 +86,14 @@ class Supports:
     def found(self, ranked: AnyArray, sizes: AnyArray) -> Supports:
         """Return the same cells with the first of their ranked components, (C, S), a pass later."""
         members = [own[:size] for own, size in zip(ranked, sizes, strict=True)]
-        return Supports(self.order, self.n_rows, sizes, np.concatenate(members), self.age + 1)
+        return replace(self, sizes=sizes, members=np.concatenate(members), age=self.age + 1)
 
     def where(self, mine: AnyArray, other: Supports) -> Supports:
         """Return these sets where ``mine`` is true of a cell, (C,), and those of the other elsewhere."""
         pairs = zip(self._apart, other._apart, mine, strict=True)
         members = [own if is_mine else others for own, others, is_mine in pairs]
         sizes = np.where(mine, self.sizes, other.sizes)
-        return Supports(self.order, self.n_rows, sizes, np.concatenate(members), self.age)
+        return replace(self, sizes=sizes, members=np.concatenate(members))
 
     @property
     def _apart(self) -> list[AnyArray]:
@@ -118,11 +118,11 @@ class Supports:
 
     def rows_of(self, cells: AnyArray) -> AnyArray:
         """Return the numbers of the rows of some cells, one cell after the other."""
-        return self.order.reshape(-1, CELL)[cells].ravel()
+        return self.order.reshape(-1, self.cell)[cells].ravel()
 
     def counted(self, cells: AnyArray, weights: Array | None) -> Array:
         """Return the weights of the rows of some cells, ascending, 0 of those that fill up the last one."""
-        counted = np.ones(len(cells) * CELL)
+        counted = np.ones(len(cells) * self.cell)
         if self.n_rows < len(self.order) and cells[-1] == self.n_cells - 1:
             counted[self.n_rows - len(self.order) :] = 0.0
         return counted if weights is None else counted * weights[self.rows_of(cells)]
@@ -144,7 +144,7 @@ class Supports:
         sizes = self.sizes[cells]
         for size in np.unique(sizes):
             own = cells[sizes == size]
-            length = max(1, most // (numbers_a_cell + 2 * CELL * int(size)))
+            length = max(1, most // (numbers_a_cell + 2 * self.cell * int(size)))
             for start in range(0, len(own), length):
                 yield own[start : start + length], int(size)
 
@@ -167,7 +167,7 @@ class Supports:
 
     def replaced(self, members: AnyArray) -> Supports:
         """Return the same cells with other members, a pass later."""
-        return Supports(self.order, self.n_rows, self.sizes, members, self.age + 1)
+        return replace(self, members=members, age=self.age + 1)
 
 
 def sizes_for(mean: int, n_categories: int) -> list[int]:
