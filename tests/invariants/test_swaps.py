@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import caviar as cv
+from caviar.engine.ascent.schedules.halves import halves
+from caviar.engine.rows.row_map import RowMap
 
 
 def _model(n_components: int = 8) -> cv.Model:
@@ -70,3 +72,55 @@ def test_where_they_are_senseless_they_are_refused():
         _model().fit({"x": _data()}, swaps=True, point=("weights", "theta"))
     with pytest.raises(cv.ParameterError, match="swaps is True, False or 'auto'"):
         _fit(swaps="often")
+
+
+def _crowded() -> np.ndarray:
+    """Return clusters that overlap, so many that starts seldom find all of them."""
+    rng = np.random.default_rng(3)
+    labels = rng.choice(16, 800, p=rng.dirichlet(np.full(16, 5.0)))
+    centres = 5.0 * rng.normal(size=(16, 2))
+    shapes = rng.normal(size=(16, 2, 2)) / np.sqrt(2) + 0.5 * np.eye(2)
+    return centres[labels] + np.einsum("nij,nj->ni", shapes[labels], rng.normal(size=(800, 2)))
+
+
+def _looks(monkeypatch: pytest.MonkeyPatch, **arguments: Any) -> tuple[int, cv.Posterior]:
+    """Return how often a fit goes through the rows, and the fit."""
+    looks = 0
+
+    def counted(method: Any) -> Any:
+        def own(self: RowMap, *given: Any, **named: Any) -> Any:
+            nonlocal looks
+            looks += 1
+            return method(self, *given, **named)
+
+        return own
+
+    with monkeypatch.context() as patch:
+        for name in ("infer", "by_block", "sum_given"):
+            patch.setattr(RowMap, name, counted(getattr(RowMap, name)))
+        fit = _model(16).fit({"x": _crowded()}, seed=0, uncertainty="mean_field", **arguments)
+    return looks, fit
+
+
+def test_a_fit_of_many_components_swaps_by_default_and_takes_no_more_than_three_times_as_long(monkeypatch):
+    (plain, without), (swapping, usual) = _looks(monkeypatch, swaps=False), _looks(monkeypatch)
+    assert usual.elbo > without.elbo + 1
+    assert plain < swapping < 3 * plain
+
+
+def test_where_no_iteration_is_left_no_swap_is_looked_for(monkeypatch):
+    plain, without = _looks(monkeypatch, swaps=False)
+    assert _looks(monkeypatch, swaps="auto", max_iter=without.n_iter)[0] == plain
+    assert without.converged
+
+
+def test_a_given_start_and_a_plain_ascent_keep_their_components(monkeypatch):
+    for own in ({"init": {"z": np.arange(800) % 16}}, {"accelerate": False}):
+        assert _looks(monkeypatch, **own)[0] == _looks(monkeypatch, swaps=False, **own)[0]
+
+
+def test_answers_that_are_all_as_far_from_their_mean_are_cut_across_a_column():
+    answers = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]).repeat(3, axis=0)
+    cuts = halves(answers, np.ones(12), 2)
+    assert all(cut.sum() == 6 for cut in cuts)
+    assert cuts

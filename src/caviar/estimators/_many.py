@@ -39,7 +39,7 @@ class ManyMixtures(ManyStatements):
             )
         if own.semi_supervised or own.fixed is not None:
             raise ParameterError("fit_many takes no labels and no fixed parameters; fit groups one by one")
-        if own.swaps:
+        if own.swaps is True:
             raise ParameterError(
                 f"fit_many swaps no components; got swaps={own.swaps!r}. Fit groups one by one"
             )

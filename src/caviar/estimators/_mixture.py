@@ -124,7 +124,7 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
 
     n_components: Any = field(default=1, kw_only=False)
     responsibilities: int | str = "auto"
-    swaps: bool | str = False
+    swaps: bool | str = "auto"
 
     weights_: ClassVar[Any] = Fitted(REMEDY)
     elbo_: ClassVar[Any] = Fitted()

@@ -46,8 +46,8 @@ responsibilities
 [swaps]
 swaps
     Whether a fit that has settled goes on from where two components merged and another one cut in two lead, as for
-    :meth:`caviar.Model.fit`: False, True for as long as that leads higher, or ``"auto"``, which looks for it briefly
-    from 8 components on where no start is given.
+    :meth:`caviar.Model.fit`: False, True for as long as that leads higher, or ``"auto"``, which looks for it once, from
+    8 components on where no start is given, with at most one and a half times the passes of the fit until then.
 
 [semi_supervised]
 semi_supervised

@@ -178,7 +178,7 @@ class Model(ShownAsGraph):
         progress: bool | Callable[[Progress], object] = False,
         accelerate: bool = True,
         responsibilities: int | str = "auto",
-        swaps: bool | str = False,
+        swaps: bool | str = "auto",
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: float = 60.0,
         uncertainty: str = "auto",
@@ -270,9 +270,10 @@ class Model(ShownAsGraph):
             Whether a fit that has settled goes on from where components that changed places lead: two of them are
             merged, and another one is cut in two. Many are tried on some of the rows, and one is kept only where the
             objective of all rows is higher afterwards. For models whose rows have one hidden label and nothing else
-            that is hidden, except missing entries, without point masses. True goes on as long as that leads higher,
-            which takes several times as long as the fit. ``"auto"`` looks for them briefly, from 8 components on and
-            up to 200, where ``init`` is ``"auto"`` and ``accelerate`` is True.
+            that is hidden, except missing entries, without point masses. ``"auto"`` looks for them once, from 8
+            components on and up to 200, where ``init`` is ``"auto"``, ``accelerate`` is True and iterations are left;
+            it spends at most one and a half times as many passes as the fit took until then. True goes on as long as
+            that leads higher, which takes several times as long as the fit. False looks for none.
         checkpoint
             Path of a file that keeps the state of the fit. The same call again, after an interruption or a crash, goes
             on from there and ends with the same bits as without one; after the end it returns at once. The file stays:
@@ -532,18 +533,18 @@ class Model(ShownAsGraph):
             basis = (problem, _sample(row_map), row_map, rng)
             return chance_start(*basis, settings.restart) if settings.restart else data_start(*basis)
 
-        raced = None
+        raced, rows_raced = None, 0
         if isinstance(init, Mapping):
             problem, q = given_start(problem, init, row_map, lambda: from_data(problem).start)
         elif isinstance(init, str) and init == "prior":
             q = drawn_start(problem, rng) if settings.restart else prior_start(problem)
         elif isinstance(init, str) and init == "auto":
             begun = from_data(problem)
-            (problem, q), raced = begun.start, begun.raced
+            (problem, q), raced, rows_raced = begun.start, begun.raced, begun.rows_raced
         else:
             raise ParameterError(f"init is 'auto', 'prior' or a mapping from names to values; got {init!r}")
         given = [v for v in problem.order if isinstance(init, Mapping) and v.name in init]
-        return ascend(schedule, Beginning(problem, q, row_map, rng, given, raced), settings)
+        return ascend(schedule, Beginning(problem, q, row_map, rng, given, raced, rows_raced), settings)
 
 
 def assembled(model: Model, data: Mapping[str, Any], point: Sequence[str]) -> Problem:

@@ -37,6 +37,8 @@ class Beginning(Generic[S]):
     raced
         Where a race of starts over all rows has brought the factors, from which a schedule may go on as it is; None if
         a first look at the rows has to be made.
+    rows_raced
+        Rows that all passes of the race have gone through together.
     """
 
     problem: Problem
@@ -45,6 +47,7 @@ class Beginning(Generic[S]):
     rng: np.random.Generator | None = None
     given: Collection[Variable] = ()
     raced: S | None = None
+    rows_raced: int = 0
 
 
 class StatedSchedule(ABC):

@@ -102,6 +102,8 @@ class AscentState(FitState):
         Saddle points that were left behind.
     swaps
         Ends that were left behind since swaps of components led higher.
+    rows_raced
+        Rows that all passes of the race of its starts have gone through together.
     """
 
     arrays: Mapping[Hashable, Array]
@@ -112,6 +114,7 @@ class AscentState(FitState):
     is_fresh: bool = True
     saddles: int = 0
     swaps: int = 0
+    rows_raced: int = 0
 
     @property
     def elbo(self) -> float:

@@ -11,6 +11,7 @@ k-means of as many restarts ends higher than one guess each.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -62,7 +63,9 @@ def chance_start(
     guesses = _guesses(basis, number)
     if outer_variables(problem.bound.nodes, problem.order):
         return Begun(settled(*start_from(basis, guesses[-1]), row_map))
-    return best_of([partial(start_from, basis, guess) for guess in guesses], basis.sample, basis.row_map)
+    starts = [partial(start_from, basis, guess) for guess in guesses]
+    begun = best_of(starts, basis.sample, basis.row_map, passes=basis.passes)
+    return replace(begun, rows_raced=basis.rows_passed)
 
 
 @np.errstate(all="ignore")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 
@@ -68,6 +69,7 @@ def data_start(problem: Problem, sample: Sample, row_map: RowMap, rng: np.random
     if own is not None:
         return Begun(own)
     basis = basis_of(problem, sample, row_map, rng)
+    among = basis.sample, basis.row_map
     guesses = _candidates(basis)
     if problem.chains and not basis.has_states:
         # of a sample no rows are successive, and states that are vectors have nothing to be clustered by
@@ -78,7 +80,7 @@ def data_start(problem: Problem, sample: Sample, row_map: RowMap, rng: np.random
         return Begun(max(nested, key=lambda start: begin(*start, row_map).elbo))
     first = next(guesses)
     if are_clear(basis, first):
-        return best_of([partial(_start, basis, first)], basis.sample, basis.row_map)
+        return _counted(basis, best_of([partial(_start, basis, first)], *among))
     if basis.is_plain and sample.is_part and sample.n_rows * problem.n_natural > _DEAR:
         # a race would cost more than the fit, and its rows are too few to tell so many components apart
         return Begun(_start(basis, first))
@@ -89,9 +91,14 @@ def data_start(problem: Problem, sample: Sample, row_map: RowMap, rng: np.random
     # vectors missing in part are as all rows in a start, and that costs starts with narrow clusters most
     behind = _BEHIND if basis.is_plain and not problem.bound.gathered(lambda own: own.entries) else np.inf
     starts = tried(basis, list(_starts(basis, raced)))
-    begun = exchanged(basis, best_of(starts, basis.sample, basis.row_map, behind))
+    begun = exchanged(basis, best_of(starts, *among, behind, basis.passes))
     begun = with_cells_moved(basis, begun)
-    return begun if regrouping is None else regrouping.regrouped(begun)
+    return _counted(basis, begun if regrouping is None else regrouping.regrouped(begun))
+
+
+def _counted(basis: Basis, begun: Begun) -> Begun:
+    """Return where a fit begins, with what the race before it went through."""
+    return replace(begun, rows_raced=basis.rows_passed)
 
 
 def _candidates(basis: Basis) -> Iterator[Guess]:

@@ -35,13 +35,13 @@ _TO_SETTLE = Settings(max_iter=100, tol=_TOL)
 def settled(basis: Basis, begun: Begun) -> tuple[Begun, float]:
     """Return the end of the ascent from a start, and its objective."""
     state = begun.raced or _CLIMB.init(Beginning(*begun.start, basis.row_map))
-    reached = Race(basis.row_map, basis.sample, float("inf")).run(state, _TO_SETTLE)
+    reached = Race(basis.row_map, basis.sample, float("inf"), basis.passes).run(state, _TO_SETTLE)
     return (begun, state.elbo) if reached is None else (begun_at(reached, basis.sample), reached.elbo)
 
 
 def better(basis: Basis, elbo: float, moves: Sequence[Callable[[], Start]]) -> Begun | None:
     """Return the end of the first move that exceeds an objective; None if none does."""
-    race = Race(basis.row_map, basis.sample, float("inf"))
+    race = Race(basis.row_map, basis.sample, float("inf"), basis.passes)
     aim = elbo + _BETTER * max(basis.row_map.source.total_weight, 1.0)
     for state in _trials(race, list(_begun(basis, moves))):
         own: BatchState | None = state

@@ -21,6 +21,7 @@ from ..design.keys import StatisticKey
 from ..rows.row_map import RowMap
 from ..rows.subsample import Sample
 from .factors.prior import Start
+from .guesses.basis import Passes
 
 log = logging.getLogger("caviar")
 
@@ -40,10 +41,13 @@ class Begun:
         Where a race over all rows has brought them, from which an ascent may go on as it is; None if a first pass has
         to be made: after a race over some of the rows, where local factors begin at those of the last pass, or where
         components have reference points of their own.
+    rows_raced
+        Rows that all passes of the race have gone through together.
     """
 
     start: Start
     raced: BatchState | None = None
+    rows_raced: int = 0
 
 
 _MOST = 8
@@ -95,6 +99,7 @@ def best_of(
     sample: Sample,
     row_map: RowMap,
     behind: float = np.inf,
+    passes: Passes | None = None,
 ) -> Begun:
     """Return the start that leads to the highest objective within a race over the sample.
 
@@ -111,10 +116,12 @@ def best_of(
     behind
         Nats a value by which a start may be behind the best before the first iteration; nats a row where passes are
         dear.
+    passes
+        Passes over the sample that were made before, to which those of the race are added.
     """
     if len(starts) == 1 and not sample.is_part:
         return Begun(starts[0]())
-    race = Race(row_map, sample, behind)
+    race = Race(row_map, sample, behind, Passes() if passes is None else passes)
     start, reached = race.winner(_possible(starts))
     if reached is not None and sample.is_part and start[0].factors:
         reached = race.run(replace(reached, status=None), _TO_THE_END) or reached
@@ -169,6 +176,7 @@ class Race:
     row_map: RowMap
     sample: Sample
     behind: float
+    passes: Passes
 
     def winner(self, starts: Sequence[Start]) -> tuple[Start, BatchState | None]:
         """Return the start that wins, and where it has come to; no more than the first where none can run."""
@@ -196,6 +204,7 @@ class Race:
         except ImproperError as error:
             log.info("start left out: %s", error)
             return None
+        self.passes.number += reached.n_iter - state.n_iter
         if reached.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
         if reached.status not in (Status.CONVERGED, None):

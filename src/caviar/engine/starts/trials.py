@@ -37,7 +37,7 @@ def tried(basis: Basis, starts: Sequence[Callable[[], Start]]) -> Sequence[Calla
     is_dear = n_rows * problem.n_natural > _MOST_NUMBERS
     if is_dear or len(starts) <= _FEW or not multiplies_labels(problem):
         return starts
-    race = Race(basis.row_map, basis.sample, float("inf"))
+    race = Race(basis.row_map, basis.sample, float("inf"), basis.passes)
     states = [state for start in starts if (state := _after_a_while(race, start)) is not None]
     best = sorted(states, key=lambda state: -state.elbo)[:_KEPT]
     return [partial(_start_of, state) for state in best] or starts

@@ -18,6 +18,9 @@ _FLOOR = 1e-4
 _LEAST = 4
 """Points of a half."""
 
+_FLAT = 1e-9
+"""Variance of values, in their mean square, up to which they are equal: answers are all as far from their mean."""
+
 
 def halves(points: Array, weights: Array, most: int) -> list[AnyArray]:
     """Return which points are in the first half of the best cuts, shape (n,) each, the best first.
@@ -53,6 +56,8 @@ def halves(points: Array, weights: Array, most: int) -> list[AnyArray]:
     square = np.cumsum(own * ordered**2, axis=0)
     n, s, q = count[-1], total[-1], square[-1]
     whole = q / n - (s / n) ** 2
+    is_flat = whole <= _FLAT * q / n
+    whole = np.where(is_flat, 1.0, whole)
     floor = _FLOOR * whole
     one = np.maximum(square / count - (total / count) ** 2, floor)[:-1]
     rest = np.maximum(n - count[:-1], np.finfo(float).tiny)
@@ -61,7 +66,7 @@ def halves(points: Array, weights: Array, most: int) -> list[AnyArray]:
     gains = n * np.log(whole) - left * np.log(one) - rest * np.log(other)
     gains += 2 * (left * np.log(left / n) + rest * np.log(rest / n))
     gains[~(np.diff(ordered, axis=0) > 0)] = -np.inf
-    gains[: _LEAST - 1] = gains[n_points - _LEAST :] = -np.inf
+    gains[: _LEAST - 1] = gains[n_points - _LEAST :] = gains[:, is_flat] = -np.inf
     edges = gains.argmax(axis=0)
     columns = np.arange(values.shape[1])
     found: list[AnyArray] = []

@@ -6,14 +6,16 @@ import logging
 import warnings
 from collections import Counter
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
+
+import numpy as np
 
 from ...._errors import FallingElboWarning, ImproperError
 from ....numerics.records import replaced
 from ...rows.row_map import RowMap
 from ...rows.subsample import sample_of
-from ..schedule import AscentAround
+from ..schedule import AscentAround, Beginning
 from ..state import AscentState, begin, iterated
 from ..status import Status
 from .batch import Batch, BatchState
@@ -53,8 +55,11 @@ _CATCHES_UP = 20.0
 _AFTERWARDS = 12
 """Iterations after a swap, before the next one is looked for."""
 
-_LOOKS = 25
+_LOOKS = 40
 """Iterations that take about as long as to find what merges and cuts are worth."""
+
+_TRIED = 2
+"""Iterations that take about as long as to begin from a swap."""
 
 _ON_ALL_ROWS = 12
 """Iterations over all rows in which swaps that were found on some of them must lead higher."""
@@ -72,15 +77,26 @@ class Effort:
     ends
         Ends of the other schedule that swaps may lead away from.
     passes
-        Passes over some of the rows at each end, about.
+        Passes over some of the rows at each end, about, at the most.
+    share
+        Of the passes of the fit until then, those of its starts included, so many are spent at the most.
+    least
+        Nats a row that a swap may lose as far as the first looks tell; those that lose more are not tried.
     """
 
     ends: int
     passes: int
+    share: float = np.inf
+    least: float = -np.inf
+
+    def passes_after(self, state: AscentState, n_rows: int) -> int:
+        """Return how many passes over so many rows are spent at the end of a fit."""
+        seen = state.n_iter * state.rows.source.n_rows + state.rows_raced
+        return int(min(self.passes, self.share * seen / max(n_rows, 1)))
 
 
-BRIEFLY, AS_LONG_AS_IT_PAYS = Effort(1, 280), Effort(20, 20_000)
-"""So that a small fit takes at most three times as long, and until no swap that is tried leads higher."""
+BRIEFLY, AS_LONG_AS_IT_PAYS = Effort(1, 280, 1.5, -0.15), Effort(20, 20_000)
+"""So that no fit takes three times as long, and until no swap that is tried leads higher."""
 
 
 @dataclass(frozen=True)
@@ -100,25 +116,29 @@ class Swapping(AscentAround[A]):
     max_iter: int
     effort: Effort
 
+    def init(self, beginning: Beginning[A]) -> A:
+        """Return the state before the first step, which knows what the starts have cost."""
+        return replaced(self.own.init(beginning), rows_raced=beginning.rows_raced)
+
     def judged(self, before: A, after: A, tol: float) -> A:
         """Return the state after an iteration, or after one more where a swap leads higher.
 
-        It has not settled where no iteration is left for that.
+        Swaps are looked for as long as iterations are left to go on from there.
         """
         state = self.own.judged(before, after, tol)
-        if state.status is not Status.CONVERGED or state.swaps >= self.effort.ends:
+        over = state.swaps >= self.effort.ends or state.n_iter >= self.max_iter
+        if over or state.status is not Status.CONVERGED:
             return state
-        found = swapped(state, self.effort.passes)
+        found = swapped(state, self.effort)
         if found is None:
             return state
-        if state.n_iter >= self.max_iter:
-            return replaced(state, status=None)
         log.info("components were swapped; the fit goes on %.4g nats higher", found.elbo - state.elbo)
         beyond = replaced(found, status=None, swaps=state.swaps + 1, saddles=state.saddles)
         return self.own.at(iterated(state, beyond, max(1, state.rows.n_batches_made)))
 
 
-def swapped(state: AscentState, passes: int) -> AscentState | None:
+@np.errstate(all="ignore")
+def swapped(state: AscentState, effort: Effort) -> AscentState | None:
     """Return a state with a higher objective, after swaps of components; None if none is found.
 
     They are found on some of the rows, one after the other, and must lead higher on all of them.
@@ -128,15 +148,18 @@ def swapped(state: AscentState, passes: int) -> AscentState | None:
     with warnings.catch_warnings():
         # what falls by rounding is left out here, and is no step of the fit
         warnings.simplefilter("ignore", FallingElboWarning)
-        rows, left = _some_rows(state), Passes(passes)
+        rows = _some_rows(state)
+        left = Passes(effort.passes_after(state, rows.source.n_rows))
+        if left.number <= _LOOKS:
+            return None
         here = begun = _CLIMB.at(begin(state.problem, state.q, rows))
         if rows.source.n_rows < state.rows.source.n_rows:
             here = begun = left.climbed(here, _AFTERWARDS)
         while left.number > _LOOKS:
-            found = _higher(here, left)
-            if found is None:
+            found = _higher(here, left, effort.least * rows.source.total_weight)
+            if found is here:
                 break
-            here = left.climbed(found, _AFTERWARDS)
+            here = found
         return None if here is begun else _on_all_rows(state, here)
 
 
@@ -169,29 +192,74 @@ def _some_rows(state: AscentState) -> RowMap:
     return RowMap(state.problem.rows, sample_of(state.rows.source, most), state.rows.executor.host)
 
 
-def _higher(here: BatchState, left: Passes) -> BatchState | None:
-    """Return a state that a swap leads to whose objective is higher; None if none is found with the passes left."""
-    aim = here.elbo + _LEAST * here.rows.source.total_weight
+def _higher(here: BatchState, left: Passes, least: float) -> BatchState:
+    """Return a state that swaps lead to, one after the other, whose objective is higher; the same if none does.
+
+    What merges and cuts are worth is told once: after a swap it holds for the components that it has not touched.
+    """
     mixture = Mixture(here, Components.of(here.problem))
     left.number -= _LOOKS
-    promising = _promising(mixture)
-    for start in range(0, len(promising), _TOGETHER):
-        states: list[BatchState] = []
-        for place in range(start, min(start + _TOGETHER, len(promising))):
-            begun = _swapped(mixture, promising[place])
-            left.number -= 2
-            states += [] if begun is None else [left.climbed(begun, _FIRST)]
-            states.sort(key=lambda state: -state.elbo)
-            if states and states[0].elbo > aim and not (place + 1) % _AT_ONCE:
-                return states[0]
-        for n_left, n_iter in _FURTHER:
-            states = [left.climbed(state, n_iter) for state in states[:n_left] if _may_reach(state, aim)]
-            states.sort(key=lambda state: -state.elbo)
-            if states and states[0].elbo > aim:
-                return states[0]
-        if left.number <= 0:
-            break
-    return None
+    waiting = [swaps for swaps in _promising(mixture) if _gain(swaps) > least]
+    while waiting and left.number > 0:
+        found = _first_that_rises(mixture, waiting[:_TOGETHER], left)
+        waiting = found.open + waiting[found.n_tried :]
+        if found.state is not None:
+            waiting = [swaps for swaps in waiting if not found.touched & _touched(swaps)]
+            here = left.climbed(found.state, _AFTERWARDS)
+            mixture = Mixture(here, mixture.components)
+    return here
+
+
+@dataclass(frozen=True)
+class _Trials:
+    """How swaps that were tried side by side came out.
+
+    Attributes
+    ----------
+    n_tried
+        How many were tried.
+    state
+        Where the best of them has led, if it has led higher.
+    touched
+        The components that it has changed.
+    open
+        Swaps that were tried beside it, and may lead higher too.
+    """
+
+    n_tried: int
+    state: BatchState | None = None
+    touched: frozenset[int] = frozenset()
+    open: list[list[Swap]] = field(default_factory=list)
+
+
+def _first_that_rises(mixture: Mixture, candidates: Sequence[list[Swap]], left: Passes) -> _Trials:
+    """Try swaps from where a mixture is, until one leads higher."""
+    here = mixture.state
+    aim = here.elbo + _LEAST * here.rows.source.total_weight
+    trials: list[tuple[BatchState, list[Swap]]] = []
+    for number, swaps in enumerate(candidates, 1):
+        begun = _swapped(mixture, swaps)
+        left.number -= _TRIED
+        trials += [] if begun is None else [(left.climbed(begun, _FIRST), swaps)]
+        if number % _AT_ONCE == 0 and (found := _ended(trials, aim, number)):
+            return found
+    for n_left, n_iter in (*_FURTHER, (0, 0)):
+        if found := _ended(trials, aim, len(candidates)):
+            return found
+        trials = [
+            (left.climbed(own, n_iter), swaps) for own, swaps in trials[:n_left] if _may_reach(own, aim)
+        ]
+    return _Trials(len(candidates))
+
+
+def _ended(trials: list[tuple[BatchState, list[Swap]]], aim: float, n_tried: int) -> _Trials | None:
+    """Sort trials, the best first, and return what comes of them if that is higher."""
+    trials.sort(key=lambda trial: -trial[0].elbo)
+    if not trials or not trials[0][0].elbo > aim:
+        return None
+    (state, swaps), *others = trials
+    still_open = [own for reached, own in others if reached.elbo > aim or _may_reach(reached, aim)]
+    return _Trials(n_tried, state, _touched(swaps), still_open)
 
 
 def _swapped(mixture: Mixture, swaps: Sequence[Swap]) -> BatchState | None:
@@ -199,6 +267,14 @@ def _swapped(mixture: Mixture, swaps: Sequence[Swap]) -> BatchState | None:
         return _CLIMB.at(mixture.swapped(swaps))
     except ImproperError:
         return None
+
+
+def _gain(swaps: Sequence[Swap]) -> float:
+    return sum(swap.gain for swap in swaps)
+
+
+def _touched(swaps: Sequence[Swap]) -> frozenset[int]:
+    return frozenset().union(*(swap.touched for swap in swaps))
 
 
 def _promising(mixture: Mixture) -> list[list[Swap]]:

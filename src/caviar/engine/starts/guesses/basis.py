@@ -25,6 +25,13 @@ Guess: TypeAlias = Mapping[Variable, AnyArray]
 """Labels of some gates, whole numbers: of the rows of the sample first where they are local."""
 
 
+@dataclass
+class Passes:
+    """Passes over rows that were made."""
+
+    number: int = 0
+
+
 @dataclass(frozen=True, eq=False)
 class Basis:
     """What the candidates of a start are made from.
@@ -49,6 +56,8 @@ class Basis:
         Globals that are guessed, and held while the others are updated first.
     follows
         Whether what is drawn beside guessed labels follows from them, before they are let go.
+    passes
+        Passes over the sample that were made so far, by all starts together.
     """
 
     problem: Problem
@@ -60,6 +69,7 @@ class Basis:
     points: Mapping[Variable, Array] = field(default_factory=dict)
     held: Mapping[Variable, Any] = field(default_factory=dict)
     follows: bool = False
+    passes: Passes = field(default_factory=Passes)
 
     @cached_property
     def _clouds(self) -> dict[Gate, list[Cloud]]:
@@ -90,6 +100,11 @@ class Basis:
     def differs(self, gate: Gate) -> bool:
         """Whether the categories of a gate, or what they choose, differ in anything that is known."""
         return gate in self._differing
+
+    @property
+    def rows_passed(self) -> int:
+        """Rows that the passes so far have gone through together."""
+        return self.passes.number * self.sample.n_rows
 
     @property
     def has_states(self) -> bool:
