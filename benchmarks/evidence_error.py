@@ -2,22 +2,26 @@
 
     python benchmarks/evidence_error.py [--cases 100] [--draws 1000] [--exact 100000]     # of diagnose
     python benchmarks/evidence_error.py --corrected                                       # of evidence
+    python benchmarks/evidence_error.py --mixtures                                        # of mixtures
 
 Logistic and probit regressions in turn, on 1 to 6 columns, 15 to 300 rows, and priors of three widths, from seeds. The
 exact value is importance sampling with a Student-t at the mode, whose weights are bounded; its own error is in the last
 column. A line for each case, then the shares within two errors: of the error that is given, and of the spread of the
 weights alone, sd / mean / sqrt(draws), beside it. With --corrected they are those of importance sampling with the
-covariance of linear response and of the second-order correction of the ELBO, each with its error.
+covariance of linear response and of the second-order correction of the ELBO, each with its error. With --mixtures they
+are of mixtures of two Normals with 10 to 16 rows and prior means that tell the components apart, whose exact evidence
+is the sum over all labels of all rows: what other modes hold is missing in both.
 """
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from scipy import optimize, stats
-from scipy.special import expit, log_expit, log_ndtr
+from scipy.special import expit, gammaln, log_expit, log_ndtr, logsumexp
 
 import caviar as cv
 
@@ -62,6 +66,50 @@ def simulated(number: int) -> Case:
     return Case(kind, precision, {"X": X, "y": y})
 
 
+@dataclass(frozen=True)
+class Mixture:
+    """A mixture of two Normals with known precisions: the distance of the prior means, and its rows."""
+
+    distance: float
+    data: dict[str, np.ndarray]
+
+    @property
+    def means(self) -> np.ndarray:
+        """Prior means of the components; their precision is 1, as that of the rows; weights have Dirichlet(2)."""
+        return np.array([-0.5, 0.5]) * self.distance
+
+    def model(self) -> cv.Model:
+        """Return the model."""
+        obs, component = cv.Plate("obs"), cv.Plate("component", 2)
+        z = cv.Categorical("z", cv.Dirichlet("weights", [2.0, 2.0]), plates=obs)
+        mean = cv.Normal("mean", self.means, 1.0, plates=component)
+        return cv.Model(cv.Normal("x", mean[z], 1.0, plates=obs))
+
+    def log_evidence(self) -> float:
+        """Return log p(x): the sum over the labels of all rows, the rest in closed form."""
+        x = self.data["x"]
+        n = len(x)
+        ones = (np.arange(2**n)[:, None] >> np.arange(n)) & 1
+        total = gammaln(4.0) - gammaln(n + 4.0) - 2.0 * gammaln(2.0)
+        for labels, at in zip((1 - ones, ones), self.means, strict=True):
+            count, moved = labels.sum(axis=1), labels @ (x - at)
+            squares = labels @ (x - at) ** 2 - moved**2 / (1.0 + count)
+            total = (
+                total + gammaln(count + 2.0) - 0.5 * (squares + np.log1p(count) + count * np.log(2.0 * np.pi))
+            )
+        return float(logsumexp(total))
+
+
+def simulated_mixture(number: int) -> Mixture:
+    """Return the mixture of a number."""
+    rng = np.random.default_rng(2000 + number)
+    n, distance = int(rng.integers(10, 17)), float(rng.choice([2.0, 4.0, 6.0]))
+    mixture = Mixture(distance, {})
+    z = (rng.random(n) < rng.beta(2, 2)).astype(int)
+    mean = mixture.means + rng.normal(size=2)
+    return Mixture(distance, {"x": mean[z] + rng.normal(size=n)})
+
+
 def exact(case: Case, n_draws: int, seed: int) -> tuple[float, float]:
     """Return log p(y) and its standard error, by importance sampling with a Student-t at the mode."""
     p = case.data["X"].shape[1]
@@ -75,25 +123,41 @@ def exact(case: Case, n_draws: int, seed: int) -> tuple[float, float]:
     return value, float(weights.std() / weights.mean() / np.sqrt(n_draws))
 
 
-def corrected(asked: argparse.Namespace) -> None:
+def of_regressions(asked: argparse.Namespace) -> Iterator[tuple[str, cv.Model, dict[str, np.ndarray], float]]:
+    """Yield name, model, data and exact log evidence of each regression."""
+    for number in range(asked.cases):
+        case = simulated(number)
+        n, p = case.data["X"].shape
+        model = getattr(cv.models, f"{case.kind}_regression")(p, prior_precision=case.precision)
+        name = f"{case.kind:9}{p:>3}{n:>6}{case.precision:>7}"
+        yield name, model, case.data, exact(case, asked.exact, number)[0]
+
+
+def of_mixtures(asked: argparse.Namespace) -> Iterator[tuple[str, cv.Model, dict[str, np.ndarray], float]]:
+    """Yield name, model, data and exact log evidence of each mixture."""
+    for number in range(asked.cases):
+        case = simulated_mixture(number)
+        name = f"{'mixture':9}{2:>3}{len(case.data['x']):>6}{case.distance:>7}"
+        yield name, case.model(), case.data, case.log_evidence()
+
+
+def corrected(
+    cases: Iterator[tuple[str, cv.Model, dict[str, np.ndarray], float]], asked: argparse.Namespace
+) -> None:
     """Print the table of ``evidence``: importance sampling, and the ELBO to second order."""
     print(
         f"{'kind':9}{'p':>3}{'rows':>6}{'prior':>7}{'exact':>11}"
         f"{'ELBO off':>10}{'2nd off':>9}{'+-':>8}{'k':>7}{'off':>9}{'+-':>8}"
     )
     lines = []
-    for number in range(asked.cases):
-        case = simulated(number)
-        n, p = case.data["X"].shape
-        model = getattr(cv.models, f"{case.kind}_regression")(p, prior_precision=case.precision)
-        posterior = model.fit(case.data, tol=1e-9, max_iter=5000)
-        second = posterior.evidence(case.data, method="second_order")
-        sample = posterior.importance_sample(case.data, n_draws=asked.draws, seed=number)
-        value, _ = exact(case, asked.exact, number)
+    for number, (name, model, data, value) in enumerate(cases):
+        posterior = model.fit(data, seed=0, tol=1e-9, max_iter=5000)
+        second = posterior.evidence(data, method="second_order")
+        sample = posterior.importance_sample(data, n_draws=asked.draws, seed=number)
         offs = posterior.elbo - value, second.value - value, sample.log_evidence - value
         lines.append((*offs, second.error, sample.log_evidence_error, sample.pareto_k))
         print(
-            f"{case.kind:9}{p:>3}{n:>6}{case.precision:>7}{value:>11.3f}{offs[0]:>10.3f}{offs[1]:>9.3f}{second.error:>8.3f}"
+            f"{name}{value:>11.3f}{offs[0]:>10.3f}{offs[1]:>9.3f}{second.error:>8.3f}"
             f"{sample.pareto_k:>7.2f}{offs[2]:>9.3f}{sample.log_evidence_error:>8.3f}",
             flush=True,
         )
@@ -115,9 +179,10 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=1000)
     parser.add_argument("--exact", type=int, default=100_000)
     parser.add_argument("--corrected", action="store_true")
+    parser.add_argument("--mixtures", action="store_true")
     asked = parser.parse_args()
-    if asked.corrected:
-        corrected(asked)
+    if asked.corrected or asked.mixtures:
+        corrected(of_mixtures(asked) if asked.mixtures else of_regressions(asked), asked)
         return
     print(
         f"{'kind':9}{'p':>3}{'rows':>6}{'prior':>7}{'k':>7}{'+-':>6}{'exact':>11}"

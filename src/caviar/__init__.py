@@ -87,6 +87,7 @@ if TYPE_CHECKING:
     from .language.simplex import Beta, Dirichlet, StickBreaking
     from .language.softmax import softmax, stick_breaking
     from .language.sparse_vectors import SingleEffect, SpikeSlab
+    from .language.weighted_sums import weighted_sum
     from .names.names import Names
     from .posterior.diagnostics import Diagnosis
     from .posterior.effects.credible_sets import CredibleSet
@@ -141,6 +142,7 @@ _NAMES = {
     ".language.positive": ("Gamma", "Wishart"),
     ".language.simplex": ("Beta", "Dirichlet", "StickBreaking"),
     ".language.sparse_vectors": ("SingleEffect", "SpikeSlab"),
+    ".language.weighted_sums": ("weighted_sum",),
     ".posterior.effects.credible_sets": ("CredibleSet",),
     ".posterior.evidence.comparison": ("Comparison", "compare"),
     ".posterior.diagnostics": ("Diagnosis",),
@@ -251,6 +253,7 @@ __all__ = [
     "scan",
     "softmax",
     "stick_breaking",
+    "weighted_sum",
 ]
 
 

@@ -8,6 +8,7 @@ _PLOT = ("matplotlib>=3.9",)
 PACKAGES = {
     "arviz": ("arviz>=0.20",),
     "cli": (*_TABLES, *_PLOT, "typer>=0.20", "rich>=13.7"),
+    "compiled": ("numba>=0.61",),
     "dask": ("dask[array,dataframe]>=2025.1", "distributed>=2025.1"),
     "formula": ("formulaic>=1.0", "pandas>=2.2.3"),
     "gpu": ("array-api-compat>=1.9", "torch>=2.4"),

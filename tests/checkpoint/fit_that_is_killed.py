@@ -32,12 +32,12 @@ def main(checkpoint: str, result: str, kind: str) -> None:
         print(len(moves), flush=True)
         return
     # overlapping clusters, so that there are many iterations
-    data = {"x": rng.normal(size=(4_000, 2)) + rng.integers(0, 4, (4_000, 1)) * [1.2, -0.8]}
+    data = {"x": rng.normal(size=(1_500, 2)) + rng.integers(0, 4, (1_500, 1)) * [1.2, -0.8]}
     model = cv.models.normal_wishart_mixture(2, 6)
     posterior = model.fit(
         data,
         seed=1,
-        n_restarts=3,
+        n_restarts=2,
         max_iter=40,
         tol=0.0,
         checkpoint=checkpoint or None,

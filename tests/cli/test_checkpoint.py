@@ -11,14 +11,14 @@ import pytest
 
 from caviar.data import write_table
 
-OPTIONS = ("-k", 6, "--restarts", 2, "--tol", 0, "--max-iter", 60, "--threads", 1)
+OPTIONS = ("-k", 6, "--restarts", 2, "--tol", 0, "--max-iter", 40, "--threads", 1)
 
 
 @pytest.fixture(scope="module")
 def rows(tmp_path_factory):
     """Return a table whose clusters overlap, so that a fit takes many iterations."""
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(10_000, 2)) + rng.integers(0, 4, (10_000, 1)) * [1.2, -0.8]
+    X = rng.normal(size=(4_000, 2)) + rng.integers(0, 4, (4_000, 1)) * [1.2, -0.8]
     path = tmp_path_factory.mktemp("tables") / "rows.csv"
     write_table(path, {"a": X[:, 0], "b": X[:, 1]})
     return path
@@ -31,7 +31,7 @@ def test_a_command_that_was_stopped_goes_on(run, rows, tmp_path):
     with subprocess.Popen(program, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         said = ""
-        while "iteration 20/60" not in said:
+        while "iteration 20/40" not in said:
             said = process.stderr.readline()
         process.send_signal(signal.SIGTERM)
         said = process.stderr.read()

@@ -95,6 +95,7 @@ def test_the_peak_is_far_below_the_table(name, source, request):
     assert peak(request.getfixturevalue(name), source) < 0.8 * TABLE
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 def test_the_measure_sees_a_table_that_is_read_whole(groups):
     assert peak(groups, "cv.scan(path).to_numpy()[:1_000]") > 0.9 * TABLE

@@ -25,6 +25,9 @@ def test_a_mixture_of_gaussians_names_the_column_of_words(kind):
     told = "column 'city' of X does not hold numbers: it has '.*' in row 0; choose .* age, income, or take MixedMixture"
     with pytest.raises(cv.DataError, match=told):
         kind(2, random_state=0).fit(X)
+    polars = pytest.importorskip("polars")
+    with pytest.raises(cv.DataError, match=told):
+        kind(2, random_state=0).fit(polars.DataFrame(X.to_dict("list")))
     fitted = kind(2, random_state=0).fit(X[["age", "income"]])
     with pytest.raises(cv.DataError, match="column 'age' of X does not hold numbers: it has 'old' in row 3"):
         fitted.predict(X[["age", "income"]].astype(object).assign(age=[1, "2", 3, "old", *range(56)]))

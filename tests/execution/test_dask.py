@@ -92,7 +92,7 @@ def test_weights_and_missing_entries(client):
 
 
 def test_few_responsibilities(client, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(truncated_rows, "_BLOCK_CELLS", 32)
+    monkeypatch.setattr(truncated_rows, "_BLOCK_ROWS", 2048)
     rng = np.random.default_rng(4)
     x = rng.normal(size=(N, 2)) + 3 * rng.normal(size=(8, 2))[rng.integers(0, 8, N)]
     fits = [
@@ -100,7 +100,7 @@ def test_few_responsibilities(client, monkeypatch: pytest.MonkeyPatch):
             cv.models.normal_wishart_mixture(2, 8).fit,
             {"x": x},
             seed=0,
-            max_iter=10,
+            max_iter=4,
             responsibilities=3,
             executor=own,
         )

@@ -113,3 +113,48 @@ def test_stochastic_inference():
     exact = norm(x.sum() / 400.1, 400.1**-0.5)
     assert some["mu"].mean == pytest.approx(exact.mean(), abs=0.02)
     assert some.elbo == pytest.approx(model.fit({"x": x}).elbo, abs=0.1)
+
+
+def turned(angle):
+    return np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+
+
+def test_switching_state_space():
+    """All parameters unknown: the default fit ends where the one begun at the truth does, and finds the modes."""
+    rng, n = np.random.default_rng(1), 120
+    transition, z = np.stack([0.98 * turned(0.5), 0.95 * turned(-0.3)]), np.arange(n) // 40 % 2
+    x = np.zeros((n, 2))
+    x[0] = 2.0, 0.0
+    for t in range(1, n):
+        x[t] = transition[z[t]] @ x[t - 1] + 0.2 * rng.normal(size=2)
+    y = x + 0.1 * rng.normal(size=x.shape)
+
+    time, mode, entry = cv.Plate("time"), cv.Plate("mode", 2), cv.Plate("entry", 2)
+    s = cv.MarkovChain("s", [0.5, 0.5], cv.Dirichlet("moves", [1.0, 1.0], plates=mode), along=time)
+    a = cv.MultivariateNormal("a", np.zeros(2), np.eye(2), plates=(mode, entry))
+    q = cv.Gamma("q", 1.0, 0.1, plates=(mode, entry))
+    state = cv.LinearGaussianChain("x", np.zeros(2), np.eye(2), a[s], cv.diagonal(q[s]), along=time)
+    model = cv.Model(cv.MultivariateNormal("y", state, 100 * np.eye(2), plates=time))
+    posterior, begun = model.fit({"y": y}, seed=0), model.fit({"y": y}, init={"a": transition})
+    assert posterior.elbo > begun.elbo - 0.01
+    found = posterior.local({"y": y})["s"].mode()
+    assert max((found == z).mean(), (found != z).mean()) > 0.95
+
+
+def test_drifting_state_space():
+    """A turn whose speed changes: the angle of the expected transition follows the one that made the data."""
+    rng, n = np.random.default_rng(2), 150
+    angle = 0.3 + 0.2 * np.sin(2 * np.pi * np.arange(n) / n)
+    x = np.zeros((n, 2))
+    x[0] = 3.0, 0.0
+    for t in range(1, n):
+        x[t] = turned(angle[t]) @ x[t - 1] + 0.05 * rng.normal(size=2)
+    y = x + 0.05 * rng.normal(size=x.shape)
+    time = cv.Plate("time")
+    speed = cv.LinearGaussianChain("speed", [1.0, 0.0], np.eye(2), np.eye(2), 1e3 * np.eye(2), along=time)
+    parts = cv.weighted_sum(speed, np.stack([np.eye(2), turned(np.pi / 2)]))
+    q = cv.Gamma("q", 1.0, 0.01, plates=cv.Plate("entry", 2))
+    state = cv.LinearGaussianChain("x", np.zeros(2), np.eye(2) / 10, parts, cv.diagonal(q), along=time)
+    posterior = cv.Model(cv.MultivariateNormal("y", state, 400 * np.eye(2), plates=time)).fit({"y": y})
+    mean = posterior.local({"y": y})["speed"].mean
+    np.testing.assert_allclose(np.arctan2(mean[1:, 1], mean[1:, 0]), angle[1:], atol=0.08)

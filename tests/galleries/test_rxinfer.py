@@ -245,3 +245,72 @@ def test_poisson_and_exponential_counts():
     total, time = y.sum(), width.sum()
     exact = (y * np.log(width) - gammaln(y + 1)).sum() + gammaln(2 + total) - (2 + total) * np.log(1 + time)
     assert posterior.elbo == pytest.approx(exact, rel=1e-12)
+
+
+def test_hidden_markov_model_with_control():
+    """A known input of each step chooses the table of transitions: the sum over all paths, exact."""
+    u, y = np.array([0, 1, 1, 0, 1, 0, 1]), np.array([0, 0, 1, 2, 2, 1, 0])
+    tables = np.stack([MOVES, MOVES[::-1]])
+    state = cv.Plate("state", 3)
+    chosen = cv.Constant("moves", tables, plates=(cv.Plate("input", 2), state))[cv.Data("u", plates=TIME)]
+    s = cv.MarkovChain("s", INITIAL, chosen, along=TIME)
+    model = cv.Model(cv.Categorical("y", cv.Constant("shown", SHOWN, plates=state)[s], plates=TIME))
+
+    def log_joint(path):
+        before = np.log(INITIAL[path[0]]) + np.log(SHOWN[path[0], y[0]])
+        steps = zip(u[1:], path[:-1], path[1:], y[1:], strict=True)
+        return before + sum(np.log(tables[own, a, b]) + np.log(SHOWN[b, seen]) for own, a, b, seen in steps)
+
+    evidence, probabilities = sum_over_labels((3,) * len(y), log_joint)
+    posterior = model.fit({"u": u, "y": y})
+    assert posterior.elbo == pytest.approx(evidence, rel=1e-12)
+    marginals = [probabilities.sum(axis=tuple(j for j in range(7) if j != t)) for t in range(7)]
+    np.testing.assert_allclose(posterior.local({"u": u, "y": y})["s"].probabilities, marginals, atol=1e-12)
+
+
+def dense_steps(transition, noise, initial, seen):
+    """Return the covariance of the data of one number a step, with these transitions and variances of each step."""
+    n = len(transition)
+    through = np.eye(n)
+    for t in range(1, n):
+        through[t] += transition[t] * through[t - 1]
+    return through @ np.diag([initial, *noise[1:]]) @ through.T + seen * np.eye(n)
+
+
+@pytest.mark.parametrize("kind", ["switching linear dynamics", "hierarchical Gaussian filter"])
+def test_dynamics_that_switch(kind):
+    """The bound lies below the sum over all paths of modes, and finds them.
+
+    The filter has levels of volatility: the logarithm of the noise takes one of two values, which a chain of states
+    chooses, in the place of a walk whose exponential no update is known for.
+    """
+    is_filter = kind.startswith("hierarchical")
+    slopes = np.array([1.0, 1.0]) if is_filter else np.array([0.95, -0.9])
+    variances = np.array([0.01, 4.0]) if is_filter else np.array([0.04, 0.04])
+    z = np.array([0, 0, 0, 0, 1, 1, 1, 1])
+    rng = np.random.default_rng(4)
+    x = np.cumsum(np.sqrt(variances[z]) * rng.normal(size=N)) if is_filter else None
+    if x is None:
+        x = [2.0]
+        for t in range(1, N):
+            x.append(slopes[z[t]] * x[-1] + 0.2 * rng.normal())
+    y = np.asarray(x) + 0.1 * rng.normal(size=N)
+    mode, entry = cv.Plate("mode", 2), cv.Plate("entry", 1)
+    moves = np.array([[0.8, 0.2], [0.2, 0.8]])
+    modes = cv.MarkovChain("mode", [0.5, 0.5], moves, along=TIME)
+    a = [[1.0]] if is_filter else cv.Constant("a", slopes.reshape(2, 1, 1), plates=mode)[modes]
+    q = cv.diagonal(cv.Constant("q", 1 / variances[:, None], plates=(mode, entry))[modes])
+    state = cv.LinearGaussianChain("x", [0.0], [[0.25]], a, q, along=TIME)
+    posterior = cv.Model(cv.Normal("y", cv.dot([1.0], state), 100.0, plates=TIME)).fit({"y": y}, tol=1e-12)
+
+    def log_joint(path):
+        path = np.array(path)
+        covariance = dense_steps(slopes[path], variances[path], 4.0, 0.01)
+        prior = np.log(0.5) + np.log(moves[path[:-1], path[1:]]).sum()
+        return prior + normal_evidence(y, 0.0, covariance)
+
+    evidence, probabilities = sum_over_labels((2,) * N, log_joint)
+    assert evidence - 1.5 < posterior.elbo < evidence
+    marginals = np.array([probabilities.sum(axis=tuple(j for j in range(N) if j != t))[1] for t in range(N)])
+    found = posterior.local({"y": y})["mode"].probabilities[:, 1]
+    np.testing.assert_allclose(found, marginals, atol=0.25)

@@ -85,8 +85,8 @@ def test_progress_is_told_every_iteration():
 def _broken(monkeypatch, name, spoil):
     update = Problem.update_with_natural
 
-    def broken(problem, variable, arrays, messages=None):
-        natural, factor = update(problem, variable, arrays, messages)
+    def broken(problem, variable, arrays):
+        natural, factor = update(problem, variable, arrays)
         return natural, spoil(factor) if variable.name == name else factor
 
     monkeypatch.setattr(Problem, "update_with_natural", broken)

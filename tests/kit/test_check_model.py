@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from invariants.registry import CASES
+from thinning import amount
 
 import caviar as cv
 from caviar.engine import assemble
@@ -43,8 +44,8 @@ def test_rows_may_stand_on_any_axis():
     model = cv.Model(cv.Normal("x", t, cv.Data("noise", plates=obs), plates=(feature, obs)))
     rng = np.random.default_rng(0)
     data = {"x": rng.normal(0, 2, (6, 6)), "noise": np.geomspace(0.1, 100, 6)}
-    check_model(model, data, n_draws=2000).raise_if_failed()
-    check_model(model, data, n_draws=2000, data_plate=feature).raise_if_failed()
+    check_model(model, data, n_draws=amount(400, 2000)).raise_if_failed()
+    check_model(model, data, n_draws=amount(400, 2000), data_plate=feature).raise_if_failed()
 
 
 def test_models_without_rows_and_with_flat_priors_pass():

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import caviar as cv
 from caviar.cli.app import app
 
-from .schools import SCHOOLS, statement, table
+from .schools import SCHOOLS, coded, statement, table
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +51,34 @@ def test_summaries_say_names(fitted: Any) -> None:
 def test_linear_response_says_names(fitted: Any) -> None:
     rows = fitted.linear_response(table()).summary().rows
     assert [row.index for row in rows] == [row.index for row in fitted.summary().rows]
+
+
+def test_categories_that_choose_from_a_plate_are_called_by_it() -> None:
+    time, state = cv.Plate("time"), cv.Plate("state", names=["calm", "storm"])
+    initial, stays = cv.Dirichlet("initial", [1, 1]), cv.Dirichlet("transition", [1, 1], plates=state)
+    mean = cv.Normal("mean", 0, 0.01, plates=state)
+    s = cv.MarkovChain("s", initial, stays, along=time)
+    chain = cv.Model(cv.Normal("x", mean[s], 1.0, plates=time)).fit({"x": [0.0, 0.2, 5.0, 5.1]}, seed=0)
+    told = [row.index for row in chain.summary().rows if row.variable in ("initial", "transition")]
+    assert told[:2] == ["state calm", "state storm"]
+    assert told[2:] == [
+        "state calm to calm",
+        "state calm to storm",
+        "state storm to calm",
+        "state storm to storm",
+    ]
+    assert "state storm to calm" in _labels(cv.plot.forest(chain, "transition"))
+
+
+def test_a_summary_in_a_console_is_its_table(fitted: Any) -> None:
+    assert repr(fitted.summary()) == str(fitted.summary())
+
+
+def test_integration_over_globals_keeps_groups_that_are_texts(fitted: Any) -> None:
+    found = fitted.integrated(table(), over="tau")
+    assert found.posteriors[0].names.plate("school") == SCHOOLS
+    by_hand = statement(size=3).fit(coded(table()), seed=0).integrated(coded(table()), over="tau")
+    np.testing.assert_allclose(found.mean("effect"), by_hand.mean("effect"), rtol=1e-6)
 
 
 def test_a_summary_is_a_table_of_pandas(fitted: Any) -> None:

@@ -265,3 +265,16 @@ def test_bad_methods_and_schedules_are_refused() -> None:
     model, data = _model("bernoulli", "expectation")
     with pytest.raises(cv.ModelError, match="needs schedule='batch' or 'stochastic'"):
         model.fit(data, schedule=cv.Incremental(2))
+
+
+def test_a_precision_that_is_given_at_the_start_is_there_after_the_first_sweeps():
+    """Steps beyond an update leave what is held as it is."""
+    rows, rng = cv.Plate("rows"), np.random.default_rng([0, 2])
+    groups = np.append(np.arange(8), rng.integers(0, 8, 112))
+    effect = cv.Normal("a", 0, cv.Gamma("between", 5, 5), plates=cv.Plate("group", 8))
+    at = cv.Normal("mu", 0, 0.5) + effect[cv.Data("g", plates=rows)]
+    model = cv.Model(cv.Bernoulli("y", cv.probit(at, method="expectation"), plates=rows))
+    drawn = model.simulate(rng, data={"g": groups}, sizes={"rows": 120})
+    data = {"g": groups, "y": drawn["y"]}
+    begun = model.fit(data, init={"between": drawn["between"]}, factors="apart", tol=1e-9)
+    assert begun.elbo == pytest.approx(model.fit(data, factors="apart", tol=1e-9).elbo, abs=1e-4)

@@ -194,7 +194,7 @@ def test_predictors_of_every_kind_pass_the_kit(link: str) -> None:
     rng = np.random.default_rng(10)
     known = {"X": rng.normal(size=(40, 2)), "county": rng.integers(0, 3, 40), "dose": rng.normal(size=40)}
     data = {**known, "y": model.simulate(1, data=known)["y"]}
-    check_model(model, data, n_draws=amount(120, 1000)).raise_if_failed()
+    check_model(model, data, n_draws=amount(60, 1000)).raise_if_failed()
 
 
 @pytest.mark.parametrize("link", LINKS)

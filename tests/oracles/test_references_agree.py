@@ -273,13 +273,13 @@ def test_em_path_rises_to_where_scikit_learn_ends() -> None:
     start = em.Parameters(
         np.full(3, 1 / 3), np.array([[-3.0, -3.0], [0.2, 0.0], [3.0, 2.0]]), np.array([np.eye(2)] * 3)
     )
-    parameters, path = em.run(x, start, 25)
+    parameters, path = em.run(x, start, 12)
     assert np.all(np.diff(path) > -1e-10)
     theirs = GaussianMixture(
         3,
         reg_covar=0.0,
         tol=0.0,
-        max_iter=25,
+        max_iter=12,
         weights_init=start.weights,
         means_init=start.means,
         precisions_init=start.covariances,

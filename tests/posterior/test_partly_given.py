@@ -72,6 +72,6 @@ def test_a_frame_has_names_and_the_index_of_the_rows():
     assert frame.loc["north", "x_b_mean"] == pytest.approx(2.8, abs=1e-3)
 
 
-def test_whole_vectors_are_not_predicted():
-    with pytest.raises(KeyError, match="is in the data, so it is not predicted"):
+def test_whole_vectors_leave_nothing_to_predict():
+    with pytest.raises(cv.DataError, match="nothing is left to predict"):
         known().predict({"x": [[1.0, 2.0, 3.0]]})["x"]

@@ -61,12 +61,32 @@ def test_data_are_kept_until_they_were_used_and_no_longer():
         assert not isinstance(fitted(uncertainty=kind)._uncertainty, Pending)
 
 
-def test_data_that_have_changed_since_are_noticed():
-    x = X.copy()
-    posterior = sum_of_two().fit({"x": x}, tol=1e-13, factors="apart")
-    x += 1.0
-    assert posterior.sd("a") == pytest.approx(NARROW)
-    assert "have changed" in posterior.interval_remark
+def _sum(x):
+    return sum_of_two().fit({"x": x[:, 0]}, tol=1e-13, factors="apart")
+
+
+def _mixture(x):
+    return cv.models.gaussian_mixture(1, 2).fit({"x": x}, seed=0, tol=1e-13)
+
+
+@pytest.mark.parametrize("fit", [_sum, _mixture])
+def test_data_that_have_changed_since_are_not_taken_for_those_of_the_fit(fit):
+    """What is shown is linear response for the data of the fit, as far as these were kept, or that of the factors."""
+    x = np.concatenate([np.linspace(-2.0, -1.0, 20), np.linspace(1.0, 3.0, 30)])[:, None]
+    expected, posterior = fit(x.copy()), fit(x)
+    x += np.linspace(0.0, 1.0, 50)[:, None]
+    noticed = "have changed" in posterior.interval_remark
+    for name in posterior:
+        parts = zip(
+            posterior.marginals(name),
+            posterior[name].entry_marginals((0.025, 0.975)) if noticed else expected.marginals(name),
+            strict=True,
+        )
+        for shown, other in parts:
+            np.testing.assert_allclose(shown.sd, other.sd, rtol=1e-6)
+    # asked about the changed data, it says so
+    with pytest.raises(cv.DataError, match="expected the data of the fit"):
+        posterior.linear_response({"x": x[:, 0] if fit is _sum else x})
 
 
 @pytest.mark.parametrize("uncertainty", ["auto", "linear_response"])

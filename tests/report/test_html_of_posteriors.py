@@ -211,7 +211,11 @@ def test_names_of_columns_reach_coefficients_and_features():
     assert [entry["at"] for entry in entries if entry["variable"] == "w"] == ["intercept", "dose", HOSTILE]
     rows = pandas.DataFrame(np.random.default_rng(0).normal(size=(40, 3)), columns=["a", "b", "c"])
     page = gather(cv.models.factor_analysis(3, 1).fit({"x": rows}, seed=0, max_iter=20))
-    assert [entry["at"] for entry in page["entries"] if entry["variable"] == "mean"] == ["a", "b", "c"]
+    assert [entry["at"] for entry in page["entries"] if entry["variable"] == "mean"] == [
+        "feature a",
+        "feature b",
+        "feature c",
+    ]
 
 
 def test_topics_are_told_by_their_words(topics):

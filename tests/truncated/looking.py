@@ -10,10 +10,12 @@ from caviar.engine.ascent.problem import statistics_of
 from caviar.engine.ascent.state import ready
 from caviar.engine.assemble import with_few
 from caviar.engine.design.backend import Workspace
-from caviar.engine.local.statistics import Sums
+from caviar.engine.local.statistics import Coefficients, Rows, Sums
 from caviar.engine.rows.row_map import RowMap
 from caviar.engine.rows.tasks import rows_at
-from caviar.engine.rows.truncated.supports import CELL, Supports
+from caviar.engine.rows.truncated.block import Block
+from caviar.engine.rows.truncated.supports import Supports
+from caviar.engine.rows.truncated.truncated_rows import TruncatedRows
 from caviar.engine.starts.from_user import given_start
 from caviar.execution import Threads
 from caviar.fitting.model import _bound
@@ -37,28 +39,63 @@ class Looked:
         """Which components are in the set of each row, (K, N)."""
         found = np.zeros(self.logits.shape, dtype=bool)
         for cell, (start, size) in enumerate(zip(self.supports.starts, self.supports.sizes, strict=True)):
-            rows = self.supports.order[cell * CELL : (cell + 1) * CELL]
+            rows = self.supports.order.reshape(-1, self.supports.cell)[cell]
             found[np.ix_(self.supports.members[start : start + size], rows)] = True
         return found
 
 
-def looks(model: cv.Model, data: Any, labels: Any, n: int, weights: Any = None, passes: int = 1) -> Looked:
-    """Return looks at all rows as one block; the sets of components are those after some passes."""
+@dataclass
+class Looking:
+    """All rows as one block, before they are looked at."""
+
+    problem: Any
+    rows: TruncatedRows
+    read: Rows
+    coefficients: Coefficients
+    scratch: Workspace
+
+    @property
+    def block(self) -> Block:
+        """The block at work, as in a look at it."""
+        (label,) = self.problem.factors
+        matrix = self.coefficients.matrices[label.key]
+        return self.rows._make_block(self.read, self.coefficients, matrix, self.scratch)
+
+    def looked(self, passes: int) -> tuple[Sums, Any]:
+        """Return the sums and the state after some passes."""
+        sums, state = self.rows.summarize(self.read, self.coefficients, {}, self.scratch)
+        for _ in range(1, passes):
+            sums, state = self.rows.summarize(self.read, self.coefficients, state, self.scratch)
+        return sums, state
+
+    def supports(self, passes: int) -> Supports:
+        """Return the sets after some passes."""
+        return Supports.from_state(self.looked(passes)[1])
+
+
+def looking_at(model: cv.Model, data: Any, labels: Any, n: int, weights: Any = None) -> Looking:
+    """Return all rows as one block, with the globals that follow from given labels."""
     met = model._met(data, None)
     bound = _bound(model, met, weights, None, None, ((), None))
     problem = model._problem(bound, (), None)
     rows = RowMap(problem.rows, rows_of(problem.bound), Threads(1))
     problem, q = given_start(problem, {"z": labels}, rows)
     problem, q, _, coefficients = ready(problem, q, statistics_of(problem, q), may_return=True)
-    own, few = problem.rows, with_few(problem, n).rows
-    block, scratch = rows_at(rows.source, (0, rows.source.n_rows)), Workspace()
-    sums, state = few.summarize(block, coefficients, {}, scratch)
-    for _ in range(1, passes):
-        sums, state = few.summarize(block, coefficients, state, scratch)
-    (label,) = problem.factors
+    few = with_few(problem, n).rows
+    assert isinstance(few, TruncatedRows)
+    read = rows_at(rows.source, (0, rows.source.n_rows))
+    return Looking(problem, few, read, coefficients, Workspace())
+
+
+def looks(model: cv.Model, data: Any, labels: Any, n: int, weights: Any = None, passes: int = 1) -> Looked:
+    """Return looks at all rows as one block; the sets of components are those after some passes."""
+    looking = looking_at(model, data, labels, n, weights)
+    own, block, coefficients = looking.problem.rows, looking.read, looking.coefficients
+    sums, state = looking.looked(passes)
+    (label,) = looking.problem.factors
     sums = Sums({label.key: sums.fused[label.key].copy()}, {}, dict(sums.log_partition), {})
     every, _ = own.summarize(block, coefficients, {}, Workspace())
-    logits = own.apart.natural_of(label, block, coefficients, scratch).copy()
-    weights = np.ones(block.n_rows) if block.weights is None else block.weights
+    logits = own.apart.natural_of(label, block, coefficients, looking.scratch).copy()
+    counted = np.ones(block.n_rows) if block.weights is None else block.weights
     supports = Supports.from_state(state)
-    return Looked(sums, every, supports, logits, weights, block.columns, label.key)
+    return Looked(sums, every, supports, logits, counted, block.columns, label.key)

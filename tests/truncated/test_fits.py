@@ -66,7 +66,7 @@ def test_a_fit_that_was_broken_off_ends_with_the_same_bits(schedule, tmp_path):
 
 
 def test_threads_change_no_bit(monkeypatch):
-    monkeypatch.setattr(truncated_rows, "_BLOCK_CELLS", 4)
+    monkeypatch.setattr(truncated_rows, "_BLOCK_ROWS", 256)
     fits = [MODEL.fit({"x": table()}, seed=0, responsibilities=4, max_iter=8, executor=own) for own in (1, 3)]
     assert_same_bits(*fits)
 

@@ -5,9 +5,11 @@ import itertools
 import numpy as np
 import pytest
 
+from caviar.engine.rows.truncated.block import Block, _better
 from caviar.engine.rows.truncated.neighbours import order_of_neighbours
-from caviar.engine.rows.truncated.supports import CELL, Supports, allotted, sizes_for
-from caviar.engine.rows.truncated.truncated_rows import _better
+from caviar.engine.rows.truncated.supports import Supports, allotted, sizes_for
+
+CELL = Block.cell
 
 
 def test_sizes_leave_the_least_loss_of_all_that_cost_as_much():
@@ -55,7 +57,7 @@ def test_members_are_exchanged_only_for_better_ones(seed):
 
 
 def test_supports_are_what_their_arrays_tell():
-    own = Supports(np.arange(2 * CELL), 100, np.array([1, 2]), np.array([3, 0, 1]), 5)
+    own = Supports(np.arange(2 * CELL), 100, CELL, np.array([1, 2]), np.array([3, 0, 1]), 5)
     again = Supports.from_state(own.as_state())
     assert (again.n_rows, again.age) == (100, 5)
     np.testing.assert_array_equal(again.counted(np.array([1]), None).sum(), 100 - CELL)

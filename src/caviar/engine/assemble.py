@@ -33,12 +33,12 @@ from .ascent.schedules.truncated import Looks, Truncated, TruncatedSteps
 from .binding.bound_model import BoundModel
 from .binding.coordinates import Coordinates, coordinates_of
 from .compiled.compiler import compile_terms
-from .compiled.factorisation import apart, local_factors
 from .compiled.labels_that_meet import with_joined_labels
 from .compiled.shared.groups import with_shared
 from .compiled.shared.variable import SharedVariable
 from .compiled.terms import Compiled, GlobalTerm
 from .design.features import Source
+from .factorisation import apart, local_factors
 from .local.categorical import CategoricalFactor
 from .local.local_factor import LocalFactor
 from .rows.e_step import IndependentRows

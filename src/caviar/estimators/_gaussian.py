@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -34,6 +34,7 @@ from ._many import ManyMixtures
 from ._mixture import REMEDY, RowsToFit
 from ._noise import Noise, noise_of
 from ._predictive import PredictiveMethods
+from ._restated import RESTATED
 from ._structure import ComponentPrior, Components, CovarianceStructure, Form
 from ._weights import WeightPrior
 from .structures import STRUCTURES
@@ -55,6 +56,31 @@ def state(
     if noise is None:
         return Model(form.observe("x", z, prior, smallest_variance))
     return Model(noise.observe(form.observe("true", z, prior, smallest_variance), z))
+
+
+def restate(
+    arguments: Hashable,
+    values: Mapping[str, Array],
+    weights: WeightPrior,
+    form: Form,
+    prior: ComponentPrior,
+    n_components: int,
+    smallest_variance: ArrayLike | None = None,
+) -> Model:
+    """Return the mixture, by the values of what depends on the data where it was stated before.
+
+    Parameters
+    ----------
+    arguments
+        What else decides the statement: the arguments of the estimator.
+    values
+        Of the constants, and smallest variances, that depend on the data, by name.
+    weights, form, prior, n_components, smallest_variance
+        As for :func:`state`.
+    """
+    shapes = tuple([(name, own.shape) for name, own in values.items()])
+    key = arguments, len(prior.mean), n_components, shapes
+    return RESTATED.model(key, values, lambda: state(weights, form, prior, n_components, smallest_variance))
 
 
 @estimator
@@ -169,9 +195,8 @@ class GaussianEstimator(PredictiveMethods, FittedMany):
     def _factors(self, posterior: Posterior) -> dict[str, Any]:
         """Return the factors of the parameters, those of which every component is fixed as points."""
         whole = self._fixed(self.n_features_in_).whole(is_joint=self._is_joint)
-        variables = posterior.model.variables
         points = {
-            name: PointMass.of(variables[name], value)
+            name: PointMass.of(posterior.model.variables[name], value)
             for name, value in whole.items()
             if name not in posterior
         }
@@ -249,8 +274,8 @@ class GaussianEstimator(PredictiveMethods, FittedMany):
         return {"x": self.means_, **self._fixed(self.n_features_in_).whole(is_joint=self._is_joint)}
 
     def _require_true_values(self, method: str) -> None:
-        check_is_fitted(self)
-        if any(node.name == "true" for node in self.posterior_.model.nodes):
+        self._check_fitted()
+        if "true" in self.posterior_.model.structure.variables:
             raise ParameterError(
                 f"the mixture was fitted to rows with errors, and its density is that of their true values: {method} "
                 f"would take errors for spread. predictive_ gives the density of true values, for rows without errors"
@@ -295,7 +320,7 @@ class GaussianEstimator(PredictiveMethods, FittedMany):
         return self.fit(X, y, sample_weight, noise_covariance).transform(X, noise_covariance)
 
     def _check_noise(self, noise: Noise | None) -> None:
-        has_noise = "true" in self.posterior_.model.variables
+        has_noise = "true" in self.posterior_.model.structure.variables
         if has_noise and noise is None:
             raise ParameterError(
                 "the mixture was fitted to rows with errors; give noise_covariance= of these rows, too"
@@ -334,7 +359,7 @@ class GaussianEstimator(PredictiveMethods, FittedMany):
         return {name: self.posterior_[name] for name in self.posterior_}
 
     def _read(self, posterior: Posterior) -> MixtureDensity:
-        dimension = posterior.model.variables["z"].dimension
+        dimension = posterior.model.structure.variables["z"].dimension
         assert dimension is not None
         keep(self, n_components_=dimension, weights_=self._weight_prior(dimension).weights(posterior))
         factors = self._factors(posterior)

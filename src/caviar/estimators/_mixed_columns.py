@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from importlib import import_module
 from numbers import Real
 from typing import Any
@@ -17,10 +18,14 @@ from .._typing import AnyArray, Array
 from ..data.non_numeric import MOST_CATEGORIES, too_many_values
 from ..data.row_numbers import numbers_rows, remark
 from ..files.naming import listed
+from ..models.mixed_mixture import own_name
 from ._lazy_rows import whole
 
 NUMBER, CATEGORY, COUNT = "number", "category", "count"
 Value = str | float | bool
+
+PARAMETERS = {NUMBER: "theta", CATEGORY: "probabilities", COUNT: "rate"}
+"""Kind of a column -> how the name of the parameters of its components ends."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,6 +123,24 @@ class Columns:
             if name not in told and len(values) > MOST_CATEGORIES:
                 raise DataError(f"{too_many_values(name)}, or say kinds={{{name!r}: 'category'}}")
         return cls(names, kinds, categories)
+
+    @property
+    def label(self) -> str:
+        """Name of the label of the rows in the model."""
+        return own_name("z", self.names)
+
+    @property
+    def weights(self) -> str:
+        """Name of the weights in the model."""
+        return own_name("weights", self.names)
+
+    @cached_property
+    def parameters(self) -> tuple[str, ...]:
+        """Names of the parameters of the components in the model, one for each column."""
+        return tuple(
+            own_name(f"{name}_{PARAMETERS[kind]}", self.names)
+            for name, kind in zip(self.names, self.kinds, strict=True)
+        )
 
     def of_kind(self, *kinds: str) -> list[int]:
         """Return the numbers of the columns of some kinds."""

@@ -13,9 +13,6 @@ from ..densities.outliers import OutlierThreshold, enough, flagged_by, threshold
 from ..posterior.posterior import Posterior
 from ._mixed_columns import CATEGORY, COUNT, NUMBER, Columns
 
-PARAMETERS = {NUMBER: "theta", CATEGORY: "probabilities", COUNT: "rate"}
-"""Kind of a column -> how the name of the parameters of its components ends."""
-
 _N_DRAWS = 100_000
 """Draws that a threshold of outliers comes from."""
 
@@ -49,11 +46,11 @@ class MixedDensity:
 
     def sample(self, n_samples: int, generator: np.random.Generator) -> tuple[Array, AnyArray]:
         """Return rows as numbers, (n, D), and their components: with parameters drawn for each row."""
-        weights = self.posterior["weights"].mean
+        weights = self.posterior[self.columns.weights].mean
         labels = generator.choice(len(weights), n_samples, p=weights)
         drawn = [
-            _DRAWS[kind](self.posterior[f"{name}_{PARAMETERS[kind]}"], labels, generator)
-            for name, kind in zip(self.columns.names, self.columns.kinds, strict=True)
+            _DRAWS[kind](self.posterior[name], labels, generator)
+            for name, kind in zip(self.columns.parameters, self.columns.kinds, strict=True)
         ]
         return np.column_stack(drawn), labels
 

@@ -40,6 +40,8 @@ REMEDY = (
     "GaussianMixture.from_parameters(weights, means, covariances) makes a mixture of other parameters, and fixed= "
     "holds some of them in a fit"
 )
+_FEW = 65_536
+"""Numbers that are looked at in one go."""
 _UNFINISHED = (Status.MAX_ITER, Status.INTERRUPTED)
 
 
@@ -141,6 +143,11 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         """Return what is subtracted from the objective of the posterior for that of the estimator."""
         return 0.0
 
+    @property
+    def _weights_variable(self) -> str:
+        """Name of the weights in the model."""
+        return "weights"
+
     def _values(self, X: AnyArray) -> AnyArray:
         """Return rows as values of the variable ``x``."""
         return X
@@ -154,13 +161,31 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
 
     def _validated(self, X: Any, *, reset: bool) -> AnyArray:
         """Return rows of finite numbers, or NaN where an entry is missing, (N, D): an array, or lazy as they came."""
+        if self._takes_as_it_is(X, reset=reset):
+            return X
         refuse_equal_names(X)
         X = on_host(X)
         rows = lazy_rows(X)
         if rows is not None and (rows.ndim == 2 or not isinstance(X, np.ndarray)):
             return checked_rows(self, X, rows, reset=reset)  # type: ignore[return-value]
         with np.errstate(invalid="ignore"), words_told(X):
-            return quiet(validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite="allow-nan"))
+            found = validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite="allow-nan")
+            # a table of Polars with a column of texts comes as objects
+            return quiet(found.astype(np.float64) if found.dtype.kind in "OU" else found)
+
+    def _takes_as_it_is(self, X: Any, *, reset: bool) -> bool:
+        """Whether rows are an array of a few finite numbers or NaN, of which scikit-learn would change nothing."""
+        if type(X) is not np.ndarray or X.dtype != np.float64 or X.ndim != 2 or not 0 < X.size <= _FEW:
+            return False
+        own = self.__dict__
+        if not reset and ("feature_names_in_" in own or own.get("n_features_in_") != X.shape[1]):
+            return False
+        if np.isinf(X).any():
+            return False
+        if reset:
+            own.pop("feature_names_in_", None)
+            self.n_features_in_ = X.shape[1]
+        return True
 
     def __sklearn_tags__(self) -> Any:
         """Say that missing entries are welcome."""
@@ -317,17 +342,16 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         offset = self._objective_offset()
         elbo = posterior.elbo - offset
         keep(self, posterior_=posterior, elbo_=elbo, lower_bound_=elbo)
-        posterior.data_summary = self._with_names(posterior.data_summary)
+        self._name_columns(posterior)
         keep(self, elbo_trace_=posterior.elbo_trace - offset)
         self.converged_ = posterior.converged
         self.n_iter_ = posterior.n_iter
         self._predictive = self._read(posterior)
 
-    def _with_names(self, summary: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-        """Return the summary of the data of a fit with the names of its columns, for tables and plots."""
-        if not hasattr(self, "feature_names_in_"):
-            return summary
-        return with_columns(summary, "x", self.feature_names_in_)
+    def _name_columns(self, posterior: Posterior) -> None:
+        """Write the names of the columns into the summary of the data, for tables and plots."""
+        if hasattr(self, "feature_names_in_"):
+            posterior.data_summary = with_columns(posterior.data_summary, "x", self.feature_names_in_)
 
     @abstractmethod
     def _components(self, level: float) -> list[Component]:
@@ -391,9 +415,14 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         """
         return self._responsibilities(self._rows_to_predict(X))
 
+    def _check_fitted(self) -> None:
+        """Refuse an estimator that was not fitted, in scikit-learn's words."""
+        if "posterior_" not in vars(self):
+            check_is_fitted(self)
+
     def _rows_to_predict(self, X: Any) -> RowsToFit:
         """Return rows whose components are asked for, after they were checked."""
-        check_is_fitted(self)
+        self._check_fitted()
         return RowsToFit(self._validated(X, reset=False))
 
     def _labels(self, rows: RowsToFit) -> AnyArray:
@@ -438,7 +467,7 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         X
             Rows, as for :meth:`fit`.
         """
-        check_is_fitted(self)
+        self._check_fitted()
         rows = self._validated(X, reset=False)
         return filled(np.empty(len(rows)), self._log_density_blocks(rows))
 

@@ -71,6 +71,10 @@ class LearntScale:
     known: ClassVar[None] = None
     """The posterior has it, see :func:`learnt_scale`."""
 
+    def constants(self) -> dict[str, Array]:
+        """Return the values of its constants by their names."""
+        return {f"{_NAME}.rate": _SHAPE / self.variances, _FLOOR_NAME: _floor(self.n_rows, self.variances)}
+
     @staticmethod
     def of_many(variances: Array, n_rows: AnyArray) -> dict[str, Array]:
         """Return the values of its constants for many tables, (G, ...), by their names."""
@@ -113,7 +117,4 @@ def learnt_scale(posterior: Posterior) -> Array | None:
     """Return the expected scales of a posterior, (D,) or a number; None where they were given."""
     if _NAME not in posterior:
         return None
-    (floor,) = (
-        node for node in posterior.model.nodes if isinstance(node, Constant) and node.name == _FLOOR_NAME
-    )
-    return posterior[_NAME].mean + floor.value
+    return posterior[_NAME].mean + posterior.model.constants[_FLOOR_NAME]

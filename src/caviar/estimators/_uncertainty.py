@@ -178,9 +178,10 @@ def mean_sds(estimator: Any) -> Array | None:
 def weight_sds(estimator: Any) -> Array | None:
     """Return the standard deviations of the weights, (K,), 0 of known ones; None of points without standard errors."""
     posterior = estimator.posterior_
-    if "weights" not in posterior:
+    name = estimator._weights_variable
+    if name not in posterior:
         return np.zeros(len(estimator.weights_))
-    sd = posterior.marginals("weights")[0].sd
+    sd = posterior.marginals(name)[0].sd
     return None if sd is None else np.nan_to_num(sd, nan=0.0, posinf=np.inf)
 
 
@@ -220,12 +221,13 @@ def weight_interval(estimator: Any, level: float) -> tuple[Array, Array] | None:
     The marginal of :math:`\mathrm{Dir}(\alpha)` is :math:`\mathrm{Beta}(\alpha_k, \sum_j \alpha_j - \alpha_k)`.
     """
     posterior = estimator.posterior_
-    if "weights" in posterior and posterior.uncertainty == "linear_response":
-        shown = posterior.marginals("weights", level)[0]
+    name = estimator._weights_variable
+    if name in posterior and posterior.uncertainty == "linear_response":
+        shown = posterior.marginals(name, level)[0]
         return None if shown.lower is None or shown.upper is None else (shown.lower, shown.upper)
-    if "weights" not in posterior or not isinstance(posterior["weights"], Dirichlet):
+    if name not in posterior or not isinstance(posterior[name], Dirichlet):
         return None
-    factor = posterior["weights"]
+    factor = posterior[name]
     others = factor.concentration.sum() - factor.concentration
     if len(others) == 1:
         return np.ones(1), np.ones(1)

@@ -22,7 +22,7 @@ from ._component_prior import component_prior
 from ._data_scale import DataScale, scale_of
 from ._declared import estimator
 from ._fitted import Fitted, keep
-from ._gaussian import GaussianEstimator, state
+from ._gaussian import GaussianEstimator, restate, state
 from ._known import fixed_weights
 from ._lazy_rows import whole
 from ._mean_precision_prior import learnt_mean_precision
@@ -278,7 +278,14 @@ class BayesianGaussianMixture(GaussianEstimator):
         self.mean_precision_prior_ = prior.mean_precision.known
         self.degrees_of_freedom_prior_ = prior.df
         self.covariance_prior_ = None if prior.inverse_scale is None else prior.inverse_scale.known
-        model = state(weights, self._form, prior, n_components, noise=noise)
+        learnt, given = prior.inverse_scale, (weights, self._form, prior, n_components)
+        numbers = weights.concentration, prior.mean_precision.known, prior.df
+        is_plain = noise is None and self.fixed is None and not any(map(np.ndim, numbers))
+        if self._is_by_default() and is_plain and isinstance(learnt, LearntScale):
+            values = {"theta.mean": prior.mean, **learnt.constants()}
+            model = restate((self.covariance_type, type(weights), *numbers), values, *given)
+        else:
+            model = state(*given, noise=noise)
         if not is_auto(self.n_components):
             return Statement(model, starts=_known_to(model, self._starts(rows, scale, generator)))
 
@@ -289,13 +296,17 @@ class BayesianGaussianMixture(GaussianEstimator):
         return Statement(model, model_of=model_of)
 
     def _differences_of_many(self, X: Array, counts: AnyArray) -> Differences | None:
-        precision = self.mean_precision_prior
-        is_default = self.mean_prior is None and is_learnt(self.covariance_prior)
-        if not (is_default and self._is_joint and (precision is None or np.ndim(precision) == 0)):
+        if not (self._is_by_default() and is_learnt(self.covariance_prior)):
             return None
         mean, variances, is_ordinary = self._structure.of_many(X, counts)
         constants = {"theta.mean": mean, **LearntScale.of_many(variances, counts)}
         return Differences(constants, {}, ~is_ordinary)
+
+    def _is_by_default(self) -> bool:
+        """Whether the prior of the means depends on the data by their mean alone, and all components have the same."""
+        precision = self.mean_precision_prior
+        is_common = precision is None or np.ndim(precision) == 0
+        return self.mean_prior is None and self._is_joint and is_common
 
     def _component_prior(self, scale: DataScale, n_components: int) -> ComponentPrior:
         return component_prior(

@@ -28,7 +28,7 @@ from ._arguments import (
 )
 from ._data_scale import DataScale, scale_of
 from ._declared import estimator
-from ._gaussian import GaussianEstimator, state
+from ._gaussian import GaussianEstimator, restate, state
 from ._known import fixed_weights
 from ._map_prior import check_names, map_concentration, map_prior
 from ._mixture import RowsToFit, Statement
@@ -247,14 +247,13 @@ class GaussianMixture(GaussianEstimator):
         prior = map_prior(self.prior, self._structure, scale, self.n_components)
         self.reg_covar_ = self._floor(scale)
         floor = self.reg_covar_ if np.any(self.reg_covar_) else None
-        model = state(
-            self._weight_prior(self.n_components),
-            self._form,
-            prior,
-            self.n_components,
-            floor,
-            self._noise(rows),
-        )
+        noise = self._noise(rows)
+        given = self._weight_prior(self.n_components), self._form, prior, self.n_components, floor
+        if self.prior is None and self.fixed is None and noise is None and not self._structure.is_known:
+            values = {} if floor is None else {"precision": np.asarray(floor)}
+            model = restate(("likelihood", self.covariance_type), values, *given)
+        else:
+            model = state(*given, noise)
         point = self._point_masses(model)
         starts = self._starts(rows, scale, generator)
         given = self._given_start(scale)
@@ -295,7 +294,7 @@ class GaussianMixture(GaussianEstimator):
         known = self._fixed(self.n_features_in_).whole(is_joint=False)
         return tuple(
             name
-            for name, variable in model.variables.items()
+            for name, variable in model.structure.variables.items()
             if not _along_rows(variable) and (name not in known or variable.is_flat)
         )
 

@@ -325,8 +325,8 @@ class HiddenMarkovModel(Saveable):
             self.verbose if callable(self.verbose) else False,
             next_fit,
             self._emission.values,
-            starts_of(lengths)[kept],
-            self._mixture(rows, weights),
+            starts=starts_of(lengths)[kept],
+            mixture_of=self._mixture(rows, weights),
         )
         posterior, self.moves_ = best_search(problem, None, generator, self.n_init, self.verbose)
         return posterior

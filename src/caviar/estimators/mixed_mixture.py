@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -38,7 +38,7 @@ from ._mixed_columns import (
     kinds_by_name,
     priors_by_name,
 )
-from ._mixed_density import PARAMETERS, MixedDensity, above_a_whole_row
+from ._mixed_density import MixedDensity, above_a_whole_row
 from ._mixture import MixtureEstimator, RowsToFit, Statement, quiet, refuse_equal_names
 from .automatic import ColumnsProblem, Move, best_search
 from .automatic.arguments import AUTO_CONCENTRATION, is_auto, refuse_one_per_component
@@ -175,7 +175,7 @@ class MixedMixture(MixtureEstimator):
         ('number', 'category')
         """
         columns = _columns_of(posterior)
-        mixture = cls(np.size(posterior["weights"].mean))
+        mixture = cls(np.size(posterior[columns.weights].mean))
         mixture.n_features_in_ = len(columns.names)
         mixture.feature_names_in_ = np.array(columns.names, dtype=object)
         mixture._keep_columns(columns)
@@ -192,6 +192,10 @@ class MixedMixture(MixtureEstimator):
     @property
     def _columns(self) -> Columns:
         return Columns(self._names(), self.kinds_, self.categories_)
+
+    @property
+    def _weights_variable(self) -> str:
+        return self._columns.weights
 
     def _names(self) -> tuple[str, ...]:
         """Return the names that the columns have in the model."""
@@ -256,7 +260,6 @@ class MixedMixture(MixtureEstimator):
 
     def _state(self, rows: RowsToFit, generator: np.random.Generator) -> Statement:
         columns, alpha = self._columns, self.weight_concentration_prior
-        _refuse_taken_names(columns)
         number_prior, count_prior = self._number_priors(rows, columns), self._count_priors(rows, columns)
 
         def model_of(n_components: int, default: float) -> Model:
@@ -307,6 +310,7 @@ class MixedMixture(MixtureEstimator):
             self.verbose if callable(self.verbose) else False,
             next_fit,
             names=tuple(data),
+            label=self._columns.label,
         )
         posterior, self.moves_ = best_search(problem, None, generator, self.n_init, self.verbose)
         return posterior
@@ -338,21 +342,22 @@ class MixedMixture(MixtureEstimator):
         return {name: rows.X[:, j] for j, name in enumerate(self._names())}
 
     def _read(self, posterior: Posterior) -> Any:
-        weights = posterior["weights"].mean
+        weights = posterior[self._weights_variable].mean
         keep(self, weights_=weights, n_components_=len(weights))
         return MixedDensity(posterior, self._columns)
 
-    def _with_names(self, summary: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-        """Return the summary with the categories; each column is an array of its own, which has its name."""
+    def _name_columns(self, posterior: Posterior) -> None:
+        """Write the categories into the summary; each column is an array of its own, which has its name."""
+        summary = posterior.data_summary
         if not summary:
-            return summary
+            return
         named = {
             name: {**own, "categories": list(map(str, self.categories_[name]))}
             if name in self.categories_
             else own
             for name, own in summary["arrays"].items()
         }
-        return {**summary, "arrays": named}
+        posterior.data_summary = {**summary, "arrays": named}
 
     def _width(self) -> int:
         return len(self.kinds_)
@@ -360,10 +365,8 @@ class MixedMixture(MixtureEstimator):
     def _check_restored(self) -> None:
         super()._check_restored()
         found, own = _columns_of(self.posterior_), self._columns
-        sizes = {
-            name: np.shape(self.posterior_[f"{name}_{PARAMETERS[CATEGORY]}"].mean)[-1]
-            for name in found.categories
-        }
+        parameters = dict(zip(found.names, found.parameters, strict=True))
+        sizes = {name: np.shape(self.posterior_[parameters[name]].mean)[-1] for name in found.categories}
         if set(zip(found.names, found.kinds, strict=True)) != set(zip(own.names, own.kinds, strict=True)):
             raise ValueError("columns that are not those of its posterior")
         if sizes != {name: len(set(values)) for name, values in own.categories.items()}:
@@ -392,7 +395,8 @@ class MixedMixture(MixtureEstimator):
         return tuple(map(str, value)) if name == "kinds_" else value
 
     def _responsibilities_of(self, rows: RowsToFit) -> Array:
-        return self.posterior_.local(above_a_whole_row(rows.X, self._names()))["z"].probabilities[:-1]
+        local = self.posterior_.local(above_a_whole_row(rows.X, self._names()))
+        return local[self._columns.label].probabilities[:-1]
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[AnyArray, AnyArray]:
         """Return independent new rows, (n, D), and the components that they come from, (n,).
@@ -490,7 +494,7 @@ class MixedMixture(MixtureEstimator):
 
     def _components(self, level: float) -> list[Component]:
         columns, posterior = self._columns, self.posterior_
-        weights = _estimates(posterior.marginals("weights", level)[0])
+        weights = _estimates(posterior.marginals(columns.weights, level)[0])
         by_column = [self._figures(j, level) for j in range(len(columns.names))]
         return [
             Component(
@@ -506,8 +510,7 @@ class MixedMixture(MixtureEstimator):
     def _figures(self, column: int, level: float) -> list[tuple[Any, Any, Any]]:
         """Return mean, standard deviation and probabilities of a column in each component; None where it has none."""
         columns = self._columns
-        name, kind = columns.names[column], columns.kinds[column]
-        variable = f"{name}_{PARAMETERS[kind]}"
+        name, kind, variable = columns.names[column], columns.kinds[column], columns.parameters[column]
         factor, part = self.posterior_[variable], self.posterior_.marginals(variable, level)[0]
         if kind == CATEGORY:
             values = list(map(str, columns.categories[name]))
@@ -541,16 +544,6 @@ def _plain_value(value: Any) -> Any:
     return value
 
 
-def _refuse_taken_names(columns: Columns) -> None:
-    """Refuse columns whose names the model needs."""
-    taken = {"z", "weights"} | {
-        f"{name}_{PARAMETERS[kind]}" for name, kind in zip(columns.names, columns.kinds, strict=True)
-    }
-    for name in columns.names:
-        if name in taken:
-            raise DataError(f"column {name!r} has the name of a variable of the model; give it another")
-
-
 def _columns_of(posterior: Posterior) -> Columns:
     """Return the columns that a posterior of a mixed mixture was fitted to.
 
@@ -561,17 +554,17 @@ def _columns_of(posterior: Posterior) -> Columns:
     """
     variables, leaves = posterior.model.variables, posterior.model.leaves
     kinds = {leaf.name: _LEAVES.get(type(leaf).__name__, "") for leaf in leaves}
-    parameters = [f"{name}_{PARAMETERS.get(kind)}" for name, kind in kinds.items()]
+    own = Columns(tuple(kinds), tuple(kinds.values()), {})
     is_mixed = (
         all(kinds.values())
-        and sorted(variables) == sorted(["weights", "z", *kinds, *parameters])
-        and sorted(posterior) == sorted(["weights", *parameters])
+        and sorted(variables) == sorted([own.weights, own.label, *kinds, *own.parameters])
+        and sorted(posterior) == sorted([own.weights, *own.parameters])
         # points, and what was given in part, have no intervals
         and all(type(posterior[name]).__name__ == type(variables[name]).__name__ for name in posterior)
     )
     if is_mixed:
         like = mixed_mixture(
-            np.size(posterior["weights"].mean),
+            np.size(posterior[own.weights].mean),
             numbers=[name for name, kind in kinds.items() if kind == NUMBER],
             n_categories={name: 2 for name, kind in kinds.items() if kind == CATEGORY},
             counts=[name for name, kind in kinds.items() if kind == COUNT],
@@ -589,8 +582,11 @@ def _columns_of(posterior: Posterior) -> Columns:
     arrays = (posterior.data_summary or {}).get("arrays", {})
     # in the order of the data, where that is known
     kinds = {name: kinds[name] for name in (*(name for name in arrays if name in kinds), *kinds)}
+    own = Columns(tuple(kinds), tuple(kinds.values()), {})
     categories = {}
-    for name in (name for name, kind in kinds.items() if kind == CATEGORY):
-        places = range(posterior[f"{name}_{PARAMETERS[CATEGORY]}"].mean.shape[-1])
+    for name, kind, parameter in zip(own.names, own.kinds, own.parameters, strict=True):
+        if kind != CATEGORY:
+            continue
+        places = range(posterior[parameter].mean.shape[-1])
         categories[name] = tuple(arrays.get(name, {}).get("categories", places))
-    return Columns(tuple(kinds), tuple(kinds.values()), categories)
+    return replace(own, categories=categories)

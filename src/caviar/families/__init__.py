@@ -5,6 +5,7 @@ from caviar.families.bernoulli import Bernoulli
 from caviar.families.beta import Beta
 from caviar.families.categorical import Categorical
 from caviar.families.chain_mixture import ChainMixture
+from caviar.families.changing_markov_chain import ChangingMarkovChain
 from caviar.families.dirichlet import Dirichlet
 from caviar.families.forecast_markov_chain import ForecastMarkovChain
 from caviar.families.gamma import Gamma
@@ -39,6 +40,7 @@ __all__ = [
     "Beta",
     "Categorical",
     "ChainMixture",
+    "ChangingMarkovChain",
     "Dirichlet",
     "ExponentialFamily",
     "ForecastMarkovChain",

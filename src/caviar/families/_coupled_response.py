@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from caviar._typing import Statistics
+from caviar.families._known_numbers import given_known
 from caviar.families.coupled_normals import CoupledNormals
 
 
@@ -22,6 +23,8 @@ def responded(factor: CoupledNormals, change: Statistics) -> Statistics:
         In the order and shapes of the statistics.
     """
     layout, arrow, mean = factor.layout, factor.precision, factor.mean_of_all
+    if factor.known is not None:
+        change = given_known(layout, change, factor.known, mean)
     members, n_own = layout.members, 2 * len(layout.members)
     linear = np.concatenate(
         [np.broadcast_to(change[2 * k], layout.shapes[2 * k]).ravel() for k in range(len(members))]

@@ -34,7 +34,8 @@ class MarkovResponse:
     changes
         Theirs, (D, N, K).
     first, pairs
-        Changes of the sums of first states, (D, K), and of pairs of successive ones, (D, K, K).
+        Changes of the sums of first states, (D, K), and of pairs of successive ones, (D, K, K); if the steps differ, of
+        the pairs of each step, (D, N, K, K).
     """
 
     marginals: Array
@@ -58,23 +59,24 @@ def response_of_smoothing(
     Parameters
     ----------
     logits, starts, log_initial, log_transition
-        Those of :class:`~caviar.families.MarkovChain`: (N, K), (N,), (K,) and (K, K).
+        Those of :class:`~caviar.families.MarkovChain`: (N, K), (N,), (K,) and (K, K), or (N, K, K) if the steps differ.
     changes, changes_of_initial, changes_of_transition
-        Of the logits and of the logarithms, (D, N, K), (D, K) and (D, K, K).
+        Of the logits and of the logarithms, (D, N, K), (D, K) and (D, K, K) or (D, N, K, K).
     weights
         How often each sequence counts in the sums, (N,), the same at all rows of a sequence; None for once.
     """
     begins = np.array(starts, dtype=bool)
     begins[0] = True
     likelihood = np.exp(logits - logits.max(axis=1, keepdims=True))
-    steps, first = _given_the_data(likelihood, begins, log_initial, np.exp(log_transition))
+    steps, first = given_the_data(likelihood, begins, log_initial, np.exp(log_transition))
     marginals = linear_recursion(steps.swapaxes(1, 2), first[:, :, None])[:, :, 0]
     before = np.concatenate([np.zeros_like(marginals[:1]), marginals[:-1]])
     pairs = before[:, :, None] * steps
     said = np.ascontiguousarray(np.moveaxis(changes, 0, 2))
-    of_transition = np.moveaxis(changes_of_transition, 0, 2)
+    of_transition = np.moveaxis(changes_of_transition, 0, -1)
+    each = "nijd" if of_transition.ndim == 4 else "ijd"
     # what a step changes on average, from each state before it: (N, K, D)
-    told = steps @ said + np.einsum("nij,ijd->nid", steps, of_transition)
+    told = steps @ said + np.einsum(f"nij,{each}->nid", steps, of_transition)
     average = np.einsum("ni,nid->nd", before, told)[:, None, :]
     told = np.where(begins[:, None, None], 0.0, told - average)
     backward = np.concatenate([np.zeros_like(steps[:1]), steps[:0:-1]])
@@ -82,7 +84,7 @@ def response_of_smoothing(
     earlier = np.concatenate([np.zeros_like(ahead[:1]), ahead[:-1]])
     own = said + ahead
     moved = marginals[:, :, None] * (own - average)
-    moved += np.einsum("nij,ijd->njd", pairs, of_transition) - pairs.swapaxes(1, 2) @ earlier
+    moved += np.einsum(f"nij,{each}->njd", pairs, of_transition) - pairs.swapaxes(1, 2) @ earlier
     at_first = own[begins] + changes_of_initial.T
     moved[begins] = marginals[begins][:, :, None] * (
         at_first - np.einsum("ni,nid->nd", marginals[begins], at_first)[:, None, :]
@@ -91,18 +93,42 @@ def response_of_smoothing(
     found_before = np.concatenate([np.zeros_like(found[:1]), found[:-1]])
     first_steps = found[begins]
     if weights is not None:
-        pairs, found_before = pairs * weights[:, None, None], found_before * weights[:, None, None]
         first_steps = first_steps * weights[begins][:, None, None]
-    of_pairs = (
-        np.einsum("nid,nij->dij", found_before, steps)
-        + pairs.sum(axis=0) * changes_of_transition
-        + np.einsum("nij,njd->dij", pairs, own - average)
+    changes_of_states, first_sum = np.moveaxis(found, 2, 0), first_steps.sum(axis=0).T
+    if of_transition.ndim == 4:
+        of_pairs = _of_each_step(found_before, steps, pairs, changes_of_transition, own - average, earlier)
+        return MarkovResponse(marginals, changes_of_states, first_sum, of_pairs)
+    if weights is not None:
+        pairs, found_before = pairs * weights[:, None, None], found_before * weights[:, None, None]
+    of_pairs = _of_all_steps(found_before, steps, pairs, changes_of_transition, own - average, earlier)
+    return MarkovResponse(marginals, changes_of_states, first_sum, of_pairs)
+
+
+def _of_each_step(
+    before: Array, steps: Array, pairs: Array, of_transition: Array, onward: Array, earlier: Array
+) -> Array:
+    """Return the changes of the pairs of each step, (D, N, K, K)."""
+    return (
+        np.einsum("nid,nij->dnij", before, steps)
+        + pairs * of_transition
+        + np.einsum("nij,njd->dnij", pairs, onward)
+        - np.einsum("nij,nid->dnij", pairs, earlier)
+    )
+
+
+def _of_all_steps(
+    before: Array, steps: Array, pairs: Array, of_transition: Array, onward: Array, earlier: Array
+) -> Array:
+    """Return the changes of the sums of pairs, (D, K, K)."""
+    return (
+        np.einsum("nid,nij->dij", before, steps)
+        + pairs.sum(axis=0) * of_transition
+        + np.einsum("nij,njd->dij", pairs, onward)
         - np.einsum("nij,nid->dij", pairs, earlier)
     )
-    return MarkovResponse(marginals, np.moveaxis(found, 2, 0), first_steps.sum(axis=0).T, of_pairs)
 
 
-def _given_the_data(
+def given_the_data(
     likelihood: Array, begins: AnyArray, log_initial: Array, transition: Array
 ) -> tuple[Array, Array]:
     """Return the transitions into each row given the data, (N, K, K), and the probabilities of first states, (N, K).
@@ -134,7 +160,11 @@ def _step_by_step(likelihood: Array, begins: AnyArray, transition: Array) -> Arr
     for rows, before in reversed(list(pieces.steps())):
         weighed[rows] *= after[rows]
         if before is not None:
-            own = weighed[rows] @ transition.T
+            own = (
+                weighed[rows] @ transition.T
+                if transition.ndim == 2
+                else (transition[pieces.order[rows]] @ weighed[rows][:, :, None])[:, :, 0]
+            )
             after[before] = own / own.max(axis=1, keepdims=True)
     found = np.empty_like(after)
     found[pieces.order] = after

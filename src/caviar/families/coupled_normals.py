@@ -20,51 +20,14 @@ from caviar._errors import ImproperError
 from caviar._typing import AnyArray, Array, Statistics
 from caviar.families._arrow import Arrow, ArrowPattern
 from caviar.families._base import LOG_TWO_PI, Seed, Size, draw_shape
+from caviar.families._coupled_member import Member
+from caviar.families._gaussian_products import covariance_of_products
+from caviar.families._known_numbers import given_known, with_units, without_variance
 from caviar.families._marginals import Ends, Marginals, normal_marginals
 from caviar.families._shared import SharedFactor, SharedLayout
 from caviar.families.multivariate_normal import MultivariateNormal
 from caviar.families.normal import Normal
 from caviar.numerics.cached import cached_property
-
-
-@dataclass(frozen=True)
-class Member:
-    """A variable of such a factor.
-
-    Attributes
-    ----------
-    name
-        Of the variable.
-    shape
-        Sizes of its plates.
-    dimension
-        Length of a vector; None for a number.
-    """
-
-    name: str
-    shape: tuple[int, ...]
-    dimension: int | None
-
-    @property
-    def event_shape(self) -> tuple[int, ...]:
-        """Shape of one value."""
-        return () if self.dimension is None else (self.dimension,)
-
-    @property
-    def part(self) -> tuple[int, int]:
-        """How many values it has, and how many numbers one is."""
-        return math.prod(self.shape), math.prod(self.event_shape)
-
-    def marginal(self, mean: Array, covariances: Array) -> Normal | MultivariateNormal:
-        """Return its distributions from means (numbers,) and covariances (count, width, width)."""
-        mean = mean.reshape((*self.shape, *self.event_shape))
-        if self.dimension is None:
-            return Normal(mean, 1.0 / covariances.reshape(self.shape))
-        inverse = np.linalg.inv(covariances)
-        precision = 0.5 * (inverse + np.swapaxes(inverse, -1, -2))
-        return MultivariateNormal(
-            mean, precision.reshape((*self.shape, *self.event_shape, *self.event_shape))
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,10 +55,19 @@ class Cross:
 
 @dataclass(frozen=True, eq=False)
 class CoupledLayout(SharedLayout):
-    """Which variables share a Gaussian factor, and which of their numbers appear together: its family."""
+    """Which variables share a Gaussian factor, and which of their numbers appear together: its family.
+
+    Attributes
+    ----------
+    members, crosses
+        The variables, and the products of their numbers.
+    known
+        Which of all numbers are known, (numbers,); None if none is.
+    """
 
     members: tuple[Member, ...]
     crosses: tuple[Cross, ...] = ()
+    known: AnyArray | None = None
 
     @property
     def names(self) -> list[str]:
@@ -134,8 +106,13 @@ class CoupledLayout(SharedLayout):
         """Return where the numbers of a variable are."""
         return slice(int(self.pattern.starts[number]), int(self.pattern.starts[number + 1]))
 
-    def from_natural(self, natural: Statistics) -> CoupledNormals:
+    def from_natural(self, natural: Statistics, values: Array | None = None) -> CoupledNormals:
         """Return the factor with these natural parameters.
+
+        Parameters
+        ----------
+        values
+            Of all numbers, (numbers,), where some are known: given these the factor is that of the others.
 
         Raises
         ------
@@ -143,6 +120,9 @@ class CoupledLayout(SharedLayout):
             If its precision is not positive definite.
         """
         n_own = 2 * len(self.members)
+        if self.known is not None and values is not None:
+            others = given_known(self, natural, self.known, values)
+            natural = with_units(self, others, self.known, values)
         linear = np.concatenate([np.broadcast_to(h, s).ravel() for h, s in self._of(natural, 0)])
         blocks = [
             -2.0 * np.broadcast_to(eta, shape).reshape(*member.part, member.part[1])
@@ -161,7 +141,7 @@ class CoupledLayout(SharedLayout):
                 f"CoupledNormals: the joint precision of {names} is not positive definite; if the data determine "
                 f"only their sum, give them proper priors."
             )
-        return CoupledNormals(self, mean, arrow)
+        return CoupledNormals(self, mean, arrow, known=self.known)
 
     def _of(self, natural: Statistics, kind: int) -> list[tuple[Array, tuple[int, ...]]]:
         own = slice(kind, 2 * len(self.members), 2)
@@ -176,7 +156,9 @@ class CoupledLayout(SharedLayout):
             full = (*member.shape, *member.event_shape, *member.event_shape)
             blocks.append(np.broadcast_to(factor.precision, full).reshape(count, width, width))
         entries = [np.zeros(len(cross.i)) for cross in self.crosses]
-        return CoupledNormals(self, np.concatenate(means), Arrow(self.pattern, blocks, entries))
+        return CoupledNormals(
+            self, np.concatenate(means), Arrow(self.pattern, blocks, entries), known=self.known
+        )
 
     def counted(self, counted: Sequence[AnyArray | None]) -> AnyArray:
         """Return which of all numbers count, (numbers,), from which repetitions of each variable do; None: all."""
@@ -214,6 +196,8 @@ class CoupledNormals(SharedFactor):
         Of all numbers, factored.
     places
         Position of each number of the layout in the precision, which may have more; None if both are the same.
+    known
+        Which of all numbers are known, (numbers,): their means are their values; None if none is.
     """
 
     kind = "coupled"
@@ -221,6 +205,7 @@ class CoupledNormals(SharedFactor):
     mean_of_all: Array
     precision: Arrow
     places: AnyArray | None = None
+    known: AnyArray | None = None
 
     @property
     def family(self) -> CoupledLayout:
@@ -293,13 +278,20 @@ class CoupledNormals(SharedFactor):
     def _covariances(self) -> tuple[Sequence[Array], Sequence[Array]]:
         """Covariances within the values of each variable, and of the pairs."""
         if self.places is None:
-            return self.precision.inverse_entries
+            own_blocks, pairs = self.precision.inverse_entries
+            return without_variance(self.layout, own_blocks, self.known), pairs
         blocks, covariance = [], self.precision.covariance
         for number, member in enumerate(self.layout.members):
             own = self.places[self.layout.place(number)].reshape(member.part)
             i, j = np.broadcast_arrays(own[:, :, None], own[:, None, :])
             blocks.append(covariance(i.ravel(), j.ravel()).reshape(i.shape))
-        return blocks, [covariance(self.places[i], self.places[j]) for i, j in self.layout.pattern.pairs]
+        pairs = [covariance(self.places[i], self.places[j]) for i, j in self.layout.pattern.pairs]
+        return without_variance(self.layout, blocks, self.known), pairs
+
+    @property
+    def _n_unknown(self) -> int:
+        """How many numbers have a distribution."""
+        return len(self.mean_of_all) - (0 if self.known is None else int(np.count_nonzero(self.known)))
 
     @cached_property
     def log_partition(self) -> float:
@@ -310,7 +302,7 @@ class CoupledNormals(SharedFactor):
 
     def entropy(self) -> float:
         """Return half of log |2 pi e Cov|."""
-        return 0.5 * (len(self.mean_of_all) * (1.0 + LOG_TWO_PI) - self.precision.log_determinant)
+        return 0.5 * (self._n_unknown * (1.0 + LOG_TWO_PI) - self.precision.log_determinant)
 
     def entropy_about_base(self) -> float:
         """Return the entropy: the base measure is Lebesgue's."""
@@ -340,23 +332,13 @@ class CoupledNormals(SharedFactor):
         return Arrow(pattern, blocks, entries)
 
     def covariance_of_statistics(self) -> tuple[Array, Array, Array]:
-        """Return the covariances of all statistics, (p, p), of these with all numbers, (p, n), and of these, (n, n).
-
-        With deviations u, a product is :math:`x_i x_j = m_i m_j + m_i u_j + m_j u_i + u_i u_j`.
-        """
-        n, mean = len(self.mean_of_all), self.mean_of_all
+        """Return the covariances of all statistics, (p, p), of these with all numbers, (p, n), and of these, (n, n)."""
+        n = len(self.mean_of_all)
         i, j = np.indices((n, n)).reshape(2, -1)
         own = self.precision.covariance(self._in_precision(i), self._in_precision(j)).reshape(n, n)
-        first, second = (np.concatenate(each) for each in zip(*self._pairs_of_statistics(), strict=True))
-        linear = np.zeros((len(first), n))
-        rows, is_product = np.arange(len(first)), second >= 0
-        np.add.at(linear, (rows, first), np.where(is_product, mean[second], 1.0))
-        np.add.at(linear, (rows[is_product], second[is_product]), mean[first[is_product]])
-        covariance = linear @ own @ linear.T
-        k, m = first[is_product], second[is_product]
-        quadratic = own[np.ix_(k, k)] * own[np.ix_(m, m)] + own[np.ix_(k, m)] * own[np.ix_(m, k)]
-        covariance[np.ix_(is_product, is_product)] += quadratic
-        return covariance, linear @ own, own
+        if self.known is not None:
+            own[self.known] = 0.0
+        return covariance_of_products(self.mean_of_all, own, self._pairs_of_statistics())
 
     def _pairs_of_statistics(self) -> Iterator[tuple[AnyArray, AnyArray]]:
         """Yield of each statistic which two numbers its entries are the product of; the second is -1 of a number."""
@@ -384,13 +366,15 @@ class CoupledNormals(SharedFactor):
         draws = lead.shape[: lead.ndim - len(member.shape) - len(member.event_shape)]
         flat = [values[own.name].reshape(math.prod(draws), -1) for own in self.layout.members]
         deviations = np.concatenate(flat, axis=1) - self.mean_of_all
+        if self.known is not None:
+            deviations[:, self.known] = 0.0
         arrow, times = self.precision, self.precision.pattern.times
         turned = np.array([times(arrow.blocks, arrow.entries, own) for own in deviations])
         squares, constant = (deviations * turned).sum(axis=1), arrow.log_determinant
-        n_counted = len(self.mean_of_all)
+        n_counted = self._n_unknown
         if counted is not None:
             # what is left out has this precision, given the others, about where their deviations take it
-            left, n_counted = self._not_counted(counted), int(np.count_nonzero(counted))
+            left, n_counted = self._not_counted(counted), n_counted - int(np.count_nonzero(~counted))
             said = np.where(counted, 0.0, turned)
             squares = squares - np.array([own @ left.solve(own) for own in said])
             constant = constant - left.log_determinant
@@ -407,10 +391,15 @@ class CoupledNormals(SharedFactor):
     def marginals(self) -> dict[str, Any]:
         """The marginal distribution of each variable, by name."""
         blocks, _ = self._covariances
-        return {
-            member.name: member.marginal(self.mean_of_all[self.layout.place(number)], blocks[number])
-            for number, member in enumerate(self.layout.members)
-        }
+        found = {}
+        for number, member in enumerate(self.layout.members):
+            place, own = self.layout.place(number), blocks[number]
+            if self.known is not None:
+                # whoever shows them puts the values themselves in the place of these
+                unit = self.known[place].reshape(member.part)[:, :, None]
+                own = np.where(unit, np.eye(member.part[1]), own)
+            found[member.name] = member.marginal(self.mean_of_all[place], own)
+        return found
 
     def covariance(self, one: str, i: AnyArray, other: str, j: AnyArray) -> Array:
         """Return the covariances of numbers of two variables, by their places among these; i and j broadcast."""
@@ -421,7 +410,11 @@ class CoupledNormals(SharedFactor):
         ]
         if self.places is not None:
             own = [self.places[places] for places in own]
-        return self.precision.covariance(own[0], own[1]).reshape(i.shape)
+        found = self.precision.covariance(own[0], own[1]).reshape(i.shape)
+        if self.known is None:
+            return found
+        of_one = self.known[starts[self.layout.number_of(one)] + i]
+        return np.where(of_one, 0.0, found)
 
     def translated(self, shifts: Mapping[str, Array]) -> Self:
         """Return the factor of the variables plus these shifts, by name."""
@@ -440,7 +433,8 @@ class CoupledNormals(SharedFactor):
         own = [self.layout.place(self.layout.number_of(member.name)) for member in layout.members]
         numbers = np.concatenate([np.arange(place.start, place.stop) for place in own])
         places = numbers if self.places is None else self.places[numbers]
-        return replace(self, layout=layout, mean_of_all=self.mean_of_all[numbers], places=places)
+        known = None if self.known is None else self.known[numbers]
+        return replace(self, layout=layout, mean_of_all=self.mean_of_all[numbers], places=places, known=known)
 
     def as_plain(self) -> dict[str, Any]:
         """Return the factor as lists, texts, numbers and arrays."""
@@ -453,6 +447,7 @@ class CoupledNormals(SharedFactor):
             "mean": self.mean_of_all,
             "blocks": list(self.precision.blocks),
             "entries": list(self.precision.entries),
+            **({} if self.known is None else {"known": self.known}),
         }
 
     @classmethod
@@ -472,7 +467,10 @@ class CoupledNormals(SharedFactor):
             Cross(str(name), (int(one), int(other)), i, j, tuple(map(int, shape)))
             for name, (one, other), i, j, shape in document["crosses"]
         )
-        layout, sizes = CoupledLayout(members, crosses), [math.prod(own.part) for own in members]
+        sizes, known = [math.prod(own.part) for own in members], document.get("known")
+        if known is not None and (known.dtype != bool or known.shape != (sum(sizes),)):
+            raise ValueError("a shared factor that does not say which of its numbers are known")
+        layout = CoupledLayout(members, crosses, known)
         mean, blocks, entries = (document[key] for key in ("mean", "blocks", "entries"))
         wanted = [
             (sum(sizes),),
@@ -492,13 +490,16 @@ class CoupledNormals(SharedFactor):
                     raise ValueError(f"pairs of {cross.name!r:.60} beyond its variables")
             if cross.members[0] == cross.members[1]:
                 raise ValueError(f"pairs of {cross.name!r:.60} within one variable")
-        return cls(layout, mean, Arrow(layout.pattern, blocks, entries))
+        return cls(layout, mean, Arrow(layout.pattern, blocks, entries), known=known)
 
     def sample(self, size: Size = None, seed: Seed = None) -> dict[str, Array]:
         """Return draws of all variables together, by name: arrays of shape size + plates + event."""
         lead = draw_shape(size, ())
         noise = np.random.default_rng(seed).standard_normal((math.prod(lead), len(self.mean_of_all)))
-        draws = self.mean_of_all + self.precision.drawn(noise.T).T
+        deviations = self.precision.drawn(noise.T).T
+        if self.known is not None:
+            deviations[:, self.known] = 0.0
+        draws = self.mean_of_all + deviations
         return {
             member.name: draws[:, self.layout.place(number)].reshape(
                 (*lead, *member.shape, *member.event_shape)

@@ -176,6 +176,19 @@ class LinearGaussianChain:
         found[after] += mean[after - 1, :, None] * mean[after, None, :]
         return found
 
+    @cached_property
+    def residuals(self) -> Array:
+        r"""Second moments of :math:`s_t - A s_{t-1}` of each step, (N, D, D); zero for first rows."""
+        after, kernels = np.flatnonzero(~self._is_first), self._kernels
+        before, through = after - 1, _at(self.transition, after)
+        surprise = times_vector(kernels.shrink[before], self.mean[after] - kernels.predicted[before])
+        found = np.zeros(self.covariance.shape)
+        found[after] = (
+            kernels.shrink[before] @ self.covariance[after] @ kernels.shrink[before].swapaxes(-1, -2)
+        )
+        found[after] += outer(surprise) + through @ kernels.covariance[before] @ through.swapaxes(-1, -2)
+        return found
+
     @property
     def mean(self) -> Array:
         """Mean of each state, shape (N, D)."""
@@ -218,14 +231,9 @@ class LinearGaussianChain:
         if self.noise_precision.ndim == 2:
             return _log_normal(self.noise_precision, moments.residual_xx, moments.n_steps)
         after = np.flatnonzero(~self._is_first)
-        kernels, before, precision = self._kernels, after - 1, self.noise_precision[after]
-        through = np.broadcast_to(self.transition, self.noise_precision.shape)[after]
-        surprise = times_vector(kernels.shrink[before], moments.mean[after] - kernels.predicted[before])
-        moved = kernels.shrink[before] @ moments.covariance[after] @ kernels.shrink[before].swapaxes(-1, -2)
-        residual = outer(surprise) + moved
-        residual += through @ kernels.covariance[before] @ through.swapaxes(-1, -2)
-        constant = float(log_determinant(cholesky(precision)).sum()) - surprise.size * LOG_TWO_PI
-        return 0.5 * (constant - float(np.vdot(precision, residual)))
+        constant = float(log_determinant(cholesky(self.noise_precision[after])).sum())
+        constant -= after.size * self.linear.shape[1] * LOG_TWO_PI
+        return 0.5 * (constant - float(np.vdot(self.noise_precision[after], self.residuals[after])))
 
     def sample(self, size: Size = None, seed: Seed = None) -> Array:
         """Return states, shape size + (N, D): each drawn given the one after it."""

@@ -90,7 +90,7 @@ def kept(fit: Callable[Concatenate[M, P], Posterior]) -> Callable[Concatenate[M,
     @wraps(fit)
     def kept_fit(model: M, *arguments: P.args, **keywords: P.kwargs) -> Posterior:
         posterior = fit(model, *arguments, **keywords)
-        posterior.data_summary = {**(posterior.data_summary or {}), "arguments": as_plain(keywords)}
+        posterior._tell({"arguments": as_plain(keywords)})
         return posterior
 
     return kept_fit

@@ -7,7 +7,7 @@ import os
 import secrets
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from numbers import Real
@@ -24,7 +24,6 @@ from ..engine.checkpoint.fingerprint import fingerprint, fingerprint_of_data, fi
 from ..engine.checkpoint.states import States, plain_result, restored_result
 from ..engine.rows.row_map import RowMap
 from ..engine.starts.restarts import Ends
-from ..language import Node
 from ..numerics.blas import arithmetic
 from ..storage import read_checkpoint, write_checkpoint
 from ..storage.checkpoint import REMEDY
@@ -391,7 +390,7 @@ def flushing(keeper: Keeper) -> Iterator[None]:
 
 
 def fingerprints(
-    nodes: Sequence[Node],
+    model: Any,
     problem: Problem,
     row_map: RowMap,
     init: Any,
@@ -413,7 +412,7 @@ def fingerprints(
         variable.name: factor for variable, factor in problem.bound.gathered(lambda own: own.prior).items()
     }
     return {
-        "model": fingerprint_of_model(nodes),
+        "model": fingerprint_of_model(model.nodes),
         "data": fingerprint_of_data(problem, row_map.source),
         "data_plate": None if plate is None else plate.name,
         "prior": fingerprint(beliefs) if beliefs else None,

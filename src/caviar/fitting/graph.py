@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
+from typing import Any
 
 from ..language import Data, Node, Variable
 
@@ -29,7 +30,8 @@ class Mark:
 class ShownAsGraph:
     """What notebooks show as a graph of its nodes."""
 
-    nodes: tuple[Node, ...]
+    nodes: Any
+    """Every node, a tuple."""
 
     def _repr_html_(self) -> str:
         """Return the graph, for a notebook."""

@@ -11,7 +11,6 @@ import numpy as np
 
 from .._errors import DataError, ImproperError, ModelError, ParameterError
 from .._typing import Array
-from ..data import as_rows
 from ..engine.ascent.beliefs import Beliefs
 from ..engine.ascent.driver import Progress, Result, Settings, ascend, go_on
 from ..engine.ascent.impossible import refuse_impossible
@@ -20,9 +19,8 @@ from ..engine.ascent.schedule import Beginning, Schedule, StatedSchedule
 from ..engine.ascent.status import Status
 from ..engine.assemble import as_schedule, assemble, schedule_for
 from ..engine.binding.bound_model import BoundModel
-from ..engine.checkpoint.row_marks import RowMarks, marks_of
 from ..engine.checkpoint.states import States
-from ..engine.compiled.factorisation import APART
+from ..engine.factorisation import APART
 from ..engine.rows.executor import Executor
 from ..engine.rows.row_map import RowMap
 from ..engine.rows.sequences import ImpossibleSequenceError
@@ -33,7 +31,6 @@ from ..engine.starts.from_data import data_start
 from ..engine.starts.from_user import given_start
 from ..engine.starts.race import Begun
 from ..engine.starts.restarts import Ends
-from ..engine.topics.lowering import bind_rows
 from ..language import Data, Label, Node, Plate, Term, Variable, prove_conjugate, terms_of, with_factors
 from ..language.structure import STRUCTURES, Structure, constants_of
 from ..names import ModelAxes, NamedData, Names, by_names, check_names, meet
@@ -44,11 +41,11 @@ from ..posterior.simulation import log_joint, simulate
 from ..storage import document_of_statement, write_saved
 from .arguments import check_settings, groups_of, kept, known_names, ordered, seeds, swaps_of
 from .checkpointing import Keeper, fingerprints, flushing, keeper_of
-from .data_summary import summary_of_data
+from .data_summary import looks_at, of_its_own
 from .ends import usable
 from .graph import ShownAsGraph
 from .progress import reporter
-from .rows import as_executor, rows_of
+from .rows import as_executor, bound_of, rows_of
 from .termination import terminating
 from .uncertainty import Wanted
 from .warnings import warn_about
@@ -95,6 +92,28 @@ class Model(ShownAsGraph):
         prove_conjugate(self.nodes)
         check_names(self.nodes)
 
+    @classmethod
+    def _of(cls, structure: Structure, constants: Mapping[str, Array]) -> Model:
+        """Return the model of a structure, of which others were stated and proven, with its own values of constants."""
+        model = cls.__new__(cls)
+        vars(model).update(structure=structure, constants=constants)
+        return model
+
+    @cached_property
+    def _stated(self) -> tuple[tuple[Node, ...], tuple[Variable, ...]]:
+        """Nodes and leaves, of a model that was not stated by nodes of its own."""
+        return self.structure.with_values(self.constants)
+
+    @cached_property
+    def nodes(self) -> tuple[Node, ...]:
+        """Every node, a variable before its parents."""
+        return self._stated[0]
+
+    @cached_property
+    def leaves(self) -> tuple[Variable, ...]:
+        """The observed variables."""
+        return self._stated[1]
+
     @cached_property
     def structure(self) -> Structure:
         """The nodes that the engine works with; statements that differ in constants alone share them."""
@@ -111,7 +130,10 @@ class Model(ShownAsGraph):
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state without what other models share."""
-        return {name: own for name, own in vars(self).items() if name != "structure"}
+        own = {
+            name: value for name, value in vars(self).items() if name not in ("structure", "_stated", "axes")
+        }
+        return {**own, "nodes": self.nodes, "leaves": self.leaves}
 
     def __repr__(self) -> str:
         leaves = ", ".join(leaf.name for leaf in self.leaves)
@@ -126,7 +148,9 @@ class Model(ShownAsGraph):
     @cached_property
     def axes(self) -> ModelAxes:
         """Plates and entries of vectors of the model, with the names that it gives them."""
-        return ModelAxes(self.nodes)
+        structure = self.structure
+        own = structure.fact("axes", lambda: ModelAxes(structure.nodes).settled())
+        return own.with_values(self.constants)
 
     @property
     def terms(self) -> tuple[Term, ...]:
@@ -286,11 +310,11 @@ class Model(ShownAsGraph):
             If the checkpoint cannot be written any more, as on a full disk. The fit goes on.
         """
         check_settings(max_iter, tol, n_restarts)
-        met = self._met(data, prior)
+        met, sample_weight, is_own = of_its_own(self._met(data, prior), sample_weight)
         init = by_names(self.axes, met.names, init) if isinstance(init, Mapping) else init
-        bound = _bound(self, met, sample_weight, data_plate, factors, (point, order))
+        bound = bound_of(self, met, sample_weight, data_plate, factors, (point, order))
         problem = self._problem(bound, point, factors, order, thorough=max_iter == 0)
-        wanted = Wanted(uncertainty, met.values, sample_weight, executor).checked(problem)
+        wanted = Wanted(uncertainty, met.values, sample_weight, executor, as_executor(None)).checked(problem)
         beliefs = None if prior is None else prior.beliefs
         if beliefs is not None:
             problem = problem.believing(beliefs.about(problem))
@@ -304,7 +328,7 @@ class Model(ShownAsGraph):
         swaps = swaps_of(swaps, init)
         own = schedule_for(stated, problem, row_map, most, accelerate, responsibilities, swaps)
         belongs = {
-            **fingerprints(self.nodes, problem, row_map, init, seed, settings, checkpoint),
+            **fingerprints(self, problem, row_map, init, seed, settings, checkpoint),
             "accelerate": bool(accelerate),
             "schedule": repr(stated),
             "looks": [str(responsibilities), str(swaps)],
@@ -323,23 +347,15 @@ class Model(ShownAsGraph):
             _Evaluator.of(problem, self, point, factors, beliefs, met.names),
             ends.elbos,
             ends.traces,
-            summary_of_data(bound, met.values),
-            self._marks(row_map, prior),
-            wanted.after(best, row_map, sum(map(len, ends.traces)), stated.settles, prior),
+            looks_at(bound, row_map, met.values, self._row_names, prior, is_own),
+            wanted.after(best, problem, row_map, sum(map(len, ends.traces)), stated.settles, prior),
         )
 
     def _met(self, data: Any, prior: Posterior | None) -> NamedData:
         """Return data as arrays, in the order of the names of an earlier fit if there was one."""
         if prior is not None and not isinstance(prior, Posterior):
             raise ParameterError(f"prior is a posterior of this model, given other rows; got {prior!r}")
-        return meet(self.axes, self.leaves, data, None if prior is None else prior.names)
-
-    def _marks(self, row_map: RowMap, prior: Posterior | None) -> RowMarks | None:
-        """Return the marks of the rows of a fit, and of those of the fits before it; None where these are not known."""
-        found = marks_of(self._row_names, row_map.source)
-        if prior is None or found is None:
-            return found
-        return None if prior.row_marks is None else prior.row_marks.and_those_of(found)
+        return meet(self.axes, self.structure.leaves, data, None if prior is None else prior.names)
 
     def _plate_like(self, plate: Plate | None) -> Plate | None:
         """Return the plate of this statement that has the name of one of its structure."""
@@ -349,8 +365,7 @@ class Model(ShownAsGraph):
     @property
     def _row_names(self) -> list[str]:
         """Names of what makes a row of data: what is observed of it, and what is known."""
-        known = [node for node in self.nodes if isinstance(node, Data)]
-        return [node.name for node in (*self.leaves, *known)]
+        return self.structure.fact("names of rows", lambda: _names_of_rows(self.structure))
 
     def simulate(
         self,
@@ -397,7 +412,7 @@ class Model(ShownAsGraph):
         rng = generator(seed)
         numbers, known, held = ({} if value is None else value for value in (sizes, data, given))
         if all(isinstance(value, Mapping) for value in (numbers, known, held)):
-            met = meet(self.axes, self.leaves, known)
+            met = meet(self.axes, self.structure.leaves, known)
             numbers, known = {**met.sizes, **numbers}, met.values
             held = by_names(self.axes, met.names, held)
         return simulate(self.nodes, rng, numbers, known, held)
@@ -534,7 +549,7 @@ class Model(ShownAsGraph):
 def assembled(model: Model, data: Mapping[str, Any], point: Sequence[str]) -> Problem:
     """Return the compiled problem of a model for arrays, as a fit has it."""
     met = model._met(data, None)
-    return model._problem(_bound(model, met, None, None, None, (point,)), point, None)
+    return model._problem(bound_of(model, met, None, None, None, (point,)), point, None)
 
 
 @dataclass(frozen=True)
@@ -544,7 +559,8 @@ class _Evaluator:
     model: Model
     point: tuple[str, ...]
     factors: Sequence[Sequence[str]] | None
-    data_plate: Plate | None = None
+    plate: Plate | None = None
+    """That runs over rows, of the structure or of the model."""
     prior: Beliefs | None = None
     names: Names = field(default_factory=Names)
     on_factors: str = ""
@@ -554,19 +570,24 @@ class _Evaluator:
         cls, problem: Problem, model: Model, point: Any, factors: Any, prior: Beliefs | None, names: Names
     ) -> _Evaluator:
         """Return that of a fit, from its problem and arguments."""
-        groups, plate = groups_of(problem, factors), model._plate_like(problem.bound.data_plate)
-        return cls(model, tuple(point), groups, plate, prior, names, problem.on_groups)
+        groups = groups_of(problem, factors)
+        return cls(model, tuple(point), groups, problem.bound.data_plate, prior, names, problem.on_groups)
+
+    @property
+    def data_plate(self) -> Plate | None:
+        """The plate that runs over rows, as the model has it."""
+        return self.model._plate_like(self.plate)
 
     def named(self, data: Any) -> NamedData:
         """Return data as arrays, their labels and columns in the order of the names of the fit."""
-        return meet(self.model.axes, self.model.leaves, data, self.names)
+        return meet(self.model.axes, self.model.structure.leaves, data, self.names)
 
     def bind(
         self, data: Mapping[str, Any], sample_weight: Any = None, executor: Any = None
     ) -> tuple[Problem, RowMap]:
         """Return the problem for other data, and the map over its rows."""
         met = self.named(data)
-        bound = _bound(self.model, met, sample_weight, self.data_plate, self.factors, (self.point,))
+        bound = bound_of(self.model, met, sample_weight, self.plate, self.factors, (self.point,))
         problem = self.model._problem(bound, self.point, APART if self.factors is None else self.factors)
         if self.prior is not None:
             problem = problem.believing(self.prior.about(problem))
@@ -598,35 +619,9 @@ class _Evaluator:
         return _Evaluator(model, point, factors, data_plate, names=self.names)
 
 
-def _bound(
-    model: Model,
-    met: NamedData,
-    sample_weight: Any,
-    data_plate: Plate | str | None,
-    factors: Sequence[Sequence[str]] | str | None,
-    naming: Sequence[Any],
-) -> BoundModel:
-    """Return the binding of a model to data, tables on disk and what else is read in blocks among them.
-
-    ``naming`` has the arguments that name variables.
-    """
-    named = [name for names in naming if isinstance(names, list | tuple) for name in names]
-    data = met.values
-    if isinstance(data, Mapping):
-        data = {name: as_rows(value) for name, value in data.items()}
-    met.refuse_other_order("sample_weight", sample_weight)
-    weight = as_rows(sample_weight)
-    return bind_rows(
-        model.structure.nodes,
-        model.structure.leaves,
-        data,
-        values=model.constants,
-        data_plate=data_plate,
-        sample_weight=weight,
-        factors=None if factors == APART else factors,
-        named=named,
-        sizes=met.sizes,
-    )
+def _names_of_rows(structure: Structure) -> list[str]:
+    known = [node for node in structure.nodes if isinstance(node, Data)]
+    return [node.name for node in (*structure.leaves, *known)]
 
 
 def _sample(row_map: RowMap) -> Sample:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from numbers import Integral
 from typing import Any
 
@@ -9,13 +10,16 @@ import numpy as np
 from scipy.sparse import issparse
 
 from .._errors import ParameterError
-from ..data import ArrayRows
+from ..data import ArrayRows, as_rows
 from ..engine.binding.bound_model import BoundModel
 from ..engine.binding.missing.entries import order_of_patterns
 from ..engine.design.keys import ColumnKey
+from ..engine.factorisation import APART
 from ..engine.rows.executor import Executor
-from ..engine.topics.lowering import BoundDocuments
+from ..engine.topics.lowering import BoundDocuments, bind_rows
 from ..execution import DaskExecutor, Threads, is_client
+from ..language import Plate
+from ..names import NamedData
 
 
 def rows_of(bound: BoundModel) -> ArrayRows:
@@ -62,3 +66,35 @@ def as_executor(executor: Any) -> Executor:
             f"scheduler; got {executor!r}"
         )
     return executor
+
+
+def bound_of(
+    model: Any,
+    met: NamedData,
+    sample_weight: Any,
+    data_plate: Plate | str | None,
+    factors: Sequence[Sequence[str]] | str | None,
+    naming: Sequence[Any],
+) -> BoundModel:
+    """Return the binding of a model to data, tables on disk and what else is read in blocks among them.
+
+    ``naming`` has the arguments that name variables.
+    """
+    named = [name for names in naming if isinstance(names, list | tuple) for name in names]
+    data = met.values
+    if isinstance(data, Mapping):
+        data = {name: as_rows(value) for name, value in data.items()}
+    met.refuse_other_order("sample_weight", sample_weight)
+    weight = as_rows(sample_weight)
+    return bind_rows(
+        model.structure.nodes,
+        model.structure.leaves,
+        data,
+        values=model.constants,
+        data_plate=data_plate,
+        sample_weight=weight,
+        factors=None if factors == APART else factors,
+        named=named,
+        sizes=met.sizes,
+        facts=model.structure.of_data,
+    )

@@ -10,6 +10,7 @@ from .._errors import ModelError, ParameterError
 from ..engine.ascent.driver import Result
 from ..engine.ascent.problem import Problem
 from ..engine.response.cost import left_out
+from ..engine.rows.executor import Executor
 from ..engine.rows.row_map import RowMap
 from ..lazy.graph_rows import is_graph
 from ..posterior.posterior import Posterior
@@ -28,12 +29,15 @@ class Wanted:
         ``"auto"``, ``"linear_response"`` or ``"mean_field"``.
     data, sample_weight, executor
         Arguments of the fit, as the user gave them.
+    threads
+        What maps rows in this process.
     """
 
     kind: str
     data: Mapping[str, Any]
     sample_weight: Any
     executor: Any
+    threads: Executor
 
     def checked(self, problem: Problem) -> Wanted:
         """Return this, after refusing before the fit a kind that is not available.
@@ -57,7 +61,13 @@ class Wanted:
         return self
 
     def after(
-        self, best: Result, row_map: RowMap, n_iterations: int, settles: bool, prior: Posterior | None
+        self,
+        best: Result,
+        problem: Problem,
+        row_map: RowMap,
+        n_iterations: int,
+        settles: bool,
+        prior: Posterior | None,
     ) -> Source:
         """Return where the posterior of a fit gets its standard deviations and intervals.
 
@@ -65,8 +75,10 @@ class Wanted:
 
         Parameters
         ----------
-        best, row_map
-            The end of the fit, and the map over its rows.
+        best
+            The end of the fit.
+        problem, row_map
+            Of the fit at its beginning, and the map over its rows.
         n_iterations
             Of all starts.
         settles
@@ -85,7 +97,9 @@ class Wanted:
         left = left_out(best.problem, statistics, row_map.source.n_rows, n_iterations)
         if left is None:
             return MeanField(f"linear response would cost more than the fit; {ASK}{_of_shared(best)}")
-        return Pending(self.data, self.sample_weight, tuple(variable.name for variable in left))
+        names, together = tuple(variable.name for variable in left), problem.together
+        bound = together, RowMap(together.rows, row_map.source, self.threads)
+        return Pending(self.data, self.sample_weight, names, bound)
 
 
 def _why_not_by_default(best: Result, row_map: RowMap, settles: bool, prior: Posterior | None) -> str:

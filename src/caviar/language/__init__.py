@@ -38,6 +38,7 @@ from .terms import (
     zero_terms_of,
 )
 from .variable import Variable
+from .weighted_sums import WeightedSum, weighted_sum
 
 __all__ = [
     "DISTRIBUTIONS",
@@ -81,6 +82,7 @@ __all__ = [
     "Thresholds",
     "TruncatedNormal",
     "Variable",
+    "WeightedSum",
     "Wishart",
     "base_terms_of",
     "diagonal",
@@ -95,6 +97,7 @@ __all__ = [
     "softmax",
     "stick_breaking",
     "terms_of",
+    "weighted_sum",
     "with_factors",
     "zero_terms_of",
 ]

@@ -90,12 +90,22 @@ class MarkovChain(Variable, Label):
         refuse_groups(name, along, starts)
         if starts is not None:
             arguments["starts"] = (starts, BEGINNING)
+        if isinstance(transition, Indexed):
+            self.summed, self.by_step = ("first",), ("pairs",)
         self._state(name, along, arguments)
 
     @property
     def arguments(self) -> dict[str, Any]:
         """What it was stated with; that its own state chooses the transitions need not be said."""
-        return {**self.stated, "transition": self.slots["transition"].node}
+        slot, others = self.slots["transition"], self._choosers
+        return {**self.stated, "transition": Indexed(slot.node, *others) if others else slot.node}
+
+    @property
+    def _choosers(self) -> list[Any]:
+        """What chooses its transitions besides its own state."""
+        expression = self.slots["transition"].expression
+        assert isinstance(expression, Indexed)
+        return [own for own in expression.indices if own is not self]
 
     @classmethod
     def state_again(cls, name: str, plates: tuple[Plate, ...], arguments: Mapping[str, Any]) -> MarkovChain:
@@ -106,10 +116,18 @@ class MarkovChain(Variable, Label):
     def _from_present_state(self, transition: Expression) -> Indexed:
         """Return the transitions as chosen by this chain: by the state of the step before."""
         where = f"'transition' of MarkovChain '{self.name}'"
-        if isinstance(transition, Indexed) or transition is None:
+        if transition is None:
             raise ModelError(
                 f"{where} is an array (K, K), or a Dirichlet with a plate of size K; got {transition!r}"
             )
+        if isinstance(transition, Indexed):
+            sizes = [plate.size for plate in transition.node.plates]
+            if len(sizes) != len(transition.indices) + 1 or sizes[-1] != self.dimension:
+                raise PlateError(
+                    f"{where} is chosen by a label of the step: '{transition.node.name}' needs a plate for the label "
+                    f"and, last, one of size {self.dimension} for the present state; its sizes are {tuple(sizes)}"
+                )
+            return transition[self]
         if isinstance(transition, Node):
             return transition[self]
         value, size = as_known(transition, where), self.dimension or 0
@@ -127,16 +145,22 @@ class MarkovChain(Variable, Label):
         """What is in its slots, without the states that choose the transitions: they are its own."""
         for slot in self.slots.values():
             yield slot.node
+            yield from (own.by for own in slot.chosen if own.by is not self)
 
     @property
     def indices(self) -> tuple[Variable, ...]:
-        """None: that its own state chooses the transitions is in its density."""
-        return ()
+        """The hidden labels that choose its transitions; that its own state chooses them is in its density."""
+        return tuple(own for own in self.chosen_by if own is not self)
 
     def distribution_given(self, slots: Mapping[str, Any]) -> Any:
         """Return the distribution of its states given the probabilities of the first one and of each step."""
         starts = np.asarray(slots.get("starts", [False]), dtype=bool)
-        return Paths(slots["initial"][0], slots["transition"], starts)
+        transition = np.asarray(slots["transition"])
+        if self.by_step:
+            n_rows = max(len(starts), len(transition))
+            starts = np.broadcast_to(starts, n_rows)
+            transition = np.broadcast_to(transition, (n_rows, *transition.shape[1:]))
+        return Paths(slots["initial"][0], transition, starts)
 
     def statistics_of(self, value: AnyArray) -> tuple[Array, ...]:
         """Return the labels one-hot."""

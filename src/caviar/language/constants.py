@@ -86,11 +86,13 @@ class Constant(Node):
         constant._take(value)
         return constant
 
-    def without_value(self, plates: tuple[Plate, ...]) -> Constant:
-        """Return a constant over these plates that has everything of this one but its value."""
+    def with_value(self, value: Array | None, plates: tuple[Plate, ...]) -> Constant:
+        """Return a constant over these plates that has everything of this one but its value: another, or none."""
         constant = type(self).__new__(type(self))
         vars(constant).update({**self.__getstate__(), "plates": plates})
-        del constant.value
+        vars(constant).pop("value", None)
+        if value is not None:
+            constant.value = value
         return constant
 
     def _take(self, value: Array) -> None:

@@ -3,63 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from .. import families
-from .._errors import ConjugacyError, ModelError, PlateError
+from .._errors import ModelError, PlateError
 from .._typing import Array
 from .algebra import Diagonal
-from .constants import Constant, as_known
-from .nodes import Expression, Indexed, Node
-from .normals import MultivariateNormal
+from .densities_of_steps import RESIDUALS
+from .nodes import Expression, Indexed
 from .paths import StatePaths, refuse_groups
 from .plates import Plate
-from .roles import (
-    BEGINNING,
-    INPUTS,
-    LINEAR_VECTOR,
-    MATRIX,
-    PRECISION,
-    PRECISION_MATRIX,
-    WEIGHTS_OF_INPUTS,
-)
+from .roles import BEGINNING, LINEAR_VECTOR, PRECISION, PRECISION_MATRIX
+from .steps_of_vectors import steps_of
 from .templates import LOG_2PI, template
 from .variable import Variable
 
-_FIRST = (
+_FIRST = template(
     (-1 / 2, "precision.x[ij] self.first_xx[ij]"),
     (1, "precision.x[ij] mean.x[i] self.first_x[j]"),
     (-1 / 2, "precision.x[ij] mean.xx[ij] self.n_first"),
     (1 / 2, "precision.log_det self.n_first"),
     (-1 / 2 * LOG_2PI, "self.n_first [i]"),
 )
-_STEPS = (
-    (-1 / 2, "noise_precision.x[ij] self.residual_xx[ij]"),
-    (1 / 2, "noise_precision.log_det self.n_steps"),
-    (-1 / 2 * LOG_2PI, "self.n_steps [i]"),
-)
-_STEPS_BY_ROW = (
-    (-1 / 2, "noise_precision.x[i] self.next_xx[ii]"),
-    (1, "noise_precision.x[i] transition.x[ij] self.pairs[ji]"),
-    (-1 / 2, "noise_precision.x[i] transition.xx[ijk] self.previous_xx[jk]"),
-    (1 / 2, "noise_precision.log_x[i] self.n_steps"),
-    (-1 / 2 * LOG_2PI, "self.n_steps [i]"),
-)
-_INPUTS = (
-    (1, "noise_precision.x[ij] input_weights.x[jw] self.next_inputs[iw]"),
-    (-1, "noise_precision.x[ij] transition.x[ik] input_weights.x[jw] self.previous_inputs[kw]"),
-    (-1 / 2, "noise_precision.x[ij] input_weights.x[iw] input_weights.x[jv] self.inputs_xx[wv]"),
-)
-_INPUTS_BY_ROW = (
-    (1, "noise_precision.x[i] input_weights.x[iw] self.next_inputs[iw]"),
-    (-1, "noise_precision.x[i] transition.x[ij] input_weights.x[iw] self.previous_inputs[jw]"),
-    (-1 / 2, "noise_precision.x[i] input_weights.xx[iwv] self.inputs_xx[wv]"),
-)
 _OF_FIRST = ("first_x", "first_xx", "n_first")
-_OF_INPUTS = ("next_inputs", "previous_inputs", "inputs_xx")
 
 
 class LinearGaussianChain(Variable):
@@ -123,6 +92,7 @@ class LinearGaussianChain(Variable):
     family = families.MultivariateNormal
     value_rank = 1
     takes_weights: ClassVar = False
+    density = (*_FIRST, *RESIDUALS)
     letters: ClassVar = {
         "x": "i",
         "xx": "ij",
@@ -137,11 +107,9 @@ class LinearGaussianChain(Variable):
         "next_inputs": "iw",
         "previous_inputs": "iw",
         "inputs_xx": "wv",
+        "next_x": "i",
+        "previous_x": "i",
     }
-    density = template(*_FIRST, *_STEPS)
-    density_by_row = template(*_FIRST, *_STEPS_BY_ROW)
-    of_inputs = template(*_INPUTS)
-    of_inputs_by_row = template(*_INPUTS_BY_ROW)
 
     def __init__(
         self,
@@ -163,27 +131,22 @@ class LinearGaussianChain(Variable):
         refuse_groups(name, along, starts)
         if starts is not None:
             arguments["starts"] = (starts, BEGINNING)
-        weights = _weights_of_inputs(name, inputs, input_weights)
-        steps = _steps(name, transition, noise_precision, weights)
+        steps = steps_of(name, along, transition, noise_precision, inputs, input_weights)
         arguments |= steps.arguments
-        if weights is not None:
-            arguments |= {"inputs": (inputs, INPUTS), "input_weights": (weights, WEIGHTS_OF_INPUTS)}
-        density, of_inputs = (
-            (self.density_by_row, self.of_inputs_by_row) if steps.by_row else (self.density, self.of_inputs)
-        )
-        self.summed = (*_OF_FIRST, *steps.summed, *(() if weights is None else _OF_INPUTS))
-        self._state(
-            name,
-            along,
-            arguments,
-            density=density if weights is None else (*density, *of_inputs),
-            along=steps.along,
-        )
-        if steps.by_row:
-            self.stated["noise_precision"] = Diagonal(self.slots["noise_precision"].node)
-        if weights is not None:
-            size = weights.dimension or 1
-            self.letter_sizes = {**self.letter_sizes, "w": size, "v": size}
+        self.summed = (*_OF_FIRST, *steps.summed)
+        self.by_step = steps.by_step
+        self._state(name, along, arguments, density=(*_FIRST, *steps.density), along=steps.along)
+        if steps.diagonal is not None:
+            self.stated["noise_precision"] = Diagonal(self.slots["noise_precision"].expression)
+        if steps.weighted is not None:
+            self.stated = {
+                slot: own for slot, own in self.stated.items() if slot not in ("weights", "selector")
+            }
+            self.stated["transition"] = steps.weighted
+        self.letter_sizes = {**self.letter_sizes, **steps.letter_sizes}
+        if "input_weights" in self.slots:
+            size = self.slots["input_weights"].node.dimension or 1
+            self.letter_sizes |= {"w": size, "v": size}
             self.slots["inputs"] = replace(self.slots["inputs"], dimension=size)
         self._check()
 
@@ -202,10 +165,10 @@ class LinearGaussianChain(Variable):
         for slot in self.slots.values():
             known = self.known(slot.name)
             plates = [plate for plate in slot.node.plates if plate is not slot.along]
-            if slot.name not in ("starts", "inputs") and (plates or isinstance(slot.expression, Indexed)):
+            if slot.name in ("mean", "precision") and (plates or isinstance(slot.expression, Indexed)):
                 raise PlateError(
-                    f"'{slot.name}' of {where} must be the same for all steps; got {slot.node!r}. What changes with a "
-                    f"hidden state is chosen where values are observed, as in Normal('x', mean, precision[s])"
+                    f"'{slot.name}' of {where} is that of first states, and the same for all sequences; got "
+                    f"{slot.expression!r}"
                 )
             if slot.along is not None and slot.along.size != self.dimension:
                 raise PlateError(
@@ -219,169 +182,31 @@ class LinearGaussianChain(Variable):
 
     @property
     def density_plates(self) -> tuple[Plate, ...]:
-        """None: what it is stated in are sums over the steps."""
+        """None of its own: some statistics are sums over the steps, and the others bring the plate of these."""
         return ()
 
     def distribution_given(self, slots: Mapping[str, Any]) -> Any:
         """Return the distribution of its states given values of its parameters."""
-        starts, pushes = np.asarray(slots.get("starts", [False]), dtype=bool), self._pushes(slots)
-        if pushes is not None:
-            n_rows = max(len(starts), len(pushes))
-            starts = np.broadcast_to(starts, n_rows)
-            pushes = np.broadcast_to(pushes, (n_rows, pushes.shape[1]))
-        return StatePaths(
-            slots["mean"][0],
-            slots["precision"][0],
-            slots["transition"].reshape(self.dimension or 1, -1),
-            slots["noise_precision"][0],
-            starts,
-            pushes,
-        )
+        size = self.dimension or 1
+        pushes = self._pushes(slots)
+        transition = np.asarray(slots["transition"])
+        steps = {
+            "starts": np.asarray(slots.get("starts", [False]), dtype=bool),
+            "transition": transition.reshape(-1, size, size),
+            "noise_precision": np.asarray(slots["noise_precision"]),
+            **({} if pushes is None else {"pushes": pushes}),
+        }
+        n_rows = max(len(own) for own in steps.values())
+        steps = {name: np.broadcast_to(own, (n_rows, *own.shape[1:])) for name, own in steps.items()}
+        for name in ("transition", "noise_precision"):
+            if not self.by_step:
+                steps[name] = steps[name][0]
+        return StatePaths(slots["mean"][0], slots["precision"][0], **steps)
 
     def _pushes(self, slots: Mapping[str, Any]) -> Array | None:
         """Return the number added to the state of each step, (N, D), or (1, D) if it is the same for all."""
         if "inputs" not in slots:
             return None
-        weights = np.asarray(slots["input_weights"]).reshape(self.dimension or 1, -1)
-        return np.asarray(slots["inputs"]) @ weights.T
-
-
-@dataclass(frozen=True)
-class _Steps:
-    """The arguments of the steps of a chain.
-
-    Attributes
-    ----------
-    arguments
-        Slot -> expression and role, of the transition and of the noise.
-    summed
-        Statistics of the steps.
-    along
-        Slot -> plate along the entries of a state; none where both are matrices.
-    """
-
-    arguments: dict[str, tuple[Any, Any]]
-    summed: tuple[str, ...]
-    along: dict[str, Plate]
-
-    @property
-    def by_row(self) -> bool:
-        """Whether each entry of a state has its own density."""
-        return "transition" in self.along
-
-
-def _steps(name: str, transition: Expression, noise_precision: Expression, weights: Node | None) -> _Steps:
-    """Return the arguments of the steps of a chain: as matrices, or row by row if any of them is unknown."""
-    along = {} if weights is None else {"input_weights": weights.plates[0]}
-    rows = _plate_of_rows(name, transition)
-    if rows is None and isinstance(weights, Variable):
-        # a known transition by its rows, as the weights are
-        rows, value = weights.plates[0], _known_matrix(name, transition)
-        _check_rows(name, value, rows)
-        transition = Constant(f"{name}.transition", value, plates=rows)
-    if rows is None:
-        known = _known_matrix(name, transition)
-        matrices = {"transition": (known, MATRIX), "noise_precision": (noise_precision, PRECISION_MATRIX)}
-        return _Steps(matrices, ("residual_xx", "n_steps"), along)
-    diagonal, plate = _as_diagonal(name, noise_precision, rows)
-    return _Steps(
-        {"transition": (transition, LINEAR_VECTOR), "noise_precision": (diagonal, PRECISION)},
-        ("previous_xx", "pairs", "next_xx", "n_steps"),
-        {**along, "transition": rows, "noise_precision": plate},
-    )
-
-
-def _plate_of_rows(name: str, transition: Expression) -> Plate | None:
-    """Return the plate that the rows of an unknown transition run over, or None of a known matrix."""
-    where = f"'transition' of LinearGaussianChain '{name}'"
-    if isinstance(transition, Constant):
-        return transition.plates[0] if transition.plates else None
-    if not isinstance(transition, Node | Indexed):
-        return None
-    if isinstance(transition, Indexed):
-        raise ConjugacyError(
-            f"{where} cannot be {transition!r}: it is the same for all steps. Where the observed values themselves "
-            f"follow each other, state a regression on the value before that switches, as Normal('x', slope[s] * "
-            f"Data('before', plates=time), precision[s]) with a MarkovChain s"
-        )
-    if not isinstance(transition, MultivariateNormal):
-        raise ConjugacyError(
-            f"{where} cannot be {transition!r}: it is an array (D, D), or its rows, a MultivariateNormal with a plate "
-            f"of size D"
-        )
-    if len(transition.plates) != 1:
-        raise PlateError(
-            f"{where} is given by its rows: MultivariateNormal '{transition.name}' needs one plate, of size D; it has "
-            f"{len(transition.plates)}"
-        )
-    return transition.plates[0]
-
-
-def _known_matrix(name: str, transition: Expression) -> Array:
-    where = f"'transition' of LinearGaussianChain '{name}'"
-    if transition is None:
-        raise ModelError(f"{where} is missing: give an array (D, D), or a MultivariateNormal for its rows")
-    value = transition.value if isinstance(transition, Constant) else as_known(transition, where)
-    if value.ndim != 2 or value.shape[0] != value.shape[1]:
-        raise PlateError(f"{where} must be a square matrix, not of shape {value.shape}")
-    return value
-
-
-def _weights_of_inputs(name: str, inputs: Expression, weights: Expression) -> Node | None:
-    """Return the weights of inputs by rows, along a plate of size D; None if there are no inputs."""
-    where = f"'input_weights' of LinearGaussianChain '{name}'"
-    if (inputs is None) != (weights is None):
-        missing, there = ("input_weights", "inputs") if weights is None else ("inputs", "input_weights")
-        raise ModelError(
-            f"LinearGaussianChain '{name}' has {there} but no {missing}: state both, inputs=Data('u', plates=along) "
-            f"(or [1.0] for a drift) and input_weights=an array (D, P) or a MultivariateNormal with a plate of size D"
-        )
-    if weights is None:
-        return None
-    if isinstance(weights, MultivariateNormal) or (isinstance(weights, Constant) and weights.plates):
-        if len(weights.plates) != 1:
-            raise PlateError(
-                f"{where} is given by its rows: '{weights.name}' needs one plate, of size D; it has "
-                f"{len(weights.plates)}"
-            )
-        return weights
-    if isinstance(weights, Node | Indexed) and not isinstance(weights, Constant):
-        raise ConjugacyError(
-            f"{where} cannot be {weights!r}: it is an array (D, P), or its rows, a MultivariateNormal with a plate of "
-            f"size D"
-        )
-    value = weights.value if isinstance(weights, Constant) else as_known(weights, where)
-    if value.ndim != 2:
-        raise PlateError(f"{where} must be a matrix (D, P), not of shape {value.shape}")
-    return Constant(f"{name}.input_weights", value, plates=Plate(f"{name}.to", len(value)))
-
-
-def _check_rows(name: str, transition: Array, rows: Plate) -> None:
-    if rows.size not in (None, len(transition)):
-        raise PlateError(
-            f"'input_weights' of LinearGaussianChain '{name}' needs a plate of size {len(transition)}, the length of a "
-            f"state; plate '{rows.name}' has size {rows.size}"
-        )
-
-
-def _as_diagonal(name: str, noise_precision: Expression, rows: Plate) -> tuple[Node, Plate]:
-    """Return the diagonal of the noise's precision, with the plate that it runs over."""
-    where = f"'noise_precision' of LinearGaussianChain '{name}'"
-    remedy = (
-        f"must be diagonal where the transition or the weights of inputs are unknown, so that their rows are "
-        f"independent: give diagonal(q) with a "
-        f"Gamma 'q' over plate '{rows.name}', or a known diagonal matrix"
-    )
-    if isinstance(noise_precision, Diagonal):
-        node = noise_precision.entries
-        if not isinstance(node, Node) or len(node.plates) != 1:
-            raise PlateError(f"{where} takes diagonal(...) of one plate, of size D; got {node!r}")
-        return node, node.plates[0]
-    if noise_precision is None or isinstance(noise_precision, Node | Indexed):
-        raise ConjugacyError(f"{where} {remedy}; got {noise_precision!r}")
-    value = as_known(noise_precision, where)
-    if value.ndim != 2 or value.shape != (rows.size, rows.size):
-        raise PlateError(f"{where} must be a {rows.size} x {rows.size} matrix, not of shape {value.shape}")
-    if np.any(value != np.diag(value.diagonal())):
-        raise ConjugacyError(f"{where} {remedy}")
-    return Constant(f"{name}.noise_precision", value.diagonal(), plates=rows), rows
+        weights = np.asarray(slots["input_weights"])
+        weights = weights.reshape(-1, self.dimension or 1, weights.shape[-1])
+        return (weights @ np.asarray(slots["inputs"])[..., None])[..., 0]

@@ -12,6 +12,7 @@ from .._errors import PlateError
 from .._typing import AnyArray, Array
 from ..families.linear_gaussian_chain import told_by_inputs
 from ..numerics.cached import cached_property
+from ..numerics.linalg import times_vector
 from .plates import Plate
 
 
@@ -41,7 +42,7 @@ class Paths:
     initial
         Probabilities of the first state of a sequence, shape (K,).
     transition
-        Probabilities of the next state, a row for each present one, shape (K, K).
+        Probabilities of the next state, a row for each present one, shape (K, K), or (N, K, K) if the steps differ.
     starts
         Whether a sequence begins at each row, shape (N,), or of one row that counts for all; the first row always
         begins one.
@@ -58,13 +59,15 @@ class Paths:
 
     def __getitem__(self, index: Any) -> Paths:
         """Return the distribution of the rows at ``index``."""
-        return Paths(self.initial, self.transition, self.starts[index])
+        transition = self.transition if self.transition.ndim == 2 else self.transition[index]
+        return Paths(self.initial, transition, self.starts[index])
 
     @cached_property
-    def _chain(self) -> families.MarkovChain:
+    def _chain(self) -> families.MarkovChain | families.ChangingMarkovChain:
+        kind = families.MarkovChain if self.transition.ndim == 2 else families.ChangingMarkovChain
         logits = np.zeros((len(self.starts), len(self.initial)))
         with np.errstate(divide="ignore"):
-            return families.MarkovChain(logits, self.starts, np.log(self.initial), np.log(self.transition))
+            return kind(logits, self.starts, np.log(self.initial), np.log(self.transition))
 
     def sample(self, size: int | tuple[int, ...] | None, seed: int | np.random.Generator | None) -> AnyArray:
         """Return states of shape size + (N,)."""
@@ -84,7 +87,7 @@ class StatePaths:
     mean, precision
         Of the first state of a sequence, shapes (D,) and (D, D).
     transition, noise_precision
-        Of each other state given the one before it, shape (D, D).
+        Of each other state given the one before it, shape (D, D), or (N, D, D) if the steps differ.
     starts
         As of :class:`Paths`.
     pushes
@@ -106,15 +109,21 @@ class StatePaths:
     def __getitem__(self, index: Any) -> StatePaths:
         """Return the distribution of the rows at ``index``."""
         pushes = None if self.pushes is None else self.pushes[index]
-        return replace(self, starts=self.starts[index], pushes=pushes)
+        steps = {
+            name: own[index]
+            for name, own in (("transition", self.transition), ("noise_precision", self.noise_precision))
+            if own.ndim == 3
+        }
+        return replace(self, starts=self.starts[index], pushes=pushes, **steps)
 
     @cached_property
     def _chain(self) -> families.LinearGaussianChain:
         n_rows, size = len(self.starts), len(self.mean)
         linear = np.zeros((n_rows, size))
         if self.pushes is not None:
-            own = self.pushes @ self.noise_precision
-            linear = told_by_inputs(own, -own @ self.transition, self.starts)
+            own = times_vector(self.noise_precision, self.pushes)
+            before = times_vector(np.swapaxes(self.transition, -1, -2), own)
+            linear = told_by_inputs(own, -before, self.starts)
         return families.LinearGaussianChain(
             linear,
             np.zeros((n_rows, size, size)),

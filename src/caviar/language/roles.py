@@ -328,7 +328,7 @@ KNOWN_NUMBER = Role("known_number", 0, {"x": _identity}, (), _not_finite)
 TWO_SHAPES = Role("two_shapes", 1, {"a": _first, "b": _second, "log_beta": _log_beta}, (), _not_positive)
 STICKS = Role("sticks", 1, {"last": _identity, "inner": _inner})
 BEGINNING = Role("beginning", 0, {"x": _identity}, (), _no_beginning)
-INPUTS = Role("inputs", 1, {"x": _identity}, (), _not_finite, is_apart=True)
+INPUTS = Role("inputs", 1, {"x": _identity, "xx": _outer}, (), _not_finite, is_apart=True)
 WEIGHTS_OF_INPUTS = Role(
     "weights_of_inputs",
     1,
@@ -338,6 +338,25 @@ WEIGHTS_OF_INPUTS = Role(
     adds_up=True,
     is_apart=True,
 )
+PARTS_OF_MATRIX = Role(
+    "parts_of_matrix",
+    1,
+    {"x": _identity, "xx": _outer},
+    ("MultivariateNormal",),
+    _not_finite,
+    adds_up=True,
+    is_apart=True,
+)
+WEIGHTS_OF_PARTS = Role(
+    "weights_of_parts",
+    1,
+    {"x": _identity, "xx": _outer},
+    ("LinearGaussianChain", "MultivariateNormal"),
+    _not_finite,
+    adds_up=True,
+    is_apart=True,
+)
+SELECTOR = Role("selector", 3, {"x": _identity}, is_apart=True)
 CONCENTRATION = Role(
     "concentration",
     1,

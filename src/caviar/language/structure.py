@@ -6,26 +6,36 @@ statement serves all others of the same structure: fits of many small tables, wh
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
+from ..numerics.cached import cached_property
 from . import roles
 from .algebra import Diagonal, Link, Predictor
 from .constants import Constant
 from .nodes import Data, Indexed, Node, Part
 from .plates import Plate
 from .roles import Role
+from .slots import Slot
 from .variable import Variable
+from .weighted_sums import WeightedSum
+
+T = TypeVar("T")
 
 _MOST_STRUCTURES = 64
 """Statements that are remembered, those that were asked for last."""
 
 _TOLD_BY_THE_REST = frozenset({"name", "plates", "slots", "stated", "log_density", "functions", "floor"})
 """Attributes of a variable that are told by others, or looked at in a way of their own."""
+
+_ASIDE = _TOLD_BY_THE_REST | Node.kept_aside
+
+_PLAIN = frozenset({type(None), str, bool, int, float})
+"""Types whose values tell themselves."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,11 +50,45 @@ class Structure:
         The observed variables.
     plans
         What was made of them, by all else that it depends on.
+    facts
+        What else follows from them alone.
+    of_data
+        What follows from them and from the kinds of the data that they meet, by these.
     """
 
     nodes: tuple[Node, ...]
     leaves: tuple[Variable, ...]
     plans: dict[Hashable, Any] = field(default_factory=dict)
+    facts: dict[str, Any] = field(default_factory=dict)
+    of_data: dict[Hashable, dict[Hashable, Any]] = field(default_factory=dict)
+
+    @cached_property
+    def variables(self) -> dict[str, Variable]:
+        """The random variables by name, a variable before its parents."""
+        return {node.name: node for node in self.nodes if isinstance(node, Variable)}
+
+    def fact(self, name: str, find: Callable[[], T]) -> T:
+        """Return what follows from the nodes alone, whatever the values of constants are; it is found once."""
+        if name not in self.facts:
+            self.facts[name] = find()
+        return self.facts[name]
+
+    def with_values(self, values: Mapping[str, Any]) -> tuple[tuple[Node, ...], tuple[Variable, ...]]:
+        """Return nodes and leaves of a statement of this structure with these values of its constants."""
+        return _copied(self.nodes, self.leaves, values)
+
+    def problem(self, values: Mapping[str, Any]) -> str:
+        """Return what keeps values of constants, by name, from where they are stated; an empty string if nothing."""
+        for slot, name in self.fact("slots of constants", self._slots_of_constants):
+            value = values.get(name)
+            problem = "" if value is None else slot.role.problem(value)
+            if problem:
+                return problem
+        return ""
+
+    def _slots_of_constants(self) -> list[tuple[Slot, str]]:
+        slots = (slot for variable in self.variables.values() for slot in variable.slots.values())
+        return [(slot, slot.node.name) for slot in slots if isinstance(slot.node, Constant)]
 
 
 class _IncomparableError(Exception):
@@ -131,22 +175,31 @@ class _Reader:
             raise _IncomparableError
         # that of a class is told by which it is: the nodes that are kept hold it
         density = id(node.density) if node.log_density is node.density else node.log_density
+        places, every = self._places, vars(node)
         slots = tuple([(key, self._slot(slot)) for key, slot in node.slots.items()])
-        stated = tuple([self._expression(own) for own in node.stated.values()])
+        stated = tuple(
+            [
+                self._expression(own) if (place := places.get(id(own))) is None else place
+                for own in node.stated.values()
+            ]
+        )
+        # most are plain values, which need no look at what they are made of
         further = tuple(
             [
-                (name, self._attribute(value))
-                for name, value in vars(node).items()
-                if name not in _TOLD_BY_THE_REST and name not in Node.kept_aside
+                (name, value if type(value) in _PLAIN else self._attribute(value))
+                for name, value in every.items()
+                if name not in _ASIDE
             ]
         )
         floor = None if node.floor is None else node.floor.shape
         return *own, density, slots, stated, floor, further
 
     def _slot(self, slot: Any) -> Hashable:
+        place = self._places.get(id(slot.expression))
+        expression = self._expression(slot.expression) if place is None else place
         along = None if slot.along is None else self._plate(slot.along)
         part = None if slot.part is None else self._expression(slot.part)
-        return slot.name, self._expression(slot.expression), slot.dimension, along, part
+        return slot.name, expression, slot.dimension, along, part
 
     def _expression(self, value: Any) -> Hashable:
         if isinstance(value, Node):
@@ -170,6 +223,8 @@ class _Reader:
             )
         if isinstance(value, Diagonal):
             return Diagonal, self._expression(value.entries)
+        if isinstance(value, WeightedSum):
+            return WeightedSum, self._expression(value.weights), self._expression(value.parts)
         if isinstance(value, Link):
             return type(value), self._expression(value.predictor)
         raise _IncomparableError
@@ -189,16 +244,24 @@ class _Reader:
 
 def _without_values(nodes: Sequence[Node], leaves: Sequence[Variable]) -> Structure:
     """Return a copy of the nodes of a statement without the values of constants."""
+    return Structure(*_copied(nodes, leaves, None))
+
+
+def _copied(
+    nodes: Sequence[Node], leaves: Sequence[Variable], values: Mapping[str, Any] | None
+) -> tuple[tuple[Node, ...], tuple[Variable, ...]]:
+    """Return a copy of nodes and leaves with these values of constants and smallest variances, or with none."""
     shared: list[Any] = [own for own in vars(roles).values() if isinstance(own, Role)]
     shared += [node.log_density for node in nodes if isinstance(node, Variable)]
     memo: dict[int, Any] = {id(own): own for own in shared}
     for node in nodes:
         if isinstance(node, Constant):
-            memo[id(node)] = node.without_value(deepcopy(node.plates, memo))
+            value = None if values is None else values[node.name]
+            memo[id(node)] = node.with_value(value, deepcopy(node.plates, memo))
         elif isinstance(node, Variable) and node.floor is not None:
-            memo[id(node.floor)] = np.full(node.floor.shape, np.nan)
-    own, ends = deepcopy((tuple(nodes), tuple(leaves)), memo)
-    return Structure(own, ends)
+            unknown = np.full(node.floor.shape, np.nan)
+            memo[id(node.floor)] = unknown if values is None else values[node.name]
+    return deepcopy((tuple(nodes), tuple(leaves)), memo)
 
 
 def constants_of(nodes: Sequence[Node]) -> Mapping[str, Any]:

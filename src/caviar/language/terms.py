@@ -206,7 +206,7 @@ class _Writer:
         if self.chooses:
             slots = [operand.slot for operand in operands if operand.slot is not None]
             gates = self.gates
-            if len(gates) > 1 or self.within:
+            if len(gates) > 1 or self.within or self.variable.summed:
                 used = {self._category(chosen) for slot in slots for chosen in slot.gates}
                 gates = [gate for gate in gates if gate.axes[-1] in used]
             categories = tuple([gate.axes[-1] for gate in gates])
@@ -230,9 +230,7 @@ class _Writer:
         name, statistic, letters = factor
         events = tuple([Axis(self.variable, letter) for letter in letters]) if letters else ()
         if name == "self":
-            plates = self.plates
-            if self.variable.tied is not None:
-                plates = _axes(self.variable.plates_of(statistic))
+            plates = _axes(self.variable.plates_of(statistic))
             operand = Operand(self.variable, statistic, plates + events)
         else:
             slot = self.variable.slots[name]

@@ -16,6 +16,7 @@ from .plates import Plate
 from .rate_sums import Rates
 from .slots import Slot
 from .variable import Variable
+from .weighted_sums import WeightedSum
 
 
 def stated_value(owner: Variable, name: str, stated: Any, values: Mapping[str, Any]) -> Any:
@@ -31,6 +32,8 @@ def stated_value(owner: Variable, name: str, stated: Any, values: Mapping[str, A
     if isinstance(stated, Predictor):
         addends = [_addend_value(owner, addend, values) for addend in stated.addends]
         return sum(addends[1:], start=addends[0])
+    if isinstance(stated, WeightedSum):
+        return _weighted_sum_value(owner, stated, values)
     if isinstance(stated, Diagonal):
         entries = _entries_value(owner, stated, values)
         return entries[..., None] * np.eye(entries.shape[-1])
@@ -91,6 +94,35 @@ def _labels_of(owner: Variable, slot: Slot, values: Mapping[str, Any]) -> dict[P
     return {chosen.plate: _labels_in(owner, chosen, values) for chosen in slot.chosen}
 
 
+def _rows_value(owner: Variable, slot: Slot, value: AnyArray, values: Mapping[str, Any]) -> AnyArray:
+    """Return a matrix by its rows over the plates of the owner, the plate of the rows before the event axes."""
+    plates = slot.node.plates
+    place = next(i for i, plate in enumerate(plates) if plate is slot.along)
+    others = (*plates[:place], *plates[place + 1 :])
+    by_rows = np.moveaxis(value, place, len(plates) - 1)
+    return laid_out(by_rows, others, owner, _labels_of(owner, slot, values))
+
+
+def _steps_value(owner: Variable, slot: Slot, value: AnyArray, values: Mapping[str, Any]) -> AnyArray:
+    """Return the transitions of each step of a chain, (N, K, K), of which labels of the step choose some."""
+    plates = slot.node.plates
+    own = next(chosen.plate for chosen in slot.chosen if chosen.by is owner)
+    others = tuple(plate for plate in plates if plate is not own)
+    labels = {
+        chosen.plate: _labels_in(owner, chosen, values) for chosen in slot.chosen if chosen.by is not owner
+    }
+    by_state = np.moveaxis(value, plates.index(own), len(plates) - 1)
+    return laid_out(by_state, others, owner, labels)
+
+
+def _weighted_sum_value(owner: Variable, stated: WeightedSum, values: Mapping[str, Any]) -> AnyArray:
+    """Return the matrix of each step, (N, D, D)."""
+    weights = np.asarray(values[stated.weights.name])
+    rows = np.asarray(known_value(stated.parts, values))
+    parts = rows.reshape(len(rows), weights.shape[-1], -1)
+    return np.einsum("tk,ikj->tij", weights, parts)
+
+
 def _rates_value(owner: Variable, predictor: Predictor, values: Mapping[str, Any]) -> AnyArray:
     """Return the rates of all sources of a sum, (plates of the owner..., sources)."""
     parts = []
@@ -121,8 +153,10 @@ def _entry_value(owner: Variable, operand: Any, values: Mapping[str, Any]) -> An
         return np.asarray(slot_value(owner, slot, values))[..., None]
     # the plate of a diagonal is the last of its node, and the event axis of the owner
     value = np.asarray(known_value(node, values))
-    if isinstance(slot.expression, Indexed):
+    if isinstance(slot.expression, Indexed) and slot.along in slot.expression.by.plates:
         return _chosen_entries(owner, slot, slot.expression, value, values)
+    if isinstance(slot.expression, Indexed):
+        return value_along(owner, slot, value, values)
     return laid_out(np.moveaxis(value, len(node.plates) - 1, -1), node.plates[:-1], owner, {})
 
 
@@ -200,8 +234,14 @@ def slot_value(
     node = slot.node
     value = known_value(node, values)
     labels: dict[Plate, AnyArray] = {}
-    if slot.index is owner or slot.along is not None:
+    if slot.index is owner and owner.by_step:
+        return _steps_value(owner, slot, np.asarray(value), values)
+    if slot.index is owner or (slot.along is not None and len(node.plates) == 1):
         # a chain's transitions, chosen by its own state of the step before: those from every state, or all rows of it
+        return np.asarray(value)
+    if slot.along is not None and owner.by_step:
+        return _rows_value(owner, slot, np.asarray(value), values)
+    if slot.along is not None:
         return np.asarray(value)
     for chosen in slot.chosen:
         labels[chosen.plate] = _labels_in(owner, chosen, values)

@@ -82,6 +82,9 @@ class Variable(Stated):
     summed: tuple[str, ...] = ()
     """Statistics of its own that a pass sums over its rows, besides those of its family."""
 
+    by_step: tuple[str, ...] = ()
+    """Statistics of its own of each step of a sequence, besides those of its family."""
+
     takes_weights: ClassVar[bool] = True
     """Whether its rows may have weights; those of a sequence are the same for all its rows."""
 
@@ -180,7 +183,9 @@ class Variable(Stated):
         return self.plates
 
     def plates_of(self, statistic: str) -> tuple[Plate, ...]:
-        """Return the plates along which one of its statistics is repeated."""
+        """Return the plates along which one of its statistics is repeated; none of what is summed over its rows."""
+        if statistic in self.summed:
+            return ()
         return self.plates if self._is_along_tie(statistic) else self.batch_plates
 
     def _is_along_tie(self, statistic: str) -> bool:

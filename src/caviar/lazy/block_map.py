@@ -45,8 +45,13 @@ def map_blocks(function: Callable[..., R], *arrays: Any, size: int = BLOCK_ROWS)
     size
         Rows of a block.
     """
-    together, n_rows = _Together(arrays), len(arrays[0])
-    if all(own is None or type(own) is np.ndarray for own in arrays) or not is_cut(together):
+    n_rows = len(arrays[0])
+    is_here = not [own for own in arrays if own is not None and type(own) is not np.ndarray]
+    if is_here and 0 < n_rows <= size:
+        yield 0, function(*arrays)
+        return
+    together = _Together(arrays)
+    if is_here or not is_cut(together):
         for start in range(0, n_rows, size):
             yield start, function(*together.blocks(start, start + size))
         return

@@ -42,9 +42,11 @@ def as_matrix(value: ArrayLike, size: int) -> ArrayLike:
     return np.multiply(value, np.eye(size)) if np.ndim(value) == 0 else value
 
 
-def hidden_labels(concentration: ArrayLike, n_components: int, obs: Plate) -> Categorical:
+def hidden_labels(
+    concentration: ArrayLike, n_components: int, obs: Plate, name: str = "z", weights: str = "weights"
+) -> Categorical:
     """Return the labels ``z`` of rows, whose ``weights`` have a Dirichlet prior."""
-    return Categorical("z", Dirichlet("weights", as_vector(concentration, n_components)), plates=obs)
+    return Categorical(name, Dirichlet(weights, as_vector(concentration, n_components)), plates=obs)
 
 
 def normal_vector(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -67,7 +67,8 @@ def mixed_mixture(
     -------
     Model
         Variables ``weights``, ``z`` (plate ``obs``), and for each column its own name (plate ``obs``) and
-        ``<column>_theta``, ``<column>_probabilities`` or ``<column>_rate`` (plate ``component``).
+        ``<column>_theta``, ``<column>_probabilities`` or ``<column>_rate`` (plate ``component``). If a column has one
+        of these names, the variable's name ends with an underscore: ``z_``.
 
     Raises
     ------
@@ -94,18 +95,37 @@ def mixed_mixture(
     if not names or len(set(names)) < len(names):
         raise ParameterError(f"mixed_mixture needs at least one column, each named once; got {names}")
     component, obs = Plate("component", n_components), Plate("obs")
-    z = hidden_labels(concentration, n_components, obs)
+    z = hidden_labels(concentration, n_components, obs, own_name("z", names), own_name("weights", names))
     leaves: list[Variable] = []
     for name in numbers:
-        theta = NormalGamma(f"{name}_theta", *_prior_of(name, "number_prior", number_prior), plates=component)
+        theta = NormalGamma(
+            own_name(f"{name}_theta", names), *_prior_of(name, "number_prior", number_prior), plates=component
+        )
         leaves.append(Normal(name, theta[z], plates=obs))
     for name, number in kinds.items():
-        p = Dirichlet(f"{name}_probabilities", np.full(number, answer_concentration), plates=component)
+        p = Dirichlet(
+            own_name(f"{name}_probabilities", names), np.full(number, answer_concentration), plates=component
+        )
         leaves.append(Categorical(name, p[z], plates=obs))
     for name in counts:
-        rate = Gamma(f"{name}_rate", *_prior_of(name, "count_prior", count_prior), plates=component)
+        rate = Gamma(
+            own_name(f"{name}_rate", names), *_prior_of(name, "count_prior", count_prior), plates=component
+        )
         leaves.append(Poisson(name, rate[z], plates=obs))
     return Model(*leaves)
+
+
+def own_name(name: str, columns: Collection[str]) -> str:
+    """Return the name of a variable that is no column: with an underscore for as long as a column has the name.
+
+    Examples
+    --------
+    >>> own_name("z", ["height"]), own_name("z", ["z", "z_"])
+    ('z', 'z__')
+    """
+    while name in columns:
+        name += "_"
+    return name
 
 
 def _prior_of(name: str, argument: str, prior: Any) -> tuple[float, ...]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 from .._errors import ModelError
+from .._typing import Array
 from ..engine.binding.nested import nested_plates
 from ..engine.binding.values import value_ranks
 from ..language import Constant, Data, Indexed, Label, Link, Node, Plate, Predictor, Variable
@@ -28,10 +29,24 @@ class ModelAxes:
     Attributes
     ----------
     nodes
-        Those of the model.
+        Those of the model, or of its structure.
+    values
+        Of its constants, by name.
     """
 
     nodes: tuple[Node, ...]
+    values: Mapping[str, Array] = field(default_factory=dict)
+
+    def settled(self) -> ModelAxes:
+        """Return these after what every fit asks was found."""
+        _ = self.by_name, self.labels, self.declared
+        return self
+
+    def with_values(self, values: Mapping[str, Array]) -> ModelAxes:
+        """Return these, and what was found of them, with these values of the constants."""
+        other = ModelAxes(self.nodes)
+        vars(other).update(vars(self), values=values)
+        return other
 
     @cached_property
     def ranks(self) -> Mapping[Node, int]:
@@ -117,6 +132,14 @@ class ModelAxes:
         if len(node.plates) == 1 and self.ranks.get(node, 0) == 1:
             return NamedAxis("entry", node.name)
         return None
+
+    def chosen_by(self, name: str) -> str | None:
+        """Return the plate from which the categories of a variable choose; None if it is not about such categories."""
+        node = self.by_name.get(name)
+        if not isinstance(node, Variable) or not node.sums_to_one:
+            return None
+        along = self.group(NamedAxis("entry", name))
+        return next((axis.name for axis in along if axis.kind == "plate"), None)
 
     def _chosen(self) -> Iterator[Indexed]:
         """Yield each node that chooses from a plate, with the plate."""

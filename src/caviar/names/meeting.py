@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from .._errors import DataError, PlateError
+from .._typing import Array
 from ..data.frames import Frame, frame_of, in_order_of, index_of, without_absent
 from ..data.labels import TextLabels, sequences_of_texts, stated_order, text_labels, whole_texts
 from ..language import Constant, Data, Node, Variable
@@ -18,7 +19,17 @@ from .names import Names
 
 
 class Placed(dict[str, Any]):
-    """Data whose columns and labels are in the order of names already."""
+    """Data whose columns and labels are in the order of names already.
+
+    Attributes
+    ----------
+    names
+        Those of the places, for a fit to these data; a posterior has its own.
+    """
+
+    def __init__(self, values: Mapping[str, Any], names: Names | None = None) -> None:
+        super().__init__(values)
+        self.names = Names() if names is None else names
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +92,10 @@ def meet(axes: ModelAxes, leaves: Sequence[Variable], data: Any, known: Names | 
         If a column or a name is missing, unknown or not unique; the message says which, and names similar ones.
     """
     if isinstance(data, Placed):
-        return NamedData(data, known or Names())
+        return NamedData(data, known or data.names)
+    if type(data) is dict and known is None and not axes.declared and _are_numbers(data):
+        # arrays of numbers bring no names, and none are stated
+        return NamedData(Placed(data), Names({}, {}))
     frame = None if isinstance(data, Mapping) else frame_of(data)
     if frame is not None:
         own = index_of(data)
@@ -91,6 +105,11 @@ def meet(axes: ModelAxes, leaves: Sequence[Variable], data: Any, known: Names | 
         return NamedData(data, known or Names())
     found = ((f"'{name}'", index_of(value)) for name, value in data.items())
     return _with_columns(axes, dict(data), known, {name: own for name, own in found if own is not None})
+
+
+def _are_numbers(data: Mapping[str, Any]) -> bool:
+    """Whether the data are plain arrays of numbers."""
+    return all(type(own) is np.ndarray and own.dtype.kind in "biuf" for own in data.values())
 
 
 def by_names(axes: ModelAxes, names: Names, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -325,7 +344,9 @@ def _refuse_positions(
         for place, plate in enumerate(node.plates):
             if NamedAxis("plate", plate.name) not in of_texts:
                 continue
-            if node.name in by_position or (isinstance(node, Constant) and _varies(node, place)):
+            if node.name in by_position or (
+                isinstance(node, Constant) and _varies(axes.values[node.name], place)
+            ):
                 raise DataError(
                     f"'{node.name}' has a value for each name of plate '{plate.name}', but the names are texts of the "
                     f"data, so it is not known which value belongs to which name: list the names in the order of the "
@@ -341,7 +362,8 @@ def _refuse_positions(
         if not isinstance(variable, Variable) or by is None:
             continue
         for slot in variable.slots.values():
-            if isinstance(slot.node, Constant) and slot.node.event_rank and _varies(slot.node, -1):
+            is_vector = isinstance(slot.node, Constant) and slot.node.event_rank
+            if is_vector and _varies(axes.values[slot.node.name], -1):
                 raise DataError(
                     f"'{slot.name}' has a number for each category of '{by}', but the categories are texts of the "
                     f"data, so it is not known which number belongs to which category: list the categories in the "
@@ -349,9 +371,9 @@ def _refuse_positions(
                 )
 
 
-def _varies(node: Constant, axis: int) -> bool:
+def _varies(value: Array, axis: int) -> bool:
     """Whether the values of a constant differ along an axis."""
-    return bool(np.any(node.value != np.take(node.value, [0], axis=axis)))
+    return bool(np.any(value != np.take(value, [0], axis=axis)))
 
 
 def _check_sizes(

@@ -9,7 +9,12 @@ from .axes import ModelAxes, NamedAxis
 from .names import Names
 
 
-def place_in_words(plates: Sequence[str], index: Sequence[int], names: Sequence[Sequence[str] | None]) -> str:
+def place_in_words(
+    plates: Sequence[str],
+    index: Sequence[int],
+    names: Sequence[Sequence[str] | None],
+    chosen: str | None = None,
+) -> str:
     """Return the name of an entry: the name within one value first, if it has one, then the repetition.
 
     Parameters
@@ -20,6 +25,8 @@ def place_in_words(plates: Sequence[str], index: Sequence[int], names: Sequence[
         Place along each axis.
     names
         Along each axis, or None where its places are only numbered.
+    chosen
+        Name of the plate from which the categories choose, if these are probabilities.
 
     Examples
     --------
@@ -28,18 +35,31 @@ def place_in_words(plates: Sequence[str], index: Sequence[int], names: Sequence[
     'intercept, school Lincoln'
     >>> place_in_words(["school"], [1, 0], [None, None])
     'school 1, [0]'
+    >>> place_in_words([], [0], [None], "component"), place_in_words(["state"], [1, 0], [None, None], "state")
+    ('component 0', 'state 1 to 0')
     """
     repetition = [
-        f"{plate} {number if own is None else own[number]}"
-        for plate, number, own in zip(plates, index, names, strict=False)
+        f"{plate} {_name(own, number)}" for plate, number, own in zip(plates, index, names, strict=False)
     ]
     numbers, own = index[len(plates) :], names[len(plates) :]
     if not numbers:
         return ", ".join(repetition)
+    if chosen is not None and len(numbers) == 1:
+        category = _name(own[0], numbers[0])
+        if chosen in plates:
+            return ", ".join(
+                f"{words} to {category}" if plate == chosen else words
+                for plate, words in zip(plates, repetition, strict=True)
+            )
+        return ", ".join([f"{chosen} {category}", *repetition])
     if any(along is None for along in own):
         return ", ".join([*repetition, f"[{', '.join(map(str, numbers))}]"])
     entries = [along[number] for number, along in zip(numbers, own, strict=True) if along is not None]
     return ", ".join([*entries, *repetition])
+
+
+def _name(names: Sequence[str] | None, number: int) -> str:
+    return str(number) if names is None else names[number]
 
 
 def names_with_summary(names: Names, axes: ModelAxes, summary: Mapping[str, Any] | None) -> Names:

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from functools import cache
-from typing import Any
+from collections.abc import Callable, Sequence
+from functools import cache, wraps
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 import scipy.linalg.blas  # noqa: F401 (libraries are found once they are loaded: NumPy's and SciPy's own)
 from threadpoolctl import ThreadpoolController
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 @cache
@@ -179,23 +181,42 @@ def _free_this_thread(before: Sequence[int]) -> None:
         own.set_num_threads(n_threads)
 
 
-@contextmanager
-def one_blas_thread() -> Iterator[None]:
-    """Hold BLAS to one thread as long as any thread of this process is here: more would change the bits."""
-    holder, before = object(), []
-    try:
-        _limit.hold(holder)
-        before = limit_this_thread()
-        yield
-    finally:
+class one_blas_thread:  # noqa: N801 (a context, as those of the standard library)
+    """Hold BLAS to one thread as long as any thread of this process is here: more would change the bits.
+
+    A context, or a decorator of what is to run in one.
+    """
+
+    def __enter__(self) -> None:
+        self._before: list[int] = []
         try:
-            _limit.release(holder)
+            _limit.hold(self)
+            self._before = limit_this_thread()
+        except BaseException:
+            self._leave()
+            raise
+
+    def __exit__(self, *error: object) -> None:
+        self._leave()
+
+    def _leave(self) -> None:
+        try:
+            _limit.release(self)
         except BaseException:
             # broken off by Ctrl-C: begun again, for the number of threads outlives the fit
-            _limit.release(holder)
+            _limit.release(self)
             raise
         finally:
-            _free_this_thread(before)
+            if self._before:
+                _free_this_thread(self._before)
+
+    def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
+        @wraps(function)
+        def held(*arguments: P.args, **keywords: P.kwargs) -> R:
+            with one_blas_thread():
+                return function(*arguments, **keywords)
+
+        return held
 
 
 def see_to_one_thread() -> None:

@@ -24,7 +24,7 @@ _MOST_TICKS = 300
 def partial_effects(
     fitted: Any,
     data: Any,
-    columns: Sequence[str] | None = None,
+    columns: str | Sequence[str] | None = None,
     *,
     variable: str | None = None,
     level: float = 0.95,
@@ -45,8 +45,8 @@ def partial_effects(
     data
         Rows, as for the fit: a table for a mixed model.
     columns
-        Names of those that are drawn; by default all except groups. An entry of a vector ``X`` is called by its column,
-        or ``"X 1"``.
+        Name or names of those that are drawn; by default all except groups. An entry of a vector ``X`` is called by its
+        column, or ``"X 1"``.
     variable
         Name of the observed variable; it may be left out where there is only one.
     level
@@ -79,7 +79,8 @@ def partial_effects(
     level = check_level(level)
     found = covariates_of(fitted, data, variable)
     own = [name for name in found.columns if name not in found.groups]
-    names = own if columns is None else [found.require(name, "columns") for name in columns]
+    stated = [columns] if isinstance(columns, str) else columns
+    names = own if stated is None else [found.require(name, "columns") for name in stated]
     if not 0 < len(names) <= _MOST:
         raise ParameterError(f"columns= takes 1 to {_MOST} of the known columns; got {len(names)}")
     draws = Draws.of(found, n_draws, level, seed)

@@ -210,6 +210,7 @@ def places_of(
             )
     kept = {key: set(map(str, wanted)) for key, wanted in only.items()}
     named = [own if key in names else None for key, own in zip(keys, along, strict=True)]
+    chosen = posterior_of(fitted).model.axes.chosen_by(variable)
     entries = []
     for index in np.ndindex(shape):
         if len(shape) - n_plates == 2 and index[-1] > index[-2]:
@@ -217,6 +218,7 @@ def places_of(
         if any(own[i] not in kept.get(key, own) for key, own, i in zip(keys, along, index, strict=True)):
             continue
         # one axis needs no words, and several have them in the order of a summary
-        label = along[0][index[0]] if len(shape) == 1 else place_in_words(figures.plates, index, named)
+        many = len(shape) != 1
+        label = place_in_words(figures.plates, index, named, chosen) if many else along[0][index[0]]
         entries.append((label or figures.name, index))
     return entries

@@ -13,8 +13,10 @@ from numpy.typing import ArrayLike
 
 from .._errors import DataError, ModelError, ParameterError
 from .._typing import AnyArray, Array
+from ..engine.ascent.problem import Problem
 from ..engine.compiled.stated_priors import stated_prior
 from ..engine.response.quantities import FLAT_DIRECTION, Response
+from ..engine.rows.row_map import RowMap
 from ..families._marginals import Ends, Marginals, normal_marginals
 from ..language import Bernoulli, Categorical, Normal
 from ..names import Placed
@@ -589,10 +591,19 @@ class Responds(Factored):
         return self._responding(data, sample_weight, executor)
 
     def _responding(
-        self, data: Any, sample_weight: Any = None, executor: Any = None, *, is_whole: bool = True
+        self,
+        data: Any,
+        sample_weight: Any = None,
+        executor: Any = None,
+        *,
+        is_whole: bool = True,
+        bound: tuple[Problem, RowMap] | None = None,
     ) -> LinearResponse:
-        """Return linear response; with ``is_whole`` false, of a shared factor only where the others meet it."""
-        problem, row_map = self._evaluator.bind(data, sample_weight, executor)
+        """Return linear response; with ``is_whole`` false, of a shared factor only where the others meet it.
+
+        ``bound`` is the problem of these data and the map over their rows, if they are known.
+        """
+        problem, row_map = bound or self._evaluator.bind(data, sample_weight, executor)
         factors = {**self._factors, **self._shared.independent(self._factors)}
         response = Response(problem, factors, row_map, is_whole=is_whole)
         self._refuse_other_data(response.elbo)

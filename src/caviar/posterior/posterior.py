@@ -18,8 +18,7 @@ from ..engine.ascent.driver import Result
 from ..engine.ascent.problem import Problem
 from ..engine.ascent.status import Status
 from ..engine.binding.clamped.given import belongs_to_rows
-from ..engine.checkpoint.row_marks import RowMarks, share_seen
-from ..engine.compiled.factorisation import APART
+from ..engine.checkpoint.row_marks import share_seen
 from ..engine.design.keys import ColumnKey
 from ..engine.evaluation.evaluate import (
     GivenGlobals,
@@ -29,6 +28,7 @@ from ..engine.evaluation.evaluate import (
     points_at,
     predictive_densities,
 )
+from ..engine.factorisation import APART
 from ..engine.rows.row_map import RowMap
 from ..execution import Threads
 from ..language import Plate, Variable, nodes_above
@@ -37,6 +37,7 @@ from ..numerics.randomness import generator
 from ..storage import write_saved
 from .binds import Binds
 from .diagnostics import Diagnosis, diagnosis_of, inference_data, refuse_what_has_no_weights, results_without
+from .diagnostics.data_of_the_fit import KnowsItsData, Looks
 from .diagnostics.diagnosis import refuse_other_data
 from .documents import document_of_posterior
 from .effects import TellsEffects
@@ -49,11 +50,14 @@ from .prediction import (
     OfRows,
     Predictions,
     Residuals,
+    nothing_left,
+    numbers_later,
     predicted,
     predicted_along_chains,
     residuals_of,
     vectors_later,
     with_forecasts,
+    without_missing,
 )
 from .shared_factors import SharedFactors
 from .shown import ShowsUncertainty
@@ -64,7 +68,7 @@ _SAME_ELBO = 1e-7
 """Difference of two objectives, relative to their size, that is rounding: of the same data it is 1e-12 or less."""
 
 
-class Posterior(ShowsUncertainty, Responds, TellsEvidence, TellsEffects, Integrates):
+class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEffects, Integrates):
     """The mean-field posterior q = prod q_j, with its evidence lower bound.
 
     ``posterior["mean"]`` is the factor of a global variable: a distribution of its family, batched over its
@@ -104,7 +108,6 @@ class Posterior(ShowsUncertainty, Responds, TellsEvidence, TellsEffects, Integra
 
     restart_traces: tuple[Array, ...] = ()
     saved_by: str | None = None
-    row_marks: RowMarks | None = None
     n_updates: int | None = None
     _shared: SharedFactors = SharedFactors()
     _compiled: GivenGlobals | None = None
@@ -117,8 +120,7 @@ class Posterior(ShowsUncertainty, Responds, TellsEvidence, TellsEffects, Integra
         evaluator: Binds,
         restart_elbos: Sequence[float],
         restart_traces: Sequence[Array] = (),
-        data_summary: Mapping[str, Any] | None = None,
-        row_marks: RowMarks | None = None,
+        looks: Looks | None = None,
         uncertainty: Source | None = None,
     ) -> None:
         self.model = model
@@ -136,8 +138,7 @@ class Posterior(ShowsUncertainty, Responds, TellsEvidence, TellsEffects, Integra
         self._factors = with_forecasts(result.problem, factors_at(result.problem, result.q))
         self._shared = SharedFactors.taken_from(self._factors)
         self._of_points = {variable.name: factor for variable, factor in result.beliefs.items()}
-        self.data_summary = data_summary
-        self.row_marks = row_marks
+        self._looks = looks
         self._show(MeanField() if uncertainty is None else uncertainty)
 
     @classmethod
@@ -150,7 +151,8 @@ class Posterior(ShowsUncertainty, Responds, TellsEvidence, TellsEffects, Integra
     def __getstate__(self) -> dict[str, Any]:
         """Return the state without data and compiled parts, which are made again when they are needed."""
         self._uncertainty = self._uncertainty.settled(self)
-        return {name: value for name, value in vars(self).items() if name != "_compiled"}
+        _ = self.data_summary, self.row_marks
+        return {name: value for name, value in vars(self).items() if name not in ("_compiled", "_looks")}
 
     @property
     def data_plate(self) -> Plate | None:
@@ -332,9 +334,9 @@ class Posterior(ShowsUncertainty, Responds, TellsEvidence, TellsEffects, Integra
     def predict(self, data: Any) -> Predictions:
         r"""Return predictions of the variables missing in new rows, and the factors of their local variables.
 
-        If the data have every observed variable, there is nothing to predict, and this is the same as :meth:`local`;
-        only below a chain are missing values (NaN) predicted, from the other steps. If the data lack some observed
-        variables, such as the ``y`` of a regression, these are predicted from the rest, under q:
+        Observed variables that the data lack, such as the ``y`` of a regression, are predicted from the rest, under q;
+        so are values that are missing in some rows (NaN). Of data with every observed value only local variables are
+        left, as from :meth:`local`. The moments are
 
         .. math:: \mathrm E[y] = \mathrm E_q[\mathrm E[y \mid \theta]], \qquad
                   \mathrm{Var}[y] = \mathrm E_q[\mathrm{Var}[y \mid \theta]] + \mathrm{Var}_q[\mathrm E[y \mid \theta]]
@@ -343,21 +345,24 @@ class Posterior(ShowsUncertainty, Responds, TellsEvidence, TellsEffects, Integra
         ----------
         data
             Name of each known array (``Data``) -> its values for the new rows, and of each observed variable that is
-            known of them. Where nothing tells how many rows there are, there is one.
+            known of them, or of some. Where nothing tells how many rows there are, there is one.
 
         Returns
         -------
         dict
             Name of each observed variable missing in ``data`` -> :class:`Prediction`, with ``.mean`` and
             ``.standard_deviation``, rows first. Name of each local variable above an observed one that is there -> its
-            distribution with the rows as first batch axis; of a Categorical, ``.probabilities``. Name of a Normal
-            vector in ``data`` with missing entries (NaN) -> :class:`Prediction` of these from the observed entries of
-            the row, by 200 draws from q. Another variable that is in ``data`` is not predicted; asking for it raises a
-            ``KeyError``.
+            distribution with the rows as first batch axis; of a Categorical, ``.probabilities``. Name of a number or
+            label that is missing in some rows -> :class:`Prediction`; the other rows have the observed value and a
+            standard deviation of 0. Name of a Normal vector in which entries are missing -> :class:`Prediction` of
+            these from the observed entries of the row, by 200 draws from q. These are computed when they are asked
+            for. Another variable that is in ``data`` is not predicted; asking for it raises a ``KeyError``.
             Below a chain missing entries are predicted: add rows of NaN after the last one to forecast.
 
         Raises
         ------
+        DataError
+            If nothing is left to predict: all observed values are there, and the rows have no hidden variables.
         ModelError
             If a mean or variance has no closed form: the message says why. :meth:`predictive` draws.
 
@@ -418,7 +423,7 @@ class Posterior(ShowsUncertainty, Responds, TellsEvidence, TellsEffects, Integra
     def _predicted(self, data: Any, factors: Mapping[str, Any], joint: Any = None) -> Predictions:
         """Return predictions with these global factors, and covariances between them; see :meth:`predict`."""
         met = self._evaluator.named(data)
-        data = met.values
+        data = without_missing(self.model.nodes, met.values, self.data_plate)
         absent = [leaf for leaf in self.model.leaves if isinstance(data, Mapping) and leaf.name not in data]
         given = [leaf for leaf in self.model.leaves if leaf not in absent]
         local = self._local_above(given, data) if absent else self.local(data)
@@ -428,6 +433,11 @@ class Posterior(ShowsUncertainty, Responds, TellsEvidence, TellsEffects, Integra
         else:
             found = predicted_along_chains(self.model.nodes, data, others, local, self.data_plate)
         later = vectors_later(given, data, self.data_plate, local, partial(self._shared.drawn, self._factors))
+        later |= numbers_later(
+            given, data, self.data_plate, lambda rest: self._predicted(rest, factors, joint)
+        )
+        if not (local or found or later):
+            raise DataError(nothing_left(given))
         return Predictions({**local, **found}, data, self._factors, self.names, met.index, later)
 
     def _local_above(self, leaves: Sequence[Variable], data: Mapping[str, Any]) -> dict[str, Any]:

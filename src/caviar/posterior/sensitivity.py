@@ -73,6 +73,10 @@ class Sensitivity:
             shifts = (_shift(row.shifts[name], row.places[name]) for name in self.names)
             yield (row.prior, stated, row.change, *shifts, _signed(row.elbo))
 
+    def __repr__(self) -> str:
+        """Return the table, as in a console."""
+        return str(self)
+
     def __str__(self) -> str:
         """Return the table."""
         return text_table(list(self._cells()), left={0, 2})

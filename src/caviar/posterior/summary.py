@@ -109,6 +109,10 @@ class Summary:
             if last and row.variable in self.left_out:
                 yield (row.variable, f"... {self.left_out[row.variable]} more", "", "", "")
 
+    def __repr__(self) -> str:
+        """Return the table, as in a console."""
+        return str(self)
+
     def __str__(self) -> str:
         """Return the table."""
         table = text_table(list(self._cells()), left={0, 1, 4})
@@ -146,7 +150,8 @@ def summary_of(
         for part in uncertainty.marginals(name, posterior[name], ends):
             own = plates[:-1] if part.is_shared else plates
             named = posterior.names.of_axes(name, own, np.shape(part.mean))
-            entries = list(_entries(name, own, part, max_rows, named))
+            chosen = posterior.model.axes.chosen_by(name)
+            entries = list(_entries(name, own, part, max_rows, named, chosen))
             rows += entries
             total = _n_entries(part, len(own))
             if total > len(entries):
@@ -174,6 +179,7 @@ def _entries(
     part: Marginals,
     max_rows: int | None,
     names: Sequence[Sequence[str] | None],
+    chosen: str | None,
 ) -> Iterator[SummaryRow]:
     """Yield the first entries of a part, of a symmetric matrix those of its lower triangle."""
     n_rows = 0
@@ -188,4 +194,4 @@ def _entries(
             float("nan") if array is None else float(array[index])
             for array in (part.mean, part.sd, part.lower, part.upper)
         )
-        yield SummaryRow(name + part.part, place_in_words(plates, index, names), *figures)
+        yield SummaryRow(name + part.part, place_in_words(plates, index, names, chosen), *figures)

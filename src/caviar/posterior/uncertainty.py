@@ -13,6 +13,8 @@ import numpy as np
 
 from .._errors import CaviarError, CaviarWarning, DataError, ParameterError
 from .._typing import Array
+from ..engine.ascent.problem import Problem
+from ..engine.rows.row_map import RowMap
 from ..families._marginals import Ends, Marginals
 
 MEAN_FIELD = "Intervals are those of mean field, and may be too narrow"
@@ -163,11 +165,14 @@ class Pending(Source):
         Arguments of the fit, as the user gave them; they are released afterwards.
     left_out
         Names of variables that keep the covariances of the factor which they share.
+    bound
+        The problem of the fit and the map over its rows, which binding the data again would make anew.
     """
 
     data: Mapping[str, Any] = field(repr=False)
     sample_weight: Any = field(repr=False)
     left_out: tuple[str, ...] = ()
+    bound: tuple[Problem, RowMap] | None = field(default=None, repr=False)
 
     def settled(self, posterior: Any) -> Uncertainty:
         found = _found(
@@ -176,6 +181,7 @@ class Pending(Source):
             self.data,
             self.left_out,
             sample_weight=self.sample_weight,
+            bound=self.bound,
         )
         # standard errors of points are for those who ask
         return found.only({name for name in posterior if posterior[name].learnt is not None})

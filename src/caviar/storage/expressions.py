@@ -7,7 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from ..language import Constant, Diagonal, Indexed, Link, Node, Part, Predictor, diagonal, dot
+from ..language import (
+    Constant,
+    Diagonal,
+    Indexed,
+    Link,
+    Node,
+    Part,
+    Predictor,
+    WeightedSum,
+    diagonal,
+    dot,
+    weighted_sum,
+)
 from ..language.algebra import Addend
 from ..language.links import (
     Exponential,
@@ -56,6 +68,10 @@ def document_of_expression(expression: Any) -> dict[str, Any]:
     if isinstance(expression, Diagonal):
         entries = expression.entries
         return {"diagonal": entries.name if isinstance(entries, Node) else document_of_expression(entries)}
+    if isinstance(expression, WeightedSum):
+        return {
+            "weighted_sum": [_document_of_operand(expression.weights), _document_of_operand(expression.parts)]
+        }
     return _document_of_operand(expression)
 
 
@@ -129,6 +145,9 @@ def expression_of(document: Mapping[str, Any], nodes: Mapping[str, Node]) -> Any
     if "diagonal" in document:
         entries = document["diagonal"]
         return diagonal(expression_of(entries, nodes) if isinstance(entries, Mapping) else nodes[entries])
+    if "weighted_sum" in document:
+        weights, parts = (_operand_of(own, nodes) for own in document["weighted_sum"])
+        return weighted_sum(weights, parts)
     found = _operand_of(document, nodes)
     if not isinstance(found, Node | Indexed):
         raise TypeError(f"a slot that holds {found!r:.60}")
@@ -202,6 +221,8 @@ def _names_of(expression: Any) -> list[Node]:
         return [node for addend in expression.addends for op in addend.operands for node in _names_of(op)]
     if isinstance(expression, Diagonal):
         return _names_of(expression.entries)
+    if isinstance(expression, WeightedSum):
+        return [*_names_of(expression.weights), *_names_of(expression.parts)]
     if isinstance(expression, Part):
         return _names_of(expression.whole)
     if isinstance(expression, Indexed):

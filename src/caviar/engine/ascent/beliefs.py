@@ -101,6 +101,11 @@ def _belief(
                 f"the earlier posterior cannot serve as the prior of '{name}': {', '.join(joint.names)} share one "
                 f"factor there. Fit all rows at once, or fit the earlier ones with factors='apart'"
             )
+        if joint.known is not None:
+            raise ModelError(
+                f"the earlier posterior cannot serve as the prior of '{name}': some of the numbers of "
+                f"{', '.join(joint.names)} were known. Fit all rows at once"
+            )
         _refuse_other_shape(name, [np.shape(own) for own in joint.marginals[name].natural], problem, variable)
         return CoupledBelief(joint, name)
     factor = of_points.get(name, factors.get(name))

@@ -188,8 +188,8 @@ def result_of(state: AscentState) -> Result:
 
 def _lost(state: AscentState) -> tuple[str, float]:
     """Return the variable whose rounding changes the objective most, and by how many nats."""
-    if state.objective.is_small(state.arrays, _TOLERATED_ERROR / _EPS):
+    if state.objective.is_small(_TOLERATED_ERROR / _EPS):
         return "", 0.0
-    name, largest = state.objective.largest(state.arrays)
+    name, largest = state.objective.largest()
     rounded, of_update = lost_in_updates(state)
     return (rounded, of_update) if of_update > _EPS * largest else (name, _EPS * largest)

@@ -1,17 +1,18 @@
-"""The objective: every term of the expected log joint, and every entropy, each kept so that one update touches few."""
+"""The objective: every term of the expected log joint, and every entropy, each computed once for a state."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from typing import Any
+from collections.abc import Hashable, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..._typing import Array
 from ...language import Variable
-from ..compiled.own_terms import OwnTerms, loses_digits
+from ...numerics.cached import cached_property
+from ..compiled.own_terms import loses_digits
 from ..local.statistics import Summary
-from .problem import Problem
+from .problem import Factors, Problem
 
 _EPS = float(np.finfo(float).eps)
 
@@ -25,156 +26,204 @@ ZEROS_BY_ROUNDING = 1e-9
 """Zeros that a row meets by rounding alone."""
 
 
-class Objective:
-    """The objective, held term by term, so that an update recomputes only what it touches."""
+class _Told(NamedTuple):
+    """What an objective consists of.
 
-    def __init__(self, problem: Problem) -> None:
-        self.problem = problem
-        self._terms = problem.compiled.terms
-        # floats: for few numbers, arrays take longer to index than to add up
-        self._values = [0.0] * len(self._terms)
-        self._own: dict[str, float] = {}
-        self._zeros = problem.compiled.zero_terms
-        self._is_impossible = False
-        self._diverging: dict[Variable, float] = {}
-        """Variables whose own terms are told as a divergence, and the size of these terms."""
-        self.value = 0.0
-        """Sum of all terms and entropies; minus infinity where factors meet a known probability of zero."""
+    Attributes
+    ----------
+    values
+        Of each term. Floats: for few numbers, arrays take longer to index than to add up.
+    own
+        Entropy of each factor.
+    diverging
+        Variables whose own terms are told as a divergence, and the size of these terms.
+    """
+
+    values: list[float]
+    own: dict[str, float]
+    diverging: dict[Variable, float]
+
+
+class Objective:
+    """The objective of factors and sums over rows, term by term: a value that is computed when it is asked for.
+
+    Parameters
+    ----------
+    problem
+        Whose terms they are.
+    q
+        Global factors.
+    arrays
+        Their expected statistics, and sums over the rows; not to be changed any more.
+    summary
+        Of the look at the rows that the sums are of.
+    is_of_look
+        Whether that was made with these global factors.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        q: Factors,
+        arrays: Mapping[Hashable, Array],
+        summary: Summary,
+        *,
+        is_of_look: bool = True,
+    ) -> None:
+        self.problem, self.q, self.arrays = problem, q, arrays
+        self._summary, self._is_of_look = summary, is_of_look
 
     @classmethod
-    def of(cls, problem: Problem, values: Array, own: Mapping[str, float]) -> Objective:
-        """Return the objective of these values of the terms and entropies."""
-        objective = cls(problem)
-        if values.shape != (len(objective._terms),):
-            raise ValueError(f"{values.shape} values of {len(objective._terms)} terms")
-        objective._values, objective._own = values.tolist(), dict(own)
-        # which of them are divergences is not told: constants are looked at again
-        objective._diverging = dict.fromkeys(problem.own_terms, 0.0)
-        objective._summed()
+    def of(
+        cls,
+        problem: Problem,
+        values: Array,
+        own: Mapping[str, float],
+        value: float | None = None,
+        q: Factors | None = None,
+        arrays: Mapping[Hashable, Array] | None = None,
+    ) -> Objective:
+        """Return the objective of these values of the terms and entropies.
+
+        Parameters
+        ----------
+        value
+            The objective itself; their sum if it is not known.
+        q, arrays
+            The factors, and what follows from them, if they are known.
+        """
+        if values.shape != (len(problem.compiled.terms),):
+            raise ValueError(f"{values.shape} values of {len(problem.compiled.terms)} terms")
+        of_locals = {factor.key: own[factor.key] for factor in problem.factors if factor.key in own}
+        objective = cls(problem, q or {}, arrays or {}, Summary({}, of_locals), is_of_look=False)
+        # which of them are divergences is not told: terms that are 0 have no size
+        told = _Told(values.tolist(), dict(own), {})
+        vars(objective).update(_told=told, value=_total(told) if value is None else value)
         return objective
+
+    def updated(self, q: Factors, arrays: Mapping[Hashable, Array]) -> Objective:
+        """Return the objective of other global factors, the sums over rows and the local factors as they are."""
+        return Objective(self.problem, q, arrays, self._summary, is_of_look=False)
+
+    def after_look(self, arrays: Mapping[Hashable, Array], summary: Summary) -> Objective:
+        """Return the objective of the same global factors after a look at the rows with them."""
+        of_others = self._summary.entropies.keys() - summary.entropies.keys()
+        if of_others:
+            entropies = {key: self._summary.entropies[key] for key in of_others}
+            summary = Summary(summary.parts, {**entropies, **summary.entropies})
+        return Objective(self.problem, self.q, arrays, summary)
+
+    @cached_property
+    @np.errstate(all="ignore")
+    def value(self) -> float:
+        """Sum of all terms and entropies; minus infinity where factors meet a known probability of zero."""
+        problem, arrays, summary = self.problem, self.arrays, self._summary
+        if problem.compiled.zero_terms and impossible_variable(problem, arrays):
+            return -np.inf
+        if problem.untold_terms:
+            return _total(self._told)
+        terms = problem.summed_terms
+        total = terms.beside(arrays)
+        for variable, factor in self.q.items():
+            entropy = problem.own_entropy(variable, factor)
+            if variable in terms.own:
+                known, linear = terms.own[variable]
+                values = [known, *[own.value(arrays) for own in linear]]
+                divergence = self._divergence(variable, factor, values, entropy)
+                total += sum(values) + entropy if divergence is None else -divergence
+            else:
+                total += entropy
+        whole = summary.log_partition if self._is_of_look else {}
+        for key, entropy in summary.entropies.items():
+            # with the terms of the rows an entropy is a log-partition
+            total += whole.get(key, entropy)
+        for key, own in terms.in_products.items():
+            if key not in whole:
+                total += sum([value(arrays) for value in own])
+        return total
+
+    @cached_property
+    @np.errstate(all="ignore")
+    def _told(self) -> _Told:
+        problem = self.problem
+        values = [value(self.arrays) for value in problem.values_of_terms]
+        for i in problem.untold_terms:
+            values[i] = 0.0
+        own, diverging = self._of_globals(values)
+        own.update(self._summary.entropies)
+        return _Told(values, own, diverging)
+
+    def _of_globals(self, values: list[float]) -> tuple[dict[str, float], dict[Variable, float]]:
+        """Return the entropy of each global factor, and the size of own terms that are told as divergences.
+
+        Where own terms and an entropy cancel, the divergence from the prior takes the place of both.
+        """
+        problem = self.problem
+        own: dict[str, float] = {}
+        diverging: dict[Variable, float] = {}
+        for variable, factor in self.q.items():
+            own[variable.name] = problem.own_entropy(variable, factor)
+            terms = problem.own_terms.get(variable)
+            if terms is None:
+                continue
+            told = values[terms.where]
+            divergence = self._divergence(variable, factor, told, own[variable.name])
+            if divergence is not None:
+                diverging[variable] = sum(map(abs, told))
+                values[terms.where], own[variable.name] = [0.0] * len(told), -divergence
+        return own, diverging
+
+    def _divergence(
+        self, variable: Variable, factor: Any, values: list[float], entropy: float
+    ) -> float | None:
+        """Return the divergence of a factor from its prior, where its own terms and its entropy lose digits."""
+        if not loses_digits(values, entropy) or factor.learnt is not factor:
+            return None
+        return self.problem.own_terms[variable].divergence(factor)
 
     @property
     def values(self) -> Array:
         """Value of each term."""
-        return np.array(self._values)
+        return np.array(self._told.values)
 
     @property
     def own(self) -> Mapping[str, float]:
         """Entropy of each factor, by its variable, or the first of them; not to be changed."""
-        return self._own
-
-    def copy(self) -> Objective:
-        """Return a copy whose changes leave this one alone."""
-        other = Objective.__new__(Objective)
-        other.problem, other._terms = self.problem, self._terms
-        other._values, other._own, other.value = self._values.copy(), dict(self._own), self.value
-        other._zeros, other._is_impossible = self._zeros, self._is_impossible
-        other._diverging = dict(self._diverging)
-        return other
-
-    @np.errstate(all="ignore")
-    def set_rows(self, arrays: Mapping[Hashable, Array], summary: Summary) -> float:
-        """Return the objective after a pass over the rows."""
-        values_of_terms = self.problem.values_of_terms
-        for i in self.problem.terms_of_rows:
-            self._values[i] = values_of_terms[i](arrays)
-        self._own |= summary.entropies
-        return self._summed(arrays)
-
-    def set_factor(
-        self,
-        variable: Variable,
-        factor: Any,
-        arrays: Mapping[Hashable, Array],
-        messages: Sequence[Array],
-    ) -> float:
-        """Return the objective after the update of a global factor.
-
-        Parameters
-        ----------
-        messages
-            What the terms said to it: a term is its message times the factor's statistic.
-        """
-        update = self.problem.updates[variable]
-        update.tell(self._values, messages, arrays)
-        for i in update.others:
-            self._values[i] = self.problem.values_of_terms[i](arrays)
-        self._own[variable.name] = self.problem.own_entropy(variable, factor)
-        own = self.problem.own_terms.get(variable)
-        if own is not None:
-            self._without_cancellation(own, factor, arrays)
-        return self._summed(arrays)
-
-    @np.errstate(all="ignore")
-    def set_all(self, q: Mapping[Variable, Any], arrays: Mapping[Hashable, Array], summary: Summary) -> float:
-        """Return the objective, everything computed anew."""
-        self._values = [value(arrays) for value in self.problem.values_of_terms]
-        for i in self.problem.untold_terms:
-            self._values[i] = 0.0
-        self._own = {
-            variable.name: self.problem.own_entropy(variable, factor) for variable, factor in q.items()
-        }
-        for variable, own in self.problem.own_terms.items():
-            if variable in q:
-                self._without_cancellation(own, q[variable], arrays)
-        self._own |= summary.entropies
-        return self._summed(arrays)
-
-    def _without_cancellation(self, own: OwnTerms, factor: Any, arrays: Mapping[Hashable, Array]) -> None:
-        """Put the divergence of a factor from its prior in the place of its terms and entropy, where they cancel."""
-        variable = own.variable
-        if variable in self._diverging:
-            del self._diverging[variable]
-            self._values[own.where] = [value(arrays) for value in self.problem.values_of_terms[own.where]]
-        values = self._values[own.where]
-        if not loses_digits(values, self._own[variable.name]) or factor.learnt is not factor:
-            return
-        divergence = own.divergence(factor)
-        if divergence is not None:
-            self._diverging[variable] = sum(map(abs, values))
-            self._values[own.where], self._own[variable.name] = [0.0] * len(values), -divergence
-
-    def _summed(self, arrays: Mapping[Hashable, Array] | None = None) -> float:
-        if self._zeros and arrays is not None:
-            self._is_impossible = bool(impossible_variable(self.problem, arrays))
-        if self._is_impossible:
-            self.value = -np.inf
-            return self.value
-        self.value = sum(self._values) + sum(self._own.values())
-        return self.value
+        return self._told.own
 
     @property
     def scale(self) -> float:
         """Size of what is summed, against which rounding is judged."""
-        terms = sum(map(abs, self._values)) + sum(self._diverging.values())
-        return terms + sum(map(abs, self._own.values()))
+        told = self._told
+        terms = sum(map(abs, told.values)) + sum(told.diverging.values())
+        return terms + sum(map(abs, told.own.values()))
 
-    def is_small(self, arrays: Mapping[Hashable, Array], most: float) -> bool:
+    def is_small(self, most: float) -> bool:
         """Whether all that is summed is in all less than so many nats, however it cancels; often enough, if it is."""
-        sizes = {key: _sum_of_sizes(array) for key, array in arrays.items()}
-        total = sum(map(abs, self._own.values()))
-        for term in self._terms:
+        sizes = {key: _sum_of_sizes(array) for key, array in self.arrays.items()}
+        total = sum(map(abs, self._told.own.values()))
+        for term in self.problem.compiled.terms:
             total += term.contraction.largest_magnitude(sizes)
         return total < most
 
-    def largest(self, arrays: Mapping[Hashable, Array]) -> tuple[str, float]:
+    def largest(self) -> tuple[str, float]:
         """Return the variable with the term of largest size, and that size in nats.
 
         The size of a term is that of the products which it is the sum of, however these cancel.
         """
         with np.errstate(over="ignore", invalid="ignore"):
             sizes = [
-                (term.contraction.magnitude(arrays) if value else 0.0, term.owner.name)
-                for term, value in zip(self._terms, self._values, strict=True)
+                (term.contraction.magnitude(self.arrays) if value else 0.0, term.owner.name)
+                for term, value in zip(self.problem.compiled.terms, self._told.values, strict=True)
             ]
         names = {factor.key: factor.name for factor in self.problem.factors}
-        sizes += [(abs(value), names.get(key, key)) for key, value in self._own.items()]
+        sizes += [(abs(value), names.get(key, key)) for key, value in self._told.own.items()]
         size, name = max(sizes, default=(0.0, ""))
         return (name, size) if np.isfinite([size for size, _ in sizes]).all() else ("", 0.0)
 
-    def rounding(self, arrays: Mapping[Hashable, Array]) -> float:
+    def rounding(self) -> float:
         """Return how many nats rounding may be: products that cancel, as of collinear columns, leave few digits."""
-        return _ROUNDED * _EPS * self.largest(arrays)[1]
+        return _ROUNDED * _EPS * self.largest()[1]
 
     def by_factor(self) -> dict[str, float]:
         """Return the objective by factor: expected log density of its variables plus its entropy."""
@@ -182,13 +231,17 @@ class Objective:
         totals: dict[str, float] = {}
         for factor in self.problem.factors:
             names.update(dict.fromkeys((variable.name for variable in factor.variables), factor.name))
-        for term, value in zip(self._terms, self._values, strict=True):
+        for term, value in zip(self.problem.compiled.terms, self._told.values, strict=True):
             name = names.get(term.owner.name, term.owner.name)
             totals[name] = totals.get(name, 0.0) + value
-        for key, value in self._own.items():
+        for key, value in self._told.own.items():
             name = names.get(key, key)
             totals[name] = totals.get(name, 0.0) + value
         return totals
+
+
+def _total(told: _Told) -> float:
+    return sum(told.values) + sum(told.own.values())
 
 
 def _sum_of_sizes(array: Array) -> float:

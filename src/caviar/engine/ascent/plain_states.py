@@ -15,14 +15,18 @@ from typing import Any
 import numpy as np
 
 from ..._errors import ParameterError
+from ..._typing import Array
 from ...language import Variable
 from ..local.statistics import Sums
 from ..rows.row_map import Precision, RowMap
 from ..rows.sums_by_batch import SumsByBatch
 from .elbo import Objective
-from .problem import Problem
+from .problem import Factors, Problem
 from .state import AscentState, FitState
 from .status import Status
+
+_ROUNDING = 1e-12
+"""Of an objective beside the sum of its terms, relative to their sizes."""
 
 
 def plain_fit(state: FitState) -> dict[str, Any]:
@@ -75,13 +79,15 @@ def place_of(document: Mapping[str, Any], problem: Problem, rows: RowMap) -> dic
     """Return the fields that states with the objective of all rows have."""
     rows = replace(rows, n_batches=int(document["n_batches"]))
     found = fit_of(document, problem, rows)
-    objective = objective_of(document, found["problem"])
-    if found["trace"][-1] != objective.value:
+    arrays = _arrays_of(document["arrays"], found["problem"])
+    value = found["trace"][-1]
+    objective = objective_of(document, found["problem"], value, found["q"], arrays)
+    if not abs(objective.values.sum() + sum(objective.own.values()) - value) <= _ROUNDING * objective.scale:
         raise ValueError("the objective is not that of the factors")
     return {
         **found,
         "objective": objective,
-        "arrays": _arrays_of(document["arrays"], found["problem"]),
+        "arrays": arrays,
         "fell_at": str(document["fell_at"]),
         "warm": {int(number): [dict(block) for block in blocks] for number, blocks in document["warm"]},
         "by_batch": _by_batch([_sums_of(sums) for sums in document["batches"]]),
@@ -96,10 +102,16 @@ def plain_objective(objective: Objective) -> dict[str, Any]:
     return {"values": objective.values, "own": _by_key(objective.own)}
 
 
-def objective_of(document: Mapping[str, Any], problem: Problem) -> Objective:
-    """Return the objective of these terms."""
+def objective_of(
+    document: Mapping[str, Any],
+    problem: Problem,
+    value: float | None = None,
+    q: Factors | None = None,
+    arrays: Mapping[Hashable, Array] | None = None,
+) -> Objective:
+    """Return the objective of these terms; see :meth:`Objective.of`."""
     own = {key: float(value) for key, value in document["own"]}
-    return Objective.of(problem, document["values"], own)
+    return Objective.of(problem, document["values"], own, value, q, arrays)
 
 
 def plain_frame(problem: Problem) -> list[Any]:

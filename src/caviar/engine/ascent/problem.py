@@ -28,13 +28,14 @@ from ..binding.observed_below import seen_globals
 from ..compiled.global_update import possible, updates_of
 from ..compiled.own_terms import own_terms_of
 from ..compiled.shared.groups import groups_by_default, shared_variable
-from ..compiled.shared.variable import SharedVariable
+from ..compiled.shared.variable import SharedVariable, counted
+from ..compiled.summed_terms import SummedTerms
 from ..compiled.terms import Compiled
 from ..design.contraction import Contraction
 from ..design.gather import Factor
 from ..design.keys import StatisticKey
 from ..design.sequential import SequentialUpdate
-from ..local.chain import ChainFactor
+from ..local.chains.chain import ChainFactor
 from ..local.local_factor import LocalFactor
 from ..local.statistics import Arrays, Coefficients
 from ..rows.recentring import Recentring
@@ -118,7 +119,7 @@ class Problem:
             local = {variable: own for variable, own in active.items() if bound.is_local(variable)}
             bound = bound.with_active({**local, **seen_globals(bound, self.point)})
         self.bound = bound
-        self._clamped, self._active = known, _counted(bound, self.coupled)
+        self._clamped, self._active = known, counted(bound, self.coupled)
         self.coordinates = coordinates
         self.factors = tuple(factors)
         self.order = tuple(order)
@@ -231,7 +232,7 @@ class Problem:
         if all(variable in self.updates for variable in variables):
             other = copy(self)
             other.order, other._together = tuple(variables), None
-            for name in ("terms_of_rows", "flat"):
+            for name in ("flat",):
                 vars(other).pop(name, None)
             return other
         return self._again(order=variables)
@@ -255,20 +256,10 @@ class Problem:
         return [number for number, term in enumerate(self.compiled.terms) if term.owner in certain]
 
     @cached_property
-    def terms_of_rows(self) -> list[int]:
-        """Numbers of the terms that a look at the rows changes: those with more than statistics of globals."""
-        if not self.factors:
-            return []
-        updated, untold = {variable.name for variable in self.order}, set(self.untold_terms)
-        return [
-            number
-            for number, term in enumerate(self.compiled.terms)
-            if number not in untold
-            and any(
-                not isinstance(key, StatisticKey) or key.variable not in updated
-                for key in term.contraction.keys
-            )
-        ]
+    def summed_terms(self) -> SummedTerms:
+        """The terms, added up as far as they can be beforehand."""
+        own_terms = {variable: own.where for variable, own in self.own_terms.items()}
+        return SummedTerms(self.compiled, self.updates, own_terms, self.values_of_terms)
 
     @cached_property
     def flat(self) -> list[Variable]:
@@ -318,6 +309,8 @@ class Problem:
         try:
             if variable in self.point:
                 return PointMass.of(variable, variable.mode_of(natural, self.bound.floors.get(variable)))
+            if isinstance(variable, SharedVariable):
+                return variable.factor_of(natural, self.coordinates.of)
             return variable.family.from_natural(natural)
         except ImproperError as error:
             if variable in self.point and _is_proper(variable, natural):
@@ -339,16 +332,10 @@ class Problem:
         return self.update_with_natural(variable, arrays)[1]
 
     def update_with_natural(
-        self, variable: Variable, arrays: Mapping[Hashable, Array], messages: Sequence[Array] | None = None
+        self, variable: Variable, arrays: Mapping[Hashable, Array]
     ) -> tuple[tuple[Array, ...], Any]:
-        """Return the natural parameters of the optimal factor of a global variable, and that factor.
-
-        Parameters
-        ----------
-        messages
-            What the terms say to it, where that is known.
-        """
-        natural = self.updates[variable].natural(arrays, messages)
+        """Return the natural parameters of the optimal factor of a global variable, and that factor."""
+        natural = self.updates[variable].natural(arrays)
         if variable in self.sequential:
             at_mode = variable in self.point
             natural = self.sequential[variable].swept(natural, arrays, at_mode=at_mode)
@@ -358,18 +345,24 @@ class Problem:
 
     def statistics(self, variable: Variable, factor: Any) -> Arrays:
         """Return the expected statistics of a factor, by key."""
+        found: Arrays = {}
+        self.tell(found, variable, factor)
+        return found
+
+    def tell(self, arrays: Arrays, variable: Variable, factor: Any) -> None:
+        """Write the expected statistics of a factor into arrays by key."""
         try:
             expected = factor.expected_statistics
         except np.linalg.LinAlgError as error:
             raise ImproperError(
                 _why_improper(variable, "its matrix cannot be inverted.", self.bound.values_of)
             ) from error
-        found: Arrays = dict(zip(self.keys[variable], expected, strict=True))
+        for key, own in zip(self.keys[variable], expected, strict=True):
+            arrays[key] = own
         if variable.members:
             # in the order of the statistics of the factor that they share: those of each variable come first
-            own = [key for member in variable.members for key in self.keys[member]]
-            found.update(zip(own, expected, strict=False))
-        return found
+            members = [key for member in variable.members for key in self.keys[member]]
+            arrays.update(zip(members, expected, strict=False))
 
     def own_entropy(self, variable: Variable, factor: Any) -> float:
         """Return what a factor adds to the objective by itself.
@@ -389,7 +382,7 @@ class Problem:
             entropy = learnt.entropy_about_base()
         else:
             entropy = learnt.entropy_of_counted(seen if learnt is factor else seen[~factor.is_known])
-        own = float(np.add.reduce(entropy, axis=None))
+        own = float(np.add.reduce(entropy, axis=None)) if np.ndim(entropy) else float(entropy)
         if learnt is factor:
             return own
         points: Arrays = dict(zip(self.keys[variable], factor.statistics_of_known, strict=True))
@@ -449,16 +442,6 @@ class Problem:
         return self.measured_from(coordinates), factors
 
 
-def _counted(bound: BoundModel, coupled: Sequence[SharedVariable]) -> dict[Variable, AnyArray]:
-    """Return which repetitions of variables, or numbers of shared factors, count, if some do not."""
-    found = bound.gathered(lambda own: own.active)
-    for joint in coupled:
-        own = [found.get(member) for member in joint.members]
-        if any(counted is not None for counted in own):
-            found[joint] = joint.family.counted(own)
-    return found
-
-
 def _is_proper(variable: Variable, natural: tuple[Array, ...]) -> bool:
     try:
         variable.family.from_natural(natural)
@@ -495,7 +478,7 @@ def statistics_of(problem: Problem, q: Factors) -> dict[Hashable, Array]:
     """Return the expected statistics of all global factors, by key."""
     arrays: dict[Hashable, Array] = {}
     for variable, factor in q.items():
-        arrays.update(problem.statistics(variable, factor))
+        problem.tell(arrays, variable, factor)
     return arrays
 
 

@@ -6,7 +6,7 @@ the state before as it was.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, TypeAlias, TypeVar
 
@@ -198,8 +198,7 @@ def begin(problem: Problem, q: Factors, rows: RowMap, warm: Warm = COLD) -> Asce
     rows = rows.at(problem.rows)
     look = rows.look(coefficients, warm)
     arrays.update(look.summary.parts)
-    objective = Objective(problem)
-    objective.set_all(q, arrays, look.summary)
+    objective = Objective(problem, q, arrays, look.summary)
     return AscentState(
         problem=problem,
         rows=rows,
@@ -224,8 +223,7 @@ def _completed(
     rows = state.rows.at(problem.rows)
     look = rows.look(coefficients, state.warm)
     arrays.update(look.summary.parts)
-    objective = Objective(problem)
-    objective.set_all(q, arrays, look.summary)
+    objective = Objective(problem, q, arrays, look.summary)
     return replaced(
         state,
         problem=problem,
@@ -256,7 +254,7 @@ def updated_from(state: A) -> tuple[A, A, HalfStep]:
     """
     slack, before = _slack_of(state), state
     try:
-        after = _update_globals(before, slack)
+        after = updated_globals(before)
         coefficients, loss = _coefficients(after)
     except ImproperError:
         after, coefficients, loss = None, None, np.inf
@@ -265,7 +263,7 @@ def updated_from(state: A) -> tuple[A, A, HalfStep]:
         again = _recentred(state)
         if again is not None or after is None:
             before = again or state
-            after = _update_globals(before, slack)
+            after = updated_globals(before)
             coefficients, loss = _coefficients(after)
     assert after is not None
     assert coefficients is not None
@@ -275,8 +273,7 @@ def updated_from(state: A) -> tuple[A, A, HalfStep]:
 def after_look(state: A, look: Look) -> A:
     """Return the state with the local factors that a look has found, the globals as they are."""
     arrays = {**state.arrays, **look.summary.parts}
-    objective = state.objective.copy()
-    objective.set_rows(arrays, look.summary)
+    objective = state.objective.after_look(arrays, look.summary)
     return replaced(state, arrays=arrays, objective=objective, warm=look.warm, by_batch=look.by_batch)
 
 
@@ -321,11 +318,12 @@ def at_natural(state: A, natural: Array) -> A | None:
     None, too, where digits would be lost.
     """
     problem, arrays = state.problem, dict(state.arrays)
-    naturals, q = apart(problem, state.natural, natural), {}
+    # those that are held while others are updated stay
+    naturals, q = apart(problem, state.natural, natural), dict(state.q)
     try:
         for variable in problem.order:
             q[variable] = problem.factor(variable, naturals[variable])
-            arrays.update(problem.statistics(variable, q[variable]))
+            problem.tell(arrays, variable, q[variable])
     except ImproperError:
         return None
     coefficients = problem.rows.coefficients(arrays)
@@ -349,30 +347,29 @@ def _recentred(state: A) -> A | None:
     return _completed(replaced(state, fell_at=""), problem, q, arrays, problem.rows.coefficients(arrays), {})
 
 
+@np.errstate(all="ignore")
 def updated_globals(state: A) -> A:
     """Return the state with each global factor updated in turn, the sums over rows as they are."""
-    return _update_globals(state, 0.0)
-
-
-@np.errstate(all="ignore")
-def _update_globals(state: A, slack: float) -> A:
-    """Return the state with each global factor updated in turn, the sums over rows as they are.
-
-    A fall of the objective by ``slack`` or by rounding is none.
-    """
-    problem, objective = state.problem, state.objective.copy()
-    q, arrays = dict(state.q), dict(state.arrays)
+    problem, q, arrays = state.problem, dict(state.q), dict(state.arrays)
     natural: dict[Variable, Statistics] = {}
-    value, fell_at = objective.value, ""
     for variable in problem.order:
-        messages = problem.updates[variable].messages(arrays)
-        natural[variable], q[variable] = problem.update_with_natural(variable, arrays, messages)
-        arrays.update(problem.statistics(variable, q[variable]))
-        before, value = value, objective.set_factor(variable, q[variable], arrays, messages)
-        fall = before - value
-        if fall > 0 and fall > ROUNDING * objective.scale + slack and fall > objective.rounding(arrays):
-            fell_at = fell_at or _fall(variable.name, fall)
-    return replaced(state, q=q, arrays=arrays, objective=objective, fell_at=fell_at, natural=natural)
+        natural[variable], q[variable] = problem.update_with_natural(variable, arrays)
+        problem.tell(arrays, variable, q[variable])
+    objective = state.objective.updated(q, arrays)
+    return replaced(state, q=q, arrays=arrays, objective=objective, fell_at="", natural=natural)
+
+
+def _in_turn(before: Objective, after: Objective) -> Iterator[tuple[str, Objective]]:
+    """Yield each global's name with the objective after its update, the others as they were at its turn."""
+    problem, q, arrays = after.problem, dict(before.q), dict(before.arrays)
+    if not q:
+        # of a checkpoint: the factors before the update are not known
+        yield ",".join(variable.name for variable in problem.order), after
+        return
+    for variable in problem.order:
+        q[variable] = after.q[variable]
+        problem.tell(arrays, variable, q[variable])
+        yield variable.name, before.updated(dict(q), dict(arrays))
 
 
 def _fall(name: str, amount: float) -> str:
@@ -398,14 +395,42 @@ def update_locals(state: A, half: HalfStep, batch: int | None = None) -> A:
     else:
         found = _completed(state, *moved, {})
         slack = max(slack, half.loss * state.rows.source.total_weight)
-    fall = state.objective.value - found.objective.value
-    if fall > 0 and not state.fell_at and state.problem.rows.maximises:
-        # the entropy of the labels has no more digits than the terms that it was found beside
-        size = half.before.scale
-        slack = max(slack, 4 * _EPS * size if np.isfinite(size) else 0.0)
-        if fall > ROUNDING * found.objective.scale + slack and fall > found.objective.rounding(found.arrays):
-            names = ",".join(factor.name for factor in found.problem.factors)
-            return replaced(found, fell_at=_fall(names, fall))
+    return watched(found, state, half, slack)
+
+
+def watched(found: A, updated: A, half: HalfStep, slack: float = 0.0) -> A:
+    """Return a state after an iteration, with the name of the update that lowered the objective, if one did.
+
+    A fall by rounding is none. Which update it was is asked only where the whole iteration has lowered the objective:
+    near an optimum no other can make up for what one of them loses.
+
+    Parameters
+    ----------
+    updated, half
+        Between the update of the globals, and that of the local factors.
+    slack
+        What besides is lost in rounding where reference points move.
+    """
+    before, maximises = half.before, updated.problem.rows.maximises
+    end = found if maximises else updated
+    slack = max(slack, half.slack)
+    # a NaN is no fall
+    fall = before.value - end.objective.value
+    if not (fall > ROUNDING * abs(before.value) and fall > ROUNDING * end.objective.scale + slack):
+        return found
+    objectives = [*_in_turn(before, updated.objective)]
+    if maximises:
+        names = ",".join(factor.name for factor in found.problem.factors)
+        objectives.append((names, found.objective))
+    for name, objective in objectives:
+        fall = before.value - objective.value
+        if name is objectives[-1][0] and maximises:
+            # the entropy of the labels has no more digits than the terms that it was found beside
+            size = half.before.scale
+            slack = max(slack, 4 * _EPS * size if np.isfinite(size) else 0.0)
+        if fall > ROUNDING * objective.scale + slack and fall > objective.rounding():
+            return replaced(found, fell_at=_fall(name, fall))
+        before = objective
     return found
 
 

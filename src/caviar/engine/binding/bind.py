@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,17 +10,17 @@ import numpy as np
 
 from ..._errors import DataError, PlateError
 from ..._typing import AnyArray
-from ...language import Constant, Data, Node, Plate, Variable
+from ...language import Node, Plate, Variable
 from ...lazy.block_map import any_of
 from ...lazy.rows import in_memory
 from .bound_model import BoundModel
 from .clamped.repetitions import is_joint, repetitions_of
 from .evidence import Latent, Observed
-from .missing.steps import counted_steps, refuse_weights, rows_that_count
+from .missing.steps import counted_steps, refuse_weights, rows_that_count, seen_in_steps
 from .missing.values import observed_rows, of_blocks, partial_labels, seen_latents
 from .nested import Flattened, flattened, nested_plates
-from .observed_below import seen_globals
-from .reading import check_along_rows, completed, read, settled
+from .observed_below import is_whole, seen_globals
+from .reading import OfNodes, check_along_rows, completed, read, settled
 from .values import as_weights, check_beside, check_known_slots, check_support, refuse_flat
 
 
@@ -33,6 +33,7 @@ def bind(
     data_plate: Plate | str | None = None,
     sample_weight: Any = None,
     sizes: Mapping[str, int] | None = None,
+    facts: dict[Hashable, dict[Hashable, Any]] | None = None,
 ) -> BoundModel:
     """Return the binding of a model's nodes to data.
 
@@ -42,6 +43,8 @@ def bind(
         Of the constants, and smallest variances of precisions, by name; by default those that the nodes have.
     sizes
         Name of a plate -> its size, where names of its repetitions tell it.
+    facts
+        What was found of the same nodes before; what is found now is added.
 
     Raises
     ------
@@ -50,22 +53,22 @@ def bind(
     PlateError
         If the sizes of plates disagree: the message names the plate and both arrays.
     """
-    flat = flattened(nodes, data)
-    _check_names(nodes, leaves, flat.data)
-    came = read(nodes, leaves, flat.data)
+    facts = {} if facts is None else facts
+    own = OfNodes.among(facts, nodes, leaves)
+    flat = flattened(nodes, data) if own.nested else Flattened(data)
+    _check_names(own, flat.data)
+    came = read(own, flat.data)
     constants: dict[Node, AnyArray] = {
-        node: node.value if values is None else values[node.name]
-        for node in nodes
-        if isinstance(node, Constant)
+        node: node.value if values is None else values[node.name] for node in own.constants
     }
-    shapes = {node: own.shape for node, own in {**came, **constants}.items()}
+    shapes = {node: given.shape for node, given in {**came, **constants}.items()}
     settled_sizes = _settle_sizes(nodes, shapes, flat, sizes or {})
-    plate = _choose_data_plate(nodes, leaves, data_plate)
+    plate = _data_plate(own, data_plate)
     came = settled(came, nodes, plate)
-    _refuse_tied_rows(nodes, plate)
-    hidden = _known_in_part({node: own.values for node, own in came.items() if own.is_in_part}, plate)
-    given = {node: own for node, own in came.items() if not own.is_in_part}
-    _check_values(nodes, {node: own.values for node, own in given.items()}, constants, settled_sizes, plate)
+    _refuse_tied_rows(own, plate)
+    hidden = _known_in_part({node: each.values for node, each in came.items() if each.is_in_part}, plate)
+    given = {node: each for node, each in came.items() if not each.is_in_part}
+    _check_values(nodes, {node: each.values for node, each in given.items()}, constants, settled_sizes, plate)
     n_rows = settled_sizes[plate] if plate is not None else 1
     weights = _weights_of(nodes, flat, sample_weight, n_rows)
     observed = completed(given, plate, weights)
@@ -74,13 +77,14 @@ def bind(
         hidden[gate] = Latent(labels=in_memory(observed.pop(gate).values).astype(np.intp))
     observed |= {node: Observed(value) for node, value in constants.items()}
     evidence = {**observed, **{node: hidden.get(node, Latent()) for node in nodes if node not in observed}}
-    floors = {
-        node: node.floor if values is None else values[node.name]
-        for node in nodes
-        if isinstance(node, Variable) and node.floor is not None
+    floors: dict[Variable, Any] = {
+        node: node.floor if values is None else values[node.name] for node in own.floored
     }
-    bound = _counting(BoundModel(tuple(nodes), settled_sizes, plate, evidence, weights, floors=floors))
-    of_globals = seen_globals(bound)
+    bound = BoundModel(own.nodes, settled_sizes, plate, evidence, weights, floors=floors, facts=facts)
+    if own.has_chains or any(each.observed is not None for each in observed.values()) or hidden:
+        bound = _counting(bound)
+    whole = bound.fact("is whole", lambda: is_whole(bound)) if n_rows else False
+    of_globals = {} if whole else seen_globals(bound)
     if not of_globals:
         return bound
     return bound.with_active({**bound.gathered(lambda own: own.active), **of_globals})
@@ -131,6 +135,10 @@ def _counting(bound: BoundModel) -> BoundModel:
     rows = rows_that_count(rows, chains, steps)
     seen = seen_latents(bound.latent, bound.observed, masks, labels, plate, rows)
     seen |= {chain: own for chain, own in steps.items() if rows is None or np.any(rows > own)}
+    known = masks, labels, bound.known_values
+    if chains:
+        assert plate is not None
+        seen |= seen_in_steps(bound.latent, bound.observed, steps, *known, plate, bound.n_rows)
     if rows is None and not seen:
         return bound
     if rows is not None:
@@ -156,14 +164,13 @@ def _steps_of(
     return found
 
 
-def _refuse_tied_rows(nodes: Sequence[Node], plate: Plate | None) -> None:
+def _refuse_tied_rows(own: OfNodes, plate: Plate | None) -> None:
     """Refuse locations of the rows whose precision is one for all rows: they are neither local nor global."""
-    for node in nodes:
-        if isinstance(node, Variable) and plate is not None and node.tied is plate:
-            raise PlateError(
-                f"'{node.name}' has a location for each row of data and one precision for all of them (tied=); state "
-                f"a Normal over plate '{plate.name}' with the precision as a variable of its own"
-            )
+    if plate is not None and plate in own.tied:
+        raise PlateError(
+            f"'{own.tied[plate].name}' has a location for each row of data and one precision for all of them (tied=); "
+            f"state a Normal over plate '{plate.name}' with the precision as a variable of its own"
+        )
 
 
 def _known_gates(observed: Mapping[Node, Observed], plate: Plate | None) -> list[Variable]:
@@ -197,20 +204,18 @@ def _known_in_part(given: Mapping[Node, Any], plate: Plate | None) -> dict[Node,
     return found
 
 
-def _check_names(nodes: Sequence[Node], leaves: Sequence[Variable], data: Any) -> None:
+def _check_names(own: OfNodes, data: Any) -> None:
     if not isinstance(data, Mapping):
-        names = ", ".join(f"'{leaf.name}': ..." for leaf in leaves)
+        names = ", ".join(f"'{leaf.name}': ..." for leaf in own.leaves)
         raise DataError(f"data is a mapping from names to arrays, as {{{names}}}; got {type(data).__name__}")
-    known = [node.name for node in nodes if not isinstance(node, Constant)]
     for name in data:
-        if name not in known:
-            could = ", ".join(f"'{n}'" for n in known)
+        if name not in own.may_be_given:
+            could = ", ".join(f"'{n}'" for n in own.may_be_given)
             raise DataError(
                 f"the data have '{name}', but the model has no variable of that name; it has {could}. "
                 f"Leave '{name}' out, or use the name of the statement"
             )
-    needed = [*leaves, *(node for node in nodes if isinstance(node, Data))]
-    for node in needed:
+    for node in own.needed:
         if node.name not in data:
             kind = "an observed variable" if isinstance(node, Variable) else "a known array"
             raise DataError(
@@ -270,6 +275,14 @@ def _check_event(node: Variable, shape: tuple[int, ...]) -> None:
             f"'{node.name}' has dimension {node.dimension}, but its data have event shape {event}; state it with the "
             f"dimension of the data, or give data of that dimension"
         )
+
+
+def _data_plate(own: OfNodes, wanted: Plate | str | None) -> Plate | None:
+    """Return the plate of the rows: what a user wants, or by default."""
+    name = None if wanted is None else wanted.name if isinstance(wanted, Plate) else str(wanted)
+    if name not in own.data_plates:
+        own.data_plates[name] = _choose_data_plate(own.nodes, own.leaves, wanted)
+    return own.data_plates[name]
 
 
 def _choose_data_plate(

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
+
+import numpy as np
+from scipy.sparse import issparse
 
 from ..._typing import AnyArray, Array
 from ...families import ExponentialFamily
 from ...families.coupled_belief import CoupledBelief
 from ...language import Axis, Data, Node, Plate, Variable
+from ...lazy.rows import LazyRows
+from ...numerics.cached import cached_property
 from .evidence import Evidence, Latent
 
 T = TypeVar("T")
 _NOTHING = Latent()
+
+_MOST_KINDS = 16
+"""Kinds of data of one structure for which facts are kept."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +92,8 @@ class BoundModel:
         Known labels that meet in a term -> which combination of them each row has.
     floors
         Smallest variances that precisions may express, of those that have one.
+    facts
+        What was found before of the same nodes, by the kinds of their data.
     """
 
     nodes: tuple[Node, ...]
@@ -93,11 +103,78 @@ class BoundModel:
     row_weights: Array | None = None
     joined: Mapping[frozenset[Node], JoinedLabels] = field(default_factory=dict)
     floors: Mapping[Variable, Array] = field(default_factory=dict)
-    latent: tuple[Variable, ...] = field(init=False)
+    facts: dict[Hashable, dict[Hashable, Any]] = field(default_factory=dict, compare=False, repr=False)
 
-    def __post_init__(self) -> None:
-        latent = tuple(n for n in self.nodes if isinstance(n, Variable) and not self.is_known(n))
-        object.__setattr__(self, "latent", latent)
+    @cached_property
+    def latent(self) -> tuple[Variable, ...]:
+        """The hidden variables."""
+        return tuple(
+            [
+                n
+                for n in self.nodes
+                if isinstance(n, Variable) and self.evidence.get(n, _NOTHING).values is None
+            ]
+        )
+
+    @cached_property
+    def kinds(self) -> Hashable:
+        """What is the same of two bindings of the same nodes that differ in values and the number of rows alone."""
+        sizes = frozenset([own for own in self.sizes.items() if own[0] is not self.data_plate])
+        own = tuple([self._kind(node, self.evidence.get(node, _NOTHING)) for node in self.nodes])
+        return self.data_plate, own, sizes, self.row_weights is None, tuple(self.joined)
+
+    def _kind(self, node: Node, own: Evidence) -> Hashable:
+        values = own.values
+        if values is None:
+            return own.clamped is None, own.labels is None, own.active is None, own.prior is None
+        shape = values.shape
+        if self.data_plate in node.plates:
+            place = node.plates.index(self.data_plate)
+            shape = (*shape[:place], *shape[place + 1 :])
+        is_array = type(values) is np.ndarray
+        kind = None if is_array else (isinstance(values, LazyRows), issparse(values))
+        return shape, kind, own.observed is None, own.entries is None
+
+    @property
+    def has_plan(self) -> bool:
+        """Whether what is compiled depends on values as values of constants alone."""
+        for own in self.evidence.values():
+            if own.values is None:
+                if own.prior is not None or own.active is not None:
+                    return False
+            elif type(own.values) is not np.ndarray and isinstance(own.values, LazyRows):
+                return False
+        return True
+
+    def fact(self, key: Hashable, find: Callable[[], T]) -> T:
+        """Return what follows from the nodes, the shapes of their data and what is known, whatever the values are.
+
+        It is found once for all bindings of a structure. It must hold nothing but nodes and what these consist of.
+
+        Parameters
+        ----------
+        key
+            What is asked.
+        find
+            Returns it.
+        """
+        facts = self._facts
+        if key not in facts:
+            facts[key] = find()
+        return facts[key]
+
+    @cached_property
+    def _facts(self) -> dict[Hashable, Any]:
+        found = self.facts.get(self.kinds)
+        if found is None:
+            if len(self.facts) >= _MOST_KINDS:
+                self.facts.clear()
+            found = self.facts[self.kinds] = {}
+        return found
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state without what can be found again."""
+        return {**{name: vars(self)[name] for name in self.__dataclass_fields__}, "facts": {}}
 
     def of(self, node: Any) -> Evidence:
         """Return what is known of a node; nothing of one that belongs to another model."""
@@ -119,9 +196,10 @@ class BoundModel:
 
     def columns(self) -> list[tuple[Node, str, Any]]:
         """Return what there is for each row: node, kind of column, and the array over the plates of the node."""
-        own = [(node, *column) for node, own in self.evidence.items() for column in own.columns().items()]
-        own += [(own.node, "value", own.positions) for own in self.joined.values()]
-        return [(node, kind, column) for node, kind, column in own if self.data_plate in node.plates]
+        along = [(node, own) for node, own in self.evidence.items() if self.data_plate in node.plates]
+        found = [(node, *column) for node, own in along for column in own.columns().items()]
+        joined = [own for own in self.joined.values() if self.data_plate in own.node.plates]
+        return found + [(own.node, "value", own.positions) for own in joined]
 
     @property
     def known_values(self) -> dict[Node, AnyArray]:
@@ -142,7 +220,7 @@ class BoundModel:
         }
         return replace(self, evidence=evidence)
 
-    @property
+    @cached_property
     def size(self) -> Sizes:
         """What tells the sizes of axes."""
         return Sizes(self.sizes)
@@ -157,11 +235,11 @@ class BoundModel:
 
     def latent_locals(self) -> tuple[Variable, ...]:
         """Return the hidden variables of the rows."""
-        return tuple(variable for variable in self.latent if self.is_local(variable))
+        return tuple([variable for variable in self.latent if self.is_local(variable)])
 
     def latent_globals(self) -> tuple[Variable, ...]:
         """Return the hidden variables that all rows share."""
-        return tuple(variable for variable in self.latent if not self.is_local(variable))
+        return tuple([variable for variable in self.latent if not self.is_local(variable)])
 
     @property
     def n_rows(self) -> int:
@@ -176,7 +254,10 @@ class BoundModel:
         )
         return 8.0 * numbers / max(self.n_rows, 1)
 
-    @property
+    @cached_property
     def observed(self) -> list[Variable]:
         """The variables with data."""
-        return [node for node in self.nodes if isinstance(node, Variable) and self.is_known(node)]
+        every = self.evidence
+        return [
+            n for n in self.nodes if isinstance(n, Variable) and every.get(n, _NOTHING).values is not None
+        ]

@@ -21,7 +21,7 @@ import numpy as np
 
 from ..._errors import DataError
 from ..._typing import Array
-from ...language import Axis, Constant, Indexed, Node, Plate, Slot, Variable
+from ...language import Axis, Constant, Indexed, Node, Plate, Slot, Variable, plate_axes
 from ...lazy.block_map import total_of
 from ...lazy.moments import medians_by_label
 from ...numerics.cached import cached_property
@@ -39,11 +39,10 @@ from .origins import (
     KnownLocation,
     OwnMean,
     PointOfLabel,
-    has_precisions_of_rows,
-    known_location_of,
+    connected,
+    has_sums,
     location_slot,
-    moving_slots,
-    multiplied_in,
+    together,
 )
 
 SHIFT, SHIFT_SQUARED = "shift", "shift_squared"
@@ -225,7 +224,8 @@ class Coordinates:
         return {variable: i for i, group in enumerate(self.groups) for variable in group.variables}
 
     def _plate_axes(self, variable: Variable) -> tuple[Axis, ...]:
-        return tuple([Axis(plate) for plate in variable.plates if plate is not self.bound.data_plate])
+        rows = self.bound.data_plate
+        return tuple([axis for axis in plate_axes(variable) if axis.of is not rows])
 
     def _spread(self, group: Group, axes: tuple[Axis, ...]) -> Array:
         if axes == group.axes:
@@ -269,64 +269,37 @@ def _plate_chosen_by(
 
 def coordinates_of(bound: BoundModel) -> Coordinates:
     """Return the frame of a model with data: each group measured from the mean of its first observed member."""
-    groups = tuple(
-        group for members in _connected(bound) if (group := _group_at_mean(bound, members)) is not None
-    )
+    # of what is added up, values of priors say which addend is moved
+    are_sums = bound.fact("has sums", lambda: has_sums(bound))
+    sets = connected(bound) if are_sums else bound.fact("connected", lambda: connected(bound))
+    groups = tuple([group for own in sets if (group := _group_at_mean(bound, own)) is not None])
     taken = [variable for group in groups for variable in group.variables]
-    return Coordinates(bound, groups, {}, design_origins_of(bound, taken))
-
-
-def _connected(bound: BoundModel) -> list[tuple[Variable, ...]]:
-    """Return the sets of variables that location slots connect, but those of which one is also in a predictor.
-
-    What is multiplied cannot be measured from another point, nor can the states of a chain, which multiply their
-    transition; of what is added one addend can. Known values of rows are measured from one point each, so they connect
-    as variables do.
-    """
-    group_of: dict[Node, set[Node]] = {}
-    multiplied: set[Node] = set()
-    for node in (own for own in bound.nodes if isinstance(own, Variable)):
-        multiplied.update(multiplied_in(bound, node))
-        for slot in moving_slots(bound, node):
-            if isinstance(slot.node, Variable) and slot.node.summed:
-                multiplied.add(slot.node)
-            members = group_of.setdefault(node, {node})
-            if isinstance(slot.node, Variable) or bound.data_plate in slot.node.plates:
-                members |= group_of.setdefault(slot.node, {slot.node})
-                for member in members:
-                    group_of[member] = members
-    distinct = {id(members): members for members in group_of.values() if not members & multiplied}
-    places = {node: place for place, node in enumerate(bound.nodes)}
-    return [
-        tuple(node for node in sorted(members, key=places.__getitem__) if isinstance(node, Variable))
-        for members in distinct.values()
-    ]
+    return Coordinates(bound, groups, {}, design_origins_of(bound, taken) if are_sums else {})
 
 
 def _group_at_mean(bound: BoundModel, members: tuple[Variable, ...]) -> Group | None:
-    observed = next((member for member in members if bound.is_known(member)), None)
+    told = bound.fact(("together", members), lambda: together(bound, members))
+    observed, common = told.observed, told.common
     if observed is None:
         return None
-    along_rows = {slot.node for m in members for slot in m.slots.values() if slot.role.moves}
-    known = [node for node in along_rows if bound.is_known(node) and bound.data_plate in node.plates]
-    common = [
-        p
-        for p in observed.plates
-        if p is not bound.data_plate and all(p in node.plates for node in (*members, *known))
-    ]
     point, spread = moments_of(bound, observed, common)
-    known = _known_location(bound, members, common)
+    known = _known_location(bound, members, common, told.has_precisions)
     if known is not None:
         point = np.broadcast_to(known, point.shape)
-    elif has_precisions_of_rows(bound, members):
+    elif told.has_precisions:
         point = medians_of(bound, observed, common)
-    group = Group(members, point, tuple(Axis(plate) for plate in common), spread)
-    return _by_row(bound, group, observed, common)
+    group = Group(members, point, told.axes, spread)
+    return _by_row(bound, group, observed, common, told.location)
 
 
-def _by_row(bound: BoundModel, group: Group, observed: Variable, common: list[Plate]) -> Group:
+def _by_row(
+    bound: BoundModel,
+    group: Group,
+    observed: Variable,
+    common: list[Plate],
+    location: KnownLocation | None,
+) -> Group:
     """Return a group with a point for each row, where what is known of the rows tells one."""
-    location = known_location_of(bound, group.variables, [v for v in group.variables if bound.is_known(v)])
     if location is None:
         return group
     if not isinstance(location.node, Variable):
@@ -362,7 +335,9 @@ def _points_of_groups(
     return points
 
 
-def _known_location(bound: BoundModel, members: tuple[Variable, ...], common: list[Plate]) -> Array | None:
+def _known_location(
+    bound: BoundModel, members: tuple[Variable, ...], common: list[Plate], has_precisions: bool
+) -> Array | None:
     """Return a known mean that is a better point than the data's, the common plates first, or None.
 
     It is that of rows with precisions of their own, if they have no latent location, or the prior mean of a joint
@@ -374,7 +349,7 @@ def _known_location(bound: BoundModel, members: tuple[Variable, ...], common: li
         if slot is None or slot.index is not None or not isinstance(slot.node, Constant):
             continue
         if bound.is_known(variable):
-            is_better = len(members) == 1 and has_precisions_of_rows(bound, members)
+            is_better = len(members) == 1 and has_precisions
         else:
             n_rows = bound.n_rows if bound.row_weights is None else total_of(bound.row_weights)
             is_known = worth is not None and isinstance(worth.node, Constant) and not bound.is_local(variable)

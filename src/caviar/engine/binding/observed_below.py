@@ -31,7 +31,7 @@ def seen_globals(bound: BoundModel, points: Set[Variable] = frozenset()) -> dict
     repetitions; all of them count. So do those of variables whose factors are ``points``: the objective is the density
     of these, and they are as good as observed.
     """
-    if _is_whole(bound):
+    if is_whole(bound):
         return {}
     search = _Search(bound, points)
     found = {}
@@ -48,7 +48,7 @@ def seen_globals(bound: BoundModel, points: Set[Variable] = frozenset()) -> dict
     return found
 
 
-def _is_whole(bound: BoundModel) -> bool:
+def is_whole(bound: BoundModel) -> bool:
     """Whether everything leads to an observation: all leaves are known as a whole, and no known labels choose."""
     for node in bound.nodes:
         own = bound.of(node)

@@ -15,12 +15,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..._typing import AnyArray, Array
 from ...language import (
+    Axis,
     Constant,
     Data,
     Indexed,
@@ -246,3 +247,74 @@ def _rank(bound: BoundModel, location: object) -> tuple[int, float]:
     if precision is None or not isinstance(precision.node, Constant):
         return 3, 0.0
     return 2, float(bound.values_of(precision.node).max())
+
+
+def has_sums(bound: BoundModel) -> bool:
+    """Whether some mean is a sum or a product."""
+    return any(isinstance(n, Variable) and isinstance(n.stated.get("mean"), Predictor) for n in bound.nodes)
+
+
+def connected(bound: BoundModel) -> list[tuple[Variable, ...]]:
+    """Return the sets of variables that location slots connect, but those of which one is also in a predictor.
+
+    What is multiplied cannot be measured from another point, nor can the states of a chain, which multiply their
+    transition; of what is added one addend can. Known values of rows are measured from one point each, so they connect
+    as variables do.
+    """
+    group_of: dict[Node, set[Node]] = {}
+    multiplied: set[Node] = set()
+    for node in (own for own in bound.nodes if isinstance(own, Variable)):
+        multiplied.update(multiplied_in(bound, node))
+        for slot in moving_slots(bound, node):
+            if isinstance(slot.node, Variable) and slot.node.summed:
+                multiplied.add(slot.node)
+            members = group_of.setdefault(node, {node})
+            if isinstance(slot.node, Variable) or bound.data_plate in slot.node.plates:
+                members |= group_of.setdefault(slot.node, {slot.node})
+                for member in members:
+                    group_of[member] = members
+    distinct = {id(members): members for members in group_of.values() if not members & multiplied}
+    places = {node: place for place, node in enumerate(bound.nodes)}
+    return [
+        tuple(node for node in sorted(members, key=places.__getitem__) if isinstance(node, Variable))
+        for members in distinct.values()
+    ]
+
+
+class Together(NamedTuple):
+    """What is told of the members of a group whatever the values of the data are.
+
+    Attributes
+    ----------
+    observed
+        The first observed one; None of a group without data.
+    common, axes
+        The plates that all have, and their axes.
+    has_precisions
+        Whether the precision of a member differs from row to row.
+    location
+        What is known of where each row is.
+    """
+
+    observed: Variable | None
+    common: list[Plate]
+    axes: tuple[Axis, ...]
+    has_precisions: bool
+    location: KnownLocation | None
+
+
+def together(bound: BoundModel, members: tuple[Variable, ...]) -> Together:
+    """Return what is told of the members of a group whatever the values of the data are."""
+    observed = next((member for member in members if bound.is_known(member)), None)
+    if observed is None:
+        return Together(None, [], (), False, None)
+    along_rows = {slot.node for m in members for slot in m.slots.values() if slot.role.moves}
+    known = [node for node in along_rows if bound.is_known(node) and bound.data_plate in node.plates]
+    common = [
+        p
+        for p in observed.plates
+        if p is not bound.data_plate and all(p in node.plates for node in (*members, *known))
+    ]
+    location = known_location_of(bound, members, [own for own in members if bound.is_known(own)])
+    axes = tuple([Axis(plate) for plate in common])
+    return Together(observed, common, axes, has_precisions_of_rows(bound, members), location)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, MutableSequence, Sequence
-from functools import partial
-from itertools import repeat
-from operator import call
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -133,27 +130,40 @@ class Told(NamedTuple):
     ----------
     number
         Of the term.
-    key, shape
+    shape
         Of the statistic.
-    message
-        Returns what the term says to it.
+    value
+        Returns the value of the term.
     """
 
     number: int
-    key: StatisticKey
     shape: tuple[int, ...]
-    message: Evaluation
-
-    def value(self, arrays: Mapping[Hashable, Array]) -> float:
-        """Return the value of the term."""
-        message, statistic = self.message(arrays), arrays[self.key]
-        if message.shape == statistic.shape == self.shape:
-            return message.ravel().dot(statistic.ravel()).item()
-        return _product(message, statistic, self.shape)
+    value: Callable[[Mapping[Hashable, Array]], float]
 
 
-def _same(constant: Array, arrays: Mapping[Hashable, Array]) -> Array:
-    return constant
+def _value_of(message: Evaluation, key: StatisticKey, shape: tuple[int, ...]) -> Any:
+    """Return what returns the product of what a term says to a statistic with that statistic."""
+
+    def value(arrays: Mapping[Hashable, Array]) -> float:
+        said, statistic = message(arrays), arrays[key]
+        if said.shape == statistic.shape == shape:
+            return said.ravel().dot(statistic.ravel()).item()
+        return _product(said, statistic, shape)
+
+    return value
+
+
+def _value_of_constant(constant: Array, key: StatisticKey, shape: tuple[int, ...]) -> Any:
+    """Return the same of a term that says the same whatever the factors are."""
+    numbers = constant.ravel()
+
+    def value(arrays: Mapping[Hashable, Array]) -> float:
+        statistic = arrays[key]
+        if statistic.shape == shape:
+            return numbers.dot(statistic.ravel()).item()
+        return _product(constant, statistic, shape)
+
+    return value
 
 
 def _product(message: Array, statistic: Array, shape: tuple[int, ...]) -> float:
@@ -179,65 +189,58 @@ class GlobalUpdate:
     ) -> None:
         self._layout, self._every, self._in_turn = layout, terms, in_turn
         self.variable, self.terms, self.others = layout.variable, layout.terms, layout.others
-        self._told, self._square = layout.told, layout.square
         self.fixed: list[Array] = [np.zeros(shape) for shape in layout.shapes]
         self._constants: list[Array] = []
         for statistic, number, position in layout.fixed:
             constant = spread(terms[number].message(position)({}), layout.shapes[statistic])
             self.fixed[statistic] = self.fixed[statistic] + constant
             self._constants.append(constant)
-        self._statistics = [statistic for statistic, *_ in layout.changing]
         self._messages = [terms[number].message(position) for _, number, position in layout.changing]
+        by_statistic: list[list[Evaluation]] = [[] for _ in self.fixed]
+        for (statistic, *_), message in zip(layout.changing, self._messages, strict=True):
+            by_statistic[statistic].append(message)
+        self._by_statistic = [
+            (tuple(own), statistic in layout.square) for statistic, own in enumerate(by_statistic)
+        ]
 
     @property
     def told(self) -> Iterator[Told]:
-        """The terms whose values follow from the messages."""
-        messages = [*self._messages, *(partial(_same, constant) for constant in self._constants)]
-        return (Told(number, key, shape, messages[place]) for number, key, place, shape in self._told)
-
-    def messages(self, arrays: Mapping[Hashable, Array]) -> list[Array]:
-        """Return what each term that changes says to the factor, then what the others say."""
-        found = map(call, self._messages, repeat(arrays))  # pyright: ignore[reportArgumentType]
-        return [*found, *self._constants]
-
-    def tell(
-        self, values: MutableSequence[float], messages: Sequence[Array], arrays: Mapping[Hashable, Array]
-    ) -> None:
-        """Write the values of terms, which are linear in the factor's statistics, into those of all terms.
-
-        Parameters
-        ----------
-        messages
-            Those to this factor, found with the other factors and the sums of ``arrays``.
-        """
-        for number, key, place, shape in self._told:
-            message, own = messages[place], arrays[key]
-            if message.shape == own.shape == shape:
-                values[number] = message.ravel().dot(own.ravel()).item()
+        """The terms whose values follow from what they say to the factor."""
+        n_changing = len(self._messages)
+        for number, key, place, shape in self._layout.told:
+            if place < n_changing:
+                value = _value_of(self._messages[place], key, shape)
             else:
-                values[number] = _product(message, own, shape)
+                value = _value_of_constant(self._constants[place - n_changing], key, shape)
+            yield Told(number, shape, value)
 
-    def natural(
-        self, arrays: Mapping[Hashable, Array], messages: Sequence[Array] | None = None
-    ) -> tuple[Array, ...]:
-        """Return the natural parameters of the optimal factor, from the messages if they are there."""
+    @property
+    def linear_terms(self) -> Iterator[tuple[int, StatisticKey, Array]]:
+        """The terms that are a known array times a statistic: number, statistic, and array."""
+        n_changing = len(self._messages)
+        for number, key, place, _ in self._layout.told:
+            if place >= n_changing:
+                yield number, key, self._constants[place - n_changing]
+
+    def natural(self, arrays: Mapping[Hashable, Array]) -> tuple[Array, ...]:
+        """Return the natural parameters of the optimal factor."""
         if self.variable.is_point:
             # its place is no optimum of terms that are linear in it
             return tuple(
                 np.asarray(arrays[StatisticKey(self.variable.name, s)])
                 for s in self.variable.family.statistics
             )
-        found = self.messages(arrays) if messages is None else messages
-        natural: list[Any] = [None] * len(self.fixed)
-        for statistic, message in zip(self._statistics, found, strict=False):
-            before = natural[statistic]
-            natural[statistic] = message if before is None else before + message
-        for statistic, own in enumerate(self.fixed):
-            # the prior last: a count of rows that cancels, as of those that are not 0, must not take it along
-            natural[statistic] = own if natural[statistic] is None else natural[statistic] + own
-        for statistic in self._square:
+        natural: list[Any] = []
+        for (messages, is_square), own in zip(self._by_statistic, self.fixed, strict=True):
+            total = own
+            if messages:
+                total = messages[0](arrays)
+                for message in messages[1:]:
+                    total = total + message(arrays)
+                # the prior last: a count of rows that cancels, as of those that are not 0, must not take it along
+                total = total + own
             # only the symmetric part of m_i x_j matters to a symmetric statistic
-            natural[statistic] = symmetric_part(natural[statistic])
+            natural.append(symmetric_part(total) if is_square else total)
         if self._in_turn is not None:
             return (self._in_turn.natural(natural[0], arrays),)
         return tuple(natural)
@@ -251,7 +254,7 @@ class GlobalUpdate:
             statistic = self.variable.family.statistics.index(name)
             derivative = term.said_to(position).absolute.derivative(position)
             total[statistic] = total[statistic] + derivative(_of_size(arrays, term))
-        for statistic in self._square:
+        for statistic in self._layout.square:
             total[statistic] = 0.5 * (total[statistic] + np.swapaxes(total[statistic], -1, -2))
         return tuple(total)
 

@@ -6,15 +6,12 @@ on which of them are missing; all values enter as the constants of contractions 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
-
-from scipy.sparse import issparse
+from typing import Any, NamedTuple
 
 from ..._typing import Array
-from ...language import Node, Operand, Variable
-from ...lazy.rows import LazyRows
+from ...language import Constant, Node, Operand, Variable
 from ...numerics.records import replaced
 from ..binding.bound_model import BoundModel
 from ..binding.coordinates import Coordinates
@@ -27,6 +24,30 @@ from .terms import Compiled, GlobalTerm
 
 MOST_PLANS = 16
 """Plans of one structure that are kept."""
+
+
+class KnownOperand(NamedTuple):
+    """A known statistic without rows.
+
+    Attributes
+    ----------
+    owner, operand
+        The variable in whose terms it is, and the operand.
+    of_value
+        Returns it, of the value of a constant that is measured from no reference point; None of others.
+    """
+
+    owner: Variable
+    operand: Operand
+    of_value: Callable[[Any], Array] | None
+
+    @classmethod
+    def of(cls, owner: Variable, operand: Operand) -> KnownOperand:
+        """Return an operand of the owner's terms."""
+        slot, name = operand.slot, operand.statistic
+        is_plain = isinstance(operand.node, Constant) and slot is not None and not slot.role.moves
+        own = (slot.role.statistics.get(name) or slot.role.zeros[name]) if is_plain else None  # type: ignore[union-attr]
+        return cls(owner, operand, own)
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,13 +71,6 @@ class TermPlan:
     constants: tuple[int, ...]
     whole: GlobalTerm | None
 
-    def filled(self, values: Sequence[Array]) -> GlobalTerm:
-        """Return the term with these values of the known statistics."""
-        if self.whole is not None:
-            return self.whole
-        own = [values[place] for place in self.constants]
-        return GlobalTerm(self.owner, Contraction.of(self.formula, own))
-
 
 @dataclass(frozen=True, eq=False)
 class Plan:
@@ -65,7 +79,7 @@ class Plan:
     Attributes
     ----------
     known
-        The known statistics: variable in whose terms each is, and the operand.
+        The known statistics.
     terms, zero_terms
         The terms of :class:`~caviar.engine.compiled.terms.Compiled`.
     rows
@@ -78,7 +92,7 @@ class Plan:
         What else was found, whatever the values are.
     """
 
-    known: tuple[tuple[Variable, Operand], ...]
+    known: tuple[KnownOperand, ...]
     terms: tuple[TermPlan, ...]
     zero_terms: tuple[TermPlan, ...]
     rows: Compiled
@@ -88,12 +102,25 @@ class Plan:
 
     def filled(self, bound: BoundModel, coordinates: Coordinates, factors: Sequence[LocalFactor]) -> Compiled:
         """Return the compiled model with the values of a binding."""
-        values = [known_statistic(bound, coordinates, *operand)[0] for operand in self.known]
+        values = [
+            known_statistic(bound, coordinates, own.owner, own.operand)[0]
+            if own.of_value is None
+            else own.of_value(bound.evidence[own.operand.node].values)
+            for own in self.known
+        ]
         sources = {node: source_of(bound, coordinates, *own) for node, own in self.sources.items()}
         rows = _with_sources(self.rows, sources, factors)
-        terms, zeros = (
-            tuple([term.filled(values) for term in terms]) for terms in (self.terms, self.zero_terms)
-        )
+        terms, zeros = [
+            tuple(
+                [
+                    GlobalTerm(own.owner, Contraction.of(own.formula, [values[n] for n in own.constants]))
+                    if own.whole is None
+                    else own.whole
+                    for own in several
+                ]
+            )
+            for several in (self.terms, self.zero_terms)
+        ]
         return replaced(rows, terms=terms, zero_terms=zeros, layouts=self.layouts, facts=self.facts)
 
 
@@ -110,34 +137,18 @@ def plan_key(
     zeros
         Variable and place of the terms that count known probabilities of zero: values tell whether there are any.
     """
-    if bound.joined or coordinates.centres or coordinates.designs:
+    if bound.joined or coordinates.centres or coordinates.designs or not bound.has_plan:
         return None
-    if any(group.location is not None for group in coordinates.groups) or any(own.certain for own in factors):
+    if [group for group in coordinates.groups if group.location is not None]:
         return None
-    evidence = []
-    for node in bound.nodes:
-        own = bound.of(node)
-        if own.prior is not None or own.active is not None or isinstance(own.values, LazyRows):
-            return None
-        shape = None if own.values is None else _shape_of_row(bound, node, own.values)
-        flags = own.observed is None, own.entries is None, own.labels is None, own.clamped is None
-        evidence.append((shape, issparse(own.values), flags))
-    sizes = frozenset(own for own in bound.sizes.items() if own[0] is not bound.data_plate)
+    if [own for own in factors if own.certain]:
+        return None
     return (
-        bound.data_plate,
-        tuple(evidence),
-        sizes,
+        bound.kinds,
         tuple([(group.variables, group.axes) for group in coordinates.groups]),
         tuple([(type(own), own.variables, own.labelled, tuple(own.axes.items())) for own in factors]),
         tuple(zeros),
     )
-
-
-def _shape_of_row(bound: BoundModel, node: Node, values: Any) -> tuple[int, ...]:
-    if bound.data_plate not in node.plates:
-        return values.shape
-    place = node.plates.index(bound.data_plate)
-    return (*values.shape[:place], *values.shape[place + 1 :])
 
 
 def plan_of(
@@ -165,8 +176,9 @@ def plan_of(
     bare = {node: own.without_reference for node, own in compiled.sources.items()}
     bare_rows = replaced(compiled, terms=(), zero_terms=(), layouts={}, facts={})
     rows = _with_sources(bare_rows, bare, list(compiled.tables))
+    operands = tuple([KnownOperand.of(*own) for own in known])
     return Plan(
-        tuple(known), tuple(every[:n_terms]), tuple(every[n_terms:]), rows, dict(sources), compiled.layouts
+        operands, tuple(every[:n_terms]), tuple(every[n_terms:]), rows, dict(sources), compiled.layouts
     )
 
 

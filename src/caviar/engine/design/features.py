@@ -189,6 +189,11 @@ class Feature:
         node = self.source.node
         return bool(node.value_rank if isinstance(node, Variable) else _rank(self.role))
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is each number of a value, measured from a reference point."""
+        return self._is_power and self.statistic == "x" and not self.summed
+
     @cached_property
     def is_computed(self) -> bool:
         """Whether it is made of a value by the difference from one point and products alone."""
@@ -421,7 +426,7 @@ class FeatureTable:
             source = feature.source
             if source is None:
                 out.fill(1.0)
-            elif source.reference is not None and feature.statistic == "x" and not feature.summed:
+            elif source.reference is not None and feature.is_plain:
                 shaped = out.reshape(*source.shape, -1)
                 np.subtract(
                     feature_major(block[source.key]),

@@ -44,8 +44,9 @@ def factors_at(problem: Problem, q: Mapping[Variable, Any]) -> dict[str, Any]:
     factors = {}
     for variable, factor in q.items():
         moved = variable.moved(factor, shifts_of(problem.coordinates, variable, 1.0))
-        if variable.members:
-            factors |= moved.marginals
+        for member in variable.members:
+            of_member, marginal = problem.bound.of(member).clamped, moved.marginals[member.name]
+            factors[member.name] = marginal if of_member is None else of_member.over(member, marginal, None)
         known = problem.bound.of(variable).clamped
         # to the last bit as they were given, which no translation there and back would be
         factors[variable.name] = moved if known is None else known.over(variable, moved, None)
@@ -364,4 +365,4 @@ def _with_given_locals(
     arrays.update(summary.parts)
     # missing entries of a vector have an entropy of their own
     entropies = {key: own + summary.entropies[key] for key, own in entropies.items()}
-    return Objective(problem).set_all(q, arrays, Summary(summary.parts, entropies))
+    return Objective(problem, q, arrays, Summary(summary.parts, entropies)).value

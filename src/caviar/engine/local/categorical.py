@@ -62,7 +62,9 @@ class CategoricalFactor(LocalFactor):
     def __init__(
         self, variable: Variable, evidence: Evidence, data_axis: Axis, size: Callable[[Axis], int]
     ) -> None:
-        axes = {StatisticKey(variable.name, "x"): own_axes(variable, "x", data_axis)}
+        axes = {
+            StatisticKey(variable.name, s): own_axes(variable, s, data_axis) for s in ("x", *variable.by_step)
+        }
         super().__init__([variable], [evidence], axes, size)
         self.labels = (variable,)
 

@@ -33,7 +33,7 @@ class FamilyFactor(LocalFactor):
     ) -> None:
         axes = {
             StatisticKey(variable.name, s): own_axes(variable, s, data_axis)
-            for s in variable.family.statistics
+            for s in (*variable.family.statistics, *variable.by_step)
         }
         super().__init__([variable], [evidence], axes, size, certain)
 

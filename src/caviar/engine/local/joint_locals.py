@@ -100,7 +100,9 @@ class _Meetings:
     def labels(self) -> list[Variable]:
         """The Categoricals that have one label for each row, chains of labels first."""
         found = [
-            own for own in self.latent if isinstance(own, Label) and own.plates == (self.bound.data_plate,)
+            own
+            for own in self.latent
+            if isinstance(own, Label) and own.plates == (self.bound.data_plate,) and not own.by_step
         ]
         return sorted(found, key=lambda own: not own.summed)
 

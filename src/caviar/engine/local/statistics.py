@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, MutableMapping, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar
 
 from ..._typing import AnyArray, Array
@@ -114,10 +114,22 @@ class Sums:
 
 @dataclass(frozen=True)
 class Summary:
-    """What a pass gives the globals: parts in full shape, and the entropy of each local factor."""
+    """What a pass gives the globals.
+
+    Attributes
+    ----------
+    parts
+        Sums by key, in full shape.
+    entropies
+        Of each local factor.
+    log_partition
+        Of local factors whose row terms and entropy, with the coefficients of the pass, make up their log-partition:
+        that. Empty where they do not, or not of all of them.
+    """
 
     parts: Arrays
     entropies: dict[FactorKey, float]
+    log_partition: Mapping[FactorKey, float] = field(default_factory=dict)
 
 
 def _add_arrays(mine: dict[T, Array], theirs: Mapping[T, Array]) -> None:

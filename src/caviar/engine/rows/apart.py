@@ -9,7 +9,7 @@ import numpy as np
 from ..._typing import Array
 from ..design.backend import Workspace
 from ..design.keys import FactorKey
-from ..local.chain import ChainFactor
+from ..local.chains.chain import ChainFactor
 from ..local.local_factor import LocalFactor
 from ..local.statistics import Coefficients, LocalState, Rows
 from .inference import FactorOfRows

@@ -17,7 +17,7 @@ from ..design.dense import block_rows
 from ..design.features import Feature, FeatureTable
 from ..design.keys import ColumnKey, FactorKey, StatisticKey
 from ..local.categorical import CategoricalFactor
-from ..local.chain import ChainFactor, chains_of
+from ..local.chains.chain import ChainFactor, chains_of
 from ..local.local_factor import LocalFactor
 from ..local.statistics import Arrays, Coefficients, LocalState, Rows, Summary, Sums
 from .apart import DerivedApart, best_labels
@@ -461,7 +461,7 @@ class IndependentRows:
         parts: Arrays = {**static.parts, **sums.parts}
         for key, total in {**static.fused, **sums.fused}.items():
             parts.update(self._layouts[key].unpacked(total))
-        return Summary(parts, _entropies(sums, coefficients))
+        return Summary(parts, _entropies(sums, coefficients), sums.log_partition)
 
     def with_entropies(self, sums: Sums, coefficients: Coefficients) -> Sums:
         """Return sums with entropies in the place of log-partitions, which were made with these coefficients."""

@@ -14,7 +14,7 @@ from ..._typing import Array
 from ...numerics.cached import cached_property
 from ...numerics.pairwise import pairwise_sum
 from ..design.backend import Workspace
-from ..local.chain import ChainFactor
+from ..local.chains.chain import Beside, ChainFactor
 from ..local.statistics import Coefficients, LocalState, Rows, Summary, Sums
 from .executor import Executor
 from .row_model import RowModel
@@ -280,7 +280,25 @@ class RowMap:
             Chain -> expectations of its slots, used for forecasts.
         """
         state = self._settled_sequences(coefficients) if self.model.keeps_locals else {}
-        return {chain: self._path(chain, coefficients, state, own) for chain, own in means.items()}
+        found: dict[ChainFactor, Any] = {}
+        for chain, own in means.items():
+            # what chooses the steps ahead of another chain is forecast before it
+            found[chain] = self._path(chain, coefficients, state, own, self._beside(state, found))
+            if self.model.keeps_locals:
+                state[chain.key] = chain.expected_of_path(found[chain])
+        return found
+
+    def _beside(self, state: LocalState, paths: Mapping[ChainFactor, Any]) -> Beside:
+        """Return the hidden values of the rows, as far as they are known."""
+        factors = [own for own in self.model.factors if own.key in state]
+        keys = [(own, key) for own in factors for key in own.rows]
+        means = {key.variable: own.view(state[own.key], key) for own, key in keys if key.statistic == "x"}
+        names = {chain: chain.variables[0].name for chain in paths}
+        return Beside(
+            means,
+            {names[chain]: path for chain, path in paths.items()},
+            {names[chain]: chain.moves(path) for chain, path in paths.items()},
+        )
 
     def _settled_sequences(self, coefficients: Coefficients) -> LocalState:
         """Return the statistics of local factors that depend on each other in all rows, (E, N) each."""
@@ -295,7 +313,12 @@ class RowMap:
         return state
 
     def _path(
-        self, chain: ChainFactor, coefficients: Coefficients, state: LocalState, means: Mapping[str, Array]
+        self,
+        chain: ChainFactor,
+        coefficients: Coefficients,
+        state: LocalState,
+        means: Mapping[str, Array],
+        beside: Beside,
     ) -> Any:
         natural = np.empty((chain.n_rows, self.source.n_rows))
         steps, counted = chain.no_steps(self.source.n_rows), np.empty(self.source.n_rows, dtype=bool)
@@ -317,7 +340,7 @@ class RowMap:
         if counted.all():
             return chain.path(natural, steps, coefficients.parts)
         path = chain.path(natural[:, counted], steps.at(counted), coefficients.parts)
-        return chain.continued(path, natural, counted, steps, means)
+        return chain.continued(path, natural, counted, steps, means, beside)
 
     def natural_parameters(
         self, coefficients: Coefficients, given: LocalState | None = None

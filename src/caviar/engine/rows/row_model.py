@@ -9,7 +9,7 @@ from ..._typing import Array
 from ..design.backend import Workspace
 from ..design.features import FeatureTable
 from ..design.keys import ColumnKey, FactorKey
-from ..local.chain import ChainFactor
+from ..local.chains.chain import ChainFactor
 from ..local.local_factor import LocalFactor
 from ..local.statistics import Arrays, Coefficients, LocalState, Rows, Summary, Sums
 

@@ -21,7 +21,8 @@ from ...numerics.pairwise import pairwise_sum
 from ..binding.missing.entries import order_of_patterns
 from ..design.backend import Workspace
 from ..design.keys import FactorKey
-from ..local.chain import ChainFactor, Steps, begins_of
+from ..local.chains.chain import ChainFactor, begins_of
+from ..local.chains.steps import Steps
 from ..local.local_factor import LocalFactor
 from ..local.statistics import Arrays, Coefficients, LocalState, Rows, Sums
 from .row_model import RowModel
@@ -195,7 +196,7 @@ class SequencesAtWork:
         def tile(number: int) -> Sums:
             places, own = self.tiles[number]
             given: LocalState = {chain.key: self.state[chain.key][:, places].copy() for chain in chains}
-            before = self.state_at(places) if kept else {}
+            before = self.state_at(places) if model.keeps_locals else {}
             sums, after = model.summarize(own, self.coefficients, before, self._scratch, given)
             for factor in kept:
                 self.state[factor.key][:, places] = after[factor.key]
@@ -333,13 +334,17 @@ def given_sequences(
     Successive states count as independent.
     """
     total = Sums.zero()
+    known = {chain: known_of_block(chain, rows) for chain in row_pass.chains}
+    state = {
+        **state,
+        **{chain.key: chain.beside_others(state[chain.key], own) for chain, own in known.items()},
+    }
     for places, own in tiles_of(row_pass, rows):
         given = {key: values[:, places].copy() for key, values in state.items()}
         total.add(row_pass.sums_of(own, given, coefficients, scratch))
     for chain in row_pass.chains:
         counted = steps_of_block(chain, rows)
-        steps = known_of_block(chain, rows).at(counted)
-        total.parts.update(chain.sums_given(state[chain.key][:, counted], steps))
+        total.parts.update(chain.sums_given(state[chain.key][:, counted], known[chain].at(counted)))
     return total
 
 

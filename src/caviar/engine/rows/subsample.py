@@ -78,6 +78,9 @@ class Sample:
 
 def sample_of(source: RowSource, largest: int = _SAMPLE_ROWS) -> Sample:
     """Return up to ``largest`` distinct rows: those with the smallest hashes. One pass, O(``largest``) memory."""
+    few = _few_distinct(source) if source.n_rows <= min(largest, _HASH_ROWS) and not is_cut(source) else None
+    if few is not None:
+        return few
     found = _Distinct(largest)
     smallest = _Smallest(largest, is_cut(source))
     for first, (hashes, places, weights, is_part) in map_runs(smallest, source, source.n_rows, _HASH_ROWS):
@@ -88,6 +91,42 @@ def sample_of(source: RowSource, largest: int = _SAMPLE_ROWS) -> Sample:
     columns, weights = {name: rows[order] for name, rows in columns.items()}, found.weights[order]
     scale = source.total_weight / float(weights.sum())
     return Sample(columns, weights if scale == 1.0 else weights * scale, found.is_part)
+
+
+def _few_distinct(source: RowSource) -> Sample | None:
+    """Return the distinct ones of rows of which all fit into a sample, in the order of their values, without hashes.
+
+    None where a column is more than numbers that were all observed, where there are more of them than an order
+    compares, or where weights are no whole numbers.
+    """
+    columns, weights = source.read(0, source.n_rows), source.weights(0, source.n_rows)
+    if any(key.kind != "value" or type(rows) is not np.ndarray for key, rows in columns.items()):
+        return None
+    entries = [rows.reshape(len(rows), -1).T for _, rows in sorted(columns.items())]
+    keys = [first for several in entries for first in several]
+    if not 0 < len(keys) <= _SORT_KEYS:
+        return None
+    weights = np.ones(source.n_rows) if weights is None else weights
+    if (weights != np.rint(weights)).any():
+        # sums of these depend on their order
+        return None
+    order = np.lexsort(keys[::-1])
+    order = order if weights.all() else order[weights[order] > 0]
+    differs = np.zeros(len(order), dtype=bool)
+    differs[:1] = True
+    for own in keys:
+        values = own[order]
+        differs[1:] |= values[1:] != values[:-1]
+    merged = np.zeros(int(np.count_nonzero(differs)))
+    np.add.at(merged, np.cumsum(differs) - 1, weights[order])
+    # equal rows keep their order, so that the first of them stood first
+    places = order[differs]
+    scale = source.total_weight / float(merged.sum())
+    return Sample(
+        {key: rows[places] for key, rows in columns.items()},
+        merged if scale == 1.0 else merged * scale,
+        False,
+    )
 
 
 def rows_from(source: RowSource, bounds: Sequence[tuple[int, int]]) -> Sample:

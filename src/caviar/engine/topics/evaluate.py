@@ -91,7 +91,7 @@ def objective_of_documents(
     summary = row_map.at(rows).sum_given(give, coefficients)
     parts = {**summary.parts, **rows.sums_above(concentration, seen)}
     arrays.update(parts)
-    return Objective(problem).set_all(q, arrays, Summary(parts, entropies))
+    return Objective(problem, q, arrays, Summary(parts, entropies)).value
 
 
 def _probabilities(bound: BoundDocuments, given: Any) -> Array | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -71,6 +71,7 @@ def bind_rows(
     factors: Any = None,
     named: Collection[str] = (),
     sizes: Mapping[str, int] | None = None,
+    facts: dict[Hashable, dict[Hashable, Any]] | None = None,
 ) -> BoundModel:
     """Return the binding of a model's nodes to data: of documents where the model is one of these.
 
@@ -85,9 +86,15 @@ def bind_rows(
         every token is a row too, and the proportions of all documents together are global.
     sizes
         Name of a plate -> its size, where names of its repetitions tell it.
+    facts
+        What was found of the same nodes before; what is found now is added.
     """
-    bound = partial(bind, nodes, leaves, data, values=values, sizes=sizes)
-    pattern = pattern_of(nodes, leaves)
+    facts = {} if facts is None else facts
+    bound = partial(bind, nodes, leaves, data, values=values, sizes=sizes, facts=facts)
+    kept = facts.setdefault(None, {})
+    if "pattern" not in kept:
+        kept["pattern"] = pattern_of(nodes, leaves)
+    pattern: Pattern | None = kept["pattern"]
     if pattern is None or factors is not None or pattern.proportions.name in named:
         return _with_rows(bound(data_plate=data_plate, sample_weight=sample_weight))
     wanted = data_plate.name if isinstance(data_plate, Plate) else data_plate

@@ -50,7 +50,7 @@ def drawn_topics(
     sticks = {variable: _even(problem, variable) for variable in problem.order if variable.is_stick}
     q = prior_start(problem, {**own, **sticks})
     arrays = statistics_of(problem, q)
-    (prior,) = problem.updates[topics].natural({**arrays, rows.part_of_topics.key: np.zeros(shape)}, None)
+    (prior,) = problem.updates[topics].natural({**arrays, rows.part_of_topics.key: np.zeros(shape)})
     known = problem.bound.of(topics).clamped
     if known is not None:
         certain = np.exp(arrays[problem.keys[topics][0]]) * _CERTAIN

@@ -39,6 +39,7 @@ class ColumnsProblem(Problem):
         return {name: self.X[:, j] for j, name in enumerate(self.names)}
 
     def _start(self, init: Starts) -> Starts:
-        if isinstance(init, str) or "z" not in init or len(init["z"]) == len(self.X):
+        if isinstance(init, str) or "z" not in init:
             return init
-        return {"z": np.concatenate([init["z"], init["z"][-1:]])}
+        shares = init["z"]
+        return {self.label: shares if len(shares) == len(self.X) else np.concatenate([shares, shares[-1:]])}

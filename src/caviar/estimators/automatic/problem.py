@@ -48,6 +48,8 @@ class Problem:
         Called after each iteration over these rows.
     values
         Returns rows as values of ``x``; by default themselves.
+    label
+        Name of the label of the rows in the model.
     next_fit
         Gives each fit to these rows what it goes on from after an interruption; None for parts and samples of the rows,
         whose fits are made again.
@@ -62,6 +64,7 @@ class Problem:
     progress: bool | Callable[[Progress], None] = False
     next_fit: NextFit | None = None
     values: Callable[[AnyArray], AnyArray] = _same
+    label: str = "z"
 
     tries_anew: ClassVar[bool] = False
     """Whether a fit from new starts with one component more is tried where no move is left: where proposals, which take
@@ -108,7 +111,7 @@ class Problem:
 
     def responsibilities(self, posterior: Posterior) -> Array:
         """Return q(z) of these rows, shape (N, K)."""
-        return posterior.local(self._data())["z"].probabilities
+        return posterior.local(self._data())[self.label].probabilities
 
     def responsibilities_under_part(self, posterior: Posterior) -> Array:
         """Return q(z) of these rows, shape (N, K), under a fit of a part of them, see :meth:`part`."""

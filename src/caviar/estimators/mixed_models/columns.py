@@ -133,6 +133,19 @@ class Rows:
             )
         return texts.values, None if texts.categories is None else list(texts.categories)
 
+    def labels_that_are_there(self, name: str) -> AnyArray:
+        """Return a column of categories as texts, None in rows that lack one."""
+        found = self.column(name)
+        texts = text_labels(found, name)
+        if texts is not None:
+            return texts.values.astype(object)
+        column = without_absent(found)
+        values = np.asarray(column.to_numpy() if hasattr(column, "to_numpy") else column)
+        is_there = np.array([own is not None and own == own for own in values.tolist()], dtype=bool)
+        labels = np.full(len(values), None, dtype=object)
+        labels[is_there] = Rows({name: np.asarray(found)[is_there]}).labels(name)[0]
+        return labels
+
     def are_texts(self, name: str) -> bool:
         """Whether a column has texts or categories, and no numbers."""
         return text_labels(self.column(name), name) is not None

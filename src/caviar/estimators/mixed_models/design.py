@@ -19,8 +19,16 @@ _COLLINEAR = 1e-9
 _FAR = 1e5
 """Standard deviations from zero beyond which the bound of a fit would be off by more than a thousandth."""
 
+COMMON = "common effects"
+"""The variable of the coefficients that all rows share."""
+
+INTERCEPT = "Intercept"
+
 _AWAY = 3.0
 """Standard deviations from zero beyond which slopes of groups are measured from the mean of their column."""
+
+_LOST = 1e3
+"""Standard deviations from zero beyond which common slopes are, for the digits of their squares."""
 
 NEW = "(new)"
 """The group in which rows of groups that the fit has not seen are placed."""
@@ -69,25 +77,33 @@ class Encoding:
         return cls(formula, levels, groups, has_thresholds=has_thresholds)
 
     def centred(self, rows: Rows, weights: Array | None) -> Encoding:
-        """Return the encoding in which slopes of groups along columns far from zero are measured from their means.
+        """Return the encoding in which slopes along columns far from zero are measured from their means.
 
         There the intercepts of groups would be lines extended to where no data are: they and the slopes would be
-        correlated to almost 1, and the prior of either would decide about the other.
+        correlated to almost 1, and the prior of either would decide about the other. The prior of common effects is the
+        same wherever they are measured from, and only digits are lost.
         """
+        common = {} if self.has_thresholds else {COMMON: (self.formula.common, _LOST)}
+        of_groups = {name_of(term): (term.effects, _AWAY) for term in self.formula.groups}
         found: dict[str, dict[str, float]] = {}
-        for term in self.formula.groups:
-            effects, names = self.matrix(term.effects, rows)
-            if "Intercept" not in names:
+        for term, (effects, most) in {**common, **of_groups}.items():
+            matrix, names = self.matrix(effects, rows)
+            if INTERCEPT not in names:
                 continue
-            means, sds = mean_and_sd(effects, weights)
+            means, sds = mean_and_sd(matrix, weights)
             far = {
                 name: float(mean)
                 for name, mean, sd in zip(names, means, sds, strict=True)
-                if name != "Intercept" and abs(mean) > _AWAY * sd > 0
+                if name != INTERCEPT and abs(mean) > most * sd > 0
             }
             if far:
-                found[name_of(term)] = far
+                found[term] = far
         return replace(self, centres=found)
+
+    def measured(self, term: str, matrix: Array, names: Sequence[str]) -> Array:
+        """Return the columns of a term, those far from zero less their means."""
+        centres = self.centres.get(term, {})
+        return matrix - np.array([centres.get(name, 0.0) for name in names]) if centres else matrix
 
     @property
     def group_names(self) -> dict[str, list[str]]:
@@ -148,7 +164,7 @@ class Encoding:
         """
         matrix, names = self.matrix(self.formula.common, rows)
         if not self.has_thresholds:
-            return matrix, names
+            return self.measured(COMMON, matrix, names), names
         if "Intercept" not in names:
             raise DataError(
                 "the thresholds of an ordinal response take the place of the intercept; leave 0 (or -1) out of the "
@@ -162,24 +178,28 @@ class Encoding:
     def n_rows(self, rows: Rows) -> int:
         """Return the number of rows, as the first column that the formula reads has it."""
         read = sorted(columns_of(self.formula.common)[0]) + [
-            own for term in self.formula.groups for own in term.by
+            own for term in self.formula.groups for own in term.by if own in rows.names
         ]
         return len(rows.column(read[0])) if read else rows.n_rows
 
-    def places(self, term: GroupTerm, rows: Rows, *, known: bool = True) -> tuple[AnyArray, AnyArray]:
+    def places(
+        self, term: GroupTerm, rows: Rows, *, known: bool = True, may_lack: bool = False
+    ) -> tuple[AnyArray, AnyArray]:
         """Return the name of each row's group, that of new groups where the fit had none, and where that is so.
 
         Parameters
         ----------
         known
-            Whether groups of the fit are known; else all are new.
+            Whether groups of the fit are known; else all are new, and their columns are not read.
+        may_lack
+            Whether a row may lack its group, which is a new one then.
         """
-        texts, _ = _labels(term, rows)
         if not known:
-            is_new = np.ones(len(texts), dtype=bool)
-        else:
-            own = set(self.groups[term.group])
-            is_new = np.array([text not in own for text in texts.tolist()], dtype=bool)
+            is_new = np.ones(self.n_rows(rows), dtype=bool)
+            return np.full(len(is_new), NEW, dtype=object), is_new
+        own = set(self.groups[term.group])
+        texts = _labels_that_are_there(term, rows) if may_lack else _labels(term, rows)[0]
+        is_new = np.array([text not in own for text in texts.tolist()], dtype=bool)
         return np.where(is_new, NEW, texts).astype(object), is_new
 
 
@@ -190,6 +210,15 @@ def _labels(term: GroupTerm, rows: Rows) -> tuple[AnyArray, list[str] | None]:
     parts = [map(_escaped, rows.labels(name)[0].tolist()) for name in term.by]
     texts = [":".join(own) for own in zip(*parts, strict=True)]
     return np.array(texts, dtype=object), None
+
+
+def _labels_that_are_there(term: GroupTerm, rows: Rows) -> AnyArray:
+    """Return the same texts, None in rows that lack one of the columns."""
+    if len(term.by) == 1:
+        return rows.labels_that_are_there(term.by[0])
+    parts = zip(*(rows.labels_that_are_there(name).tolist() for name in term.by), strict=True)
+    texts = [None if None in own else ":".join(map(_escaped, own)) for own in parts]
+    return np.array(texts, dtype=object)
 
 
 def _escaped(text: str) -> str:

@@ -18,9 +18,9 @@ from scipy.sparse.linalg import splu
 
 from ..._typing import AnyArray, Array
 from ...numerics.normal_tail import log_between
-from .design import Encoding
+from .design import COMMON, Encoding
 from .families import THRESHOLDS
-from .statement import COMMON, MATRIX, Design
+from .statement import MATRIX, Design
 
 _LOG_ROOT_TWO_PI = 0.5 * float(np.log(2.0 * np.pi))
 

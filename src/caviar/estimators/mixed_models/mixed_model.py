@@ -24,11 +24,12 @@ from .._fitted import Fitted, keep
 from .._mixture import UnsettledWarning
 from .._saveable import Saveable
 from .columns import Rows
-from .design import Encoding
+from .design import COMMON, Encoding
 from .families import ORDINAL, Family, categories_of, family_of, trials_of
 from .formula import Formula, read
 from .information import covariance_at_mode
-from .statement import COMMON, MATRIX, Block, Design, check_design, check_response, design_of, stated
+from .origins import means_of
+from .statement import MATRIX, Block, Design, check_design, check_response, design_of, stated
 from .summary import AT_MODE, MixedSummary, rows_of, threshold_rows, title_of, with_thresholds
 
 _GROUPS = ("known", "new")
@@ -93,7 +94,8 @@ class MixedModel(Saveable):
         ``"Lincoln:2b"``; a colon within a name is written ``\:``.
     centres_
         Name of a term -> column -> its mean, if that is more than 3 standard deviations from zero: the slopes of groups
-        are measured from there, and their intercepts are those at the mean.
+        are measured from there, and their intercepts are those at the mean. Of ``"common effects"`` if it is more than
+        1,000: the variable of that name has the intercept at the mean, and ``fixef`` and ``summary`` that at zero.
     n_rows_
         Rows of the fit.
     size_
@@ -280,9 +282,9 @@ class MixedModel(Saveable):
         response = self._family.values(rows, formula.response)
         return {**self._known(rows), formula.response: response}
 
-    def _known(self, rows: Rows, *, groups: str = "known") -> dict[str, Any]:
+    def _known(self, rows: Rows, *, groups: str = "known", may_lack: bool = False) -> dict[str, Any]:
         """Return the known arrays of the model for the rows of a table."""
-        data = design_of(self._encoding, rows, known=groups == "known").data
+        data = design_of(self._encoding, rows, known=groups == "known", may_lack=may_lack).data
         return {**data, **trials_of(self._formula, rows, len(data[MATRIX]))}
 
     def predict(self, X: Any, *, groups: str = "known") -> Prediction:
@@ -293,8 +295,8 @@ class MixedModel(Saveable):
         X
             A table, as for :meth:`fit`; it needs no response.
         groups
-            ``"known"``: groups of the fit have their effects, others are averaged over their population.
-            ``"new"``: all groups are new ones.
+            ``"known"``: groups of the fit have their effects; others, and those of rows without a label, are averaged
+            over their population. ``"new"``: all groups are new ones, and the table needs no columns of them.
 
         Returns
         -------
@@ -309,7 +311,8 @@ class MixedModel(Saveable):
         """
         check_is_fitted(self)
         require_choice("groups", groups, _GROUPS)
-        return self.posterior_.predict(self._known(Rows.of(X), groups=groups))[self._formula.response]
+        known = self._known(Rows.of(X), groups=groups, may_lack=True)
+        return self.posterior_.predict(known)[self._formula.response]
 
     def predict_proba(self, X: Any, *, groups: str = "known") -> Any:
         """Return the probabilities of the categories of the response, a DataFrame of pandas with a column for each.
@@ -364,11 +367,12 @@ class MixedModel(Saveable):
         return found
 
     def fixef(self) -> Any:
-        """Return the means of the common effects, a Series of pandas."""
+        """Return the means of the common effects, the intercept where all columns are zero, a Series of pandas."""
         import pandas as pd
 
         check_is_fitted(self)
-        return pd.Series(self.posterior_[COMMON].mean, index=list(self.names_), name="mean")
+        means = means_of(self.posterior_, self.names_, self._encoding.centres)
+        return pd.Series(means, index=list(self.names_), name="mean")
 
     def ranef(self, *, level: float = 0.95) -> dict[str, Any]:
         """Return the effects of the groups: name of each term -> a DataFrame of pandas with a row for each effect.
@@ -408,7 +412,7 @@ class MixedModel(Saveable):
         """
         check_is_fitted(self)
         sizes = {name: len(own) for name, own in self.groups_.items()}
-        rows = tuple(rows_of(self.posterior_, self.names_, self._blocks, level))
+        rows = tuple(rows_of(self.posterior_, self.names_, self._encoding.centres, self._blocks, level))
         remark = self.posterior_.interval_remark
         if self._family.has_thresholds:
             rows = with_thresholds(rows, self.posterior_, self.categories_, self.fixed_covariance_, level)

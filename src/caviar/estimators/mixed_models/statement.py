@@ -21,12 +21,9 @@ from ..._typing import Array
 from ...fitting.model import Model
 from ...language import Data, Gamma, MultivariateNormal, Normal, Plate, Wishart, diagonal, dot
 from .columns import Rows, mean_and_sd
-from .design import Encoding, name_of, refuse_collinear, refuse_far, refuse_useless_groups
+from .design import COMMON, INTERCEPT, Encoding, name_of, refuse_collinear, refuse_far, refuse_useless_groups
 from .families import Family, half_t
 from .formula import GroupTerm
-
-COMMON = "common effects"
-"""The variable of the coefficients that all rows share."""
 
 MATRIX = "matrix of common effects"
 """The known values that these are multiplied with."""
@@ -41,7 +38,7 @@ _DF, _DF_OF_ONE = 2.0, 4.0
 
 
 AT_MEANS = "Intercept at the mean"
-"""The name of intercepts of groups where columns are far from zero."""
+"""The name of intercepts where columns are far from zero."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,13 +111,15 @@ class Design:
     is_new: Mapping[str, Array]
 
 
-def design_of(encoding: Encoding, rows: Rows, *, known: bool = True) -> Design:
+def design_of(encoding: Encoding, rows: Rows, *, known: bool = True, may_lack: bool = False) -> Design:
     """Return the rows of a table.
 
     Parameters
     ----------
     known
         Whether groups of the fit are known; else all are new.
+    may_lack
+        Whether a row may lack its group, which is a new one then.
     """
     matrix, names = encoding.common(rows)
     data: dict[str, Any] = {MATRIX: matrix}
@@ -128,10 +127,10 @@ def design_of(encoding: Encoding, rows: Rows, *, known: bool = True) -> Design:
     is_new = {}
     for term in encoding.formula.groups:
         effects, own_names = encoding.matrix(term.effects, rows)
-        centres = encoding.centres.get(name_of(term), {})
-        effects = effects - np.array([centres.get(name, 0.0) for name in own_names])
-        own = [replace(block, is_centred=bool(centres)) for block in _blocks(term, own_names)]
-        data[own[0].labels], is_new[term.group] = encoding.places(term, rows, known=known)
+        effects = encoding.measured(name_of(term), effects, own_names)
+        is_centred = bool(encoding.centres.get(name_of(term)))
+        own = [replace(block, is_centred=is_centred) for block in _blocks(term, own_names)]
+        data[own[0].labels], is_new[term.group] = encoding.places(term, rows, known=known, may_lack=may_lack)
         for block in own:
             columns = effects[:, [own_names.index(name) for name in block.names]]
             if not block.is_intercept:
@@ -203,7 +202,9 @@ def stated(
 ) -> Model:
     """Return the model of the rows of a fit, with their weights if they have any."""
     plate, unit = Plate("row"), family.scale(y, weights)
-    common = _common(design, unit, family.centre(y, weights), weights)
+    common = _common(
+        design, unit, family.centre(y, weights), weights, is_centred=bool(encoding.centres.get(COMMON))
+    )
     predictor: Any = dot(Data(MATRIX, plates=plate), common)
     plates = {name: Plate(name, names=own) for name, own in encoding.group_names.items()}
     labels: dict[str, Data] = {}
@@ -215,7 +216,9 @@ def stated(
     return Model(family.leaf(response, predictor, plate, unit))
 
 
-def _common(design: Design, unit: float, centre: float, weights: Array | None) -> MultivariateNormal:
+def _common(
+    design: Design, unit: float, centre: float, weights: Array | None, *, is_centred: bool
+) -> MultivariateNormal:
     """Return the common effects: slopes about 0, and the intercept at the mean of the columns about its centre."""
     matrix, names = design.data[MATRIX], design.names
     means, sds = mean_and_sd(matrix, weights)
@@ -228,7 +231,8 @@ def _common(design: Design, unit: float, centre: float, weights: Array | None) -
         at_means = np.where(np.arange(len(names)) == place, 1.0, means)
         precision += np.outer(at_means, at_means) / wide**2
         mean[place] = centre
-    return MultivariateNormal(COMMON, mean, precision, names=list(names))
+    shown = [AT_MEANS if is_centred and name == INTERCEPT else name for name in names]
+    return MultivariateNormal(COMMON, mean, precision, names=shown)
 
 
 def _of_groups(

@@ -14,9 +14,11 @@ from scipy.special import ndtri
 from ..._typing import Array
 from ...posterior.pandas_tables import data_frame
 from ...posterior.tables import html_table, text_table
+from .design import COMMON
 from .families import RESIDUAL, THRESHOLDS
+from .origins import figures_of
 from .spreads import Spread
-from .statement import COMMON, Block
+from .statement import Block
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,10 @@ class MixedSummary:
             ]
             yield table
 
+    def __repr__(self) -> str:
+        """Return the tables, as in a console."""
+        return str(self)
+
     def __str__(self) -> str:
         """Return the tables."""
         tables = [text_table(own, left={0, 3}) for own in self._parts()]
@@ -91,10 +97,14 @@ class MixedSummary:
 
 
 def rows_of(
-    posterior: Any, names: Sequence[str], blocks: Sequence[Block], level: float
+    posterior: Any,
+    names: Sequence[str],
+    centres: Mapping[str, Mapping[str, float]],
+    blocks: Sequence[Block],
+    level: float,
 ) -> Iterator[MixedRow]:
     """Yield the numbers of a mixed model."""
-    (own,) = posterior.marginals(COMMON, level)
+    own = figures_of(posterior, names, centres, level)
     figures = (np.asarray(array, dtype=float) for array in (own.mean, own.sd, own.lower, own.upper))
     for name, *numbers in zip(names, *figures, strict=True):
         yield MixedRow(COMMON, name, *map(float, numbers))

@@ -17,7 +17,7 @@ from ..._typing import AnyArray
 from ...engine.ascent.problem import Problem
 from ...engine.assemble import assemble, why_not_grouped
 from ...engine.binding.bound_model import BoundModel
-from ...engine.compiled.factorisation import APART
+from ...engine.factorisation import APART
 from ...engine.groups.fit import fit_groups
 from ...engine.groups.problem import GroupedProblem, Groups
 from ...engine.topics.lowering import bind_rows

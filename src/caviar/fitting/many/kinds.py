@@ -185,7 +185,7 @@ class ManyModels(ManyStatements):
             table = {leaf.name: table for leaf in leaves}
         return {
             name: np.asarray(own)
-            for name, own in meet(self.model.axes, self.model.leaves, table).values.items()
+            for name, own in meet(self.model.axes, self.model.structure.leaves, table).values.items()
         }
 
     def rows_of(self, frame: Frame, without: str) -> Table:

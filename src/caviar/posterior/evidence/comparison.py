@@ -69,6 +69,9 @@ class Comparison:
         whose = ", ".join(f"'{name}'" for name in bounds)
         return f"For {whose} only the ELBO, a lower bound, is known, so differences from it may be off."
 
+    def __repr__(self) -> str:
+        return str(self)
+
     def __str__(self) -> str:
         return "\n".join(filter(None, [text_table(self._cells(), left={0, 4}), self.remark]))
 

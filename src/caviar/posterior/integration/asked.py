@@ -10,7 +10,7 @@ import numpy as np
 
 from ..._errors import ModelError, ParameterError
 from ..._typing import AnyArray, Array
-from ...engine.compiled.factorisation import APART
+from ...engine.factorisation import APART
 from ...names import Placed
 from ...numerics.linalg import cholesky
 from ...numerics.randomness import generator
@@ -157,7 +157,8 @@ class _Fits:
 
     def _fitted(self, values: Mapping[str, Any], start: Conditional | None) -> Conditional:
         """Return the fit with some values known, from where another one ended."""
-        known = Placed({**self._given, **{name: at(values[name], 0) for name in self._names}})
+        given = {**self._given, **{name: at(values[name], 0) for name in self._names}}
+        known = Placed(given, self._posterior.names)
         before = self._posterior if start is None else start.posterior
         init = {name: before[name] for name in before if name not in self._names}
         found = self._posterior.model.fit(

@@ -3,6 +3,7 @@
 from .absent import predicted
 from .along_chains import predicted_along_chains
 from .forecasts import with_forecasts
+from .given_in_some_rows import nothing_left, numbers_later, without_missing
 from .partly_given import vectors_later
 from .prediction import OfRows, Prediction, Predictions
 from .residuals import Residuals, residuals_of
@@ -12,9 +13,12 @@ __all__ = [
     "Prediction",
     "Predictions",
     "Residuals",
+    "nothing_left",
+    "numbers_later",
     "predicted",
     "predicted_along_chains",
     "residuals_of",
     "vectors_later",
     "with_forecasts",
+    "without_missing",
 ]

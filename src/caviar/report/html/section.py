@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from functools import cache
 from typing import Any, ClassVar
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
 
 from .numbers import number, percent
 
@@ -59,9 +61,15 @@ def _environment() -> Environment:
         grouped=lambda count: f"{count:,}",
         headings=lambda texts: [Heading(text.removeprefix("#"), text.startswith("#")) for text in texts],
         numeric_headings=lambda names: [Heading(name, is_number=True) for name in names],
+        breakable=_breakable,
         as_id=lambda name: "".join(c if c.isalnum() else "-" for c in name),
     )
     return environment
+
+
+def _breakable(name: str) -> Markup:
+    """Return a name that a line may end within, after an underscore or a full stop."""
+    return Markup("<wbr>").join(escape(part) for part in re.split(r"(?<=[_.])", name))
 
 
 def rendered(template: str, **values: Any) -> str:

@@ -25,6 +25,7 @@ from ..state import (
     joined,
     update_locals,
     updated_from,
+    watched,
 )
 from ..status import Status
 from . import acceleration
@@ -115,8 +116,9 @@ def _advanced(state: BatchState) -> BatchState:
     if state.memory is None:
         return held_back(before, after, update_locals(after, half))
     further, memory = _further(before, after, state.memory, state.change)
-    found = held_back(before, after, update_locals(after, half)) if further is None else further
-    return replaced(found, memory=memory)
+    if further is None:
+        return replaced(held_back(before, after, update_locals(after, half)), memory=memory)
+    return replaced(watched(further, after, half), memory=memory)
 
 
 def _further(

@@ -34,6 +34,7 @@ from ..state import (
     retold,
     update_locals,
     updated_from,
+    watched,
     with_optimal_locals,
 )
 from ..status import Status
@@ -285,4 +286,4 @@ def _advanced_beyond(
         _, found, half = updated_from(after_look(state, look))
     except ImproperError:
         return None
-    return (found, half) if found.elbo >= state.elbo else None
+    return (watched(found, found, half), half) if found.elbo >= state.elbo else None

@@ -220,7 +220,7 @@ class _Response:
     def _expected_at(self, natural: Array) -> Array:
         arrays: dict[Hashable, Array] = {}
         for variable, own in apart(self._problem, self._natural, natural).items():
-            arrays.update(self._problem.statistics(variable, self._problem.factor(variable, own)))
+            self._problem.tell(arrays, variable, self._problem.factor(variable, own))
         return expected_of(self._problem, self._natural, arrays)
 
     def _updates_at(self, expected: Array) -> Array:

@@ -265,7 +265,7 @@ def _moved(state: StochasticState, chunks: Sequence[Chunk], rate: float) -> Stoc
     rows = state.rows.at(problem.rows)
     summary = rows.summarize_share(coefficients, chunks)
     arrays.update(summary.parts)
-    estimate = Objective(problem).set_all(q, arrays, summary)
+    estimate = Objective(problem, q, arrays, summary).value
     q, natural = dict(q), dict(natural)
     for variable in problem.order:
         hat, _ = problem.update_with_natural(variable, arrays)

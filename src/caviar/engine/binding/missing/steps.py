@@ -58,6 +58,55 @@ def counted_steps(
     return None if counted.all() else counted
 
 
+def seen_in_steps(
+    latent: Sequence[Variable],
+    observed: Sequence[Variable],
+    counted: Mapping[Variable, AnyArray],
+    masks: Mapping[Node, AnyArray],
+    labels: Mapping[Node, AnyArray],
+    values: Mapping[Node, AnyArray],
+    plate: Plate,
+    n_rows: int,
+) -> dict[Variable, AnyArray]:
+    """Return which rows count of what says how the steps of a chain go: those with a step that counts.
+
+    The first row of a sequence has no step, and what is hidden there has nothing below it.
+
+    Parameters
+    ----------
+    latent, observed
+        The variables.
+    counted
+        Which steps count of each chain that has some that do not.
+    masks, labels, values
+        As for :func:`counted_steps`.
+    plate, n_rows
+        The data plate, and its size.
+    """
+    found: dict[Variable, AnyArray] = {}
+    for chain in (own for own in latent if own.by_step):
+        starts = np.zeros(n_rows, dtype=bool)
+        if "starts" in chain.slots:
+            starts[:] = values[chain.slots["starts"].node]
+        starts[:1] = True
+        goes = ~starts & counted.get(chain, True)
+        for variable in chain.parents:
+            if variable not in latent or not isinstance(variable, Variable) or variable.summed:
+                continue
+            if variable.plates == (plate,):
+                found[variable] = found.get(variable, False) | goes
+    for variable in found:
+        direct = [leaf for leaf in observed if variable in leaf.parents]
+        if any(leaf not in masks for leaf in direct):
+            found[variable] = np.ones(n_rows, dtype=bool)
+        elif direct:
+            seen = np.asarray(in_memory(any_observed(direct, masks, {}, plate)), dtype=bool)
+            found[variable] = found[variable] | seen
+        if variable in labels:
+            found[variable] = found[variable] | (in_memory(labels[variable]) >= 0)
+    return {variable: own for variable, own in found.items() if not own.all()}
+
+
 def up_to_the_last(seen: AnyArray, starts: AnyArray) -> AnyArray:
     """Return which rows have a true one at or after them in their sequence, shape (N,).
 

@@ -9,7 +9,7 @@ other factor.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,11 +18,13 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from ...._errors import ModelError
-from ...._typing import AnyArray
+from ...._typing import AnyArray, Array, Statistics
 from ....families import LinearGaussianChain, MultivariateNormal, Normal
-from ....families.coupled_normals import CoupledLayout, Cross, Member
+from ....families._coupled_member import Member
+from ....families.coupled_normals import CoupledLayout, Cross
 from ....language import Axis, Plate, Variable, terms_of
 from ...binding.bound_model import BoundModel
+from ...binding.clamped.factor import Clamped
 from ...design.contraction import Contraction
 from ...design.gather import Factor, Gather, with_axis
 from ...design.keys import StatisticKey
@@ -40,7 +42,35 @@ _OF_VALUES = (Normal, MultivariateNormal, LinearGaussianChain)
 
 
 class CoupledVariable(SharedVariable):
-    """Variables that share one Gaussian factor, as one variable of the engine."""
+    """Variables that share one Gaussian factor, as one variable of the engine.
+
+    Parameters
+    ----------
+    members, layout
+        The variables, and the family of their factor.
+    known
+        Values of some of their repetitions, by name.
+    """
+
+    def __init__(
+        self, members: Sequence[Variable], layout: CoupledLayout, known: Mapping[str, Clamped]
+    ) -> None:
+        super().__init__(members, layout)
+        self.clamped = known
+
+    def factor_of(self, natural: Statistics, point_of: Callable[[Variable], Array | None]) -> Any:
+        return self.family.from_natural(natural, self._values(point_of) if self.clamped else None)
+
+    def _values(self, point_of: Callable[[Variable], Array | None]) -> Array:
+        """Return the values of known numbers, measured from the points of their variables, (numbers,); 0 of others."""
+        found = np.zeros(self.family.pattern.size)
+        for number, (variable, own) in enumerate(zip(self.members, self.family.members, strict=True)):
+            if variable.name in self.clamped:
+                known = self.clamped[variable.name]
+                values = np.zeros((*own.shape, *own.event_shape))
+                values[known.is_known] = known.points(variable, point_of(variable)).location
+                found[self.family.place(number)] = values.ravel()
+        return found
 
     def is_matrix(self, statistic: str) -> bool:
         """Whether a statistic ends with the axes of a symmetric matrix."""
@@ -99,7 +129,8 @@ def coupled_variable(
             f"{layout.pattern.n_rest:,} numbers together, and the dense matrix of these may have at most {_MOST:,} "
             f"rows. Leave '{layout.members[largest].name}' out, so that it keeps its own factor"
         )
-    return CoupledVariable(members, layout)
+    known = {own.name: bound.of(own).clamped for own in members}
+    return CoupledVariable(members, layout, {name: own for name, own in known.items() if own is not None})
 
 
 def coupled_by_default(
@@ -192,15 +223,21 @@ def _members(members: Sequence[Variable], bound: BoundModel) -> tuple[Member, ..
 
 def _layout(members: Sequence[Variable], terms: Sequence[GlobalTerm], bound: BoundModel) -> CoupledLayout:
     crosses = [meeting.cross for meeting in _meetings(members, terms, bound) if meeting is not None]
-    return CoupledLayout(_members(members, bound), tuple(crosses))
+    layout = CoupledLayout(_members(members, bound), tuple(crosses))
+    known = [bound.of(variable).clamped for variable in members]
+    if all(own is None for own in known):
+        return layout
+    of_repetitions = [None if own is None else ~own.is_known for own in known]
+    return replace(layout, known=~layout.counted(of_repetitions))
 
 
 def _why_not(variable: Variable, bound: BoundModel) -> str | None:
     """Return why a variable cannot be a part of a Gaussian factor; None if it can."""
     if variable.family not in (Normal, MultivariateNormal) or variable.tied is not None:
         return f"is a {type(variable).__name__}; only Normal and MultivariateNormal variables share a Gaussian factor"
-    if bound.of(variable).clamped is not None:
-        return "has values in the data; a variable that is partly known keeps its own factor"
+    known = bound.of(variable).clamped
+    if known is not None and known.are_all:
+        return "has values in the data, all of them"
     for node in bound.nodes:
         for slot in node.slots.values() if isinstance(node, Variable) else ():
             if slot.node is variable and isinstance(slot.index, Variable) and not bound.is_known(slot.index):

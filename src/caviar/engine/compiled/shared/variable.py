@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ...._typing import Array
+from ...._typing import AnyArray, Array, Statistics
 from ....families._shared import SharedLayout
 from ....language import Variable
 from ...binding.bound_model import BoundModel
@@ -45,6 +45,16 @@ class SharedVariable(Variable):
     def rewritten(self, terms: Sequence[Any], bound: BoundModel) -> tuple[Any, ...]:
         """Return terms with the statistics of the shared factor."""
 
+    def factor_of(self, natural: Statistics, point_of: Callable[[Variable], Array | None]) -> Any:
+        """Return the factor with these natural parameters.
+
+        Parameters
+        ----------
+        point_of
+            From which point the values of each variable are measured, None for zero.
+        """
+        return self.family.from_natural(natural)
+
     def moved(self, factor: Any, shifts: Mapping[str, Array]) -> Any:
         """Return a factor of the variables plus shifts, by name."""
         return factor.translated(shifts)
@@ -62,3 +72,13 @@ def name_of(members: Sequence[Variable]) -> str:
 def said(members: Sequence[Variable]) -> str:
     """Return the names of variables for a message."""
     return ", ".join(f"'{variable.name}'" for variable in members)
+
+
+def counted(bound: BoundModel, coupled: Sequence[SharedVariable]) -> dict[Variable, AnyArray]:
+    """Return which repetitions of variables, or numbers of shared factors, count, if some do not."""
+    found = bound.gathered(lambda own: own.active)
+    for joint in coupled:
+        own = [found.get(member) for member in joint.members]
+        if any(counted is not None for counted in own):
+            found[joint] = joint.family.counted(own)
+    return found

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
 from copy import copy
-from typing import NamedTuple
 
 import numpy as np
 
@@ -17,13 +16,14 @@ from ...local.local_factor import LocalFactor, Part
 from ...local.statistics import Arrays
 
 
-class _Entry(NamedTuple):
+class _Entry:
     """Where the coefficients and the sums of a part lie: statistics by features."""
 
-    part: Part
-    feature: Feature
-    rows: slice
-    columns: slice
+    def __init__(self, part: Part, feature: Feature, columns: slice) -> None:
+        self.part, self.feature, self.rows, self.columns = part, feature, part.rows, columns
+        self.key, self.shape, self.labels = part.key, part.shape, part.labels
+        self.where, self.n_rows = (part.rows, columns), part.rows.stop - part.rows.start
+        self.is_packed = feature.is_packed and part.labels is None
 
 
 class MatrixLayout:
@@ -56,7 +56,7 @@ class MatrixLayout:
         self.table = table
         self.n_statistics = 1 if factor is None else factor.n_rows
         self._entries: list[_Entry] = [
-            _Entry(part, part.feature, part.rows, table.columns[part.feature.key])
+            _Entry(part, part.feature, table.columns[part.feature.key])
             for part in parts
             if part.feature is not None and part.factor is factor
         ]
@@ -83,51 +83,51 @@ class MatrixLayout:
     def packed(self, coefficients: Mapping[Hashable, Array]) -> Array:
         """Return the matrix of the coefficients by key of their sum, zero where there are none."""
         matrix = np.zeros((self.n_statistics, self.table.n_rows))
-        for part, feature, rows, columns in self._entries:
-            value = coefficients.get(part.key)
-            if value is not None:
-                full = spread(value, part.shape)
-                if part.labels is not None:
-                    full = full.reshape(-1, part.shape[-1]).take(part.labels, axis=1)
-                else:
-                    full = full.reshape(rows.stop - rows.start, -1)
-                matrix[rows, columns] += feature.pack(full) if feature.is_packed else full
+        for entry in self._entries:
+            value = coefficients.get(entry.key)
+            if value is None:
+                continue
+            full = value if value.shape == entry.shape else np.broadcast_to(value, entry.shape)
+            if entry.labels is not None:
+                full = full.reshape(-1, entry.shape[-1]).take(entry.labels, axis=1)
+            else:
+                full = full.reshape(entry.n_rows, -1)
+            matrix[entry.where] += entry.feature.pack(full) if entry.is_packed else full
         return matrix
 
     def packed_each(self, coefficients: Mapping[Hashable, Array], n: int) -> Array:
         """Return the matrices (n, E, F) of n sets of coefficients, these with an axis of the sets before all others."""
         matrices = np.zeros((n, self.n_statistics, self.table.n_rows))
-        for part, feature, rows, columns in self._entries:
-            value = coefficients.get(part.key)
+        for entry in self._entries:
+            value = coefficients.get(entry.key)
             if value is not None:
-                full = spread(value, (n, *part.shape))
-                n_own = n * (rows.stop - rows.start)
-                if part.labels is not None:
-                    full = full.reshape(-1, part.shape[-1]).take(part.labels, axis=1)
-                full = feature.pack(full.reshape(n_own, -1))
-                matrices[:, rows, columns] += full.reshape(n, rows.stop - rows.start, -1)
+                full = spread(value, (n, *entry.shape))
+                if entry.labels is not None:
+                    full = full.reshape(-1, entry.shape[-1]).take(entry.labels, axis=1)
+                full = entry.feature.pack(full.reshape(n * entry.n_rows, -1))
+                matrices[:, *entry.where] += full.reshape(n, entry.n_rows, -1)
         return matrices
 
     def unpacked(self, sums: Array) -> Arrays:
         """Return the sums of such a matrix by key, each in its own shape."""
         found: Arrays = {}
-        for part, feature, rows, columns in self._entries:
-            own = sums[rows, columns]
-            if part.labels is not None:
-                own = sums_by_label(own, part.labels, part.shape[-1])
-            elif feature.is_packed:
-                own = feature.unpack(own)
-            found[part.key] = own.reshape(part.shape)
+        for entry in self._entries:
+            own = sums[entry.where]
+            if entry.labels is not None:
+                own = sums_by_label(own, entry.labels, entry.shape[-1])
+            elif entry.is_packed:
+                own = entry.feature.unpack(own)
+            found[entry.key] = own.reshape(entry.shape)
         return found
 
     def unpacked_each(self, sums: Array) -> Arrays:
         """Return the sums of several matrices, (n, E, F), by key, with an axis of the matrices before all others."""
         found: Arrays = {}
-        for part, feature, rows, columns in self._entries:
-            own = sums[:, rows, columns].reshape(len(sums) * (rows.stop - rows.start), -1)
-            if part.labels is not None:
-                own = sums_by_label(own, part.labels, part.shape[-1])
-            elif feature.is_packed:
-                own = feature.unpack(own)
-            found[part.key] = own.reshape(len(sums), *part.shape)
+        for entry in self._entries:
+            own = sums[:, *entry.where].reshape(len(sums) * entry.n_rows, -1)
+            if entry.labels is not None:
+                own = sums_by_label(own, entry.labels, entry.shape[-1])
+            elif entry.is_packed:
+                own = entry.feature.unpack(own)
+            found[entry.key] = own.reshape(len(sums), *entry.shape)
         return found

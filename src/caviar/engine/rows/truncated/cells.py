@@ -14,7 +14,6 @@ from ...design.features import FeatureTable
 from ...design.keys import FactorKey
 from ...local.statistics import Coefficients, Rows, Sums
 from ..terms.row_term import BlockWork, RowTerm
-from .supports import CELL
 
 
 class CellsAtWork(ABC):
@@ -23,14 +22,14 @@ class CellsAtWork(ABC):
     Attributes
     ----------
     natural
-        Natural parameters of the members of the cells' rows, (M, C * CELL), to be overwritten.
+        Natural parameters of the members of the cells' rows, (M, B), to be overwritten.
     """
 
     natural: Array
 
     @abstractmethod
     def sums(self, expected: Array, out: Array) -> None:
-        """Write the sums of each member of each cell, (C * M, F), for weighted expected statistics (M, C * CELL)."""
+        """Write the sums of each member of each cell, (C * M, F), for weighted expected statistics (M, B)."""
 
 
 class CellTerms(ABC):
@@ -45,7 +44,7 @@ class CellTerms(ABC):
         Parameters
         ----------
         rows
-            Of the cells, one cell after the other.
+            Of the cells, as many of each, one cell after the other.
         members
             Components of each, (C, M).
         """
@@ -68,19 +67,19 @@ class _DenseCellsAtWork(CellsAtWork):
         self, table: FeatureTable, rows: Rows, members: AnyArray, matrix: Array, scratch: Workspace
     ) -> None:
         (n_cells, size), n_features = members.shape, table.n_dense
-        features = scratch.array((table, "features of cells"), (n_features, n_cells * CELL))
+        features = scratch.array((table, "features of cells"), (n_features, rows.n_rows))
         table.fill(rows.columns, features, scratch)
-        self._features = features.reshape(n_features, n_cells, CELL).transpose(1, 0, 2)
+        self._features = features.reshape(n_features, n_cells, -1).transpose(1, 0, 2)
         self._scratch, self._shape = scratch, (n_cells, n_features, size)
         chosen = scratch.array("rows of members", (n_cells, size, n_features))
         np.take(matrix, members, axis=0, out=chosen, mode="clip")
-        self.natural = scratch.array("natural of cells", (size, n_cells * CELL))
-        np.matmul(chosen, self._features, out=self.natural.reshape(size, n_cells, CELL).transpose(1, 0, 2))
+        self.natural = scratch.array("natural of cells", (size, rows.n_rows))
+        np.matmul(chosen, self._features, out=self.natural.reshape(size, n_cells, -1).transpose(1, 0, 2))
 
     def sums(self, expected: Array, out: Array) -> None:
         n_cells, n_features, size = self._shape
-        turned = self._scratch.array("turned", (n_cells, CELL, size))
-        turned[...] = expected.reshape(size, n_cells, CELL).transpose(1, 2, 0)
+        turned = self._scratch.array("turned", (n_cells, expected.shape[1] // n_cells, size))
+        turned[...] = expected.reshape(size, n_cells, -1).transpose(1, 2, 0)
         by_cell = self._scratch.array("sums of cells", self._shape)
         np.matmul(self._features, turned, out=by_cell)
         out.reshape(n_cells, size, n_features)[...] = by_cell.transpose(0, 2, 1)
@@ -108,29 +107,29 @@ class _AnyCellsAtWork(CellsAtWork):
         coefficients: Coefficients,
         scratch: Workspace,
     ) -> None:
-        n_cells, size = members.shape
-        self._key = key
+        (n_cells, size), self._key = members.shape, key
+        length = self._length = rows.n_rows // n_cells
         self._own: list[tuple[list[RowTerm], BlockWork]] = []
-        self.natural = np.zeros((size, n_cells * CELL))
+        self.natural = np.zeros((size, rows.n_rows))
         for cell, own in enumerate(members):
-            columns = slice(cell * CELL, (cell + 1) * CELL)
+            columns = slice(cell * length, (cell + 1) * length)
             values = {name: column[columns] for name, column in rows.columns.items()}
-            some = Rows(values, None, CELL, rows.where, {})
+            some = Rows(values, None, length, rows.where, {})
             matrices = {**coefficients.matrices, key: coefficients.matrices[key][own]}
             # buffers are found by the terms, which are those of this cell alone
             work = BlockWork(some, replace(coefficients, matrices=matrices), Workspace(scratch.backend))
             own_terms = [term.of_categories(own) for term in terms]
-            natural = np.zeros((size, CELL))
+            natural = np.zeros((size, length))
             for term in own_terms:
                 term.forward(key, work, work.coefficients, natural)
             self.natural[:, columns] = natural
             self._own.append((own_terms, work))
 
     def sums(self, expected: Array, out: Array) -> None:
-        size, key = len(expected), self._key
+        size, key, length = len(expected), self._key, self._length
         for cell, (terms, work) in enumerate(self._own):
             sums = Sums({}, {}, {key: 0.0}, {})
-            work.counted[key] = expected[:, cell * CELL : (cell + 1) * CELL].copy()
+            work.counted[key] = expected[:, cell * length : (cell + 1) * length].copy()
             work.weigh(in_place=True)
             for term in terms:
                 term.backward(work, sums)

@@ -16,7 +16,7 @@ its clusters?" (2018), where each row has a set of its own.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -24,20 +24,19 @@ from ...._typing import AnyArray, Array
 from ....numerics.cached import cached_property
 from ...local.statistics import LocalState
 
-CELL = 64
-"""Rows of a cell."""
-
-_EVERY, _SHARE = 4, 8
-"""Passes from one in which some cells are asked whether components of a neighbour suit them better to the next such
-one, and the share of the cells that are asked."""
-
 _FIRST = 7
-"""Passes at the beginning that ask all components."""
+"""Passes at the beginning that ask all components: responsibilities change most in them."""
+
+_EVERY = 4
+"""Passes from one in which cells are asked whether components of a neighbour suit them better to the next such one."""
+
+_LEVELS = 8
+"""Levels of the tree at which neighbours are looked for, from the lowest."""
 
 _SIZES = (1 / 4, 3 / 8, 1 / 2, 3 / 4, 1, 3 / 2, 2, 3, 4)
 """Sizes of sets, of their mean size."""
 
-_BISECTIONS = 60
+_BISECTIONS = 30
 
 
 @dataclass(frozen=True)
@@ -47,9 +46,11 @@ class Supports:
     Attributes
     ----------
     order
-        Numbers of the rows, cell after cell, (C * CELL,); the last cell is filled up with one of its rows.
+        Numbers of the rows, cell after cell, (C * cell,); the last cell is filled up with one of its rows.
     n_rows
         B.
+    cell
+        Rows of a cell.
     sizes
         Components of each cell, (C,).
     members
@@ -60,6 +61,7 @@ class Supports:
 
     order: AnyArray
     n_rows: int
+    cell: int
     sizes: AnyArray
     members: AnyArray
     age: int = 0
@@ -67,44 +69,35 @@ class Supports:
     @classmethod
     def from_state(cls, state: LocalState) -> Supports:
         """Return the supports that :meth:`as_state` told of."""
-        n_rows, age = (int(value) for value in state["counts"])
-        return cls(state["order"], n_rows, state["sizes"], state["members"], age)
+        n_rows, cell, age = (int(value) for value in state["counts"])
+        return cls(state["order"], n_rows, cell, state["sizes"], state["members"], age)
 
     def as_state(self) -> LocalState:
         """Return what the next pass over the block starts from, as arrays."""
-        counts = np.array([self.n_rows, self.age])
+        counts = np.array([self.n_rows, self.cell, self.age])
         return {"order": self.order, "counts": counts, "sizes": self.sizes, "members": self.members}
 
     @property
     def is_asked_anew(self) -> bool:
-        """Whether all components are asked in the next pass: in the first few, and after 7, 15, 31, ... passes.
-
-        Responsibilities change most in the first passes.
-        """
-        return self.age < _FIRST or self.age & (self.age + 1) == 0
+        """Whether all components are asked in the next pass: in the first few, and after 7, 11, 15, 23, 31, ..."""
+        return self.age < _FIRST or not (self.age + 1) % (1 << (self.age + 1).bit_length() - 2)
 
     def found(self, ranked: AnyArray, sizes: AnyArray) -> Supports:
         """Return the same cells with the first of their ranked components, (C, S), a pass later."""
-        members = [own[:size] for own, size in zip(ranked, sizes, strict=True)]
-        return Supports(self.order, self.n_rows, sizes, np.concatenate(members), self.age + 1)
+        chosen = np.arange(ranked.shape[1]) < sizes[:, None]
+        return replace(self, sizes=sizes, members=ranked[chosen], age=self.age + 1)
 
     def where(self, mine: AnyArray, other: Supports) -> Supports:
         """Return these sets where ``mine`` is true of a cell, (C,), and those of the other elsewhere."""
-        pairs = zip(self._apart, other._apart, mine, strict=True)
-        members = [own if is_mine else others for own, others, is_mine in pairs]
         sizes = np.where(mine, self.sizes, other.sizes)
-        return Supports(self.order, self.n_rows, sizes, np.concatenate(members), self.age)
-
-    @property
-    def _apart(self) -> list[AnyArray]:
-        """The members of each cell."""
-        return np.split(self.members, self.starts[1:])
+        starts = np.where(mine, self.starts, len(self.members) + other.starts)
+        places = np.repeat(starts - (np.cumsum(sizes) - sizes), sizes) + np.arange(sizes.sum())
+        return replace(self, sizes=sizes, members=np.concatenate([self.members, other.members])[places])
 
     @property
     def asked(self) -> AnyArray:
         """The cells that are asked in the next pass whether components of a neighbour suit them better: mostly none."""
-        turn, rest = divmod(self.age, _EVERY)
-        return np.arange(0 if rest else turn % _SHARE, 0 if rest else self.n_cells, _SHARE)
+        return np.arange(0 if self.age % _EVERY else self.n_cells)
 
     @property
     def n_cells(self) -> int:
@@ -118,11 +111,11 @@ class Supports:
 
     def rows_of(self, cells: AnyArray) -> AnyArray:
         """Return the numbers of the rows of some cells, one cell after the other."""
-        return self.order.reshape(-1, CELL)[cells].ravel()
+        return self.order.reshape(-1, self.cell)[cells].ravel()
 
     def counted(self, cells: AnyArray, weights: Array | None) -> Array:
         """Return the weights of the rows of some cells, ascending, 0 of those that fill up the last one."""
-        counted = np.ones(len(cells) * CELL)
+        counted = np.ones(len(cells) * self.cell)
         if self.n_rows < len(self.order) and cells[-1] == self.n_cells - 1:
             counted[self.n_rows - len(self.order) :] = 0.0
         return counted if weights is None else counted * weights[self.rows_of(cells)]
@@ -144,7 +137,7 @@ class Supports:
         sizes = self.sizes[cells]
         for size in np.unique(sizes):
             own = cells[sizes == size]
-            length = max(1, most // (numbers_a_cell + 2 * CELL * int(size)))
+            length = max(1, most // (numbers_a_cell + 2 * self.cell * int(size)))
             for start in range(0, len(own), length):
                 yield own[start : start + length], int(size)
 
@@ -153,8 +146,8 @@ class Supports:
 
         Neighbours are those of the tree that has put rows into cells, at one level after the other.
         """
-        n_levels = max(1, int(self.n_cells - 1).bit_length())
-        step = 1 << (self.age // (_EVERY * _SHARE) % n_levels)
+        n_levels = min(max(1, int(self.n_cells - 1).bit_length()), _LEVELS)
+        step = 1 << (self.age // _EVERY % n_levels)
         near = (cells ^ step) % self.n_cells
         wanted = np.arange(2 * n_more)
         there = wanted < self.sizes[near][:, None]
@@ -167,7 +160,7 @@ class Supports:
 
     def replaced(self, members: AnyArray) -> Supports:
         """Return the same cells with other members, a pass later."""
-        return Supports(self.order, self.n_rows, self.sizes, members, self.age + 1)
+        return replace(self, members=members, age=self.age + 1)
 
 
 def sizes_for(mean: int, n_categories: int) -> list[int]:

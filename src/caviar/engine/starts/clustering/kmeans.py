@@ -49,13 +49,16 @@ def _centres(
     points: Array, weights: Array, n_clusters: int, rng: np.random.Generator, max_iter: int
 ) -> Array:
     centres = _seeds(points, weights, n_clusters, rng)
-    weighted = points * weights[:, None]
+    columns = np.ascontiguousarray((points * weights[:, None]).T)
     labels = _nearest(points, centres)
     for _ in range(max_iter):
         counts = np.bincount(labels, weights, n_clusters)
-        kept = counts > 0
-        sums = np.array([np.bincount(labels, column, n_clusters) for column in weighted.T]).T
-        centres[kept] = sums[kept] / counts[kept, None]
+        sums = np.array([np.bincount(labels, column, n_clusters) for column in columns]).T
+        if counts.all():
+            np.divide(sums, counts[:, None], out=centres)
+        else:
+            kept = counts > 0
+            centres[kept] = sums[kept] / counts[kept, None]
         before, labels = labels, _nearest(points, centres)
         if (before == labels).all():
             break

@@ -9,7 +9,7 @@ import numpy as np
 from ...._typing import AnyArray
 from ....lazy.block_map import map_runs
 from ....lazy.rows import in_memory
-from ...local.chain import ChainFactor, begins_of
+from ...local.chains.chain import ChainFactor, begins_of
 from ...rows.subsample import Sample, read_blocks
 from ...rows.tasks import RowSource
 

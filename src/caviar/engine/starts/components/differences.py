@@ -18,12 +18,8 @@ _ALIKE = 1e-9
 """Relative difference of two constants that is none."""
 
 
-def differs(problem: Problem, gate: Gate) -> bool:
-    """Whether the categories of a gate, or what they choose, differ in anything that is known."""
-    return _differs_in_weights(problem, gate) or differs_in_components(problem, gate)
-
-
-def _differs_in_weights(problem: Problem, gate: Gate) -> bool:
+def differs_in_weights(problem: Problem, gate: Gate) -> bool:
+    """Whether the categories of a gate differ in what is known of their probabilities."""
     if gate.variable.summed:
         return differs_in_steps(problem, gate)
     if "probabilities" not in gate.variable.slots:
@@ -51,7 +47,7 @@ def differs_in_steps(problem: Problem, gate: Gate) -> bool:
 def known_steps(problem: Problem, gate: Gate) -> tuple[tuple[Array, bool], tuple[Array, bool]]:
     """Return initial (K,) and transition (K, K) probabilities, or concentrations; and whether they are known.
 
-    Of a mixture of chains they are the mean over the kinds.
+    Of a mixture of chains they are the mean over the kinds, and of steps that differ the mean over all.
     """
     assert isinstance(gate.variable, MarkovChain)
     q = prior_start(problem)
@@ -60,10 +56,10 @@ def known_steps(problem: Problem, gate: Gate) -> tuple[tuple[Array, bool], tuple
     for name, shape in (("initial", (gate.size,)), ("transition", (gate.size, gate.size))):
         slot = gate.variable.slots[name]
         node: Any = slot.node
-        n_kinds = 1 if slot.along is None else problem.bound.sizes[slot.along]
 
-        def over_kinds(values: AnyArray, shape: tuple[int, ...] = shape, n_kinds: int = n_kinds) -> Array:
-            return np.broadcast_to(values, (n_kinds, *shape)).mean(axis=0)
+        def over_kinds(values: AnyArray, shape: tuple[int, ...] = shape) -> Array:
+            whole = np.broadcast_to(values, np.broadcast_shapes(np.shape(values), shape))
+            return whole.reshape(-1, *shape).mean(axis=0)
 
         if node in problem.order and problem.bound.of(node).clamped is None:
             values = over_kinds(own_natural(problem, node, arrays)[0])
@@ -87,17 +83,19 @@ def differs_in_components(problem: Problem, gate: Gate) -> bool:
 def _varies(problem: Problem, axes: set[Axis], is_meant: Callable[[GlobalTerm], bool]) -> bool:
     """Whether the known part of a term varies along one of these axes."""
     terms = problem.compiled.terms
-    along = problem.fact("constants along axes", lambda: _with_constant_axes(terms))
-    for term in (terms[number] for number in along if is_meant(terms[number])):
-        contraction = term.contraction
-        for position, axis in enumerate(contraction.constant_axes):
-            if axis in axes:
-                values = np.moveaxis(contraction.constant, position, 0)
-                if np.any(np.abs(values - values[0]) > _ALIKE * np.abs(values).max()):
-                    return True
+    for number, position, axis in problem.fact("constants along axes", lambda: _constant_axes(terms)):
+        if axis in axes and is_meant(terms[number]):
+            values = terms[number].contraction.constant
+            first = values[(slice(None),) * position + (slice(1),)]
+            if (np.abs(values - first) > _ALIKE * np.abs(values).max()).any():
+                return True
     return False
 
 
-def _with_constant_axes(terms: Sequence[GlobalTerm]) -> list[int]:
-    """Return the numbers of the terms whose constants have axes."""
-    return [number for number, term in enumerate(terms) if term.contraction.constant_axes]
+def _constant_axes(terms: Sequence[GlobalTerm]) -> list[tuple[int, int, Axis]]:
+    """Return the axes of the constants of all terms: number of the term, position of the axis, and the axis."""
+    return [
+        (number, position, axis)
+        for number, term in enumerate(terms)
+        for position, axis in enumerate(term.contraction.constant_axes)
+    ]

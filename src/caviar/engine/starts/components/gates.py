@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ...._typing import AnyArray
 from ....language import Axis, Label, Node, Plate, Variable
 from ...ascent.problem import Problem
-from ...local.chain import ChainFactor
+from ...local.chains.chain import ChainFactor
 from ...local.local_factor import LocalFactor
 
 

@@ -14,7 +14,7 @@ from ...ascent.problem import Problem, statistics_of
 from ...binding.nested import nested_plates
 from ...design.keys import StatisticKey
 from ...local.categorical import CategoricalFactor
-from ...local.chain import ChainFactor
+from ...local.chains.chain import ChainFactor
 from ...local.gated import SwitchedFactor
 from ...local.missing_vector import VectorFactor
 from ...local.statistics import LocalState

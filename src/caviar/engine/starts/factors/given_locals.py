@@ -169,7 +169,9 @@ def with_labels(
     """
     if isinstance(factor, CategoricalFactor):
         (label,) = factor.labels
-        return np.array(_one_hot(label, labels[label]).reshape(factor.n_rows, -1))
+        states = np.zeros((factor.n_rows, rows.n_rows))
+        factor.view(states, StatisticKey(label.name, "x"))[...] = _one_hot(label, labels[label])
+        return states
     assert isinstance(factor, SwitchedFactor)
     expected = np.zeros((factor.n_rows, rows.n_rows))
     table = factor.table(expected)

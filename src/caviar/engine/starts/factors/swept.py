@@ -84,10 +84,11 @@ def sweep(
     # of locations that are added up the one that comes first takes their level: that with an unknown mean is free to
     order, of_sums = problem.fact("order of a sweep", lambda: _order_of_sweep(problem))
     added = [variable for variable in of_sums if variable not in fixed]
+    of_rows = problem.fact("globals of rows alone", lambda: _of_rows_alone(problem)) if not added else ()
     for number in range(_MOST_SWEEPS if len(added) > 1 else _SWEEPS):
         before = [arrays[StatisticKey(variable.name, "x")] for variable in added]
         for variable in order:
-            if variable in fixed:
+            if variable in fixed or (number and variable in of_rows):
                 continue
             try:
                 q[variable] = (
@@ -110,6 +111,21 @@ def _order_of_sweep(problem: Problem) -> tuple[list[Variable], list[Variable]]:
     """Return the globals in the order of a first sweep, and those of them that are added up."""
     order = sorted(problem.order, key=lambda v: (_is_no_location(v), not is_pooled(problem, v)))
     return order, [variable for variable in order if _is_added(problem, variable)]
+
+
+def _of_rows_alone(problem: Problem) -> frozenset[Variable]:
+    """Return the globals whose updates depend on sums over the rows alone, and so are the same in each sweep."""
+    several = {
+        number
+        for number, term in enumerate(problem.compiled.terms)
+        if sum(isinstance(key, StatisticKey) for key in term.contraction.keys) > 1
+    }
+    return frozenset(
+        variable
+        for variable in problem.order
+        if several.isdisjoint(problem.updates[variable].terms)
+        and not (variable.is_point or variable in problem.sequential or is_pooled(problem, variable))
+    )
 
 
 def _is_added(problem: Problem, variable: Variable) -> bool:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from ...._typing import AnyArray, Array
 from ....language import Bernoulli, Categorical, Variable
+from ....numerics.cached import cached_property
 from ...ascent.problem import Problem
 from ...local.statistics import LocalState
 from ...rows.row_map import RowMap
 from ...rows.subsample import Sample
-from ..components.differences import differs, differs_in_components
+from ..components.differences import differs_in_components, differs_in_weights
 from ..components.gates import Gate
 from ..factors.draws import drawn
 from .hidden import hidden_points
@@ -80,7 +80,12 @@ class Basis:
 
     @cached_property
     def _differing(self) -> frozenset[Gate]:
-        return frozenset(gate for gate in self.gates if differs(self.problem, gate))
+        by_weights = {gate for gate in self.gates if differs_in_weights(self.problem, gate)}
+        return self._of_unlike_components | by_weights
+
+    @cached_property
+    def _of_unlike_components(self) -> frozenset[Gate]:
+        return frozenset([gate for gate in self.gates if differs_in_components(self.problem, gate)])
 
     def differs(self, gate: Gate) -> bool:
         """Whether the categories of a gate, or what they choose, differ in anything that is known."""
@@ -94,6 +99,8 @@ class Basis:
     @cached_property
     def shared(self) -> frozenset[Gate]:
         """The gates that choose for the same values as another gate does."""
+        if len(self.gates) < 2:
+            return frozenset()
         leaves = {gate: set(leaves_below(self.problem, gate.variable)) for gate in self.gates}
         return frozenset(
             gate
@@ -112,7 +119,7 @@ class Basis:
         return bool(self.gates) and all(
             gate.factor is not None
             and gate not in self.shared
-            and not differs_in_components(self.problem, gate)
+            and gate not in self._of_unlike_components
             and len(self.clouds(gate)) == 1
             and not is_added(self.problem, gate.variable)
             for gate in self.gates

@@ -11,6 +11,7 @@ import numpy as np
 from ...._typing import Array
 from ....language import MarkovChain
 from ....language.algebra import Diagonal
+from ....names import place_in_words
 
 LEVEL = 0.95
 
@@ -33,6 +34,8 @@ class Figures:
         Which axes have names, rather than numbers.
     event
         What an entry of one value is called.
+    chosen
+        Name of the plate from which the categories choose, if the entries are probabilities.
     mean, sd, lower, upper
         Of shape (plates..., event...); without what the factor does not give.
     """
@@ -43,6 +46,7 @@ class Figures:
     labels: tuple[Sequence[str], ...]
     are_named: tuple[bool, ...]
     event: str
+    chosen: str | None
     mean: Array
     sd: Array | None
     lower: Array | None
@@ -69,13 +73,9 @@ class Figures:
         return [tuple(index) for index in indices.tolist()], len(flat) - len(chosen)
 
     def label(self, index: tuple[int, ...]) -> str:
-        """Return what the place of an entry is called."""
-        words = []
-        for axis, number in enumerate(index):
-            own = self.labels[axis][number]
-            is_plate = axis < len(self.plates)
-            words.append(f"{self.plates[axis]} {own}" if is_plate and not self.are_named[axis] else own)
-        return ", ".join(words)
+        """Return what the place of an entry is called, as in a summary."""
+        names = [own if named else None for own, named in zip(self.labels, self.are_named, strict=True)]
+        return place_in_words(self.plates, index, names, self.chosen)
 
     def at(self, index: tuple[int, ...]) -> tuple[float | None, float | None, float | None, float | None]:
         """Return mean, standard deviation and ends of an entry, None for what the factor does not give."""
@@ -117,6 +117,7 @@ def figures_of(subject: Any) -> list[Figures]:
                     labels,
                     tuple(named),
                     event,
+                    posterior.model.axes.chosen_by(name),
                     mean,
                     sd,
                     low,

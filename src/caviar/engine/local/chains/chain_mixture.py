@@ -7,18 +7,19 @@ from dataclasses import replace
 
 import numpy as np
 
-from ... import families
-from ..._typing import AnyArray, Array
-from ...families._markov_response import response_of_smoothing
-from ...families.chain_mixture import pairs_of_kinds
-from ...families.markov_chain import Smoothing, smooth
-from ...language import Axis, MarkovChain, MarkovChainMixture
-from ..binding.bound_model import BoundModel
-from ..binding.evidence import Evidence
-from ..design.scratch import Scratch
-from .chain import SequenceResponse, Steps
+from .... import families
+from ...._typing import AnyArray, Array
+from ....families._markov_response import response_of_smoothing
+from ....families.chain_mixture import pairs_of_kinds
+from ....families.markov_chain import Smoothing, smooth
+from ....language import Axis, MarkovChain, MarkovChainMixture
+from ...binding.bound_model import BoundModel
+from ...binding.evidence import Evidence
+from ...design.scratch import Scratch
+from ..statistics import Arrays
+from .chain import Beside, SequenceResponse
 from .markov_chain import MarkovChainFactor
-from .statistics import Arrays
+from .steps import Steps
 
 _ROUNDS = 10
 """Rounds of k-means among sequences."""
@@ -69,6 +70,7 @@ class ChainMixtureFactor(MarkovChainFactor):
         is_counted: AnyArray,
         steps: Steps,
         means: Mapping[str, Array],
+        beside: Beside,
     ) -> families.ChainMixture:
         """Return the chain with a forecast: the states of each kind move by its expected transition."""
         size = len(natural)

@@ -8,19 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from ... import families
-from ..._typing import AnyArray, Array
-from ...families._gaussian_chain_response import Blocks, response_of_gaussian_chain
-from ...families.linear_gaussian_chain import StateMoments, told_by_inputs
-from ...language import Axis, LinearGaussianChain
-from ...numerics.linalg import outer, symmetric_part
-from ..binding.bound_model import BoundModel
-from ..binding.evidence import Evidence
-from ..design.inferred import Inferred
-from ..design.keys import StatisticKey
-from .chain import ChainFactor, SequenceResponse, Steps
-from .family import FamilyFactor
-from .statistics import Arrays
+from .... import families
+from ...._typing import AnyArray, Array
+from ....families._gaussian_chain_response import Blocks, response_of_gaussian_chain
+from ....families.linear_gaussian_chain import StateMoments, told_by_inputs
+from ....language import Axis, LinearGaussianChain
+from ....numerics.linalg import outer, symmetric_part
+from ...binding.bound_model import BoundModel
+from ...binding.evidence import Evidence
+from ...design.inferred import Inferred
+from ...design.keys import StatisticKey
+from ..family import FamilyFactor
+from ..statistics import Arrays
+from .chain import Beside, ChainFactor, SequenceResponse
+from .steps import Steps
 
 
 class LinearGaussianChainFactor(ChainFactor, FamilyFactor):
@@ -39,27 +40,21 @@ class LinearGaussianChainFactor(ChainFactor, FamilyFactor):
         self._size = variable.dimension or 1
         is_known = variable.is_stated_with_constant("transition")
         known = bound.values_of(variable.slots["transition"].node) if is_known else None
-        self._transition = None if "residual_xx" not in variable.summed else known
+        self._transition = known if "residual_xx" in (*variable.summed, *variable.by_step) else None
 
     def path(
         self, natural: Array, steps: Steps, sums: Mapping[Hashable, Array]
     ) -> families.LinearGaussianChain:
         """Return the distribution of the states of whole sequences, from natural parameters (D + D^2, B)."""
-        size, of = self._size, self._of_steps(sums)
-        # a copy also of one row, which is contiguous as it is: inputs are added to it
-        linear = natural[:size].T.copy()
-        information = -2.0 * symmetric_part(natural[size:].T.reshape(-1, size, size))
+        of = self._of_steps(natural, sums)
+        linear, second = self._of_rows(natural)
+        information = -2.0 * symmetric_part(second)
         initial_precision = -2.0 * symmetric_part(of["first_xx"])
-        if self._transition is not None:
-            transition, noise_precision = self._transition, -2.0 * symmetric_part(of["residual_xx"])
-        else:
-            noise_precision = -2.0 * symmetric_part(of["next_xx"])
-            transition = of["pairs"].T / noise_precision.diagonal()[:, None]
-            information[:-1][~steps.starts[1:]] += _spread_of_rows(
-                -2.0 * symmetric_part(of["previous_xx"]), of["pairs"] @ transition
-            )
-        if steps.inputs is not None:
-            linear += self._told_by_inputs(of, steps)
+        transition, noise_precision, spread = self._moves(of, steps)
+        if spread is not None:
+            after = steps.after
+            information[after - 1] += at_steps(spread, after)
+        linear += self._told(of, steps)
         return families.LinearGaussianChain(
             linear,
             information,
@@ -70,8 +65,23 @@ class LinearGaussianChainFactor(ChainFactor, FamilyFactor):
             noise_precision,
         )
 
-    def _of_steps(self, sums: Mapping[Hashable, Array]) -> dict[str, Array]:
-        """Return natural parameters of the statistics that are summed over the rows, zero for absent ones."""
+    def _of_rows(self, natural: Array) -> tuple[Array, Array]:
+        """Return what the rows say of their own states: linear terms (B, D), and quadratic ones (B, D, D)."""
+        size, stop = self._size, self._size + self._size**2
+        # copies also of one row, which is contiguous as it is: what steps say is added to them
+        return natural[:size].T.copy(), natural[size:stop].T.reshape(-1, size, size).copy()
+
+    def _moves(self, of: Mapping[str, Array], steps: Steps) -> tuple[Array, Array, Array | None]:
+        """Return transition, precision of the noise, and what an unknown transition adds to the state before a step."""
+        if self._transition is not None:
+            return self._transition, -2.0 * symmetric_part(of["residual_xx"]), None
+        noise_precision = -2.0 * symmetric_part(of["next_xx"])
+        transition = of["pairs"].T / noise_precision.diagonal()[:, None]
+        spread = spread_of_rows(-2.0 * symmetric_part(of["previous_xx"]), of["pairs"] @ transition)
+        return transition, noise_precision, spread
+
+    def _of_steps(self, natural: Array, sums: Mapping[Hashable, Array]) -> dict[str, Array]:
+        """Return natural parameters of the statistics of steps and of first rows, zero for absent ones."""
         (variable,), size = self.variables, self._size
         shapes = {"first_x": (size,)}
         if self.inputs is not None:
@@ -82,9 +92,10 @@ class LinearGaussianChainFactor(ChainFactor, FamilyFactor):
             if variable.letters[key.statistic] and key.statistic != "inputs_xx"
         }
 
-    def _told_by_inputs(self, of: Mapping[str, Array], steps: Steps) -> Array:
+    def _told(self, of: Mapping[str, Array], steps: Steps) -> Array | float:
         """Return what the inputs of steps add to the natural parameters of the states, (B, D)."""
-        assert steps.inputs is not None
+        if steps.inputs is None:
+            return 0.0
         own, before = (steps.inputs @ of[name].T for name in ("next_inputs", "previous_inputs"))
         return told_by_inputs(own, before, steps.starts)
 
@@ -97,40 +108,44 @@ class LinearGaussianChainFactor(ChainFactor, FamilyFactor):
         changes_of_sums: Sequence[Mapping[Hashable, Array]],
     ) -> SequenceResponse:
         """Return how first and second moments of the states, and their sums over the rows, respond to changes."""
-        smoothing = self.path(natural, steps, sums).smoothing
+        expected = self.expected_of_path(self.path(natural, steps, sums))
         blocks = self._blocks(natural, steps, sums)
         each = [
             self._blocks(own, steps, of_sums) for own, of_sums in zip(changes, changes_of_sums, strict=True)
         ]
         moved = Blocks(*(np.stack(parts) for parts in zip(*each, strict=True)))
         found = response_of_gaussian_chain(blocks, moved)
-        n_changes, n_rows = found.mean.shape[:2]
-        second = found.second.reshape(n_changes, n_rows, -1)
+        n_changes = len(found.mean)
         pairs = found.pairs[:, steps.after].sum(axis=1)
         of = self._sums_of(found.mean, found.second, pairs, steps)
         # how many steps there are, and their inputs, change with nothing
         of |= {name: np.zeros((n_changes, *np.shape(of[name]))) for name in _KNOWN if name in of}
         return SequenceResponse(
-            self.expected(smoothing),
-            np.concatenate([found.mean, second], axis=2).swapaxes(1, 2),
-            self._keyed(of),
+            expected, self._moments(found.mean, found.second, found.pairs, steps), self._keyed(of)
         )
+
+    def _moments(self, mean: Array, second: Array, pairs: Array, steps: Steps) -> Array:
+        """Return changes of expected statistics, (D, E, B), from those of the moments of states and of pairs."""
+        return np.concatenate([mean, second.reshape(*mean.shape[:2], -1)], axis=2).swapaxes(1, 2)
 
     def _blocks(self, natural: Array, steps: Steps, sums: Mapping[Hashable, Array]) -> Blocks:
         """Return the precision of the states and their linear terms; both are linear in what rows and steps say."""
-        size, starts, of = self._size, steps.starts, self._of_steps(sums)
+        starts, of = steps.starts, self._of_steps(natural, sums)
         if self._transition is not None:
             noise = symmetric_part(of["residual_xx"])
             moved = noise @ self._transition
-            of |= {"next_xx": noise, "previous_xx": self._transition.T @ moved, "pairs": -2.0 * moved.T}
-        linear, second = natural[:size].T.copy(), natural[size:].T.reshape(-1, size, size).copy()
+            of |= {
+                "next_xx": noise,
+                "previous_xx": self._transition.T @ moved,
+                "pairs": -2.0 * moved.swapaxes(-1, -2),
+            }
+        linear, second = self._of_rows(natural)
         after = steps.after
         linear[starts] += of["first_x"]
         second[starts] += of["first_xx"]
-        second[after] += of["next_xx"]
-        second[after - 1] += of["previous_xx"]
-        if steps.inputs is not None:
-            linear += self._told_by_inputs(of, steps)
+        second[after] += at_steps(of["next_xx"], after)
+        second[after - 1] += at_steps(of["previous_xx"], after)
+        linear += self._told(of, steps)
         between = np.where(starts[:, None, None], 0.0, -of["pairs"])
         return Blocks(linear, -2.0 * symmetric_part(second), between)
 
@@ -141,6 +156,7 @@ class LinearGaussianChainFactor(ChainFactor, FamilyFactor):
         is_counted: AnyArray,
         steps: Steps,
         means: Mapping[str, Array],
+        beside: Beside,
     ) -> families.LinearGaussianChain:
         """Return the chain with a forecast: it moves by the expected transition, with noise of the expected precision.
 
@@ -173,8 +189,7 @@ class LinearGaussianChainFactor(ChainFactor, FamilyFactor):
 
     def sums_given(self, expected: Array, steps: Steps) -> Arrays:
         """Return the sums over the rows, states independent with these moments (D + D^2, B)."""
-        size, after = self._size, steps.after
-        mean, second = expected[:size].T, expected[size:].T.reshape(-1, size, size)
+        after, (mean, second) = steps.after, self._of_rows(expected)
         return self._keyed(self._sums_of(mean, second, mean[after - 1].T @ mean[after], steps))
 
     def _sums_of(self, mean: Array, second: Array, pairs: Array, steps: Steps) -> dict[str, Any]:
@@ -242,10 +257,15 @@ def _sums_of_inputs(mean: Array, steps: Steps) -> dict[str, Array]:
     }
 
 
-def _spread_of_rows(second: Array, of_mean: Array) -> Array:
+def at_steps(values: Array, places: AnyArray) -> Array:
+    """Return the matrices (B, D, D) at some steps; one (D, D) that is the same for all as it is."""
+    return values if values.ndim == 2 else values[places]
+
+
+def spread_of_rows(second: Array, of_mean: Array) -> Array:
     """Return what the uncertainty of a transition's rows says of the state before a step: <A' Q A> - <A>' Q <A>.
 
     It is positive semi-definite; what is below zero is rounding.
     """
     values, vectors = np.linalg.eigh(symmetric_part(second - of_mean))
-    return (vectors * np.maximum(values, 0.0)) @ vectors.T
+    return (vectors * np.maximum(values, 0.0)[..., None, :]) @ vectors.swapaxes(-1, -2)

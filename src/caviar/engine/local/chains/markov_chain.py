@@ -7,17 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from ... import families
-from ..._typing import AnyArray, Array
-from ...families._markov_response import response_of_smoothing
-from ...families.markov_chain import Smoothing, smooth
-from ...language import Axis, MarkovChain
-from ..binding.bound_model import BoundModel
-from ..binding.evidence import Evidence
-from ..design.scratch import Scratch
-from .categorical import CategoricalFactor
-from .chain import ChainFactor, SequenceResponse, Steps
-from .statistics import Arrays
+from .... import families
+from ...._typing import AnyArray, Array
+from ....families._markov_response import response_of_smoothing
+from ....families.markov_chain import Smoothing, smooth
+from ....language import Axis, MarkovChain
+from ...binding.bound_model import BoundModel
+from ...binding.evidence import Evidence
+from ...design.scratch import Scratch
+from ..categorical import CategoricalFactor
+from ..statistics import Arrays
+from .chain import Beside, ChainFactor, SequenceResponse
+from .steps import Steps
 
 
 class MarkovChainFactor(ChainFactor, CategoricalFactor):
@@ -44,11 +45,15 @@ class MarkovChainFactor(ChainFactor, CategoricalFactor):
         is_counted: AnyArray,
         steps: Steps,
         means: Mapping[str, Array],
+        beside: Beside,
     ) -> Any:
         """Return the chain with a forecast: its states move by the expected transition."""
         return families.ForecastMarkovChain(
             path, is_counted, steps.starts, means["initial"], means["transition"]
         )
+
+    def moves(self, path: Any) -> Array | None:
+        return path.transition if isinstance(path, families.ForecastMarkovChain) else None
 
     def smoothing(
         self, natural: Array, steps: Steps, sums: Mapping[Hashable, Array], scratch: Scratch

@@ -13,18 +13,19 @@ from typing import Any
 import numpy as np
 from scipy.special import entr, logsumexp
 
-from ..._typing import AnyArray, Array
-from ...families import ChainMixture, ExponentialFamily, ForecastMarkovChain, MarkovChain
-from ...families.markov_chain import Smoothing
-from ...language import Axis, Variable
-from ..binding.bound_model import BoundModel
-from ..binding.evidence import Evidence
-from ..design.keys import StatisticKey
-from ..design.scratch import Scratch
-from .chain import ChainFactor, SequenceResponse, Steps
+from ...._typing import AnyArray, Array
+from ....families import ChainMixture, ExponentialFamily, ForecastMarkovChain, MarkovChain
+from ....families.markov_chain import Smoothing
+from ....language import Axis, Variable
+from ...binding.bound_model import BoundModel
+from ...binding.evidence import Evidence
+from ...design.keys import StatisticKey
+from ...design.scratch import Scratch
+from ..gated import SwitchedFactor
+from ..statistics import Arrays
+from .chain import Beside, ChainFactor, SequenceResponse
 from .chain_mixture import chain_of_states
-from .gated import SwitchedFactor
-from .statistics import Arrays
+from .steps import Steps
 
 
 @dataclass(frozen=True)
@@ -131,10 +132,14 @@ class SwitchedChainFactor(ChainFactor, SwitchedFactor):
         is_counted: AnyArray,
         steps: Steps,
         means: Mapping[str, Array],
+        beside: Beside,
     ) -> SwitchedPath:
         """Return the chain with a forecast; the other labels of these steps are as their states say."""
-        states = self._states.continued(path.states, natural, is_counted, steps, means)
+        states = self._states.continued(path.states, natural, is_counted, steps, means, beside)
         return SwitchedPath(self, states, natural)
+
+    def moves(self, path: SwitchedPath) -> Array | None:
+        return self._states.moves(path.states)
 
     def distributions_of_path(self, path: SwitchedPath) -> dict[Variable, Any]:
         """Return the path of the states, and the factors of the other variables of all rows."""

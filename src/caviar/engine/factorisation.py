@@ -7,21 +7,23 @@ from typing import Any
 
 import numpy as np
 
-from ..._errors import ModelError, ParameterError
-from ...language import Axis, Label, LinearGaussianChain, MarkovChain, Term, Variable
-from ..binding.bound_model import BoundModel
-from ..binding.missing.values import is_above, refuse_unseen
-from ..local.categorical import CategoricalFactor
-from ..local.chain import ChainFactor, check_chains
-from ..local.chain_mixture import chain_of_states
-from ..local.family import FamilyFactor
-from ..local.gated import SwitchedFactor
-from ..local.joint_locals import groups_of
-from ..local.linear_gaussian_chain import LinearGaussianChainFactor
-from ..local.local_factor import LocalFactor
-from ..local.missing_vector import VectorFactor
-from ..local.switched_chain import SwitchedChainFactor
-from .stated_priors import certain_priors
+from .._errors import ModelError, ParameterError
+from ..language import Axis, Label, LinearGaussianChain, MarkovChain, Term, Variable
+from .binding.bound_model import BoundModel
+from .binding.missing.values import is_above, refuse_unseen
+from .compiled.stated_priors import certain_priors
+from .local.categorical import CategoricalFactor
+from .local.chains.chain import ChainFactor, check_chains
+from .local.chains.chain_mixture import chain_of_states
+from .local.chains.changing_states import ChangingStatesFactor
+from .local.chains.changing_steps import ChangingStepsFactor
+from .local.chains.linear_gaussian_chain import LinearGaussianChainFactor
+from .local.chains.switched_chain import SwitchedChainFactor
+from .local.family import FamilyFactor
+from .local.gated import SwitchedFactor
+from .local.joint_locals import groups_of
+from .local.local_factor import LocalFactor
+from .local.missing_vector import VectorFactor
 
 APART = "apart"
 """What is said instead of groups of variables so that each global has a factor of its own."""
@@ -45,7 +47,8 @@ def local_factors(
         return []
     factors: list[LocalFactor] = []
     taken: set[Variable] = set()
-    for group in groups_of(latent, terms, bound, joint):
+    # one variable shares its factor with none
+    for group in groups_of(latent, terms, bound, joint) if len(latent) > 1 or joint else ():
         certain = {
             v: prior[None] for v, prior in certain_priors(group.others, data_axis, bound.values_of).items()
         }
@@ -59,6 +62,8 @@ def local_factors(
     factors += [_alone(bound, variable, data_axis) for variable in latent if variable not in taken]
     for factor in factors:
         _check_seen(bound, factor)
+    if len(factors) == 1 and not alone:
+        return factors
     order = {variable: i for i, variable in enumerate(latent)}
     chains = [factor.variables[0] for factor in factors if isinstance(factor, ChainFactor)]
 
@@ -185,10 +190,13 @@ def _is_list(value: Any) -> bool:
 
 def _alone(bound: BoundModel, variable: Variable, data_axis: Axis) -> LocalFactor:
     evidence, size = bound.of(variable), bound.size
+    if isinstance(variable, MarkovChain) and variable.by_step:
+        return ChangingStatesFactor(variable, evidence, data_axis, bound)
     if isinstance(variable, MarkovChain):
         return chain_of_states(variable, evidence, data_axis, bound)
     if isinstance(variable, LinearGaussianChain):
-        return LinearGaussianChainFactor(variable, evidence, data_axis, bound)
+        kind = ChangingStepsFactor if variable.by_step else LinearGaussianChainFactor
+        return kind(variable, evidence, data_axis, bound)
     if isinstance(variable, Label):
         return CategoricalFactor(variable, evidence, data_axis, size)
     return FamilyFactor(

@@ -9,92 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from ..._errors import DataError, ModelError
-from ..._typing import AnyArray, Array
-from ...language import Variable
-from ..binding.bound_model import BoundModel
-from ..design.keys import ColumnKey, StatisticKey
-from ..design.scratch import Scratch
-from .local_factor import LocalFactor
-from .statistics import Arrays
-
-
-@dataclass(frozen=True)
-class Starts:
-    """Where sequences begin, told by the rows themselves.
-
-    Attributes
-    ----------
-    column
-        The column of the rows that tells it, or None.
-    everywhere
-        Without a column, whether each row is a sequence; otherwise all rows are one.
-    """
-
-    column: ColumnKey | None
-    everywhere: bool = False
-
-    def among(self, columns: Mapping[ColumnKey, AnyArray], n_rows: int) -> AnyArray:
-        """Return whether a sequence begins at each row; the first row of all begins one, whatever it says."""
-        return np.full(n_rows, self.everywhere) if self.column is None else columns[self.column].astype(bool)
-
-
-@dataclass(frozen=True)
-class Inputs:
-    """The known inputs of a chain, from the rows or the same for all steps.
-
-    Attributes
-    ----------
-    column
-        The column of the rows that tells it, or None.
-    everywhere
-        If there is no column, the inputs of each step, shape (P,).
-    """
-
-    column: ColumnKey | None
-    everywhere: Array | None = None
-
-    def among(self, columns: Mapping[ColumnKey, AnyArray], n_rows: int) -> Array:
-        """Return the inputs of each row, (B, P)."""
-        if self.column is not None:
-            return np.asarray(columns[self.column], dtype=np.float64)
-        assert self.everywhere is not None
-        return np.broadcast_to(self.everywhere, (n_rows, len(self.everywhere)))
-
-
-@dataclass(frozen=True)
-class Steps:
-    """Known facts about successive steps.
-
-    Attributes
-    ----------
-    starts
-        Whether a sequence begins at each step, shape (B,).
-    inputs
-        Inputs of each step, (B, P), or None.
-    weights
-        How often the sequence of each step counts, (B,); None if all count once.
-    """
-
-    starts: AnyArray
-    inputs: Array | None = None
-    weights: Array | None = None
-
-    def at(self, places: slice | AnyArray) -> Steps:
-        """Return the facts about some of the steps."""
-        inputs, weights = (None if own is None else own[places] for own in (self.inputs, self.weights))
-        return Steps(self.starts[places], inputs, weights)
-
-    def put(self, places: slice | AnyArray, steps: Steps) -> None:
-        """Copy the facts about some of the steps from others."""
-        self.starts[places] = steps.starts
-        if self.inputs is not None:
-            self.inputs[places] = steps.inputs
-
-    @property
-    def after(self) -> AnyArray:
-        """Positions of the steps that follow another step."""
-        return np.flatnonzero(~self.starts)
+from ...._errors import DataError, ModelError
+from ...._typing import AnyArray, Array
+from ....language import Variable
+from ...binding.bound_model import BoundModel
+from ...design.keys import ColumnKey, StatisticKey
+from ...design.scratch import Scratch
+from ..local_factor import LocalFactor
+from ..statistics import Arrays
+from .steps import Inputs, Starts, Steps
 
 
 @dataclass(frozen=True)
@@ -116,6 +39,25 @@ class SequenceResponse:
     sums: Arrays
 
 
+@dataclass(frozen=True)
+class Beside:
+    """What is known of the other hidden values of all rows when a chain is forecast.
+
+    Attributes
+    ----------
+    means
+        Name -> expectation of its x, (..., N).
+    paths
+        Name of a chain -> the distribution of its states, with a forecast.
+    moves
+        Name of a chain of labels -> probabilities of the next state, (K, K), if all steps ahead have the same.
+    """
+
+    means: Mapping[str, Array]
+    paths: Mapping[str, Any]
+    moves: Mapping[str, Array | None]
+
+
 class ChainFactor(LocalFactor):
     """The factor of a variable whose rows depend on each other.
 
@@ -128,21 +70,28 @@ class ChainFactor(LocalFactor):
         Where sequences begin.
     inputs
         Known inputs, or None.
+    choosing
+        Columns of known labels that choose how a step goes.
     """
 
     starts: Starts
     inputs: Inputs | None = None
+    choosing: tuple[ColumnKey, ...] = ()
 
     def _is_along(self, bound: BoundModel) -> None:
         """Take the starts of sequences and the inputs from the model."""
         variable = self.variables[0]
         self.starts, self.inputs = _starts_of(bound, variable), _inputs_of(bound, variable)
+        chosen = (own.by for slot in variable.slots.values() for own in slot.chosen)
+        known = dict.fromkeys(by for by in chosen if bound.is_known(by) and bound.is_local(by))
+        self.choosing = tuple(ColumnKey(by.name) for by in known)
         self._summed = [StatisticKey(variable.name, statistic) for statistic in variable.summed]
 
     def steps(self, columns: Mapping[ColumnKey, AnyArray], n_rows: int) -> Steps:
         """Return the facts about steps that some rows hold."""
         inputs = None if self.inputs is None else self.inputs.among(columns, n_rows)
-        return Steps(self.starts.among(columns, n_rows), inputs)
+        choices = {key.name: columns[key] for key in self.choosing}
+        return Steps(self.starts.among(columns, n_rows), inputs, choices=choices)
 
     def _keyed(self, found: Mapping[str, Any]) -> Arrays:
         """Return sums over the rows by key, from sums by the name of the statistic."""
@@ -164,7 +113,13 @@ class ChainFactor(LocalFactor):
 
     @abstractmethod
     def continued(
-        self, path: Any, natural: Array, is_counted: AnyArray, steps: Steps, means: Mapping[str, Array]
+        self,
+        path: Any,
+        natural: Array,
+        is_counted: AnyArray,
+        steps: Steps,
+        means: Mapping[str, Array],
+        beside: Beside,
     ) -> Any:
         """Return the distribution of the states of more rows: forecasts after the last observation of each sequence.
 
@@ -180,7 +135,13 @@ class ChainFactor(LocalFactor):
             Facts about all rows.
         means
             Slot of the chain -> expectation of its parent.
+        beside
+            Other hidden values of the rows.
         """
+
+    def moves(self, path: Any) -> Array | None:
+        """Return the probabilities of the next state, (K, K), by which a path is forecast; None if there are none."""
+        return None
 
     def distributions_of_path(self, path: Any) -> dict[Variable, Any]:
         """Return the factors of its variables in all rows, from what :meth:`path` or :meth:`continued` gave."""
@@ -232,6 +193,10 @@ class ChainFactor(LocalFactor):
     def sums_given(self, expected: Array, steps: Steps) -> Arrays:
         """Return the sums over the rows, states independent with these statistics (E, B)."""
 
+    def beside_others(self, expected: Array, steps: Steps) -> Array:
+        """Return expected statistics (E, B) with those of steps, if there are any, of states that are independent."""
+        return expected
+
     def sums_of_none(self) -> Arrays:
         """Return the sums over no rows."""
         return self.sums_given(np.zeros((self.n_rows, 0)), self.no_steps(0))
@@ -239,7 +204,8 @@ class ChainFactor(LocalFactor):
     def no_steps(self, n_rows: int) -> Steps:
         """Return steps without any facts yet."""
         inputs = None if self.inputs is None else np.zeros((n_rows, self._n_inputs))
-        return Steps(np.zeros(n_rows, dtype=bool), inputs)
+        choices = {key.name: np.zeros(n_rows, dtype=np.intp) for key in self.choosing}
+        return Steps(np.zeros(n_rows, dtype=bool), inputs, choices=choices)
 
     @property
     def _n_inputs(self) -> int:

@@ -1,0 +1,1 @@
+"""The factors of chains: one factor over the rows of each sequence."""

@@ -1,0 +1,160 @@
+"""A block of rows in cells at work in compiled loops, where numba is installed: the extra ``caviar[compiled]``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+
+import numpy as np
+
+from ...._typing import AnyArray, Array
+from ...design.backend import Workspace
+from ...design.features import FeatureTable
+from ...local.statistics import Coefficients, Rows
+from .block import Block, rows_at
+from .cells import DenseCells
+from .supports import Supports
+
+_RUN = 40_000
+"""Numbers that the features of a run of cells take."""
+
+_PADDED = 8
+"""Features are padded by zeros to a multiple of this."""
+
+
+def is_installed() -> bool:
+    """Return whether there is what compiles the loops."""
+    return find_spec("numba") is not None
+
+
+@dataclass(frozen=True)
+class Products:
+    """The dense features of a table as some that are written, and products of pairs of them.
+
+    Attributes
+    ----------
+    table
+        Of the features that are written, G rows.
+    pairs
+        Rows of two of them for each of the others, (F - G, 2).
+    columns
+        Rows in the whole table, of those that are written and then of the others, (F,).
+    """
+
+    table: FeatureTable
+    pairs: AnyArray
+    columns: AnyArray
+
+    @classmethod
+    def of(cls, table: FeatureTable) -> Products:
+        """Return the dense features of a table: products of a vector with itself are those of its numbers."""
+        written, multiplied, first, n_written = [], [], {}, 0
+        pairs = [np.zeros((0, 2), dtype=np.int64)]
+        for feature, rows in zip(table.features, table.slices, strict=True):
+            source = feature.source
+            places = np.arange(rows.start, rows.stop)
+            if source is not None and feature.is_packed and source.key in first:
+                pairs.append(first[source.key] + np.stack(feature.pairs, axis=1))
+                multiplied.append(places)
+                continue
+            if source is not None and feature.is_plain:
+                first[source.key] = n_written
+            written.append((feature, places))
+            n_written += len(places)
+        columns = np.concatenate([*(places for _, places in written), *multiplied])
+        return cls(FeatureTable([feature for feature, _ in written]), np.concatenate(pairs), columns)
+
+
+class CompiledBlock(Block):
+    """A block whose rows meet dense features alone, in cells so small that a row has few components.
+
+    Parameters
+    ----------
+    terms
+        The dense features of the label.
+    products
+        The same, as products.
+    rows, coefficients, matrix, scratch
+        See :class:`~caviar.engine.rows.truncated.block.Block`.
+    """
+
+    cell = 16
+
+    def __init__(
+        self,
+        terms: DenseCells,
+        products: Products,
+        rows: Rows,
+        coefficients: Coefficients,
+        matrix: Array,
+        scratch: Workspace,
+    ) -> None:
+        super().__init__(terms, rows, coefficients, matrix, scratch)
+        self._products = products
+        n_categories, n_features = matrix.shape
+        self._padded = np.zeros((n_categories, -(-n_features // _PADDED) * _PADDED))
+        np.take(matrix, products.columns, axis=1, out=self._padded[:, :n_features])
+
+    def sums(self, supports: Supports) -> tuple[Array, float]:
+        sums = np.zeros_like(self._padded)
+        log_partitions = self._add(supports, sums)
+        total = np.empty_like(self.matrix)
+        total[:, self._products.columns] = sums[:, : total.shape[1]]
+        return total, float(log_partitions.sum())
+
+    def log_partitions(self, supports: Supports) -> Array:
+        return self._add(supports, self._padded[:0])
+
+    def _add(self, supports: Supports, sums: Array) -> Array:
+        """Add what the cells have to sums, and return the log-partition of each cell."""
+        from .kernels import add_cells
+
+        found = np.empty(supports.n_cells)
+        for run, given in self._runs(supports, np.arange(supports.n_cells)):
+            add_cells(
+                given,
+                self._products.pairs,
+                supports.starts[run],
+                supports.sizes[run],
+                supports.members,
+                supports.counted(run, self.rows.weights),
+                self._padded,
+                sums,
+                found[run[0] : run[-1] + 1],
+            )
+        return found
+
+    def ranked(self, supports: Supports, pools: AnyArray, sizes: Sequence[int]) -> tuple[AnyArray, Array]:
+        from .kernels import rank
+
+        ranked, losses, own = np.empty_like(pools), np.empty((len(pools), len(sizes))), np.asarray(sizes)
+        for run, given in self._runs(supports, np.arange(supports.n_cells)):
+            some, counted = slice(run[0], run[-1] + 1), supports.counted(run, self.rows.weights)
+            pairs = self._products.pairs
+            rank(given, pairs, pools[some], counted, self._padded, own, ranked[some], losses[some])
+        return ranked, losses
+
+    def exchange(
+        self, supports: Supports, cells: AnyArray, members: AnyArray, found: AnyArray, is_new: AnyArray
+    ) -> None:
+        from .kernels import exchange
+
+        places, start = supports.places(cells, int(supports.sizes[cells[0]])), 0
+        for run, given in self._runs(supports, cells):
+            own = slice(start, start + len(run))
+            counted = supports.counted(run, self.rows.weights)
+            pairs = self._products.pairs
+            exchange(given, pairs, places[own], found[own], is_new[own], members, counted, self._padded)
+            start += len(run)
+
+    def _runs(self, supports: Supports, cells: AnyArray) -> Iterator[tuple[AnyArray, Array]]:
+        """Yield runs of cells, and the features of their rows that are written, (G, B)."""
+        table = self._products.table
+        length = max(1, _RUN // (table.n_dense * supports.cell))
+        for start in range(0, len(cells), length):
+            run = cells[start : start + length]
+            some = rows_at(self.rows, supports.rows_of(run))
+            given = self.scratch.array((table, "features of cells"), (table.n_dense, some.n_rows))
+            table.fill(some.columns, given, self.scratch)
+            yield run, given

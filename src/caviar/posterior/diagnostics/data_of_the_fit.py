@@ -1,0 +1,56 @@
+"""What is told of the data of a fit: found when it is asked for, where the data are few and nobody else's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ...engine.checkpoint.row_marks import RowMarks
+from ...numerics.cached import cached_property
+
+
+@dataclass(frozen=True, eq=False)
+class Looks:
+    """Looks at the data of a fit.
+
+    Attributes
+    ----------
+    summary
+        Returns the summary of the data.
+    marks
+        Returns the marks of their rows.
+    told
+        What else belongs to the summary.
+    """
+
+    summary: Callable[[], Mapping[str, Any] | None]
+    marks: Callable[[], RowMarks | None]
+    told: Mapping[str, Any]
+
+    def whole_summary(self) -> Mapping[str, Any]:
+        """Return the summary with all that belongs to it."""
+        return {**(self.summary() or {}), **self.told}
+
+
+class KnowsItsData:
+    """What a posterior tells of the data that it was fitted to."""
+
+    _looks: Looks | None = None
+
+    @cached_property
+    def data_summary(self) -> Mapping[str, Any] | None:
+        """What it was fitted to."""
+        return None if self._looks is None else self._looks.whole_summary()
+
+    @cached_property
+    def row_marks(self) -> RowMarks | None:
+        """Marks of the rows that it was fitted to."""
+        return None if self._looks is None else self._looks.marks()
+
+    def _tell(self, more: Mapping[str, Any]) -> None:
+        """Add to the summary of the data."""
+        if self._looks is None or "data_summary" in vars(self):
+            self.data_summary = {**(self.data_summary or {}), **more}
+        else:
+            self._looks = replace(self._looks, told={**self._looks.told, **more})
