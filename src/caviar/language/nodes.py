@@ -168,7 +168,7 @@ class Indexed(Algebra):
         self.node = node
         self.indices = indices = tuple([_as_membership(index) for index in indices])
         places = [place for place, index in enumerate(indices) if not isinstance(index, Data)]
-        _refuse_twice(node, [indices[place] for place in places])
+        _refuse_twice(node, [own for place in places if isinstance(own := indices[place], Node | Indexed)])
         first: Any = indices[places[0] if places else 0]
         if isinstance(first, Indexed) and isinstance(first.node, Label) and isinstance(first.by, Data):
             self.through, first = (first, first.node) if not first.others else (None, first)
