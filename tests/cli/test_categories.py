@@ -195,7 +195,7 @@ def test_a_sample_has_the_names_and_can_be_read_again(run, saved, tmp_path):
 def test_a_report_names_columns_and_categories(run, saved, penguins, tmp_path):
     told = json.loads(run("report", saved, penguins, "-o", tmp_path / "r.html", "--json").stdout)
     places = {entry["at"] for entry in told["entries"] if entry["variable"] == "species_probabilities"}
-    assert "component 0, Gentoo" in places
+    assert "Gentoo, component 0" in places
     quality = {line["name"]: line for line in told["quality"]}
     assert quality["species"]["mean"] is None
     assert quality["sex"]["missing"] == pytest.approx(11 / 344)
@@ -260,12 +260,25 @@ def test_a_check_of_the_whole_passes(run, penguins, saved):
     assert run("check", saved, penguins, "--rows", 60).exit_code == 0
 
 
-def test_names_of_the_model_are_refused_with_a_remedy_that_works(run):
-    rows = "SELECT range AS z, CASE WHEN range < 9 THEN 'low' ELSE 'high' END AS kind FROM range(20)"
-    result = run("fit", "--sql", rows, "--non-numeric", "categorical")
-    assert result.exit_code == 2
-    remedy = result.stderr.partition("--sql '")[2].rpartition(" FROM data'")[0]
-    assert run("fit", "--sql", f"{remedy} FROM ({rows})", "--non-numeric", "categorical", "-q").exit_code == 0
+def test_columns_may_have_the_names_of_the_model(run, tmp_path):
+    """A column ``z`` beside the label of a row, and ``weights`` beside the mixture's."""
+    rows = "SELECT (range * 7) % 5 AS z, CASE WHEN range < 9 THEN 'low' ELSE 'high' END AS weights FROM range(20)"
+    others = "SELECT z AS a, weights AS kind FROM (" + rows + ")"
+    told = []
+    for number, sql in enumerate((rows, others)):
+        model = tmp_path / f"{number}.caviar"
+        options = ("--non-numeric", "categorical", "--seed", 0, "-q", "--json", "-o", model)
+        fit = run("fit", "--sql", sql, *options)
+        assert (fit.exit_code, fit.stderr) == (0, "")
+        predicted = run("predict", model, "--sql", sql, "-o", tmp_path / f"{number}.csv")
+        assert (predicted.exit_code, predicted.stderr) == (0, "")
+        report = run("report", model, "--sql", sql, "-o", tmp_path / "r.html", "--json")
+        assert report.exit_code == 0
+        names = {line["name"] for line in json.loads(report.stdout)["quality"]}
+        assert names == ({"z", "weights"}, {"a", "kind"})[number]
+        labels = cv.data.read_columns(tmp_path / f"{number}.csv")
+        told.append((json.loads(fit.stdout)["elbo"], labels.column_names))
+    assert told[0] == (pytest.approx(told[1][0], rel=1e-12), told[1][1])
 
 
 def test_too_many_values_and_empty_columns(run):

@@ -64,7 +64,7 @@ def test_a_report_names_the_words(run, lda, tmp_path):
     assert result.exit_code == 0
     text = (tmp_path / "r.html").read_text(encoding="utf-8")
     assert "Topics by latent Dirichlet allocation: news.csv" in text
-    assert "topic 0, goal" in text
+    assert "goal, topic 0" in text
 
 
 def test_other_vocabularies_are_refused(run, lda, tmp_path):

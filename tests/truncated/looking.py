@@ -18,8 +18,7 @@ from caviar.engine.rows.truncated.supports import Supports
 from caviar.engine.rows.truncated.truncated_rows import TruncatedRows
 from caviar.engine.starts.from_user import given_start
 from caviar.execution import Threads
-from caviar.fitting.model import _bound
-from caviar.fitting.rows import rows_of
+from caviar.fitting.rows import bound_of, rows_of
 
 
 @dataclass
@@ -76,7 +75,7 @@ class Looking:
 def looking_at(model: cv.Model, data: Any, labels: Any, n: int, weights: Any = None) -> Looking:
     """Return all rows as one block, with the globals that follow from given labels."""
     met = model._met(data, None)
-    bound = _bound(model, met, weights, None, None, ((), None))
+    bound = bound_of(model, met, weights, None, None, ((), None))
     problem = model._problem(bound, (), None)
     rows = RowMap(problem.rows, rows_of(problem.bound), Threads(1))
     problem, q = given_start(problem, {"z": labels}, rows)

@@ -60,13 +60,15 @@ class PosteriorOfFile(Saved):
         posterior = self.fitted
         arrays = arrays_for(posterior, file, sql)
         observed = {leaf.name for leaf in posterior.model.leaves}
-        found = posterior.predict(arrays)
-        if not found and not all(wanted_arrays(posterior).values()):
-            # all is there: what the known columns say of the observed ones, as if these were not
-            found = posterior.predict({name: value for name, value in arrays.items() if name not in observed})
-            if not quiet:
-                told = ", ".join(sorted(observed & set(arrays)))
+        if _has_all(posterior, observed, arrays):
+            # what the known columns say of the observed ones, as if these were not there
+            known = {name: value for name, value in arrays.items() if name not in observed}
+            found = posterior.predict(known) if known else {}
+            if known and not quiet:
+                told = ", ".join(sorted(observed))
                 say(standard_error(), f"predicted from the known columns; the values of {told} were not used")
+        else:
+            found = posterior.predict(arrays)
         names = columns_of(posterior)
         columns: dict[str, Any] = {}
         for name, what in found.items():
@@ -194,6 +196,13 @@ def columns_of_prediction(
         for column, pair in own.items()
         for word, values in zip(("mean", "sd"), pair, strict=True)
     }
+
+
+def _has_all(posterior: cv.Posterior, observed: set[str], arrays: dict[str, Any]) -> bool:
+    """Whether the data have all observed values, and nothing is hidden in their rows."""
+    if not observed <= set(arrays) or posterior.local(arrays):
+        return False
+    return not any(np.isnan(np.asarray(arrays[name], dtype=np.float64)).any() for name in observed)
 
 
 def _deviation(factor: Any) -> Any:

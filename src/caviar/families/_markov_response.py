@@ -91,9 +91,7 @@ def response_of_smoothing(
     )
     found = linear_recursion(steps.swapaxes(1, 2), moved)
     found_before = np.concatenate([np.zeros_like(found[:1]), found[:-1]])
-    first_steps = found[begins]
-    if weights is not None:
-        first_steps = first_steps * weights[begins][:, None, None]
+    first_steps = found[begins] if weights is None else found[begins] * weights[begins][:, None, None]
     changes_of_states, first_sum = np.moveaxis(found, 2, 0), first_steps.sum(axis=0).T
     if of_transition.ndim == 4:
         of_pairs = _of_each_step(found_before, steps, pairs, changes_of_transition, own - average, earlier)

@@ -270,6 +270,17 @@ def rank(
 
 
 @numba.njit(nogil=True, cache=True)
+def _lost(weights: Array, total: Array, counted: Array, at: int) -> float:
+    """Return what the log-partition of a cell from row ``at`` on loses without one of its members."""
+    lost = 0.0
+    for v in range(CELL):
+        share = min(weights[v] / total[v], _NEARLY_ONE)
+        own = share * (1.0 + 0.5 * share) if share < _SLIGHT else -math.log1p(-share)
+        lost += counted[at + v] * own
+    return lost
+
+
+@numba.njit(nogil=True, cache=True)
 def exchange(
     given: Array,
     pairs: AnyArray,
@@ -319,12 +330,7 @@ def exchange(
         _totals(natural, size, before)
         _totals(natural, n, total)
         for m in range(n):
-            score = 0.0
-            for v in range(CELL):
-                share = min(natural[m, v] / total[v], _NEARLY_ONE)
-                lost = share * (1.0 + 0.5 * share) if share < _SLIGHT else -math.log1p(-share)
-                score += counted[at + v] * lost
-            scores[m] = -score
+            scores[m] = -_lost(natural[m], total, counted, at)
         kept = np.argsort(scores[:n], kind="mergesort")[:size]
         for v in range(CELL):
             total[v] = 0.0
