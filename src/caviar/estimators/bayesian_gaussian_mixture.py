@@ -279,7 +279,7 @@ class BayesianGaussianMixture(GaussianEstimator):
         self.degrees_of_freedom_prior_ = prior.df
         self.covariance_prior_ = None if prior.inverse_scale is None else prior.inverse_scale.known
         learnt, given = prior.inverse_scale, (weights, self._form, prior, n_components)
-        numbers = weights.concentration, prior.mean_precision.known, prior.df
+        numbers: tuple[Any, ...] = (weights.concentration, prior.mean_precision.known, prior.df)
         is_plain = noise is None and self.fixed is None and not any(map(np.ndim, numbers))
         if self._is_by_default() and is_plain and isinstance(learnt, LearntScale):
             values = {"theta.mean": prior.mean, **learnt.constants()}
