@@ -32,7 +32,7 @@ def model(s: cv.LinearGaussianChain) -> cv.Model:
         (
             {"mean": cv.MultivariateNormal("m", np.zeros(2), np.eye(2), plates=TIME)},
             cv.PlateError,
-            "all steps",
+            "the same for all sequences",
         ),
         ({"precision": 0}, cv.ModelError, "must be positive definite; it is 0"),
         ({"noise_precision": np.zeros((2, 2))}, cv.ModelError, "must be positive definite; it is 0"),

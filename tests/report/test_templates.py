@@ -53,6 +53,6 @@ def test_mixed_columns_have_the_page_of_a_posterior():
     assert page["fit"]["kind"] == "Bayesian mixture of mixed columns"
     assert page["fit"]["call"].endswith("cv.MixedMixture(max_iter=5, random_state=0, tol=1.0).fit(X)")
     places = [entry["at"] for entry in page["entries"] if entry["variable"] == "sex_probabilities"]
-    assert places == ["component 0, female", "component 0, male", "component 1, female", "component 1, male"]
+    assert places == ["female, component 0", "male, component 0", "female, component 1", "male, component 1"]
     assert [column["name"] for column in page["quality"]] == list(penguins.columns)
     assert "Bayesian mixture of mixed columns" in cv.report.page_of(mixture)

@@ -281,6 +281,16 @@ def _lost(weights: Array, total: Array, counted: Array, at: int) -> float:
 
 
 @numba.njit(nogil=True, cache=True)
+def _gain(before: Array, after: Array, counted: Array, at: int) -> float:
+    """Return by how much the log-partition of a cell from row ``at`` on rises from one total of weights to another."""
+    gain = 0.0
+    for v in range(CELL):
+        if counted[at + v] > 0:
+            gain += counted[at + v] * math.log(after[v] / before[v])
+    return gain
+
+
+@numba.njit(nogil=True, cache=True)
 def exchange(
     given: Array,
     pairs: AnyArray,
@@ -337,10 +347,6 @@ def exchange(
         for m in kept:
             for v in range(CELL):
                 total[v] += natural[m, v]
-        gain = 0.0
-        for v in range(CELL):
-            if counted[at + v] > 0:
-                gain += counted[at + v] * math.log(total[v] / before[v])
-        if gain >= 0:
+        if _gain(before, total, counted, at) >= 0:
             for m in range(size):
                 members[places[cell, m]] = every[kept[m]]
