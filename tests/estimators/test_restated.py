@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pathlib
 import pickle
 from typing import Any
 
@@ -76,6 +77,16 @@ def test_a_restated_model_tells_its_statement_when_it_is_asked() -> None:
     assert repr(model) == repr(first)
     copy = pickle.loads(pickle.dumps(fitted("joint", X[:200]).posterior_))
     assert np.array_equal(copy.model.constants["theta.mean"], told["theta.mean"])
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_a_restated_fit_is_saved_and_loaded(name: str, tmp_path: pathlib.Path) -> None:
+    """A smallest variance is one number, which a file holds as an array."""
+    for table in (X, X[:200], X[:150]):
+        fit = fitted(name, table)
+    assert is_restated(fit.posterior_.model)
+    fit.save(tmp_path / "m.caviar")
+    np.testing.assert_array_equal(cv.load(tmp_path / "m.caviar").score_samples(X), fit.score_samples(X))
 
 
 def test_other_arguments_are_other_statements() -> None:

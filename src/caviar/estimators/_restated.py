@@ -53,7 +53,9 @@ class Restated:
             # which the statement says in words
             model = state()
         else:
-            model = Model._of(found[0], {**found[1], **values})
+            # as the statement keeps them: also a number is an array
+            arrays = {name: np.asarray(own, dtype=np.float64) for name, own in values.items()}
+            model = Model._of(found[0], {**found[1], **arrays})
         self._kept[key] = found
         if len(self._kept) > _MOST_STATEMENTS:
             self._kept.pop(next(iter(list(self._kept))), None)
