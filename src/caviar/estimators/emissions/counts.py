@@ -13,6 +13,7 @@ from ..._errors import ParameterError
 from ..._typing import AnyArray, Array
 from ...families._by_moments import COUNTS
 from ...language import Gamma, Plate, Poisson, Variable
+from ...numerics.gamma_function import log_rising_factorial
 from ...posterior.posterior import Posterior
 from ...posterior.prediction import Prediction
 from .._data_scale import scale_of
@@ -81,10 +82,9 @@ class _Counted(Emitted):
         shape, rate, x = np.asarray(factor.shape), np.asarray(factor.rate), rows[:, None, :]
         with np.errstate(invalid="ignore", divide="ignore"):
             each = (
-                gammaln(x + shape)
-                - gammaln(shape)
+                log_rising_factorial(*np.broadcast_arrays(shape, np.where(x >= 0, x, 0.0)))
                 - gammaln(x + 1)
-                + shape * np.log(rate / (rate + 1))
+                - shape * np.log1p(1 / rate)
                 - x * np.log1p(rate)
             )
             each = np.where((x >= 0) & (x == np.floor(x)), each, -np.inf)
