@@ -180,6 +180,7 @@ class HiddenMarkovModel(Saveable):
     count_prior: Sequence[float] | None = None
 
     _kind_in_words = "Hidden Markov model"
+    _not_of_the_table = ("starts",)
     initial_: ClassVar[Any] = Fitted(_REMEDY)
     transition_: ClassVar[Any] = Fitted(_REMEDY)
     stationary_: ClassVar[Any] = Fitted(_REMEDY)
@@ -409,6 +410,8 @@ class HiddenMarkovModel(Saveable):
         if hasattr(self, "feature_names_in_"):
             # for its summary and plots
             posterior.data_summary = with_columns(posterior.data_summary, "x", self.feature_names_in_)
+        if hasattr(self, "categories_"):
+            posterior.data_summary = with_columns(posterior.data_summary, "x", self.categories_, "categories")
         self.converged_, self.n_iter_ = posterior.converged, posterior.n_iter
         transition = posterior["transition"].mean
         keep(self, initial_=posterior["initial"].mean, transition_=transition, n_components_=len(transition))
