@@ -251,7 +251,7 @@ class HiddenMarkovModel(Saveable):
                 raise ParameterError(
                     "known states need their number; got n_components='auto', which moves them"
                 )
-            data["s"] = known_labels(states, len(rows), self.n_components)
+            data["s"] = known_labels(states, len(rows), self.n_components, "states")
         generator = as_generator(self.random_state)
         with checkpointing.opened() as next_fit:
             if is_auto(self.n_components):

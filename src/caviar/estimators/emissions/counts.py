@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import gammaln
 
-from ..._errors import ParameterError
+from ..._errors import DataError, ParameterError
 from ..._typing import AnyArray, Array
 from ...families._by_moments import COUNTS
 from ...language import Gamma, Plate, Poisson, Variable
@@ -42,8 +42,22 @@ class Counts(Emission):
                 )
 
     def rows(self, estimator: Any, X: Any, *, reset: bool) -> Array:
-        """Return rows of whole numbers, or NaN."""
-        return rows_of_numbers(estimator, X, reset=reset)
+        """Return rows of numbers, or NaN.
+
+        Raises
+        ------
+        DataError
+            If rows to fit to hold something else than counts.
+        """
+        found = rows_of_numbers(estimator, X, reset=reset)
+        wrong = (found < 0) | (found != np.floor(found)) & ~np.isnan(found)
+        if reset and wrong.any():
+            row, column = np.argwhere(wrong)[0].tolist()
+            raise DataError(
+                f"emission='poisson' takes counts, whole numbers from 0; row {row}, column {column} of X has "
+                f"{found[row, column]:g}"
+            )
+        return found
 
     def stated(self, settings: Any, rows: Array, weights: Array | None) -> Callable[[int], Observe]:
         """Return what states counts; by default the prior expects the mean of each column."""
