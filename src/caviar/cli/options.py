@@ -217,8 +217,8 @@ UncertaintyKind = Annotated[
     option(
         "--uncertainty",
         metavar="KIND",
-        help="Of standard deviations and intervals: auto, linear-response or mean-field; auto is linear-response where "
-        "it costs at most as much as the fit.",
+        help="Of standard deviations and intervals: auto, linear-response, second-order or mean-field; auto is "
+        "linear-response where it costs at most as much as the fit.",
         default="auto",
         panel=_FIT,
     ),

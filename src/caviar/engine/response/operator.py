@@ -55,6 +55,8 @@ class ResponseOperator:
         Local factors near their optimum, where these depend on each other.
     marginals
         Name of a variable with a shared factor -> its marginal, in which groups without rows are forecasts.
+    at
+        Natural parameters of the globals, where they are not those of their updates.
 
     Attributes
     ----------
@@ -74,6 +76,7 @@ class ResponseOperator:
         marginals: Mapping[str, Any] | None = None,
         *,
         is_whole: bool = True,
+        at: Mapping[Variable, Statistics] | None = None,
     ) -> None:
         self.problem = problem
         self._arrays, self._rows, self._warm = dict(arrays), rows, warm
@@ -90,8 +93,8 @@ class ResponseOperator:
             self._shapes |= {key: eta.shape for key, eta in zip(problem.keys[variable], own, strict=True)}
             size = sum(eta.size for eta in own)
             is_large = bool(variable.members) and (size > MOST_OF_SHARED or not is_whole)
-            responding = shared_response if is_large else factor_response
-            self.factors.append(responding(problem, variable, q[variable], own, start, marginals or {}))
+            told = problem, variable, q[variable], (at or self.natural)[variable], start, marginals or {}
+            self.factors.append((shared_response if is_large else factor_response)(*told))
             self._place_members(variable, start)
             start += size
         self.n_statistics = start
@@ -99,8 +102,7 @@ class ResponseOperator:
         self._of_updates = Multilinear(_uses(problem))
         needed: set[Hashable] = set(self._model.parts_of_messages) if problem.factors else set()
         if problem.factors:
-            parts = problem.compiled.parts
-            needed |= {key for key, part in parts.items() if part.factor is not None}
+            needed |= {key for key, part in problem.compiled.parts.items() if part.factor is not None}
         self._of_coefficients = Multilinear(
             (key, term.contraction, position)
             for term in problem.compiled.terms
@@ -128,7 +130,7 @@ class ResponseOperator:
             if not isinstance(factor, SharedResponse):
                 continue
             place, others = factor.places[0], np.eye(self.size)
-            messages = self._natural_changes(others)[place]
+            messages = self.changes(others)[place]
             if self._coefficients is None:
                 self.factors[number] = factor.along(messages)
                 continue
@@ -189,7 +191,7 @@ class ResponseOperator:
 
     def apply(self, coordinates: Array) -> Array:
         """Return K times some columns of coordinates, (r, n)."""
-        images = [self._natural_changes(columns) for columns in self._portions(coordinates)]
+        images = [self.changes(columns) for columns in self._portions(coordinates)]
         whole = np.concatenate(images, axis=1) if images else np.zeros((self.n_statistics, 0))
         return self.transposed(whole)
 
@@ -220,8 +222,8 @@ class ResponseOperator:
         for start in range(0, coordinates.shape[1], most):
             yield coordinates[:, start : start + most]
 
-    def _natural_changes(self, coordinates: Array) -> Array:
-        """Return by how much the natural parameters of all updates change, (P, n)."""
+    def changes(self, coordinates: Array) -> Array:
+        """Return by how much the natural parameters of all updates change, H L z, (P, n), from coordinates (r, n)."""
         n = coordinates.shape[1]
         changes = self._apart(self.times(coordinates))
         sums = {} if self.rows_are_apart else self._sums_changes(changes, n)

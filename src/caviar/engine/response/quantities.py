@@ -17,7 +17,8 @@ from ..rows.row_map import RowMap
 from .factors import FactorResponse
 from .operator import ResponseOperator
 from .priors import parameters_of, slopes_of_objective, tilts_of
-from .solution import Solution, solution_of, why_saddle
+from .second_order import Tilts
+from .solution import ALWAYS_FORMED, Solution, solution_of, why_saddle
 
 _MOST_AT_ONCE = 512
 """Entries whose variances are found together."""
@@ -76,6 +77,7 @@ class Response:
             self._solution: Solution = solution_of(self._operator)
             self._starts = _starts(self._operator)
             self.shift = self._shift(state)
+        self._state, self._factors = state, factors
         self.elbo = None if problem.rows.keeps_locals else state.elbo
 
     @property
@@ -216,6 +218,31 @@ class Response:
                 portion = columns[:, start : start + _MOST_AT_ONCE]
                 found[start : start + _MOST_AT_ONCE] += (portion * self._solution.excess(portion)).sum(axis=0)
         return np.where(self._solution.flat(columns), np.inf, np.maximum(found, 0.0))
+
+    def second_order(self, name: str) -> tuple[Array, Array]:
+        """Return what second order adds to the mean of each entry of a variable, and to its variance, (n,) each.
+
+        Raises
+        ------
+        ModelError
+            Where there is no covariance, for point masses, and for too many coordinates.
+        """
+        variances = self.variance(name)
+        operator = self._operator
+        if operator.rows_are_apart or operator.size > ALWAYS_FORMED:
+            raise ModelError(
+                f"second order takes at most {ALWAYS_FORMED} coordinates; this model has {operator.size:,}"
+            )
+        if any(
+            self._state.q[own.variable].learnt is None and sum(own.roots.ranks) for own in operator.factors
+        ):
+            raise ModelError("second order is about distributions, and some variables are point masses")
+        with self._session():
+            return self._tilts.corrections(self._columns(name), np.sqrt(variances))
+
+    @cached_property
+    def _tilts(self) -> Tilts:
+        return Tilts(self._state, self._operator, self._factors)
 
     def tells(self, name: str) -> bool:
         """Whether the variances of a global variable are told: not where they would take very many responses."""
