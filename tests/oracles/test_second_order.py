@@ -110,12 +110,18 @@ def test_it_is_kept_in_files_and_says_so(tmp_path):
         model.fit(data).summary(uncertainty="second_order")
 
 
-def test_points_and_too_many_numbers_have_none():
+def test_points_and_many_numbers_keep_linear_response():
     rng = np.random.default_rng(0)
     data = {"x": rng.normal(size=12)}
     model = cv.Model(cv.Normal("x", cv.Normal("mean", 0, 0.1), cv.Gamma("tau", 2, 2), plates=OBS))
     with pytest.warns(cv.CaviarWarning, match="point masses"):
-        model.fit(data, point=["mean", "tau"], uncertainty="second_order")
+        posterior = model.fit(data, point=["mean", "tau"], uncertainty="second_order")
+    assert posterior.uncertainty == "linear_response"
+    wide = cv.models.linear_regression(25)
+    data = {"X": rng.normal(size=(40, 25)), "y": rng.normal(size=40)}
+    with pytest.warns(cv.CaviarWarning, match="at most 300 coordinates"):
+        posterior = wide.fit(data, uncertainty="second_order")
+    assert posterior.uncertainty == "linear_response"
 
 
 def test_estimators_show_it():

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._errors import CaviarError, CaviarWarning, DataError, ParameterError
+from .._errors import CaviarError, CaviarWarning, DataError, ModelError, ParameterError
 from .._typing import Array
 from ..engine.ascent.problem import Problem
 from ..engine.rows.row_map import RowMap
@@ -265,7 +265,7 @@ class Asked(Pending):
             sample_weight=self.sample_weight,
             executor=self.executor,
         )
-        if found.kind != self.of.kind:
+        if found.kind == MeanField.kind:
             message = f"uncertainty='{self.of.kind}' is not available for this fit. {found.remark}"
             warnings.warn(message, CaviarWarning, stacklevel=4)
         return found
@@ -276,12 +276,17 @@ class Asked(Pending):
 
 @dataclass(frozen=True, eq=False)
 class AskedToSecondOrder(Asked):
-    """Those to second order, computed at the end of the fit; if that fails, a warning says why."""
+    """Those to second order, computed at the end of the fit; if there are none, linear response and a warning."""
 
     of: ClassVar[type[Widths]] = Corrected
 
     def _told(self, response: Any, left_out: Collection[str]) -> Uncertainty:
-        return response.corrected(left_out)
+        try:
+            return response.corrected(left_out)
+        except ModelError as error:
+            message = f"uncertainty='second_order' is not available for this fit, which shows linear response: {error}"
+            warnings.warn(message, CaviarWarning, stacklevel=6)
+            return response.widths(left_out)
 
 
 ASKED: Mapping[str, type[Asked]] = {own.of.kind: own for own in (Asked, AskedToSecondOrder)}
