@@ -69,6 +69,11 @@ class LinearResponse:
         """
         return self._response.log_determinant()
 
+    @property
+    def hides_labels(self) -> bool:
+        """Whether rows have hidden labels, which are integrated out."""
+        return self._response.hides_labels
+
     def between_all(self, one: str, other: str) -> Array:
         """Return the covariances of all entries of two variables, (n, m), the parts of a joint factor together.
 

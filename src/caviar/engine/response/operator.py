@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from functools import cached_property
 from itertools import accumulate
 from typing import Any
 
@@ -25,16 +24,13 @@ from ..ascent.problem import Factors, Problem
 from ..design.keys import FactorKey, StatisticKey
 from ..local.statistics import Arrays, Sums
 from ..rows.row_map import RowMap, Warm
-from .blocks import CurveBlocks, RespondBlocks
+from .blocks import RespondBlocks, is_worth_curving, look_with_curvature
 from .factors import MOST_OF_SHARED, FactorResponse, factor_response
 from .multilinear import Multilinear
 from .shared import SharedResponse, shared_response
 
 _MOST_AT_ONCE = 64
 """Changes of a pass: their sums over the rows are held together."""
-
-_MOST_PAIRS = 4e6
-"""Numbers of the changes of all sums with all entries of the matrices that are formed in one pass."""
 
 _MOST_NUMBERS = 2e7
 """Numbers of changes that are held together: of the states of whole sequences, or of all statistics."""
@@ -57,6 +53,8 @@ class ResponseOperator:
         Name of a variable with a shared factor -> its marginal, in which groups without rows are forecasts.
     at
         Natural parameters of the globals, where they are not those of their updates.
+    curvature
+        The change of the sums of each local factor with its matrix, if a pass has formed it.
 
     Attributes
     ----------
@@ -77,10 +75,10 @@ class ResponseOperator:
         *,
         is_whole: bool = True,
         at: Mapping[Variable, Statistics] | None = None,
+        curvature: Mapping[FactorKey, Array] | None = None,
     ) -> None:
-        self.problem = problem
-        self._arrays, self._rows, self._warm = dict(arrays), rows, warm
-        self._model = rows.model
+        self.problem, self._arrays, self._curvature = problem, dict(arrays), curvature
+        self._rows, self._warm, self._model = rows, warm, rows.model
         self.natural = {v: problem.updates[v].natural(self._arrays) for v in problem.order}
         self._shapes: dict[StatisticKey, tuple[int, ...]] = {}
         self.factors: list[FactorResponse] = []
@@ -264,7 +262,7 @@ class ResponseOperator:
             return {}
         model, rows = self._model, self._rows
         if self._is_curved:
-            return model.curved(self._curvature, parts, n)
+            return model.curved(self._whole_curvature, parts, n)
         places = np.flatnonzero(concerned)
         of_rows = tuple(
             model.changed(
@@ -288,24 +286,16 @@ class ResponseOperator:
                 found.setdefault(key, np.zeros((n, *np.shape(value))))[place] = value
         return found
 
-    @cached_property
+    @property
     def _is_curved(self) -> bool:
-        """Whether one pass that forms the changes of all sums takes less than passes along directions."""
-        if not self._model.is_dense:
-            return False
-        if not self._model.n_curved < _MOST_PAIRS:
-            return False
-        tables = self._model.tables
-        directional = sum(2.0 * self.size * own.n_rows * tables[own].n_rows for own in self._model.factors)
-        return self._model.n_curved < directional
+        return self._curvature is not None or is_worth_curving(self._model, self.size)
 
-    @cached_property
-    def _curvature(self) -> dict[FactorKey, Array]:
-        """The change of the sums of each local factor with its matrix, (E F, E F)."""
-        assert self._coefficients is not None
-        work, rows = CurveBlocks(self._model, self._coefficients), self._rows
-        total, _ = rows.executor.sum(work, rows.source, rows.chunks, [None] * len(rows.chunks))
-        return self._model.whole_curvature(total)
+    @property
+    def _whole_curvature(self) -> Mapping[FactorKey, Array]:
+        if self._curvature is None:
+            assert self._coefficients is not None
+            _, self._curvature = look_with_curvature(self._rows, self._coefficients)
+        return self._curvature
 
 
 def _coordinates(factors: Sequence[FactorResponse]) -> list[slice]:

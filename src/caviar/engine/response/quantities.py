@@ -10,10 +10,12 @@ import numpy as np
 
 from ..._errors import ModelError
 from ..._typing import Array, Statistics
-from ..ascent.problem import Problem
-from ..ascent.state import AscentState, begin
+from ..ascent.problem import Factors, Problem, statistics_of
+from ..ascent.state import AscentState, begun, ready
+from ..design.keys import FactorKey
 from ..evaluation.evaluate import check_sizes, in_frame
 from ..rows.row_map import RowMap
+from .blocks import is_worth_curving, look_with_curvature
 from .factors import FactorResponse
 from .operator import ResponseOperator
 from .priors import parameters_of, slopes_of_objective, tilts_of
@@ -70,10 +72,9 @@ class Response:
         check_sizes(problem, factors)
         self._session = rows.executor.session
         with self._session():
-            state = begin(problem, in_frame(problem, factors), rows)
-            self._operator = ResponseOperator(
-                state.problem, state.q, state.arrays, state.rows, state.warm, factors, is_whole=is_whole
-            )
+            state, curvature = _begun(problem, in_frame(problem, factors), rows)
+            looked = state.problem, state.q, state.arrays, state.rows, state.warm
+            self._operator = ResponseOperator(*looked, factors, is_whole=is_whole, curvature=curvature)
             self._solution: Solution = solution_of(self._operator)
             self._starts = _starts(self._operator)
             self.shift = self._shift(state)
@@ -120,6 +121,11 @@ class Response:
         if found == -np.inf:
             raise ModelError(f"the determinant of linear response is 0: {FLAT_DIRECTION}")
         return found
+
+    @property
+    def hides_labels(self) -> bool:
+        """Whether rows have hidden labels."""
+        return any(own.labels for own in self._state.problem.factors)
 
     def _shift(self, state: AscentState) -> float:
         """Return by how many standard deviations the factors are off where all updates agree, at most; about."""
@@ -306,6 +312,20 @@ class Response:
             found[start : start + len(value), places] = value
             start += len(value)
         return found[:, mine]
+
+
+def _begun(
+    problem: Problem, q: Factors, rows: RowMap
+) -> tuple[AscentState, Mapping[FactorKey, Array] | None]:
+    """Return the state of a fit, and what its look at the rows tells of responses if one look can tell both."""
+    problem, q, arrays, coefficients = ready(problem, q, statistics_of(problem, q), may_return=True)
+    rows = rows.at(problem.rows)
+    # a symmetric matrix has about half as many coordinates as entries
+    n_changes = sum(arrays[key].size for own in problem.order for key in problem.keys[own]) // 2
+    if not problem.factors or not is_worth_curving(rows.model, n_changes):
+        return begun(problem, q, arrays, rows, rows.look(coefficients)), None
+    look, curvature = look_with_curvature(rows, coefficients)
+    return begun(problem, q, arrays, rows, look), curvature
 
 
 def _starts(operator: ResponseOperator) -> dict[str, int]:
