@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import accumulate
 from typing import Any
 
@@ -286,7 +287,7 @@ class ResponseOperator:
                 found.setdefault(key, np.zeros((n, *np.shape(value))))[place] = value
         return found
 
-    @property
+    @cached_property
     def _is_curved(self) -> bool:
         return self._curvature is not None or is_worth_curving(self._model, self.size)
 
