@@ -91,6 +91,7 @@ def test_weights_and_missing_entries(client):
     assert_same_bits(*fits)
 
 
+@pytest.mark.slow
 def test_few_responsibilities(client, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(truncated_rows, "_BLOCK_ROWS", 2048)
     rng = np.random.default_rng(4)
@@ -119,6 +120,7 @@ def test_topics_of_sparse_documents(client):
     assert_same_bits(*fits)
 
 
+@pytest.mark.slow
 def test_successive_states(client):
     x = np.random.default_rng(3).normal(size=(N, 2))
     model = cv.models.gaussian_hidden_markov_model(2, 2)
@@ -126,6 +128,7 @@ def test_successive_states(client):
     assert_same_bits(*fits)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["Markov", "linear Gaussian"])
 def test_steps_after_the_last_observation_of_a_sequence(client, kind):
     """They count nothing wherever the blocks are summed, and blocks of which nothing is left are summed too."""
@@ -144,6 +147,7 @@ def test_steps_after_the_last_observation_of_a_sequence(client, kind):
     np.testing.assert_allclose(fits[1].elbo_trace, alone.elbo_trace, rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_the_address_of_a_scheduler_and_large_coefficients(cluster, monkeypatch):
     monkeypatch.setattr(dask, "_SMALL", 0)
     monkeypatch.setattr(placement, "_MESSAGE_BYTES", 0)
