@@ -31,6 +31,9 @@ from ..status import Status
 from . import acceleration
 from .acceleration import Memory, Place, accepted, proposal, refused, seen, share_of_secant
 
+_TOO_FAR = 4
+"""Pause after a refused secant move from which on a part of the next refused one is tried: pauses double."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class BatchState(AscentState):
@@ -132,8 +135,13 @@ def _further(
     if natural is None:
         return None, acceleration.updated(memory)
     found = at_natural(after, natural)
-    if found is not None and memory.is_secant and not found.elbo >= after.elbo:
-        # the whole move goes too far, but it is a way uphill
+    if (
+        found is not None
+        and memory.is_secant
+        and memory.next_pause > _TOO_FAR
+        and not found.elbo >= after.elbo
+    ):
+        # one more whole move that goes too far, but it is a way uphill
         share = share_of_secant(memory, natural, found.elbo - state.elbo)
         found = at_natural(after, place.natural + share * (natural - place.natural))
     if found is None or not found.elbo >= after.elbo:
