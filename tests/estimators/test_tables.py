@@ -97,3 +97,18 @@ def test_what_is_no_table_yet_is_refused_in_words(estimator, unmade, message):
     model = cv.models.normal_wishart_mixture(1, 2)
     with pytest.raises(cv.DataError, match=message):
         model.fit({"x": unmade})
+
+
+def test_data_sets_are_tables():
+    faithful, penguins = cv.datasets.load_faithful(), cv.datasets.load_penguins()
+    found = cv.BayesianGaussianMixture(2, random_state=0).fit(faithful)
+    assert found.elbo_ == cv.BayesianGaussianMixture(2, random_state=0).fit(faithful.values).elbo_
+    assert penguins["species"][0] == "Adelie"
+    assert list(penguins["sex"][:4]) == ["male", "female", "female", None]
+    assert len(penguins) == 344 == penguins.shape[0]
+    mixed = cv.MixedMixture(2, random_state=0).fit(penguins)
+    assert mixed.elbo_ == cv.MixedMixture(2, random_state=0).fit(penguins.to_frame()).elbo_
+    with pytest.raises(cv.DataError, match="choose the columns of numbers, bill_length_mm"):
+        cv.BayesianGaussianMixture(2).fit(penguins)
+    with pytest.raises(TypeError, match="columns 'species', 'island', 'sex' have words"):
+        np.asarray(penguins)

@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from invariants.registry import CASES
+from invariants.test_steps_that_change import TIME, controlled, switching
 from sklearn.base import clone
 
 import caviar as cv
@@ -125,6 +126,18 @@ def test_successive_states(client):
     x = np.random.default_rng(3).normal(size=(N, 2))
     model = cv.models.gaussian_hidden_markov_model(2, 2)
     fits = [_settle(model.fit, {"x": x}, seed=0, max_iter=2, executor=e) for e in (1, client)]
+    assert_same_bits(*fits)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["switching", "controlled"])
+def test_chains_whose_steps_differ(client, kind):
+    rng = np.random.default_rng(9)
+    data = {"y": rng.normal(size=(N, 2)), "starts": (np.arange(N) % 100 == 0).astype(float)}
+    if kind == "controlled":
+        data |= {"y": data["y"][:, 0], "u": np.arange(N) % 3}
+    model = {"switching": switching, "controlled": controlled}[kind](cv.Data("starts", plates=TIME))
+    fits = [_settle(model.fit, data, seed=0, max_iter=1, init="prior", executor=e) for e in (1, client)]
     assert_same_bits(*fits)
 
 

@@ -53,6 +53,13 @@ def test_means_of_neighbours_miss_zero_where_the_line_should_bend():
     _, bars = means_of(cv.plot.residuals(straight, data, against=data["x"], label="x"))
     assert ((bars[:, 0] < 0) & (bars[:, 1] > 0)).mean() > 0.8
     bent, posterior = line(curve=1.5)
+    named = cv.plot.residuals(posterior, bent, against="x")
+    assert named.get_xlabel() == "x"
+    assert np.array_equal(
+        means_of(named)[0], means_of(cv.plot.residuals(posterior, bent, against=bent["x"]))[0]
+    )
+    with pytest.raises(cv.DataError, match="names 'z', which is no column"):
+        cv.plot.residuals(posterior, bent, against="z")
     ax = cv.plot.residuals(posterior, bent, against=pd.Series(bent["x"], name="dose"))
     means, bars = means_of(ax)
     assert ax.get_xlabel() == "dose"
@@ -218,3 +225,22 @@ def test_dark_figures_stay_dark_and_lines_on_them_are_light():
     assert dark.spines["left"].get_edgecolor()[0] > 0.9
     assert not dark.spines["top"].get_visible()
     assert luminance(effects.collections[0].get_colors()[0][:3]) > 0.3
+
+
+def test_long_titles_fit_the_width_of_the_figure():
+    groups = np.arange(60) % 6
+    table = {"score": np.random.default_rng(0).normal(groups, 1.0), "class in the school": groups}
+    model = cv.MixedModel("score ~ 1 + (1 | `class in the school`)").fit(table)
+    (ax,) = cv.plot.group_effects(model)
+    assert ax.get_xlabel() == "Intercept"
+    renderer = ax.figure.canvas.get_renderer()
+    assert ax.title.get_window_extent(renderer).width < ax.figure.get_window_extent(renderer).width
+
+
+def test_levels_that_are_whole_numbers_are_found_however_they_are_stored():
+    ax = cv.plot.regression(sleep(), SLEEP, "days", by="subject", only=[308.0, 309])
+    assert [text.get_text() for text in ax.get_legend().get_texts()][:2] == ["308", "309"]
+    with pytest.raises(
+        cv.ParameterError, match="lists '300', which is no level of the column; they are '308', "
+    ):
+        cv.plot.regression(sleep(), SLEEP, "days", by="subject", only=[300])

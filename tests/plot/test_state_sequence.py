@@ -71,3 +71,16 @@ def test_what_cannot_be_drawn_is_refused():
         cv.plot.state_sequence(chain(), steps(), variable="z")
     with pytest.raises(cv.ParameterError, match="'x'"):
         cv.plot.state_sequence(chain(), steps(), observed="y")
+
+
+def test_categories_are_named_and_estimators_show_no_names_of_code():
+    words = np.array(["dry", "wet", "dry", "dry", "wet", "wet"] * 5)
+    model = cv.HiddenMarkovModel(2, emission="categorical", random_state=0).fit(words[:, None])
+    top = cv.plot.state_sequence(model, words[:, None])[0]
+    assert [label.get_text() for label in top.get_yticklabels()] == ["dry", "wet"]
+    assert top.lines[0].get_ydata()[:3].tolist() == [0, 1, 0]
+    assert "wet, state 1" in str(model.posterior_.summary(max_rows=None))
+    numbers = np.random.default_rng(0).normal(size=(20, 2))
+    two = cv.HiddenMarkovModel(2, random_state=0).fit(numbers)
+    assert cv.plot.state_sequence(two, numbers)[0].get_ylabel() == "value"
+    assert "states, " in cv.plot.dendrogram(two, numbers).get_title()

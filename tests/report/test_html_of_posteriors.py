@@ -331,3 +331,25 @@ def test_sequences_and_real_states_have_a_page():
     page = gather(posterior, data)
     assert page["rows"]["clouds"][0]["of"] == 60
     json.dumps(page, allow_nan=False)
+
+
+def test_levels_of_labels_are_counted(tmp_path):
+    obs, school = cv.Plate("obs"), cv.Plate("school")
+    effect = cv.Normal("effect", 0, 1, plates=school)
+    y = cv.Normal("y", effect[cv.Data("school", plates=obs)], 1.0, plates=obs)
+    data = {"y": np.arange(40.0) % 7, "school": np.repeat([*"abcdefgh"], 5)}
+    data["school"][0] = "b"
+    cv.report.write(cv.Model(y).fit(data, seed=0), tmp_path / "report.html", data)
+    assert "b 6, c 5, d 5, e 5, f 5, g 5, 2 more levels" in (tmp_path / "report.html").read_text(
+        encoding="utf-8"
+    )
+
+
+def test_the_table_of_a_hidden_markov_model_has_its_own_columns(tmp_path):
+    words = np.array(["dry", "wet", "dry", "dry"] * 8)[:, None]
+    model = cv.HiddenMarkovModel(2, emission="categorical", random_state=0).fit(words)
+    cv.report.write(model, tmp_path / "report.html", words)
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    quality = page[page.index("Columns of the data") :]
+    assert "dry 24, wet 8" in quality
+    assert "starts" not in quality[: quality.index("</table>")]

@@ -56,7 +56,7 @@ def caviar(
 
     To see what it does: caviar demo
 
-    Show, report, predict and sample also take topics, and posteriors of stated models, that Python saved.
+    show, report, predict and sample also take what Python saved: topics, and posteriors of stated models.
     """
 
 
@@ -131,8 +131,8 @@ def compare(given: CompareOptions) -> None:
     """Compare mixtures of several sizes and covariances, or topics, by their ELBO, a lower bound on the log evidence.
 
     --model topics fits topics to documents, read as by caviar fit; those held out are judged by the perplexity of half
-    of their words. ELBO + log K! makes up for the K! numberings of K components that lie apart, of which a fit finds
-    one.
+    of their words. K components can be numbered in K! ways that are equally good, and a fit finds one of them; ELBO +
+    log K! counts all.
     """
     from .comparing import ComparisonRequest
     from .comparing import compare as compare_mixtures
@@ -226,8 +226,8 @@ def report(
     saved by posterior.save, its statement, every variable with its interval, hidden states and predictions.
 
     DATA may be the rows that the model was fitted to, or new ones; without them less is shown. A stated model takes a
-    table with columns like its arrays (y, X_0, X_1), or a NumPy file .npz with an array for each. The page needs no
-    network, and nothing else, to be read.
+    table with columns like its arrays (y, X_0, X_1), or a NumPy file .npz with an array for each. The page is one
+    file, which needs no network.
     """
     require_file(model)
     from .opening import write_report
@@ -347,9 +347,11 @@ def check(
     data: options.Data = None,
     sql: options.Query = None,
     rows: Annotated[
-        int, option(metavar="N", min=2, help="Check on so many rows, chosen at random.", default="300")
+        int, option(metavar="N", min=2, help="Check with this many rows, chosen at random.", default="300")
     ] = 300,
-    seed: Annotated[int, option(metavar="S", min=0, help="Of the fit and of all draws.", default="0")] = 0,
+    seed: Annotated[
+        int, option(metavar="S", min=0, help="Seed of the fit and of all draws.", default="0")
+    ] = 0,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:

@@ -36,7 +36,7 @@ Stickiness = Annotated[
     option(
         metavar="S",
         min=0,
-        help="Prior steps that stay in their state, for each state.",
+        help="For each state, how many steps that stay in it the prior is worth.",
         default="0",
         panel=_HMM,
     ),
@@ -55,7 +55,7 @@ FamilyName = Annotated[
     option(
         "--family",
         metavar="NAME",
-        help="Of the response: gaussian, student, bernoulli, probit, binomial, negative_binomial or ordinal.",
+        help="Family of the response: gaussian, student, bernoulli, probit, binomial, negative_binomial or ordinal.",
         default="gaussian",
         panel=_REGRESSION,
         autocompletion=beginning_with(
@@ -77,23 +77,25 @@ MeanPrecisionForm = Annotated[
     MeanPrecision | None,
     option(
         metavar="FORM",
-        help="If bayesian: posterior joint or independent.",
+        help="With bayesian: one factor for mean and precision of a component (joint), or one each.",
         default="joint",
         panel=_GAUSSIAN,
     ),
 ]
 Variance = Annotated[
     float | None,
-    option(metavar="V", help="If known-variance: that of each component.", default="1", panel=_GAUSSIAN),
+    option(
+        metavar="V", help="With known-variance: the variance of each component.", default="1", panel=_GAUSSIAN
+    ),
 ]
 PriorMean = Annotated[
     float | None,
-    option(metavar="M", help="If known-variance: prior mean of the means.", default="0", panel=_GAUSSIAN),
+    option(metavar="M", help="With known-variance: prior mean of the means.", default="0", panel=_GAUSSIAN),
 ]
 PriorVariance = Annotated[
     float | None,
     option(
-        metavar="V", help="If known-variance: prior variance of the means.", default="100", panel=_GAUSSIAN
+        metavar="V", help="With known-variance: prior variance of the means.", default="100", panel=_GAUSSIAN
     ),
 ]
 TextColumn = Annotated[
@@ -113,7 +115,7 @@ StopWords = Annotated[
     str | None,
     option(
         metavar="WHICH",
-        help="Words of texts that are not counted: english, none, or a file of words.",
+        help="Words to leave out: english, none, or a file of words.",
         default="english",
         panel=_TOPICS,
     ),
@@ -123,7 +125,7 @@ MinDocuments = Annotated[
     option(
         metavar="N",
         min=1,
-        help="Documents that a word of texts must occur in, at least.",
+        help="Leave out words that occur in fewer documents.",
         default="2",
         panel=_TOPICS,
     ),
@@ -133,7 +135,7 @@ MaxWords = Annotated[
     option(
         metavar="N",
         min=1,
-        help="Most words of texts; the most frequent are kept.",
+        help="Keep only this many words, the most frequent.",
         default="all",
         panel=_TOPICS,
     ),
@@ -142,7 +144,7 @@ VocabularyFile = Annotated[
     Path | None,
     option(
         metavar="FILE",
-        help="Words to count in texts, or those of the columns of a .npz file; one a line.",
+        help="File with the words to count, one a line; with a .npz file, the words of its columns.",
         panel=_TOPICS,
     ),
 ]

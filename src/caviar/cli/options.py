@@ -113,8 +113,8 @@ OtherColumns = Annotated[
     option(
         "--non-numeric",
         metavar="CHOICE",
-        help="Columns without numbers: error, categorical (right for a mixture), one-hot (0 and 1 for each value), "
-        "drop.",
+        help="What to do with columns of words: error, categorical (right for a mixture), one-hot (0 and 1 for each "
+        "value), drop.",
         default="error",
     ),
 ]
@@ -153,21 +153,26 @@ CovarianceList = Annotated[
 StepsAhead = Annotated[
     int | None,
     option(
-        "--ahead", metavar="N", min=1, help="Of a hidden Markov model: so many steps after each sequence."
+        "--ahead",
+        metavar="N",
+        min=1,
+        help="Hidden Markov models: forecast this many steps after each sequence.",
     ),
 ]
 Restarts = Annotated[
-    int, option(metavar="R", min=1, help="Starts; the best end is kept.", default="1", panel=_FIT)
+    int,
+    option(metavar="R", min=1, help="Number of starts; the best result is kept.", default="1", panel=_FIT),
 ]
 RestartsEach = Annotated[
-    int, option(metavar="R", min=1, help="Starts of each fit; the best end is kept.", default="3")
+    int,
+    option(metavar="R", min=1, help="Number of starts of each fit; the best result is kept.", default="3"),
 ]
 MaxIter = Annotated[
     int,
     option(
         metavar="N",
         min=0,
-        help="Most iterations of each start, besides the sweeps that find it.",
+        help="Largest number of iterations of each start, not counting the sweeps that choose it.",
         default="500",
         panel=_FIT,
     ),
@@ -177,7 +182,7 @@ Tolerance = Annotated[
     option(
         metavar="T",
         min=0,
-        help="Stop at a change below, in nats per row, or per document.",
+        help="Stop when an iteration raises the ELBO by less, in nats per row (topics: per document).",
         default="1e-6; topics 0.01; mixed 1e-8",
         panel=_FIT,
     ),
@@ -198,7 +203,11 @@ FixedSeed = Annotated[
 Threads = Annotated[
     int | None,
     option(
-        metavar="N", min=1, help="Their number does not change the result.", default="one a core", panel=_FIT
+        metavar="N",
+        min=1,
+        help="Threads to use; the result does not depend on their number.",
+        default="one a core",
+        panel=_FIT,
     ),
 ]
 HeldOut = Annotated[
@@ -217,8 +226,8 @@ UncertaintyKind = Annotated[
     option(
         "--uncertainty",
         metavar="KIND",
-        help="Of standard deviations and intervals: auto, linear-response, second-order or mean-field; auto is "
-        "linear-response where it costs at most as much as the fit.",
+        help="How to find standard deviations and intervals: linear-response, second-order, mean-field, or auto, which "
+        "is linear-response where it costs at most as much as the fit.",
         default="auto",
         panel=_FIT,
     ),

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from caviar._extras import install_command
-from caviar._typing import Array
+from caviar._typing import AnyArray, Array
 
 from ._corpus import Corpus, load_political_blogs
 
@@ -43,7 +43,9 @@ __all__ = [
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """A table of numbers with the names of its columns.
+    """A table with the names of its columns, which models and estimators take as it is.
+
+    ``table["species"]`` is a column, with words where the column has words.
 
     Attributes
     ----------
@@ -70,6 +72,38 @@ class Dataset:
         if name not in self.columns:
             raise KeyError(f"no column {name!r}; the columns are {', '.join(map(repr, self.columns))}")
         return self.values[:, self.columns.index(name)]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Numbers of rows and columns."""
+        return self.values.shape
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return len(self.values)
+
+    def __getitem__(self, name: str) -> AnyArray:
+        """Return one column by its name, shape (n_rows,): numbers, or words with None where one is missing."""
+        values = self.column(name)
+        if name not in self.categories:
+            return values
+        words = (*self.categories[name], None)
+        return np.array([words[-1 if np.isnan(own) else int(own)] for own in values], dtype=object)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> AnyArray:
+        """Return the numbers, shape (n_rows, n_columns).
+
+        Raises
+        ------
+        TypeError
+            If columns have words.
+        """
+        if self.categories:
+            raise TypeError(
+                f"the columns {', '.join(map(repr, self.categories))} have words: pass to_frame(), or columns of "
+                f"numbers alone"
+            )
+        return np.array(self.values, dtype=dtype)
 
     def to_frame(self) -> Any:
         """Return the table as a DataFrame of pandas, with words in the columns of words.

@@ -19,7 +19,7 @@ from ._data_scale import DataScale
 START_KINDS = ("auto", "kmeans", "k-means++", "random", "random_from_data")
 
 
-def known_labels(y: Any, n_rows: int, n_components: int) -> Array:
+def known_labels(y: Any, n_rows: int, n_components: int, name: str = "y") -> Array:
     """Return labels of which some are known, shape (N,): NaN where ``y`` is -1.
 
     Raises
@@ -37,13 +37,13 @@ def known_labels(y: Any, n_rows: int, n_components: int) -> Array:
             "semi_supervised=True requires y to be passed, but the target y is None: give a label of 0 to K - 1 for "
             "each row, -1 where unknown"
         )
-    labels = column_or_1d(check_array(y, ensure_2d=False, dtype="numeric", input_name="y"), warn=False)
-    labels = as_array("y", labels, (n_rows,), "one label a row, -1 where unknown")
+    labels = column_or_1d(check_array(y, ensure_2d=False, dtype="numeric", input_name=name), warn=False)
+    labels = as_array(name, labels, (n_rows,), "one label a row, -1 where unknown")
     wrong = (labels < -1) | (labels >= n_components) | (labels != np.floor(labels))
     if wrong.any():
         raise ParameterError(
-            f"y must hold whole numbers from 0 to {n_components - 1}, or -1 where unknown; got {labels[wrong][0]:g} "
-            f"in row {int(np.flatnonzero(wrong)[0])}"
+            f"{name} must hold whole numbers from 0 to {n_components - 1}, or -1 where unknown; got "
+            f"{labels[wrong][0]:g} in row {int(np.flatnonzero(wrong)[0])}"
         )
     return np.where(labels < 0, np.nan, labels)
 

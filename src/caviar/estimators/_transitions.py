@@ -127,3 +127,24 @@ def largest_first(
         return found
     again = fit(probabilities[:, order])
     return again if again.elbo > found.elbo else found
+
+
+def stationary(transition: Array) -> Array:
+    """Return the shares of the states that a step leaves as they are, (K,); NaN where more than one solution exists.
+
+    Parameters
+    ----------
+    transition
+        Probabilities of the next state, (K, K), a row for each present state.
+
+    Examples
+    --------
+    >>> stationary(np.array([[0.9, 0.1], [0.3, 0.7]])).round(6)
+    array([0.75, 0.25])
+    """
+    n_states = len(transition)
+    equations = np.vstack([transition.T - np.eye(n_states), np.ones(n_states)])
+    if np.linalg.matrix_rank(equations) < n_states:
+        return np.full(n_states, np.nan)
+    shares = np.linalg.lstsq(equations, np.append(np.zeros(n_states), 1.0), rcond=None)[0]
+    return np.maximum(shares, 0.0)

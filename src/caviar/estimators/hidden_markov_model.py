@@ -30,7 +30,7 @@ from ._labels import known_labels
 from ._mixture import UnsettledWarning
 from ._saveable import Saveable
 from ._sequences import checked_lengths, continued, log_densities_in_turn, starts_of, weights_of_rows
-from ._transitions import StepsPrior, largest_first, steps_prior
+from ._transitions import StepsPrior, largest_first, stationary, steps_prior
 from .automatic import Move, SequenceProblem, best_search
 from .automatic.arguments import AUTO_CONCENTRATION, is_auto, refuse_one_per_component
 from .emissions import EMISSIONS, Emission
@@ -100,6 +100,8 @@ class HiddenMarkovModel(Saveable):
         Expected probabilities of the first state, shape (K,).
     transition_
         Expected probabilities of the next state, shape (K, K), a row for each present state.
+    stationary_
+        Long-run share of each state under ``transition_``, shape (K,).
     state_weights_
         Of a process, the expected common weights, shape (K,).
     occupancy_
@@ -137,7 +139,8 @@ class HiddenMarkovModel(Saveable):
 
     For users of hmmlearn: ``initial_`` is its ``startprob_``, and ``transition_`` its ``transmat_``. :meth:`score` is
     the mean over rows, as in scikit-learn; the log density of all sequences is ``score_samples(X, lengths).sum()``.
-    :meth:`fit` takes ``lengths=`` by name.
+    :meth:`fit` takes ``lengths=`` by name. A transition that is impossible, as in a left-to-right model, has a
+    ``transition_prior`` near 0, such as 1e-6.
 
     Examples
     --------
@@ -177,8 +180,10 @@ class HiddenMarkovModel(Saveable):
     count_prior: Sequence[float] | None = None
 
     _kind_in_words = "Hidden Markov model"
+    _not_of_the_table = ("starts",)
     initial_: ClassVar[Any] = Fitted(_REMEDY)
     transition_: ClassVar[Any] = Fitted(_REMEDY)
+    stationary_: ClassVar[Any] = Fitted(_REMEDY)
     state_weights_: ClassVar[Any] = Fitted("Fit with transition_prior_type='dirichlet_process'")
     occupancy_: ClassVar[Any] = Fitted(_REMEDY)
     means_: ClassVar[Any] = Fitted(_REMEDY)
@@ -246,7 +251,7 @@ class HiddenMarkovModel(Saveable):
                 raise ParameterError(
                     "known states need their number; got n_components='auto', which moves them"
                 )
-            data["s"] = known_labels(states, len(rows), self.n_components)
+            data["s"] = known_labels(states, len(rows), self.n_components, "states")
         generator = as_generator(self.random_state)
         with checkpointing.opened() as next_fit:
             if is_auto(self.n_components):
@@ -405,9 +410,12 @@ class HiddenMarkovModel(Saveable):
         if hasattr(self, "feature_names_in_"):
             # for its summary and plots
             posterior.data_summary = with_columns(posterior.data_summary, "x", self.feature_names_in_)
+        if hasattr(self, "categories_"):
+            posterior.data_summary = with_columns(posterior.data_summary, "x", self.categories_, "categories")
         self.converged_, self.n_iter_ = posterior.converged, posterior.n_iter
         transition = posterior["transition"].mean
         keep(self, initial_=posterior["initial"].mean, transition_=transition, n_components_=len(transition))
+        keep(self, stationary_=stationary(transition))
         if "weights" in posterior:
             keep(self, state_weights_=posterior["weights"].mean)
         self._emitted = self._emission.emitted(self, posterior)
@@ -519,19 +527,31 @@ class HiddenMarkovModel(Saveable):
         _refuse_lengths_in_place_of_y(y, X, lengths)
         return float(self.score_samples(X, lengths).mean())
 
-    def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[AnyArray, AnyArray]:
+    def sample(
+        self, n_samples: int = 1, random_state: Any = None, first_state: int | None = None
+    ) -> tuple[AnyArray, AnyArray]:
         """Return a new sequence of rows, (n, D), and its states, (n,).
 
         Parameters
         ----------
         {sample}
+        first_state
+            State of the first row, 0 to K - 1; by default it is drawn from ``initial_``.
         """
         check_is_fitted(self)
         require_whole("n_samples", n_samples, 1)
+        if first_state is not None:
+            require_whole("first_state", first_state, 0)
+            if first_state >= self.n_components_:
+                raise ParameterError(
+                    f"first_state must be one of the states, 0 to {self.n_components_ - 1}; got {first_state}"
+                )
         generator = self._generator if random_state is None else as_generator(random_state)
         u, path = generator.random(n_samples), np.empty(n_samples, dtype=np.intp)
         first, onward = np.cumsum(self.initial_)[:-1], np.cumsum(self.transition_, axis=1)[:, :-1]
-        for t in range(n_samples):
+        if first_state is not None:
+            path[0] = first_state
+        for t in range(0 if first_state is None else 1, n_samples):
             path[t] = (u[t] > (onward[path[t - 1]] if t else first)).sum()
         return self._emitted.draw(path, generator), path
 

@@ -205,6 +205,7 @@ class LatentDirichletAllocation(Words, ClassNamePrefixFeaturesOutMixin, Transfor
     vocabulary: Any = None
 
     _kind_in_words = "Topics by latent Dirichlet allocation"
+    _label_in_words = "topic"
     components_: ClassVar[Any] = Fitted(_REMEDY)
     doc_topic_prior_: ClassVar[Any] = Fitted(_REMEDY)
     topic_word_prior_: ClassVar[Any] = Fitted(_REMEDY)

@@ -74,13 +74,13 @@ def names_with_summary(names: Names, axes: ModelAxes, summary: Mapping[str, Any]
 
 
 def with_columns(
-    summary: Mapping[str, Any] | None, name: str, columns: Iterable[Any]
+    summary: Mapping[str, Any] | None, name: str, columns: Iterable[Any], key: str = "columns"
 ) -> Mapping[str, Any] | None:
-    """Return the summary of the data of a fit with the names of the columns of one of its arrays."""
+    """Return the summary of the data of a fit with names for one of its arrays: of its columns, or its categories."""
     arrays = (summary or {}).get("arrays", {})
     if summary is None or name not in arrays:
         return summary
-    named = {**arrays[name], "columns": [str(column) for column in columns]}
+    named = {**arrays[name], key: [str(column) for column in columns]}
     return {**summary, "arrays": {**arrays, name: named}}
 
 

@@ -159,15 +159,29 @@ def new_grid(axes: Any, shape: tuple[int, int], size: tuple[float, float], **lay
     return given.reshape(shape)
 
 
+_TITLE = 10.0
+"""Size of titles, in points."""
+
+
 def headline(ax: Axes, text: str) -> None:
     """Write a title over all axes of a figure, in lines that fit its width."""
     figure = ax.get_figure(root=True)
-    if figure is None:
-        return
-    size = 10.0
+    if figure is not None:
+        figure.suptitle(in_lines(ax, text), fontsize=_TITLE)
+
+
+def in_lines(ax: Axes, text: str) -> str:
+    """Return a title in lines that fit the width of the figure."""
+    figure = ax.get_figure(root=True)
     # a letter of the font is about 0.62 of its size wide
-    letters = int(figure.get_figwidth() * 72 / (0.62 * size))
-    figure.suptitle(fill(text, max(letters, 20)), fontsize=size)
+    letters = 0 if figure is None else int(figure.get_figwidth() * 72 / (0.62 * _TITLE))
+    return fill(text, max(letters, 20))
+
+
+def slant(ax: Axes) -> None:
+    """Turn the labels along the horizontal axis, so that long ones end at their ticks."""
+    for label in ax.get_xticklabels():
+        label.set(rotation=35, ha="right", rotation_mode="anchor")
 
 
 def hide_frame(ax: Axes, *sides: str) -> None:

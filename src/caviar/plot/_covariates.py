@@ -247,6 +247,13 @@ def covariates_of(fitted: Any, data: Any, variable: str | None) -> Covariates:
     return found
 
 
+def _as_level(value: Any) -> str:
+    """Return a level as text; a whole number has no point, however it is stored."""
+    return (
+        str(int(value)) if isinstance(value, float | np.floating) and value == np.floor(value) else str(value)
+    )
+
+
 def levels_of(column: Column, only: Sequence[Any] | None, most: int, argument: str) -> list[Any]:
     """Return the values of a column for which lines are drawn: its levels, or three quantiles of numbers.
 
@@ -256,11 +263,16 @@ def levels_of(column: Column, only: Sequence[Any] | None, most: int, argument: s
         If there are too many levels, or one that the column lacks.
     """
     if only is not None:
-        known = set(column.levels or ())
-        unknown = [own for own in only if column.levels is not None and str(own) not in known]
+        if column.levels is None:
+            return [float(own) for own in only]
+        asked = [_as_level(own) for own in only]
+        unknown = [own for own in asked if own not in column.levels]
         if unknown:
-            raise ParameterError(f"only= lists {unknown[0]!r}, which is no level of the column")
-        return [str(own) if column.levels is not None else float(own) for own in only]
+            listed = ", ".join(map(repr, column.levels[:6])) + (", ..." if len(column.levels) > 6 else "")
+            raise ParameterError(
+                f"only= lists {unknown[0]!r}, which is no level of the column; they are {listed}"
+            )
+        return asked
     if column.levels is None:
         distinct = np.unique(column.values)
         return (

@@ -87,7 +87,7 @@ def dendrogram(
     """
     if not 0 < threshold < 1:
         raise ParameterError(f"threshold must lie between 0 and 1; got {threshold!r}")
-    name, shares = hidden_labels(fitted, X, variable)
+    name, shares, word = hidden_labels(fitted, X, variable)
     shown = [k for k in range(shares.shape[1]) if shares[:, k].mean() > NEGLIGIBLE]
     if len(shown) < 2:
         raise ParameterError(f"a dendrogram takes two components with rows; '{name}' has {len(shown)}")
@@ -101,7 +101,7 @@ def dendrogram(
     if threshold >= _LEAST:
         ax.axvline(threshold, color=muted(), lw=0.9, ls=(0, (4, 3)), zorder=0)
     weights = shares[:, shown].mean(axis=0)
-    kind = "component " if own is None else ""
+    kind = f"{word} " if own is None else ""
     ax.set_yticks(range(len(order)), [f"{kind}{labels[shown[k]]} ({weights[k]:.0%})" for k in order])
     ax.set_ylim(len(order) - 0.4, -0.6)
     ax.set_xlabel("share of rows confused, by the groups that are merged (logarithmic)")
@@ -110,7 +110,7 @@ def dendrogram(
         if len(clusters) > 1
         else f"1 cluster, for all merges confuse {100 * threshold:g}% of rows or more"
     )
-    ax.set_title(f"{len(shown)} components, {told}")
+    ax.set_title(f"{len(shown)} {word}s, {told}")
     return ax
 
 

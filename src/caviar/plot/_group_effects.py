@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 
 from .._errors import ParameterError
 from .._typing import AnyArray, Array
-from ._axes import headline, in_style, muted, new_grid, paper, stroke
+from ._axes import headline, in_lines, in_style, muted, new_grid, paper, stroke
 from ._posterior_figures import Figures, check_level, figures_of, posterior_of
 from .colours import colours_of
 
@@ -97,7 +97,7 @@ def group_effects(
     if axes is None and len(grid) > 1:
         headline(grid[0], title)
     else:
-        grid[0].set_title(title)
+        grid[0].set_title(in_lines(grid[0], title))
     return grid
 
 
@@ -139,7 +139,8 @@ def _effects(figures: Figures) -> Iterator[Effect]:
     assert figures.lower is not None
     assert figures.upper is not None
     if figures.mean.ndim == 1:
-        yield Effect(figures.name, figures.mean, figures.lower, figures.upper)
+        name = "Intercept" if figures.name.startswith("1 | ") else figures.name
+        yield Effect(name, figures.mean, figures.lower, figures.upper)
         return
     named = figures.names[1]
     names = [f"{figures.name} {k}" for k in range(figures.mean.shape[1])] if named is None else named

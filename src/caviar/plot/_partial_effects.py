@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 
 from .._errors import ParameterError
 from .._typing import AnyArray
-from ._axes import headline, in_style, muted, new_grid, shade, stroke
+from ._axes import headline, in_style, muted, new_grid, shade, slant, stroke
 from ._covariates import Column, covariates_of
 from ._curves import Curve, Draws
 from ._posterior_figures import check_level
@@ -119,7 +119,7 @@ def _draw(ax: Axes, column: Column, curve: Curve) -> None:
         ax.set_xticks(at, column.levels)
         ax.set_xlim(-0.6, len(at) - 0.4)
         if max(map(len, column.levels)) * len(at) > 18:
-            ax.tick_params(axis="x", rotation=35)
+            slant(ax)
         return
     grid = column.grid()
     ax.fill_between(grid, curve.lower, curve.upper, color=(*shade(ax, colour), 0.35), lw=0, zorder=2)

@@ -88,6 +88,10 @@ def residuals(
     found = beside(fitted, data, variable, entry, n_folds, seed)
     with np.errstate(divide="ignore", invalid="ignore"):
         scaled = (found.values - found.prediction.mean) / found.prediction.sd
+    name = "predicted " + found.name
+    if against is not None:
+        name = against if isinstance(against, str) else str(getattr(against, "name", None) or "against")
+        against = _column(data, against) if isinstance(against, str) else against
     across = found.prediction.mean if against is None else _given(against, found)
     shown = np.isfinite(scaled) & np.isfinite(across)
     scaled, across = scaled[shown], across[shown]
@@ -104,9 +108,6 @@ def residuals(
         across[chosen], scaled[chosen], "o", ms=3.6, mew=0, color=colour, alpha=alpha, zorder=2, label="a row"
     )
     _draw_means(ax, across, scaled)
-    name = "predicted " + found.name
-    if against is not None:
-        name = str(getattr(against, "name", None) or "against") if label is None else label
     ax.set_xlabel(name if label is None else label)
     ax.set_ylabel("residual (sd of the prediction)")
     ax.set_title(f"Standardised residuals of {found.name} ({found.how})")
@@ -114,6 +115,14 @@ def residuals(
     low, high = ax.get_ylim()
     ax.set_ylim(min(low, -2.6), max(high, 2.6) + 0.12 * (high - low))
     return ax
+
+
+def _column(data: Any, name: str) -> Any:
+    """Return a column of the data by its name."""
+    try:
+        return data[name]
+    except (KeyError, IndexError, TypeError):
+        raise DataError(f"against= names {name!r}, which is no column of the data") from None
 
 
 def _given(against: Any, found: Beside) -> Array:

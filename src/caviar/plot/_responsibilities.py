@@ -77,7 +77,7 @@ def responsibilities(
     >>> [text.get_text() for text in ax.get_legend().get_texts()]
     ['long', 'short', 'larger: less certain']
     """
-    mixture = None
+    mixture, word = None, "component"
     if is_gaussian_mixture(fitted):
         mixture = mixture_of(fitted, columns)
         rows = rows_of(mixture, X)
@@ -85,31 +85,31 @@ def responsibilities(
         shares = mixture.responsibilities(rows)
     else:
         rows, is_narrow = np.empty((0, 0)), False
-        name, shares = hidden_labels(fitted, X, variable)
+        name, shares, word = hidden_labels(fitted, X, variable)
         names = posterior_of(fitted).names.entries(name) if names is None else names
     if over_data and not is_narrow:
         raise ParameterError(
             "rows are drawn over the data only for a fitted mixture in one or two columns; leave over_data out, or "
             "draw pairs of columns with caviar.plot.pairs"
         )
-    labels = _names(shares.shape[1], names)
+    labels = _names(shares.shape[1], names, word)
     if mixture is not None and is_narrow and over_data is not False:
         ax = new_axes(ax, (5.6, 4.0) if len(mixture.names) == 2 else (6.4, 3.2))
         _draw_over_data(ax, mixture, rows, labels)
         return ax
     ax = new_axes(ax, (6.4, 2.8) if shares.shape[1] <= _MOST_STACKED else (6.4, 0.2 * shares.shape[1] + 1.4))
-    _draw_sorted(ax, shares, labels)
+    _draw_sorted(ax, shares, labels, word)
     return ax
 
 
-def _names(n_components: int, names: Sequence[str] | None) -> list[str]:
+def _names(n_components: int, names: Sequence[str] | None, word: str) -> list[str]:
     if names is None:
-        return [f"component {k}" for k in range(n_components)]
+        return [f"{word} {k}" for k in range(n_components)]
     return names_along("names", n_components, names)
 
 
-def hidden_labels(fitted: Any, data: Any, variable: str | None) -> tuple[str, Array]:
-    """Return the name of the hidden labels of rows, and their probabilities, shape (N, K).
+def hidden_labels(fitted: Any, data: Any, variable: str | None) -> tuple[str, Array, str]:
+    """Return the name of the hidden labels of rows, their probabilities, shape (N, K), and what a label is called.
 
     Raises
     ------
@@ -125,7 +125,7 @@ def hidden_labels(fitted: Any, data: Any, variable: str | None) -> tuple[str, Ar
         )
     local = posterior_of(fitted).local(data)
     kinds = Categorical | MarkovChain | ForecastMarkovChain | ChainMixture
-    labels = {name: f.probabilities for name, f in local.items() if isinstance(f, kinds)}
+    labels = {name: factor for name, factor in local.items() if isinstance(factor, kinds)}
     if variable is None and len(labels) == 1:
         (variable,) = labels
     if variable is None or variable not in labels:
@@ -133,7 +133,11 @@ def hidden_labels(fitted: Any, data: Any, variable: str | None) -> tuple[str, Ar
         raise ParameterError(
             f"choose variable= among the hidden labels of the rows ({known}); got {variable!r}"
         )
-    return variable, np.reshape(labels[variable], (-1, labels[variable].shape[-1]))
+    shares = np.asarray(labels[variable].probabilities)
+    word = getattr(
+        fitted, "_label_in_words", "component" if isinstance(labels[variable], Categorical) else "state"
+    )
+    return variable, shares.reshape(-1, shares.shape[-1]), word
 
 
 def _patch(ax: Axes, k: int, label: str) -> Patch:
@@ -177,7 +181,7 @@ def _order(shares: Array) -> AnyArray:
     return np.lexsort((-shares[np.arange(len(shares)), best], best))
 
 
-def _draw_sorted(ax: Axes, shares: Array, labels: Sequence[str]) -> None:
+def _draw_sorted(ax: Axes, shares: Array, labels: Sequence[str], word: str) -> None:
     """Draw a column for each row; of many rows every so many of the sorted ones."""
     n_rows, n_components = shares.shape
     shares = shares[_order(shares)]
@@ -195,12 +199,13 @@ def _draw_sorted(ax: Axes, shares: Array, labels: Sequence[str]) -> None:
         image = ax.imshow(
             shown.T, cmap="Blues", vmin=0, vmax=1, aspect="auto", interpolation="nearest", extent=extent
         )
-        ax.set_yticks(range(n_components), [label.removeprefix("component ") for label in labels])
-        ax.set_ylabel("component")
+        ax.set_yticks(range(n_components), [label.removeprefix(f"{word} ") for label in labels])
+        ax.set_ylabel(word)
         ax.figure.colorbar(image, ax=ax).set_label("probability")
     ax.set_xlim(0, n_rows)
-    ax.set_xlabel("rows, sorted by component and certainty")
-    ax.set_title("Probability of each component, row by row")
+    rows = "words of the documents" if word == "topic" else "rows"
+    ax.set_xlabel(f"{rows}, sorted by {word} and certainty")
+    ax.set_title(f"Probability of each {word}, {'word by word' if word == 'topic' else 'row by row'}")
 
 
 def _stack(ax: Axes, x: Array, shares: Array, *, step: bool) -> None:

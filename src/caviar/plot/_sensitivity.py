@@ -10,7 +10,10 @@ from matplotlib.axes import Axes
 from .._errors import ParameterError
 from ..posterior.linear_response import LinearResponse
 from ..posterior.sensitivity import Sensitivity
-from ._axes import hide_frame, in_style, ink, new_axes
+from ._axes import hide_frame, in_style, ink, new_axes, slant
+
+_MOST_LEVEL = 12
+"""Letters of a name that has room between its neighbours; where one is longer, all are slanted."""
 
 
 @in_style
@@ -56,7 +59,9 @@ def sensitivity(response: Any, *names: str, max_rows: int = 20, ax: Axes | None 
     if not rows:
         raise ParameterError("no prior of this model has known numbers, so there is nothing to draw")
     shifts = np.array([[row.shifts[name] for name in columns] for row in rows])
-    ax = new_axes(ax, (2.6 + 0.95 * len(columns), 0.9 + 0.3 * len(rows)))
+    longest = max(map(len, columns))
+    height = max(0.9 + 0.3 * len(rows), 2.2) + (0.045 * longest if longest > _MOST_LEVEL else 0.0)
+    ax = new_axes(ax, (2.6 + 0.95 * len(columns), height))
     largest = float(np.abs(shifts).max()) or 1.0
     image = ax.imshow(
         shifts, cmap="PuOr_r", vmin=-largest, vmax=largest, aspect="auto", interpolation="nearest"
@@ -66,11 +71,13 @@ def sensitivity(response: Any, *names: str, max_rows: int = 20, ax: Axes | None 
         number = f"{value:+.2g}".replace("-", "\N{MINUS SIGN}") if abs(value) >= 5e-4 else "0"
         ax.text(column, line, number, ha="center", va="center", fontsize=7.5, color=colour)
     ax.set_xticks(range(len(columns)), columns)
+    if longest > _MOST_LEVEL:
+        slant(ax)
     ax.set_yticks(range(len(rows)), [f"{row.prior} +{row.change}" for row in rows])
     hide_frame(ax, "right", "top")
     ax.tick_params(length=0)
-    bar = ax.figure.colorbar(image, ax=ax, shrink=0.8)
-    bar.set_label("movement of the mean, posterior sd", color=ink())
+    bar = ax.figure.colorbar(image, ax=ax, shrink=1.0)
+    bar.set_label("shift of the mean (posterior sd)", color=ink())
     bar.outline.set_visible(False)
     ax.set_title("Shift of posterior means when a prior changes")
     return ax

@@ -103,7 +103,7 @@ def state_sequence(
     size = (7.2, 2.6 + 0.2 * len(used))
     ratios = [1.5, 0.24, max(0.6, 0.2 * len(used))]
     grid = new_grid(axes, (3, 1), size, sharex=True, gridspec_kw={"height_ratios": ratios})[:, 0]
-    _draw_data(grid[0], posterior, data, observed, columns, edges)
+    _draw_data(grid[0], fitted, data, observed, columns, edges)
     _draw_path(grid[1], np.asarray(chain.mode()), labels, edges)
     _draw_shares(grid[2], shares, used, labels, edges)
     for ax in grid:
@@ -149,9 +149,10 @@ def _edges(time: Sequence[float] | None, n_rows: int) -> Array:
 
 
 def _draw_data(
-    ax: Axes, posterior: Any, data: Mapping[str, Any], observed: str | None, columns: Any, edges: Array
+    ax: Axes, fitted: Any, data: Mapping[str, Any], observed: str | None, columns: Any, edges: Array
 ) -> None:
     """Draw the observed columns as lines, or as a heat map where they are many."""
+    posterior = posterior_of(fitted)
     name = posterior.model.leaves[0].name if observed is None else observed
     if name not in data:
         raise ParameterError(
@@ -160,6 +161,7 @@ def _draw_data(
     values = np.ma.filled(np.ma.asarray(data[name], dtype=np.float64), np.nan)
     values = values.reshape(len(values), -1)
     labels = names_along("columns", values.shape[1], columns)
+    told = name if fitted is posterior else "value"
     if values.shape[1] > _MOST_LINES:
         spread = np.nanstd(values, axis=0)
         standard = (values - np.nanmean(values, axis=0)) / np.where(spread > 0, spread, 1)
@@ -167,14 +169,21 @@ def _draw_data(
         ax.pcolormesh(edges, lines, standard.T, cmap="Greys", vmin=-2.5, vmax=2.5, rasterized=True)
         ax.set_yticks(range(values.shape[1]), labels, fontsize=7)
         ax.set_ylim(values.shape[1] - 0.5, -0.5)
-        ax.set_ylabel(f"{name}, standardised")
+        ax.set_ylabel(f"{told}, standardised")
         return
     at = (edges[1:] + edges[:-1]) / 2
+    levels = getattr(fitted, "categories_", None) or posterior.names.entries(name)
+    if values.shape[1] == 1 and levels is not None:
+        ax.plot(at, values[:, 0], "|", color=ink(), ms=5, mew=0.8)
+        ax.set_yticks(range(len(levels)), list(map(str, levels)))
+        ax.set_ylim(len(levels) - 0.5, -0.5)
+        ax.set_ylabel(labels[0] if columns is not None else told)
+        return
     greys = (ink(), muted(), ink(), muted())
     for column in range(values.shape[1]):
         style = "-" if column < 2 else line_of(column)
         ax.plot(at, values[:, column], color=greys[column], ls=style, lw=1.0, label=labels[column])
-    ax.set_ylabel(labels[0] if values.shape[1] == 1 and columns is not None else name)
+    ax.set_ylabel(labels[0] if values.shape[1] == 1 and columns is not None else told)
     if values.shape[1] > 1:
         ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
 

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from .._errors import ParameterError
-from ._axes import in_style, ink, is_dark, new_axes, paper
+from ._axes import in_style, ink, is_dark, new_axes, paper, slant
 from ._posterior_figures import check_level, figures_of, names_along, posterior_of
 from .colours import area_of
 
@@ -82,7 +82,7 @@ def weights(
         ax.vlines(at, *ends, color=ink(), lw=2, zorder=4)
     ax.set_xticks(range(len(mean)), labels)
     if max(map(len, labels)) > 4:
-        ax.tick_params(axis="x", rotation=35)
+        slant(ax)
     ax.set_ylim(bottom=0)
     ax.set_xlabel("component")
     ax.set_ylabel("weight (share of the rows)")

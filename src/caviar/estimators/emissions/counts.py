@@ -9,10 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import gammaln
 
-from ..._errors import ParameterError
+from ..._errors import DataError, ParameterError
 from ..._typing import AnyArray, Array
 from ...families._by_moments import COUNTS
 from ...language import Gamma, Plate, Poisson, Variable
+from ...numerics.gamma_function import log_rising_factorial
 from ...posterior.posterior import Posterior
 from ...posterior.prediction import Prediction
 from .._data_scale import scale_of
@@ -41,8 +42,22 @@ class Counts(Emission):
                 )
 
     def rows(self, estimator: Any, X: Any, *, reset: bool) -> Array:
-        """Return rows of whole numbers, or NaN."""
-        return rows_of_numbers(estimator, X, reset=reset)
+        """Return rows of numbers, or NaN.
+
+        Raises
+        ------
+        DataError
+            If rows to fit to hold something else than counts.
+        """
+        found = rows_of_numbers(estimator, X, reset=reset)
+        wrong = (found < 0) | (found != np.floor(found)) & ~np.isnan(found)
+        if reset and wrong.any():
+            row, column = np.argwhere(wrong)[0].tolist()
+            raise DataError(
+                f"emission='poisson' takes counts, whole numbers from 0; row {row}, column {column} of X has "
+                f"{found[row, column]:g}"
+            )
+        return found
 
     def stated(self, settings: Any, rows: Array, weights: Array | None) -> Callable[[int], Observe]:
         """Return what states counts; by default the prior expects the mean of each column."""
@@ -81,10 +96,9 @@ class _Counted(Emitted):
         shape, rate, x = np.asarray(factor.shape), np.asarray(factor.rate), rows[:, None, :]
         with np.errstate(invalid="ignore", divide="ignore"):
             each = (
-                gammaln(x + shape)
-                - gammaln(shape)
+                log_rising_factorial(*np.broadcast_arrays(shape, np.where(x >= 0, x, 0.0)))
                 - gammaln(x + 1)
-                + shape * np.log(rate / (rate + 1))
+                - shape * np.log1p(1 / rate)
                 - x * np.log1p(rate)
             )
             each = np.where((x >= 0) & (x == np.floor(x)), each, -np.inf)

@@ -294,7 +294,8 @@ def family_of(name: Any, formula: Formula, size: float = 1.0, categories: Sequen
     """
     names = (*FAMILIES, ORDINAL)
     if not isinstance(name, str) or name not in names:
-        raise ParameterError(f"family must be one of {', '.join(map(repr, names))}; got {name!r}")
+        hint = "; for counts take 'negative_binomial'" if name == "poisson" else ""
+        raise ParameterError(f"family must be one of {', '.join(map(repr, names))}; got {name!r}{hint}")
     if formula.trials is not None and name != "binomial":
         raise ParameterError(
             f"trials({formula.trials}) in the formula need family='binomial'; got family={name!r}"

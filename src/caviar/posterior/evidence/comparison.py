@@ -206,8 +206,8 @@ def _require_comparable(posteriors: Any) -> None:
     for name, own in posteriors.items():
         if not isinstance(own, _HasEvidence):
             raise ParameterError(
-                f"posteriors takes what Model.fit gives, a MixedModel, or posterior_ of another fitted estimator; "
-                f"'{name}' is a {type(own).__name__}"
+                f"posteriors takes what Model.fit gives, or a fitted MixedModel; '{name}' is a {type(own).__name__}, "
+                f"so pass its posterior_, or compare mixtures of one table by compare_mixtures"
             )
     observed = {name: own.observed_names for name, own in posteriors.items()}
     first = next(iter(observed))

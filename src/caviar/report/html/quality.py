@@ -43,7 +43,14 @@ def quality_of(
 
 def line_of(name: str, remarks: list[str], missing: float | None = None, **figures: Any) -> dict[str, Any]:
     """Return the line of a column; figures that are not given are None."""
-    return {"name": name, "missing": missing, **dict.fromkeys(FIGURES), **figures, "remarks": remarks}
+    return {
+        "name": name,
+        "missing": missing,
+        **dict.fromkeys(FIGURES),
+        **figures,
+        "levels": "",
+        "remarks": remarks,
+    }
 
 
 def remembered_quality(fitted: Mapping[str, Mapping[str, float]]) -> list[dict[str, Any]]:

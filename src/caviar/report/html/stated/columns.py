@@ -14,6 +14,8 @@ from ..numbers import as_numbers
 from ..quality import CONSTANT, FIGURES, NUMBERS, line_of, quality_of
 
 _MOST_COLUMNS = 100
+_MOST_LEVELS = 6
+"""Levels of a column of words whose rows are counted."""
 
 
 def columns_of(subject: Any) -> list[dict[str, Any]]:
@@ -39,14 +41,33 @@ def columns_of(subject: Any) -> list[dict[str, Any]]:
     nodes = {node.name: node for node in subject.posterior.model.nodes}
     for name, value in subject.data.items():
         columns = _table(value)
-        if columns is not None:
-            names = getattr(value, "columns", arrays.get(name, {}).get("columns"))
-            lines = quality_of(columns, _column_names(name, names, columns.shape[1]), {})
+        if columns is not None and name not in getattr(subject.estimator, "_not_of_the_table", ()):
+            kept = arrays.get(name, {})
+            names = getattr(value, "columns", kept.get("columns"))
+            own = _column_names(name, names, columns.shape[1], alone=subject.estimator is not None)
+            lines = [
+                {**_without_places(line, kept), "levels": _counts(column, kept)}
+                for line, column in zip(quality_of(columns, own, {}), columns.T, strict=True)
+            ]
             is_label = name in _labels(subject)
             found += [
                 _as_stated(line, nodes[name], is_label=is_label) if name in nodes else line for line in lines
             ]
-    return [_without_places(line, arrays.get(line["name"], {})) for line in found[:_MOST_COLUMNS]]
+    return found[:_MOST_COLUMNS]
+
+
+def _counts(column: AnyArray, kept: Mapping[str, Any]) -> str:
+    """Return how many rows have each level of a column of words, the most frequent first; "" of numbers."""
+    if "categories" not in kept:
+        return ""
+    levels = kept["categories"]
+    places = column[(column >= 0) & (column < len(levels))].astype(np.intp)
+    counts = np.bincount(places, minlength=len(levels))
+    order = np.argsort(-counts, kind="stable")
+    told = [f"{levels[k]} {counts[k]:,}" for k in order[:_MOST_LEVELS]]
+    if len(order) > _MOST_LEVELS:
+        told.append(f"{len(order) - _MOST_LEVELS} more levels")
+    return ", ".join(told)
 
 
 def _without_places(line: dict[str, Any], kept: Mapping[str, Any]) -> dict[str, Any]:
@@ -88,9 +109,10 @@ def _table(value: Any) -> AnyArray | None:
     return rows.reshape(len(rows), -1)[:, :_MOST_COLUMNS]
 
 
-def _column_names(name: str, names: Any, n_columns: int) -> Sequence[str]:
+def _column_names(name: str, names: Any, n_columns: int, *, alone: bool) -> Sequence[str]:
+    """Return the names of the columns of an array, ``alone`` or after its own."""
     if names is not None and len(names) >= n_columns:
-        return [f"{name}: {column}" for column in names][:n_columns]
+        return [str(column) if alone else f"{name}: {column}" for column in names][:n_columns]
     return [name] if n_columns == 1 else [f"{name} {number}" for number in range(n_columns)]
 
 

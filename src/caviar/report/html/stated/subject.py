@@ -138,6 +138,8 @@ class StatedSubject(Subject):
         for name in posterior.elbo_terms:
             if name in posterior:
                 words[name] = f"how far {name} has moved from its prior"
+            elif all(own in posterior for own in name.split(", ")):
+                words[name] = f"how far {name}, which share a factor, have moved from their priors"
             elif name in posterior._local and name not in self.hidden:
                 owner = posterior.model.variables[name].stated_with.name
                 words[name] = f"what the bound on the link of {owner} costs"
