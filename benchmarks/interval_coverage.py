@@ -1,7 +1,7 @@
-"""How often intervals hold the truth: of mean field, of linear response, and of the exact posterior.
+"""How often intervals hold the truth: of mean field, of linear response, to second order, and of the exact posterior.
 
     python benchmarks/interval_coverage.py [--datasets 200] [--level 0.9] [--models crossed,probit] [--seed 0]
-    python benchmarks/interval_coverage.py --shared          # variables that are added up in one Gaussian factor
+    python benchmarks/interval_coverage.py --apart           # variables that are added up in a factor each
     python benchmarks/interval_coverage.py --new-rows        # intervals of new rows
     python benchmarks/interval_coverage.py --integrated      # precisions between groups, integrated over
 
@@ -14,11 +14,13 @@ interval is what covering would average to over all truths of these data, withou
 data sets is the coverage, with an error ten times smaller than that of counted truths. An exact interval has 90%.
 
 Fits that end elsewhere than a fit that begins at the truth are in another mode, where no interval is right; they are
-counted ("modes") and left out. The table shows the share of truths that the intervals of linear response hold, and the
-coverage by the exact posterior of both with its standard error over data sets, the medians of the standard deviations
-of mean field and of linear response over the exact ones, and the median and the mean of how far the mean of the fit is
-from the exact one in exact standard deviations; and seconds of a fit and of its linear response. "exact of" is the
-number of data sets with usable weights.
+counted ("modes") and left out. The table shows the share of truths that the intervals of linear response hold; the
+coverage by the exact posterior of mean field, linear response and second order ("2nd"), with the standard errors of the
+last two over data sets; the medians of their standard deviations over the exact ones; the mean distances (root mean
+square) of the means of the fit and of those to second order from the exact ones, in exact standard deviations; and
+seconds of a fit, of its linear response, and of second order. "exact of" is the number of data sets with usable
+weights. Fits are those of a user: variables that are added up share a factor, as by default, unless --apart is given.
+With --markdown the lines are those of the table in docs/uncertainty.md.
 With --integrated the column "response" is that of posterior.integrated over a precision.
 With --new-rows the intervals are those of 50 new rows of each data set, as ``predict`` gives them from each of the two.
 """
@@ -344,11 +346,14 @@ class Tally:
     """Share of the entries whose truth is in the interval of linear response."""
     mean_field: list[float] = field(default_factory=list)
     response: list[float] = field(default_factory=list)
-    """Probability of the exact posterior inside the intervals of either."""
+    second: list[float] = field(default_factory=list)
+    """Probability of the exact posterior inside the intervals of each."""
     mean_field_ratios: list[float] = field(default_factory=list)
     response_ratios: list[float] = field(default_factory=list)
+    second_ratios: list[float] = field(default_factory=list)
     shifts: list[float] = field(default_factory=list)
-    """Mean of the fit less the exact one, in exact standard deviations."""
+    second_shifts: list[float] = field(default_factory=list)
+    """Squared distances of the means from the exact ones, in exact standard deviations; means over entries."""
 
 
 @dataclass
@@ -358,6 +363,7 @@ class Run:
     tallies: dict[str, Tally]
     fit_seconds: float = 0.0
     response_seconds: float = 0.0
+    second_seconds: float = 0.0
     other_modes: int = 0
     refused: int = 0
     weighed: int = 0
@@ -385,15 +391,19 @@ def simulated(case: Case, seed: int, number: int) -> tuple[cv.Model, dict[str, A
     return model, {**known, **leaves}, drawn
 
 
-def fitted(case: Case, model: cv.Model, data: Any, truth: Any, found: Run, *, shared: bool) -> Any:
+def arguments_of(apart: bool) -> dict[str, Any]:
+    """Return the arguments of fits, by default those of a user."""
+    return {"tol": 1e-9, "max_iter": 3000, **({"factors": "apart"} if apart else {})}
+
+
+def fitted(case: Case, model: cv.Model, data: Any, truth: Any, found: Run, *, apart: bool) -> Any:
     """Return the fit of a user, or None if it is in another mode than that of a start at the truth."""
-    # by default small ones share a factor: the table is about factors that are independent
-    factors = [case.shared] if shared else "apart"
-    start = time.perf_counter()
-    posterior = model.fit(data, seed=0, tol=1e-9, max_iter=3000, factors=factors)
-    found.fit_seconds += time.perf_counter() - start
-    at_truth = {name: truth[name] for name in case.asked if name not in (case.shared if shared else ())}
-    beside = model.fit(data, init=at_truth, tol=1e-9, max_iter=3000, factors=factors)
+    arguments = arguments_of(apart)
+    start = time.process_time()
+    posterior = model.fit(data, seed=0, **arguments)
+    found.fit_seconds += time.process_time() - start
+    at_truth = {name: truth[name] for name in case.asked if apart or name not in case.shared}
+    beside = model.fit(data, init=at_truth, **arguments)
     if abs(posterior.elbo - beside.elbo) > SAME_MODE:
         found.other_modes += 1
         return None
@@ -401,16 +411,16 @@ def fitted(case: Case, model: cv.Model, data: Any, truth: Any, found: Run, *, sh
 
 
 def run(
-    case: Case, n: int, level: float, seed: int, draws: int, *, shared: bool = False, integrated: bool = False
+    case: Case, n: int, level: float, seed: int, draws: int, *, apart: bool = False, integrated: bool = False
 ) -> Run:
     """Return what was seen of n data sets of a model."""
     found = Run({name: Tally() for name in case.asked})
     for number in range(n):
         model, data, drawn = simulated(case, seed, number)
-        posterior = fitted(case, model, data, drawn, found, shared=shared)
+        posterior = fitted(case, model, data, drawn, found, apart=apart)
         if posterior is None:
             continue
-        start = time.perf_counter()
+        start = time.process_time()
         try:
             response = (
                 posterior.integrated(data, case.over) if integrated else posterior.linear_response(data)
@@ -419,7 +429,10 @@ def run(
         except cv.ModelError:
             found.refused += 1
             continue
-        found.response_seconds += time.perf_counter() - start
+        found.response_seconds += time.process_time() - start
+        start = time.process_time()
+        second = model.fit(data, seed=0, **arguments_of(apart), uncertainty="second_order")
+        found.second_seconds += time.process_time() - start
         sample = posterior.importance_sample(data, n_draws=draws, seed=number) if draws else None
         is_weighed = sample is not None and sample.is_usable
         found.weighed += is_weighed
@@ -430,10 +443,13 @@ def run(
             if sample is not None and is_weighed:
                 tally.mean_field.append(inside(sample, name, (own.lower, own.upper)))
                 tally.response.append(inside(sample, name, ends))
-                tally.mean_field_ratios.append(float(np.median(own.sd / sample.sd(name))))
-                tally.response_ratios.append(float(np.median(sd / sample.sd(name))))
-                mean = response.mean(name) if integrated else own.mean
-                tally.shifts.append(float(np.mean((mean - sample.mean(name)) / sample.sd(name))))
+                tally.second.append(inside(sample, name, second.interval(name, level)))
+                exact, mean = sample.sd(name), response.mean(name) if integrated else own.mean
+                tally.mean_field_ratios.append(float(np.median(own.sd / exact)))
+                tally.response_ratios.append(float(np.median(sd / exact)))
+                tally.second_ratios.append(float(np.median(second.sd(name) / exact)))
+                for shifts, of_fit in ((tally.shifts, mean), (tally.second_shifts, second.mean(name))):
+                    shifts.append(float(np.mean(((of_fit - sample.mean(name)) / exact) ** 2)))
     return found
 
 
@@ -494,19 +510,38 @@ def print_new_rows(arguments: argparse.Namespace) -> None:
         print(f"{name:14s} {told}", flush=True)
 
 
+def rms(squares: list[float]) -> str:
+    """Return the root of a mean of squares as text; empty if there is none."""
+    return f"{np.sqrt(np.mean(squares)):.2f}" if squares else ""
+
+
 def print_model(name: str, arguments: argparse.Namespace) -> None:
     """Print the rows of a model."""
-    n = arguments.datasets
-    how = {"shared": arguments.shared, "integrated": arguments.integrated}
-    found = run(CASES[name], n, arguments.level, arguments.seed, arguments.draws, **how)
+    case, n = CASES[name], arguments.datasets
+    how = {"apart": arguments.apart, "integrated": arguments.integrated}
+    found = run(case, n, arguments.level, arguments.seed, arguments.draws, **how)
     for variable, tally in found.tallies.items():
-        shift = f"{np.mean(tally.shifts):+.2f}" if tally.shifts else ""
+        shares = percent(tally.mean_field), percent(tally.response), error(tally.response)
+        second = percent(tally.second), error(tally.second)
+        sds = (tally.mean_field_ratios, tally.response_ratios, tally.second_ratios)
+        ratios, shifts = [median(own) for own in sds], (rms(tally.shifts), rms(tally.second_shifts))
+        if arguments.markdown:
+            title = name.replace("-", " ") + (", apart" if arguments.apart else "")
+            counts = str(found.weighed), str(found.other_modes)
+            print(
+                "|",
+                " | ".join((title, variable, *shares, *second, *ratios, *shifts, *counts)),
+                "|",
+                flush=True,
+            )
+            continue
         print(
             f"{name:22s} {variable:15s} {percent(tally.truths):>6s} {error(tally.truths):>4s} "
-            f"{percent(tally.mean_field):>10s} {percent(tally.response):>8s} {error(tally.response):>4s} "
-            f"{median(tally.mean_field_ratios):>10s} {median(tally.response_ratios):>8s} {shift:>6s} "
+            f"{shares[0]:>10s} {shares[1]:>8s} {shares[2]:>4s} {second[0]:>5s} {second[1]:>4s} "
+            f"{ratios[0]:>10s} {ratios[1]:>8s} {ratios[2]:>5s} {shifts[0]:>6s} {shifts[1]:>6s} "
             f"{found.other_modes:5d} {found.refused:7d} {found.weighed:8d} "
-            f"{found.fit_seconds / n:7.3f} {found.response_seconds / n:7.3f}",
+            f"{found.fit_seconds / n:7.3f} {found.response_seconds / n:7.3f} "
+            f"{(found.second_seconds - found.fit_seconds) / n:7.3f}",
             flush=True,
         )
 
@@ -519,7 +554,8 @@ def main() -> None:
     parser.add_argument("--models", default=",".join(CASES))
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--draws", type=int, default=1000)
-    parser.add_argument("--shared", action="store_true")
+    parser.add_argument("--apart", action="store_true")
+    parser.add_argument("--markdown", action="store_true")
     parser.add_argument("--integrated", action="store_true")
     parser.add_argument("--new-rows", action="store_true")
     arguments = parser.parse_args()
@@ -527,15 +563,16 @@ def main() -> None:
     if arguments.new_rows:
         print_new_rows(arguments)
         return
-    print(
-        f"{'':38s} {'covered, %':^36s} {'sd over exact':^19s}\n"
-        f"{'model':22s} {'variable':15s} {'truths':>6s} {'+-':>4s} {'mean field':>10s} {'response':>8s} {'+-':>4s} "
-        f"{'mean field':>10s} {'response':>8s} {'shift':>6s} {'modes':>5s} {'refused':>7s} {'exact of':>8s} "
-        f"{'fit s':>7s} {'resp. s':>7s}"
-    )
+    if not arguments.markdown:
+        print(
+            f"{'':38s} {'covered, %':^47s} {'sd over exact':^25s} {'mean off':^13s}\n"
+            f"{'model':22s} {'variable':15s} {'truths':>6s} {'+-':>4s} {'mean field':>10s} {'response':>8s} {'+-':>4s} "
+            f"{'2nd':>5s} {'+-':>4s} {'mean field':>10s} {'response':>8s} {'2nd':>5s} {'fit':>6s} {'2nd':>6s} "
+            f"{'modes':>5s} {'refused':>7s} {'exact of':>8s} {'fit s':>7s} {'resp. s':>7s} {'2nd s':>7s}"
+        )
     for name in arguments.models.split(","):
-        is_asked = CASES[name].shared if arguments.shared else CASES[name].over or not arguments.integrated
-        if is_asked:
+        case = CASES[name]
+        if (case.shared or not arguments.apart) and (case.over or not arguments.integrated):
             print_model(name, arguments)
 
 

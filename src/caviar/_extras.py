@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import cache
+from importlib.util import find_spec
+
 _TABLES = ("duckdb>=1.3", "pyarrow>=17")
 _PLOT = ("matplotlib>=3.9",)
 
@@ -30,3 +33,9 @@ def install_command(extra: str) -> str:
     'python -m pip install "matplotlib>=3.9"'
     """
     return " ".join(["python -m pip install", *(f'"{package}"' for package in PACKAGES[extra])])
+
+
+@cache
+def can_compile() -> bool:
+    """Return whether numba is installed, of the extra ``compiled``; it is not imported."""
+    return find_spec("numba") is not None

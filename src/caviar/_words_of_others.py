@@ -38,12 +38,46 @@ INSTEAD = {
     "AR": "state a Normal whose mean is dot(X, w), with the values before it as the columns of X",
     "Deterministic": "what follows from other variables is computed from draws: posterior['name'].sample(1000)",
     "OrderedLogistic": "state Categorical(name, stick_breaking(...)), a sequence of binary questions",
+    "Laplace": "a heavy-tailed prior is Normal(name, mean, u) with u = Gamma('u', 0.5, 0.5) on the same plate; for "
+    "coefficients also SpikeSlab",
+    "Weibull": "with a known shape k, the values to the power of k are Gamma(name, 1, rate)",
+    "Multinoulli": "its name is Categorical",
+    "Discrete": "its name is Categorical",
+    "DiscreteUniform": "it is Categorical(name, np.full(K, 1 / K))",
+    "GP": "at known times, state MultivariateNormal(name, mean, precision) with the inverse of the kernel matrix",
+    "Gaussian": "its name is MultivariateNormal, and of numbers Normal",
+    "GaussianARD": "state Normal(name, mean, alpha), of vectors MultivariateNormal(name, mean, diagonal(alpha))",
+    "GaussianGamma": "its name is NormalGamma",
+    "GaussianWishart": "its name is NormalWishart",
+    "GaussianMarkovChain": "its name is LinearGaussianChain",
+    "CategoricalMarkovChain": "its name is MarkovChain",
+    "SumMultiply": "write sums and products with + and *, and dot(x, w)",
+    "Dot": "its name is dot",
+    "NormalMeanPrecision": "its name is Normal(name, mean, precision)",
+    "NormalMeanVariance": "state Normal(name, mean, sigma=...) for a known variance, and a precision otherwise",
+    "MvNormalMeanPrecision": "its name is MultivariateNormal(name, mean, precision)",
+    "MvNormalMeanCovariance": "state MultivariateNormal(name, mean, covariance=...) for a known covariance",
+    "GammaShapeRate": "its name is Gamma(name, shape, rate)",
     "sigmoid": "its name is logistic",
     "invlogit": "its name is logistic",
     "expit": "its name is logistic",
     "invprobit": "its name is probit",
 }
 """Word -> what to write instead."""
+
+_ATTRIBUTES = {
+    "observe": "values are given to the fit: Model(...).fit({'NAME': values})",
+    "observed": "values are given to the fit: Model(...).fit({'NAME': values})",
+    "update": "Model(...).fit({'NAME': values}) updates every factor until nothing changes",
+    "eval": "draws are made by Model(...).simulate(seed, sizes={...}), or posterior['NAME'].sample(1000)",
+    "random": "draws are made by Model(...).simulate(seed, sizes={...}), or posterior['NAME'].sample(1000)",
+    "sum": "a sum of products is dot(x, w); of a few variables, a + b",
+    "dot": "write cv.dot(x, w)",
+    "T": "a dot product is cv.dot(x, w), for vectors in any order",
+    "shape": "its repetitions are .plates, the length of a vector .dimension",
+    "get_moments": "moments are those of the fit: posterior['NAME'].mean",
+}
+"""Attribute that variables have in other libraries -> what to write instead."""
 
 
 _A_SCALE = (
@@ -102,7 +136,9 @@ _KEYWORDS: dict[str, dict[str, str]] = {
 
 _EVERYWHERE = {
     **dict.fromkeys(("observed", "obs", "value"), _DATA),
-    **dict.fromkeys(("dims", "plate", "size", "sample_shape"), "repetitions are plates=Plate('NAME')"),
+    **dict.fromkeys(
+        ("dims", "plate", "size", "shape", "sample_shape"), "repetitions are plates=Plate('NAME')"
+    ),
     "initval": "a start is given to the fit: init={'NAME': value}",
 }
 
@@ -143,3 +179,8 @@ def in_our_words(init: Callable[..., None]) -> Callable[..., None]:
 def advice(name: str) -> str:
     """Return what to write instead of a word, to end a message with; an empty string for other words."""
     return f"; {INSTEAD[name]}" if name in INSTEAD else ""
+
+
+def attribute_advice(name: str) -> str:
+    """Return what to write instead of an attribute, to end a message with; an empty string for other words."""
+    return f"; {_ATTRIBUTES[name]}" if name in _ATTRIBUTES else ""

@@ -85,6 +85,7 @@ def assert_same_search(one, other):
     np.testing.assert_array_equal(one.sample(5)[0], other.sample(5)[0])
 
 
+@pytest.mark.slow
 @pytest.mark.thinned(4)
 @pytest.mark.parametrize("name", list(SEARCHES))
 def test_a_search_for_the_number_of_components_goes_on_to_the_same_bits(name, tmp_path, caplog):

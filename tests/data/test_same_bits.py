@@ -118,6 +118,7 @@ def test_a_poisson_mixture_with_missing_entries(store, counts, tmp_path):
     assert_same(model.fit({"x": store(counts, tmp_path)}, seed=0, max_iter=6), expected)
 
 
+@pytest.mark.slow
 def test_a_poisson_mixture_from_other_containers(counts, tmp_path):
     model = cv.models.poisson_mixture(D, 2)
     weights = np.random.default_rng(3).random(N)

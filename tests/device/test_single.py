@@ -172,6 +172,7 @@ def test_an_interrupted_fit_ends_in_float64_too():
     assert_allclose(there.elbo, again.elbo, rtol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.thinned(2)
 @pytest.mark.parametrize("broken_off_at", [1, 4])
 def test_a_fit_that_was_broken_off_in_float32_goes_on_in_it(broken_off_at, tmp_path):

@@ -14,6 +14,7 @@ pytest.importorskip("arviz")
 from caviar.posterior.diagnostics.tail import log_mean_and_error, log_mean_of, tail_of
 
 
+@pytest.mark.slow
 @pytest.mark.thinned(2)
 @pytest.mark.parametrize("k", [0.2, 0.6, 1.0])
 def test_the_error_of_k_is_its_spread_over_repeated_draws(k):

@@ -122,6 +122,7 @@ def test_schedules_executors_and_weights(settings: dict[str, Any]) -> None:
     assert posterior.elbo == pytest.approx(float(exact), abs=1e-8)
 
 
+@pytest.mark.slow
 def test_missing_values_and_more_rows() -> None:
     rate, data = 1e-10, rows(1e-6, 3.0)
     gap = data["y"].copy()
@@ -154,6 +155,7 @@ def test_other_addends_beside_the_product() -> None:
     assert fitted.standard_deviation.max() < 2e-5
 
 
+@pytest.mark.slow
 def test_products_with_plain_numbers_beside_it() -> None:
     """An operand that is no node, and the same coefficients in a second product: then nothing is moved."""
     data = rows(0.0)

@@ -107,6 +107,7 @@ def test_simulated_clusters_are_found(n_components, n_features, distance):
     assert mixture.elbo_ >= best_of_restarts(X, [n_components], amount(1, 4)) - 0.01
 
 
+@pytest.mark.slow
 def test_stripes_are_told_apart():
     """Three long parallel stripes, which k-means would cut across."""
     rng = np.random.default_rng(0)
@@ -141,6 +142,7 @@ def test_starts_that_are_far_off_end_as_high(start):
     np.testing.assert_allclose(mixture.elbo_, found(X).elbo_, atol=0.01)
 
 
+@pytest.mark.slow
 def test_a_start_of_responsibilities_goes_on_from_them(faithful):
     again = found(FAITHFUL, init_params=faithful.predict_proba(FAITHFUL))
     assert not any(move.accepted for move in again.moves_)

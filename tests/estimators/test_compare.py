@@ -117,6 +117,7 @@ def test_the_same_seed_gives_the_same_figures():
     assert [one.to_dict()[name] for name in same] == [two.to_dict()[name] for name in same]
 
 
+@pytest.mark.slow
 def test_auto_is_a_number_among_others():
     table = cv.compare_mixtures(FAITHFUL[::4], ("auto", 1), "tied", random_state=0)
     assert table.rows[0].n_components == table.best.n_components_ > 1

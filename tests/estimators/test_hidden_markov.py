@@ -385,6 +385,7 @@ def test_the_number_of_states_is_found(tmp_path):
     assert cv.load(tmp_path / "m.caviar").moves_ == model.moves_
 
 
+@pytest.mark.slow
 def test_states_that_only_time_tells_apart_are_found():
     """Rows by themselves are one Gaussian, so that no split of a mixture shows the two states."""
     path = np.arange(160) // 40 % 2

@@ -41,6 +41,7 @@ def test_the_number_of_clusters_is_found_and_no_other_has_a_higher_bound(seed):
     assert all(move.elbo_after > move.elbo_before for move in accepted)
 
 
+@pytest.mark.slow
 def test_a_column_that_is_missing_throughout_a_cluster_is_no_hindrance():
     rows, labels = clusters(200, shift=30.0)
     rows[labels == 2, 1:] = None

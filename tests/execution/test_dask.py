@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from invariants.registry import CASES
+from invariants.test_steps_that_change import TIME, controlled, switching
 from sklearn.base import clone
 
 import caviar as cv
@@ -91,6 +92,7 @@ def test_weights_and_missing_entries(client):
     assert_same_bits(*fits)
 
 
+@pytest.mark.slow
 def test_few_responsibilities(client, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(truncated_rows, "_BLOCK_ROWS", 2048)
     rng = np.random.default_rng(4)
@@ -119,6 +121,7 @@ def test_topics_of_sparse_documents(client):
     assert_same_bits(*fits)
 
 
+@pytest.mark.slow
 def test_successive_states(client):
     x = np.random.default_rng(3).normal(size=(N, 2))
     model = cv.models.gaussian_hidden_markov_model(2, 2)
@@ -126,6 +129,19 @@ def test_successive_states(client):
     assert_same_bits(*fits)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["switching", "controlled"])
+def test_chains_whose_steps_differ(client, kind):
+    rng = np.random.default_rng(9)
+    data = {"y": rng.normal(size=(N, 2)), "starts": (np.arange(N) % 100 == 0).astype(float)}
+    if kind == "controlled":
+        data |= {"y": data["y"][:, 0], "u": np.arange(N) % 3}
+    model = {"switching": switching, "controlled": controlled}[kind](cv.Data("starts", plates=TIME))
+    fits = [_settle(model.fit, data, seed=0, max_iter=1, init="prior", executor=e) for e in (1, client)]
+    assert_same_bits(*fits)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["Markov", "linear Gaussian"])
 def test_steps_after_the_last_observation_of_a_sequence(client, kind):
     """They count nothing wherever the blocks are summed, and blocks of which nothing is left are summed too."""
@@ -144,6 +160,7 @@ def test_steps_after_the_last_observation_of_a_sequence(client, kind):
     np.testing.assert_allclose(fits[1].elbo_trace, alone.elbo_trace, rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_the_address_of_a_scheduler_and_large_coefficients(cluster, monkeypatch):
     monkeypatch.setattr(dask, "_SMALL", 0)
     monkeypatch.setattr(placement, "_MESSAGE_BYTES", 0)

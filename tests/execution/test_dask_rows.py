@@ -174,6 +174,7 @@ class Counting(Threads):
         return super().sum(work, source, chunks, carried)
 
 
+@pytest.mark.slow
 def test_missing_steps_of_a_chain_and_labels_of_empty_groups(client):
     """Which rows lead to an observation is looked up in collections as in arrays."""
     rng = np.random.default_rng(5)
@@ -399,6 +400,7 @@ def test_a_graph_that_fails_is_refused_at_once(client, rows, tmp_path):
     assert not path.exists()
 
 
+@pytest.mark.slow
 def test_what_another_cluster_holds(client, rows):
     with (
         distributed.LocalCluster(

@@ -176,6 +176,7 @@ def test_hidden_markov_models(extra):
     assert known.elbo == pytest.approx(at, rel=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.thinned(2)
 @pytest.mark.parametrize("kappa", [0.0, 20.0], ids=["HDP-HMM", "sticky HDP-HMM"])
 def test_states_around_common_weights(kappa):

@@ -31,6 +31,7 @@ def draw(seed: int, n: int, separation: float = 2.0) -> tuple[dict[str, np.ndarr
     return data, path
 
 
+@pytest.mark.slow
 def test_any_number_of_threads_gives_the_same_bits():
     data, _ = draw(0, 20_000)
     fits = [model().fit(data, seed=1, max_iter=2, executor=threads) for threads in (1, 2, 4)[:: amount(2, 1)]]

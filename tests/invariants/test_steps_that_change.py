@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from checkpoint.comparing import after, assert_same_bits, broken_off_until_done
 
 import caviar as cv
 
@@ -54,9 +55,9 @@ def drifting():
     return cv.Model(cv.MultivariateNormal("y", x, 100 * np.eye(2), plates=TIME))
 
 
-def controlled():
+def controlled(starts=None):
     table = cv.Dirichlet("table", [1.0, 1.0], plates=(cv.Plate("input", 3), cv.Plate("state", 2)))
-    s = cv.MarkovChain("s", [0.3, 0.7], table[cv.Data("u", plates=TIME)], along=TIME)
+    s = cv.MarkovChain("s", [0.3, 0.7], table[cv.Data("u", plates=TIME)], along=TIME, starts=starts)
     level = cv.Normal("level", 0.0, 0.1, plates=cv.Plate("states", 2))
     return cv.Model(cv.Normal("y", level[s], 1.0, plates=TIME))
 
@@ -89,12 +90,52 @@ def test_the_verification_kit_passes():
 
 
 @pytest.mark.slow
-def test_threads_give_the_same_bits_over_several_sequences():
+@pytest.mark.parametrize("build", [switching, controlled])
+def test_threads_give_the_same_bits_over_several_sequences(build):
     y = np.concatenate([simulated(seed, 40)[0] for seed in range(4)])
     data = {"y": y, "starts": (np.arange(160) % 40 == 0).astype(float)}
-    model = switching(cv.Data("starts", plates=TIME))
+    if build is controlled:
+        data |= {"y": y[:, 0], "u": np.arange(160) % 3}
+    model = build(cv.Data("starts", plates=TIME))
     elbos = [model.fit(data, seed=0, max_iter=4, executor=threads).elbo for threads in (1, 2)]
     assert elbos[0] == elbos[1]
+
+
+@pytest.mark.filterwarnings("ignore::caviar.CaviarWarning")
+@pytest.mark.parametrize("build", EVERY)
+def test_a_fit_that_is_broken_off_ends_with_the_same_bits(build, tmp_path):
+    data = data_of(build, 16)
+
+    def fit(**arguments):
+        return build().fit(data, seed=0, max_iter=5, **arguments)
+
+    kept = {"checkpoint": tmp_path / "fit.checkpoint", "checkpoint_every": 0}
+    breaks = [{"progress": after(2)}, {"progress": after(2)}]
+    found, n_breaks = broken_off_until_done(lambda **arguments: fit(**kept, **arguments), breaks)
+    assert n_breaks >= 1
+    assert_same_bits(found, fit())
+
+
+@pytest.mark.parametrize("build", EVERY)
+def test_weights_of_one_are_no_weights(build):
+    data = data_of(build, 16)
+    plain, weighted = (build().fit(data, seed=0, max_iter=3, sample_weight=w) for w in (None, np.ones(16)))
+    assert plain.elbo == pytest.approx(weighted.elbo, rel=1e-12)
+
+
+def test_a_sequence_of_weight_two_is_the_sequence_twice():
+    once = {**data_of(controlled, 16), "starts": np.arange(16) == 0.0}
+    twice = {name: np.concatenate([own, own]) for name, own in once.items()}
+    model = controlled(cv.Data("starts", plates=TIME))
+    arguments = {"init": {"level": [-1.0, 1.0]}, "seed": 0, "tol": 1e-11, "max_iter": 3000}
+    weighted = model.fit(once, sample_weight=np.full(16, 2.0), **arguments)
+    assert weighted.elbo == pytest.approx(model.fit(twice, **arguments).elbo, rel=1e-8)
+
+
+@pytest.mark.parametrize("build", [switching, labels_with_shares, drifting])
+def test_weights_of_steps_of_vectors_are_refused(build):
+    with pytest.raises(cv.DataError, match=r"sample_weight is impossible with LinearGaussianChain '[sx]'"):
+        build().fit(data_of(build, 16), sample_weight=np.full(16, 2.0))
 
 
 def test_sequences_that_are_the_same_count_twice():
@@ -127,3 +168,19 @@ def test_default_fits_end_where_fits_begun_at_the_truth_do():
         begun = model.fit({"y": y}, init={"a": transition}, seed=0).elbo
         ends.append(model.fit({"y": y}, seed=0).elbo - begun)
     assert sum(own > -0.1 for own in ends) >= 6, ends
+
+
+@pytest.mark.slow
+def test_default_fits_of_chains_with_inputs_end_where_fits_begun_at_the_truth_do():
+    """In all of eight data sets: the input says which transitions hold."""
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        u, s = rng.integers(3, size=300), np.zeros(300, dtype=int)
+        table = np.array([[[0.95, 0.05], [0.05, 0.95]], [[0.1, 0.9], [0.9, 0.1]], [[0.9, 0.1], [0.9, 0.1]]])
+        for t in range(1, 300):
+            s[t] = rng.random() < table[u[t], s[t - 1], 1]
+        data = {"y": np.array([-1.5, 1.5])[s] + rng.normal(size=300), "u": u}
+        begun = controlled().fit(data, init={"level": [-1.5, 1.5]}, seed=0).elbo
+        # the states are numbered either way
+        other = controlled().fit(data, init={"level": [1.5, -1.5]}, seed=0).elbo
+        assert controlled().fit(data, seed=0).elbo > max(begun, other) - 0.4, seed

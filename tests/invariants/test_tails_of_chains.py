@@ -228,6 +228,7 @@ def test_the_elbo_of_other_data_leaves_them_out(fit: Any) -> None:
     assert posterior.elbo_at({}, long) == pytest.approx(posterior.elbo_at({}, trimmed(data)), rel=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.thinned(2)
 @pytest.mark.parametrize("threads", [1, 2])
 def test_any_number_of_threads_and_of_blocks(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -225,6 +225,7 @@ def test_joint_factors_of_rows_on_any_axis():
     check_model(model, {"x": np.random.default_rng(0).normal(size=(3, 4))}).raise_if_failed()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("names", [("y", "z"), ("z", "y")])
 def test_a_hidden_value_below_two_gates_of_different_width(names):
     """Its factor is joint with one of them; the other has another number of categories."""

@@ -1,5 +1,7 @@
 """Words of other libraries: known scales and covariances are taken, and what is unknown is told in our words."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -98,3 +100,66 @@ def test_constructors_keep_their_signatures() -> None:
     import inspect
 
     assert list(inspect.signature(cv.Normal).parameters) == ["name", "mean", "precision", "sigma", "plates"]
+
+
+A, P, V = cv.Normal("a", 0, 1), cv.Beta("p", 1, 1), cv.MultivariateNormal("v", np.zeros(3), np.eye(3))
+G = cv.Gamma("g", 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("state", "message"),
+    [
+        (lambda: np.exp(A), r"exp of Normal\('a'\) .*NegativeBinomial\(name, exp\(a\), size\)"),
+        (lambda: np.log(G), r"log of Gamma\('g'\) .*logarithms of the values"),
+        (lambda: np.sqrt(G), r"sqrt of Gamma\('g'\) .*precision=Gamma\('tau', 1, 1\)"),
+        (lambda: np.tanh(A), r"tanh of .*logistic\(a\)"),
+        (lambda: np.sin(A), r"sin of .*sums and products"),
+        (lambda: np.maximum(A, 0.0), "maximum of .*CensoredNormal"),
+        (lambda: np.sum(V), r"sum of MultivariateNormal\('v'\) .*dot\(v, w\)"),
+        (lambda: np.abs(A), "absolute value"),
+        (lambda: np.ones(3) < A, "cannot be compared"),
+        (lambda: np.ones(3) @ V, r"write a dot product as cv\.dot"),
+        (lambda: np.ones(3) / A, "nothing can be divided by"),
+        (lambda: np.float64(2.0) ** A, "power of .*no update"),
+        (lambda: np.dot(np.ones(3), V), r"'v'\) is a random variable, and no number or array"),
+        (lambda: np.where(A, 1.0, 2.0), "is a random variable"),
+        (lambda: np.linalg.inv(cv.Wishart("w", 3, np.eye(2))), "is a random variable"),
+        (lambda: math.exp(A), "is a random variable"),
+        (lambda: round(A), "round of"),
+        (lambda: np.array([A, A]), "one with a plate"),
+        (lambda: A[0], "A repetition that stands alone"),
+        (
+            lambda: cv.MultivariateNormal("y", [A, cv.Normal("b", 0, 1)], np.eye(2)),
+            r"'mean' of MultivariateNormal 'y' .*plates=Plate\('entry', 2\)",
+        ),
+        (
+            lambda: cv.Categorical("y", [P, 1 - P], plates=OBS),
+            "'probabilities' of Categorical 'y' .*a Dirichlet",
+        ),
+        (lambda: cv.Bernoulli("y", 1 - P, plates=OBS), "count the other outcome"),
+        (
+            lambda: cv.MultivariateNormal("y", cv.dot(np.ones((4, 3)), V), np.eye(4), plates=OBS),
+            r"'mean' of .* an array of shape \(4, 3\) .*Normal\('y', dot\(Data\('X', plates=row\), v\)",
+        ),
+    ],
+)
+def test_functions_of_numpy_are_refused_with_a_statement_that_would_do(state, message) -> None:
+    with pytest.raises(cv.ModelError, match=message):
+        state()
+
+
+def test_operators_behind_arrays_and_numbers_of_numpy_are_ours() -> None:
+    assert repr(np.float64(2.0) * A) == repr(2.0 * A)
+    assert repr(np.array(2.0) - A) == repr(2.0 - A)
+    assert repr(np.negative(A)) == repr(-A)
+    assert repr(np.add(A, 1.0)) == repr(A + 1.0)
+    with pytest.raises(cv.ModelError, match="an array in a predictor needs a name"):
+        np.ones(3) + A
+
+
+@pytest.mark.parametrize(
+    ("name", "message"), [("observe", r"fit\(\{'NAME'"), ("T", r"cv\.dot"), ("nonsense", "$")]
+)
+def test_attributes_of_other_libraries_are_answered(name: str, message: str) -> None:
+    with pytest.raises(AttributeError, match=f"'Normal' object has no attribute '{name}'.*{message}"):
+        getattr(A, name)

@@ -5,7 +5,14 @@ import pytest
 from invariants.registry import CASES
 
 import caviar as cv
-from caviar.engine.ascent.schedules.acceleration import Move, Pair, secant_move
+from caviar.engine.ascent.schedules.acceleration import (
+    Memory,
+    Move,
+    Pair,
+    Place,
+    secant_move,
+    share_of_secant,
+)
 
 
 @pytest.mark.parametrize("n_pairs", [1, 3, 8])
@@ -26,6 +33,19 @@ def test_secant_step_is_that_of_dense_bfgs(n_pairs):
     gradient = rng.normal(size=6)
     step = secant_move(Move(inverse @ gradient, gradient), tuple(pairs))
     np.testing.assert_allclose(step, dense @ gradient, rtol=1e-9)
+
+
+def test_a_secant_step_that_goes_too_far_is_cut_to_the_top_of_a_parabola():
+    rng = np.random.default_rng(0)
+    root = rng.normal(size=(4, 4))
+    hessian, place, gradient = root @ root.T + np.eye(4), rng.normal(size=4), rng.normal(size=4)
+    memory = Memory(Place(place, place), Move(gradient, gradient))
+    top = gradient @ gradient / (gradient @ hessian @ gradient)
+    for share in (0.2, 0.45):
+        way = top / share * gradient
+        gain = gradient @ way - 0.5 * way @ hessian @ way
+        assert share_of_secant(memory, place + way, gain) == pytest.approx(share)
+    assert share_of_secant(memory, place + 1e4 * gradient, -1e9) == pytest.approx(0.1)
 
 
 @pytest.mark.thinned(8)

@@ -41,6 +41,7 @@ def test_the_response_is_the_derivative_of_the_smoothing(starts_at):
             np.testing.assert_allclose(own, (4 * slopes[1] - slopes[0]) / 3, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_long_sequences_and_nearly_impossible_steps():
     """As a difference of the smoothing; and messages that leave the range of numbers within a piece."""
     rng = np.random.default_rng(2)

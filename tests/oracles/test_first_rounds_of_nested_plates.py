@@ -6,6 +6,7 @@ second one at most 5.
 """
 
 import numpy as np
+import pytest
 from thinning import amount
 
 import caviar as cv
@@ -31,6 +32,7 @@ def model() -> cv.Model:
     return cv.Model(cv.Categorical("word", topics[z], plates=token))
 
 
+@pytest.mark.slow
 def test_fits_from_chance_end_about_where_those_from_the_truth_do() -> None:
     behind = []
     for seed in range(amount(2, 4)):

@@ -147,6 +147,7 @@ def test_one_change_point_of_counts_is_enumerated():
     np.testing.assert_allclose(posterior["when"].probabilities, np.exp(joint - logsumexp(joint)), atol=1e-12)
 
 
+@pytest.mark.slow
 def test_an_unknown_width_leaves_a_bound_below_quadrature_and_above_factors_apart():
     y = np.random.default_rng(3).normal(size=N) + 3.0 * (np.arange(N) >= 7)
     tau = cv.Gamma("tau", 2.0, 2.0)

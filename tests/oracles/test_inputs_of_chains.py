@@ -160,6 +160,7 @@ def test_linear_response_with_inputs_is_the_slope_of_refits():
     assert float(told) == pytest.approx(float(slope), rel=1e-3)
 
 
+@pytest.mark.slow
 def test_simulated_states_follow_their_inputs():
     """The mean of many draws of the first two steps."""
     chain = cv.LinearGaussianChain(

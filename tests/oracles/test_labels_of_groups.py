@@ -100,6 +100,7 @@ def test_votes_on_items_weigh_annotators_by_how_often_they_are_right():
     assert np.mean(found == truth) > np.mean(majority == truth)
 
 
+@pytest.mark.slow
 def test_predictions_are_those_of_draws():
     posterior = growth().fit({"y": GROWTH, "group": GROUPS, "time": TIME})
     new = {"group": np.array([0, 0, 7]), "time": np.array([0.0, 3.0, 1.0])}

@@ -203,6 +203,7 @@ def test_a_learnt_table_has_the_bound_it_says():
     assert report.passed, str(report)
 
 
+@pytest.mark.slow
 @pytest.mark.thinned(2)
 @pytest.mark.parametrize("arguments", [{"schedule": "incremental"}, {"executor": 3}])
 def test_schedules_and_threads_end_alike(arguments):

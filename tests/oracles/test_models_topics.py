@@ -281,6 +281,7 @@ def test_the_verification_kit_accepts_the_model() -> None:
     assert report.passed, str(report)
 
 
+@pytest.mark.slow
 def test_the_verification_kit_takes_proportions_as_the_fit_left_them() -> None:
     """Found anew they may settle elsewhere, and the bound of these is another one."""
     documents, words = np.nonzero(counts_of(2, documents=6)[:, :9])

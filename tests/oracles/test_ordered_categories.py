@@ -134,6 +134,7 @@ def level_of(posterior, group):
     return posterior["level"].mean[group]
 
 
+@pytest.mark.slow
 def test_schedules_restarts_and_starts_end_at_the_same_place():
     model = regression(cv.Thresholds("cut", 3))
     elbo = model.fit(DATA, tol=1e-12).elbo

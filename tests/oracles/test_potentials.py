@@ -12,6 +12,8 @@ from scipy.stats import norm
 
 import caviar as cv
 from caviar._typing import Array
+from caviar.engine.starts.from_user import open_variables
+from caviar.fitting.model import assembled
 from caviar.testing import check_model
 
 ROW = cv.Plate("row")
@@ -122,6 +124,10 @@ def test_cellular_prevalences_of_clusters_on_a_grid() -> None:
     posterior = model.fit({"table": table}, seed=0, n_restarts=3, tol=1e-13)
     best = max(_by_hand(table, 2, seed) for seed in range(20))
     assert posterior.elbo == pytest.approx(best, rel=1e-9)
+    # prevalences are told apart by the table, and need no start from the data where the labels are given
+    problem = assembled(model, {"table": table}, [])
+    assert not open_variables(problem, ["z"])
+    assert {own.name for own in open_variables(problem, [])} == {"phi"}
 
 
 def test_what_is_no_label_and_what_is_no_draw_is_refused() -> None:

@@ -68,6 +68,7 @@ def test_rates_that_meet_end_where_each_is_its_own_conjugate_update():
     assert posterior.elbo == pytest.approx(bound, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_the_variance_of_a_product_is_that_of_draws():
     posterior = crossed().fit(DATA)
     new = {name: DATA[name][:3] for name in ("exposure", "player", "court")}

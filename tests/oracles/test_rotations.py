@@ -58,6 +58,36 @@ def test_no_turn_is_better_than_the_best(seed):
 
 
 @pytest.mark.parametrize("seed", range(3))
+def test_coordinates_that_are_silent_do_not_hide_the_best_turn(seed):
+    rng = np.random.default_rng(seed)
+    size, silent = 5, np.diag([1.0, 1.0, 1.0, 1e-4, 1e-4])
+    sides = [
+        Turned(_moments(rng, size, 100), 100.0, False, np.eye(size)),
+        *(
+            Turned(
+                scale @ _moments(rng, size, 90) @ scale, 90.0, True, None, np.full(size, 45.0), np.zeros(size)
+            )
+            for scale in (np.eye(size), silent)
+        ),
+    ]
+    best = best_rotation(sides)
+    dual = np.linalg.inv(best).T
+    turned = [own.turned(turn) for own, turn in zip(sides, (best, dual, dual), strict=True)]
+    # the derivative by each entry of a further turn, in units of its curvature: nothing is left in any direction
+    step, rest = 1e-4, _prior(turned, np.eye(size))
+    for k, j in np.ndindex(size, size):
+        curvature = sum(
+            (own.precisions[j] * own.moments[k, k] if own.is_dual else own.precisions[k] * own.moments[j, j])
+            for own in turned
+        )
+        way = np.zeros((size, size))
+        way[k, j] = step / np.sqrt(curvature)
+        rise = (_prior(turned, np.eye(size) + way) - _prior(turned, np.eye(size) - way)) / (2 * step)
+        assert abs(rise) < 0.02
+        assert _prior(turned, np.eye(size) + 1e3 * way) < rest + 1e-3
+
+
+@pytest.mark.parametrize("seed", range(3))
 def test_no_scales_are_better_than_the_best(seed):
     sides = _sides(seed)
     best = best_scales(sides)

@@ -408,6 +408,7 @@ def test_the_kit_finds_nothing_wrong():
     cv.testing.check_model(_shape_and_rate(), {"x": X}, seed=0).raise_if_failed()
 
 
+@pytest.mark.slow
 def test_predictions_are_moments_of_draws():
     posterior = _shape_and_rate().fit({"x": X}, seed=0)
     found = posterior.predict({})["x"]

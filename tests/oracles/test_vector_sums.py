@@ -41,6 +41,7 @@ def test_means_are_exact_and_the_bound_misses_what_two_factors_miss():
     assert posterior.elbo == pytest.approx(evidence - 0.5 * (logs[0] + logs[1] - logs[2]), abs=1e-9)
 
 
+@pytest.mark.slow
 def test_predictions_are_those_of_draws():
     posterior = regression().fit({"y": Y, "x": x}, factors="apart")
     predicted = posterior.predict({"x": x[:2]})["y"]

@@ -100,6 +100,7 @@ def test_successes_of_trials_are_shares():
     assert np.abs(y - expit(x)).max() < 0.08
 
 
+@pytest.mark.slow
 def test_other_columns_are_at_their_means_and_most_common_levels():
     axes = cv.plot.partial_effects(trial(), TRIAL)
     assert [ax.get_xlabel() for ax in axes] == ["dose", "arm", "age"]

@@ -34,6 +34,7 @@ def test_a_mixture_has_the_density_of_scipy(model):
     )
 
 
+@pytest.mark.slow
 def test_averaged_over_draws_it_is_the_predictive_density():
     posterior = cv.models.normal_wishart_mixture(2, 2).fit({"x": FAITHFUL}, seed=0)
     n_draws = amount(600, 3000)

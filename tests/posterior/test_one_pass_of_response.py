@@ -6,7 +6,10 @@ import pytest
 import caviar as cv
 from caviar.engine.ascent.state import begin
 from caviar.engine.evaluation.evaluate import in_frame
+from caviar.engine.response.blocks import CurveBlocks, RespondBlocks
 from caviar.engine.response.operator import ResponseOperator
+from caviar.engine.response.quantities import Response
+from caviar.engine.rows.tasks import InferBlocks
 from caviar.engine.rows.terms.curvature import Products, n_pairs
 
 OBS = cv.Plate("obs")
@@ -72,3 +75,19 @@ def test_equal_products_of_features_are_summed_once():
     out = np.empty((products.number, 7))
     products.write(features, out)
     np.testing.assert_allclose(out[products.places], features[:, None] * features, rtol=1e-14)
+
+
+@pytest.mark.parametrize("make", [_with_weights, _whole_rows_missing, _numbers_and_counts])
+def test_the_look_that_forms_them_is_that_of_the_objective(make, monkeypatch):
+    model, data, weights = make(np.random.default_rng(1))
+    posterior = model.fit(data, seed=0, tol=1e-8, sample_weight=weights)
+    problem, rows = posterior._evaluator.bind(data, weights)
+    passes = []
+    summed = type(rows.executor).sum
+    monkeypatch.setattr(type(rows.executor), "sum", lambda *given: passes.append(given[1]) or summed(*given))
+    response = Response(problem, {name: posterior[name] for name in posterior}, rows)
+    for name in posterior:
+        response.variance(name)
+    assert sum(isinstance(work, CurveBlocks) for work in passes) == 1
+    assert not any(isinstance(work, InferBlocks | RespondBlocks) for work in passes)
+    assert response.elbo == posterior.elbo

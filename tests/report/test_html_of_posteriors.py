@@ -192,6 +192,7 @@ def test_groups_of_a_stated_mixture_are_counted():
     assert titles(page)["z is clear"] == "good"
 
 
+@pytest.mark.slow
 def test_hidden_numbers_are_drawn_and_loadings_named_by_their_plate():
     rng = np.random.default_rng(0)
     data = {"x": rng.normal(size=(90, 2)) @ rng.normal(size=(2, 5)) + 0.2 * rng.normal(size=(90, 5))}
@@ -323,6 +324,7 @@ def test_of_many_entries_the_largest_are_shown():
     assert own["left_out"] == 10
 
 
+@pytest.mark.slow
 def test_sequences_and_real_states_have_a_page():
     data = {"x": np.random.default_rng(0).normal(size=(60, 2)).cumsum(axis=0)}
     posterior = cv.models.linear_dynamical_system(2, 1).fit(data, seed=0, max_iter=20)

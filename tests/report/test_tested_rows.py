@@ -134,6 +134,7 @@ def test_only_a_small_k_is_green(k, error, level, monkeypatch):
     assert ("at least about" in texts(page)["Distance to the true posterior"]) == (0.5 < k < 0.7 - error)
 
 
+@pytest.mark.slow
 def test_outliers_of_a_mixture_are_judged_by_rows_that_were_left_out():
     """Of 150 rows and 20 columns hardly one is an outlier to the fit that has seen it, and several are of new ones."""
     rng = np.random.default_rng(0)

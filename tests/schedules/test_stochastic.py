@@ -98,6 +98,7 @@ def test_batches_that_weigh_more_count_for_more():
     assert batch.elbo - 20 < found.elbo <= batch.elbo + 1e-6
 
 
+@pytest.mark.slow
 @pytest.mark.thinned(2)
 @pytest.mark.parametrize("batch_rows", [300, 600])
 def test_the_noise_of_small_batches_stays_a_sum_of_squares(batch_rows):

@@ -71,6 +71,7 @@ def test_log_joint_of_a_hidden_sequence():
     assert _model().log_joint(values) == pytest.approx(emission + prior + steps)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("starts", [False, True])
 def test_hidden_sequences_pass_the_verification_kit(starts):
     data = {"x": np.random.default_rng(0).normal(size=12)}

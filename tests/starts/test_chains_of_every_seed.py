@@ -6,6 +6,7 @@ import pytest
 import caviar as cv
 
 
+@pytest.mark.slow
 @pytest.mark.thinned(4)
 @pytest.mark.parametrize(("n_states", "columns"), [(2, [0, 1]), (2, [1]), (3, [0]), (3, [0, 1])])
 def test_every_seed_ends_at_the_best_of_many_random_starts(n_states, columns):

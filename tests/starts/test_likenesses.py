@@ -177,6 +177,7 @@ def test_what_is_no_number_is_left_out():
     assert improved_ends(likely, np.zeros((1, 10), dtype=int)) == []
 
 
+@pytest.mark.slow
 @pytest.mark.thinned(2)
 @pytest.mark.parametrize(
     ("make", "size", "n", "distance", "seed"),

@@ -34,6 +34,7 @@ def test_no_restart_of_fifteen_clusters_ends_far_below():
     assert len(np.unique(ends.round())) > 2
 
 
+@pytest.mark.slow
 def test_best_of_few_restarts_of_a_chain_with_many_states():
     """Ten states of movements; with labels by chance the best of five was -10,778 on average."""
     capture = cv.datasets.load_motion_capture()
@@ -50,6 +51,7 @@ def test_best_of_few_restarts_of_a_chain_with_many_states():
     assert np.min(posterior.restart_elbos) > -12_000
 
 
+@pytest.mark.slow
 def test_default_fits_of_answers_are_near_the_best_of_many():
     """The best of 40 fits is -35,906; from clusters of the answers alone fits ended 290 nats below it on average."""
     pixels = (load_digits().data > 7).astype(int)

@@ -12,9 +12,8 @@ from caviar.engine.rows.truncated.block import Block
 from truncated.looking import looking_at
 from truncated.test_one_look import CASES, K
 
+pytest.importorskip("numba")
 compiled_block = pytest.importorskip("caviar.engine.rows.truncated.compiled_block")
-if not compiled_block.is_installed():
-    pytest.skip("numba is not installed", allow_module_level=True)
 
 
 @pytest.mark.parametrize("n", [2, 5])
@@ -73,6 +72,6 @@ def test_products_are_the_features(columns):
 
 
 def test_without_numba_numpy_does_it(monkeypatch):
-    monkeypatch.setattr(truncated_rows, "is_installed", lambda: False)
+    monkeypatch.setattr(truncated_rows, "can_compile", lambda: False)
     model, data, labels, _ = CASES["gaussian"]()
     assert type(looking_at(model, data, labels, 3).block) is Block

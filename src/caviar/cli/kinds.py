@@ -53,6 +53,7 @@ class Uncertainty(StrEnum):
 
     AUTO = "auto"
     LINEAR_RESPONSE = "linear-response"
+    SECOND_ORDER = "second-order"
     MEAN_FIELD = "mean-field"
 
 

@@ -26,7 +26,7 @@ from ..fitting.model import Model
 from ..lazy.block_map import map_blocks
 from ..names import with_columns
 from ..posterior.posterior import Posterior
-from ..posterior.uncertainty import Asked
+from ..posterior.uncertainty import ASKED
 from ._arguments import as_generator, require_whole
 from ._checkpointing import Checkpointing, NextFit
 from ._components import Component
@@ -237,9 +237,9 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         return self
 
     def _settle(self, posterior: Posterior, data: Mapping[str, Any], sample_weight: Any) -> None:
-        """Compute linear response if it was asked for."""
-        if self.uncertainty == "linear_response":
-            posterior._show(Asked(data, sample_weight, self._place))
+        """Compute linear response, or what is to second order, if it was asked for."""
+        if self.uncertainty in ASKED:
+            posterior._show(ASKED[self.uncertainty](data, sample_weight, self._place))
 
     def _tell_of_few(self, rows: RowsToFit) -> None:
         """Warn of more components than rows: some of them cannot tell anything but the prior.

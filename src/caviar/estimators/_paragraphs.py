@@ -34,8 +34,9 @@ verbose
 [uncertainty]
 uncertainty
     Which standard deviations and intervals the fit shows, as for :meth:`caviar.Model.fit`: ``"linear_response"``
-    computes them at the end of the fit, for points as standard errors; ``"mean_field"`` takes those of the factors;
-    ``"auto"`` takes linear response if it costs at most as much as the fit, but not for points.
+    computes them at the end of the fit, for points as standard errors; ``"second_order"`` also corrects means, for few
+    rows; ``"mean_field"`` takes those of the factors; ``"auto"`` takes linear response if it costs at most as much as
+    the fit, but not for points.
 
 [responsibilities]
 responsibilities

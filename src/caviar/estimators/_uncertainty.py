@@ -1,6 +1,6 @@
 """How well the means and weights of a fitted mixture are known: their marginal distributions under the posterior.
 
-If the posterior shows linear response, they have its standard deviations.
+If the posterior shows linear response, they have its standard deviations; to second order its means too.
 """
 
 from __future__ import annotations
@@ -133,28 +133,29 @@ def _of_known(means: Array) -> MeanMarginal:
 
 def mean_marginal(estimator: Any) -> MeanMarginal | None:
     """Return the marginals of the means of a fitted mixture; None of points without standard errors."""
-    own, sds = _of_factors(estimator), _shown_sds(estimator)
-    if sds is None:
+    own, shown = _of_factors(estimator), _shown(estimator)
+    if shown is None:
         return own
+    means, sds = shown
     if own is None:
-        means = np.reshape(estimator.means_, sds.shape)
         return MeanMarginal(means, _diagonal(sds**2), np.full(sds.shape, np.inf))
     with np.errstate(invalid="ignore", divide="ignore"):
         variances = np.diagonal(own.shape, axis1=1, axis2=2) / (1.0 - 2.0 / own.df)
         ratio = np.sqrt(sds**2 / variances)
     # few degrees of freedom have no variance, and known means none to widen
     ratio = np.where(np.isfinite(ratio) & (own.df > 2), ratio, 1.0)
-    return MeanMarginal(own.location, own.shape * ratio[:, :, None] * ratio[:, None, :], own.df)
+    return MeanMarginal(means, own.shape * ratio[:, :, None] * ratio[:, None, :], own.df)
 
 
-def _shown_sds(estimator: Any) -> Array | None:
-    """Return the standard deviations of the means by linear response, (K, D); None where they are not shown."""
+def _shown(estimator: Any) -> tuple[Array, Array] | None:
+    """Return means and standard deviations of the locations beyond mean field, (K, D) each; None if none are shown."""
     posterior = estimator.posterior_
     name = next((name for name in ("theta", "mean") if name in posterior), None)
-    if name is None or posterior.uncertainty != "linear_response":
+    if name is None or posterior.uncertainty == "mean_field":
         return None
-    sd = posterior.marginals(name)[0].sd
-    return None if sd is None else np.reshape(sd, (len(estimator.means_), -1))
+    own = posterior.marginals(name)[0]
+    shape = len(estimator.means_), -1
+    return None if own.sd is None else (np.reshape(own.mean, shape), np.reshape(own.sd, shape))
 
 
 def mean_interval(estimator: Any, level: float) -> tuple[Array, Array] | None:
@@ -165,9 +166,9 @@ def mean_interval(estimator: Any, level: float) -> tuple[Array, Array] | None:
 
 def mean_sds(estimator: Any) -> Array | None:
     """Return the standard deviations of the means, (K, D), 0 of known ones; None of points without standard errors."""
-    own, sds = _of_factors(estimator), _shown_sds(estimator)
-    if sds is not None:
-        return np.nan_to_num(sds, nan=0.0, posinf=np.inf)
+    own, shown = _of_factors(estimator), _shown(estimator)
+    if shown is not None:
+        return np.nan_to_num(shown[1], nan=0.0, posinf=np.inf)
     if own is None:
         return None
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -222,7 +223,7 @@ def weight_interval(estimator: Any, level: float) -> tuple[Array, Array] | None:
     """
     posterior = estimator.posterior_
     name = estimator._weights_variable
-    if name in posterior and posterior.uncertainty == "linear_response":
+    if name in posterior and posterior.uncertainty != "mean_field":
         shown = posterior.marginals(name, level)[0]
         return None if shown.lower is None or shown.upper is None else (shown.lower, shown.upper)
     if name not in posterior or not isinstance(posterior[name], Dirichlet):

@@ -20,7 +20,7 @@ from ..language import Categorical, Data, Dirichlet, MarkovChain, Plate
 from ..names import with_columns
 from ..posterior.posterior import Posterior
 from ..posterior.prediction import Prediction
-from ..posterior.uncertainty import Asked
+from ..posterior.uncertainty import ASKED
 from ._arguments import as_generator, require_choice, require_whole
 from ._checkpointing import Checkpointing, NextFit
 from ._components import Component, Estimate
@@ -258,8 +258,8 @@ class HiddenMarkovModel(Saveable):
                 posterior = self._searched(rows, lengths, weights, generator, next_fit)
             else:
                 posterior = self._fitted(rows, data, weights, generator, next_fit)
-        if self.uncertainty == "linear_response":
-            posterior._show(Asked(data, weights, self._place))
+        if self.uncertainty in ASKED:
+            posterior._show(ASKED[self.uncertainty](data, weights, self._place))
         self._tell_end(posterior)
         self._keep(posterior)
         shares = posterior.local(data)["s"].probabilities

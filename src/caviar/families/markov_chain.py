@@ -8,7 +8,7 @@ with rows t of one or several sequences, one after the other. None of the factor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypeAlias
 
@@ -16,8 +16,10 @@ import numpy as np
 from scipy.special import logsumexp
 
 from caviar._errors import ImproperError
+from caviar._extras import can_compile
 from caviar._typing import AnyArray, Array
 from caviar.families._base import Seed, Size, draw_shape
+from caviar.families._pieces import Pieces, sequences_of
 from caviar.families.categorical import Categorical
 from caviar.numerics.cached import cached_property
 
@@ -29,6 +31,12 @@ _LOWEST = -700.0
 
 _STEPS_A_SCALE = 4
 """Steps after which messages are scaled: a quarter of the calls for it, and what is lost shows in the next scale."""
+
+_MOST_COMPILED = 32
+"""States up to which compiled loops are faster than products of matrices."""
+
+_WORTH_COMPILED = 20_000
+"""Rows times states from which on they save more time than the import of what compiles them takes."""
 
 _LONGEST_UNCUT = 1 / 1_500
 """Steps of the longest sequence, per row and squared state, up to which cutting it costs more than it saves."""
@@ -211,86 +219,6 @@ class MarkovChain:
         return (steps + self.logits[np.arange(len(first)), paths]).sum(axis=-1) - self.log_partition
 
 
-@dataclass(frozen=True)
-class Pieces:
-    """Sequences cut into pieces, longest first, that are scanned at once: step l of all pieces is one slice.
-
-    Attributes
-    ----------
-    begins
-        Row at which each piece begins.
-    is_first
-        Whether a sequence begins there.
-    order
-        Rows by step, then piece.
-    edges
-        Where each step's slice begins in ``order``; its length is the number of pieces that are as long.
-    successions
-        For each position in its sequence from the second on: the pieces there, and those before them.
-    """
-
-    begins: AnyArray
-    is_first: AnyArray
-    order: AnyArray
-    edges: AnyArray
-    successions: tuple[tuple[AnyArray, AnyArray], ...]
-
-    @classmethod
-    def uncut(cls, starts: AnyArray) -> Pieces:
-        return cls.of(starts, len(starts))
-
-    @classmethod
-    def of(cls, starts: AnyArray, longest: int) -> Pieces:
-        """Return the pieces of at most ``longest`` steps."""
-        begins, lengths = _sequences(starts)
-        per_sequence = -(-lengths // longest)
-        sequence = np.repeat(np.arange(len(begins)), per_sequence)
-        position = np.arange(len(sequence)) - np.repeat(np.cumsum(per_sequence) - per_sequence, per_sequence)
-        sizes = np.minimum(longest, lengths[sequence] - longest * position)
-        by_size = np.argsort(-sizes, kind="stable")
-        place = np.empty_like(by_size)
-        place[by_size] = np.arange(len(by_size))
-        successions = tuple((place[here], place[here - 1]) for here in _by_value(position)[1:])
-        begins = (begins[sequence] + longest * position)[by_size]
-        sizes = sizes[by_size]
-        counts = np.searchsorted(-sizes, -np.arange(sizes[0]), side="left")
-        edges = np.concatenate([[0], np.cumsum(counts)])
-        step = np.repeat(np.arange(len(counts)), counts)
-        order = begins[np.arange(len(step)) - edges[step]] + step
-        return cls(begins, position[by_size] == 0, order, edges, successions)
-
-    @property
-    def n_pieces(self) -> int:
-        return len(self.begins)
-
-    @cached_property
-    def last(self) -> AnyArray:
-        """Where in ``order`` the last step of each piece is."""
-        counts = np.diff(self.edges)
-        # a piece is as long as there are steps with more pieces than are before it
-        steps = np.searchsorted(-counts, -np.arange(self.n_pieces), side="left") - 1
-        return self.edges[steps] + np.arange(self.n_pieces)
-
-    def steps(self) -> Iterator[tuple[slice, slice | None]]:
-        """Yield the slice of each step, and that of the same pieces one step before."""
-        edges = self.edges.tolist()
-        for step in range(len(edges) - 1):
-            start, stop = edges[step], edges[step + 1]
-            yield slice(start, stop), slice(edges[step - 1], edges[step - 1] + stop - start) if step else None
-
-
-def _by_value(numbers: AnyArray) -> list[AnyArray]:
-    """Return the places of 0, of 1, ..."""
-    order = np.argsort(numbers, kind="stable")
-    return np.split(order, np.cumsum(np.bincount(numbers))[:-1])
-
-
-def _sequences(starts: AnyArray) -> tuple[AnyArray, AnyArray]:
-    """Return the first row and the length of each sequence."""
-    begins = np.union1d([0], np.flatnonzero(starts))
-    return begins, np.diff(begins, append=len(starts))
-
-
 def _shifted(logits: Array, array: Workspace = _new) -> tuple[Array, Array]:
     """Return the logits less the largest of each row, states first in memory, and these."""
     largest = logits.max(axis=1)
@@ -330,7 +258,12 @@ def smooth(
     A long sequence is cut into about sqrt(N) pieces. The product of each piece's step matrices is found for all
     pieces at once; messages then pass from piece to piece, and last inside all pieces at once. Messages are
     scaled in each step. Where that may lose a path to underflow they are found again as logarithms, sequences uncut.
+    With the extra ``caviar[compiled]``, many rows with few states are gone through by compiled loops.
     """
+    if logits.size >= _WORTH_COMPILED and logits.shape[1] <= _MOST_COMPILED and can_compile():
+        found = _smooth_in_loops(logits, starts, log_initial, log_transition, array, weights)
+        if found is not None:
+            return found
     shifted, largest = _shifted(logits, array)
     parts = _sums_of_scaled(shifted, starts, log_initial, log_transition, array, weights)
     if parts is None:
@@ -384,10 +317,7 @@ def _sums_of_scaled(
     place[pieces.order] = np.arange(len(place))
     likelihood = array("likelihood", shifted.shape)
     likelihood[place] = shifted
-    excluded = np.isneginf(likelihood) if shifted.min() == -np.inf else None
-    np.exp(np.maximum(likelihood, _LOWEST, out=likelihood), out=likelihood)
-    if excluded is not None:
-        np.copyto(likelihood, 0.0, where=excluded)
+    _exponentials(likelihood, likelihood)
     # what cannot be scaled is found by the smallest scale
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         initial, transition = np.exp(log_initial), np.exp(log_transition)
@@ -403,7 +333,7 @@ def _sums_of_scaled(
         if not backward.max() < 1.0 / _SMALLEST:
             return None
         backward *= forward
-    begins, _ = _sequences(starts)
+    begins, _ = sequences_of(starts)
     marginals = array("marginals", shifted.shape[::-1]).T
     marginals[pieces.order] = backward
     # no state precedes a first one, which follows whatever row is before it
@@ -419,10 +349,54 @@ def _sums_of_scaled(
     return marginals, first.sum(axis=0), pairs, float(log_scale.sum())
 
 
+def _smooth_in_loops(
+    logits: Array,
+    starts: AnyArray,
+    log_initial: Array,
+    log_transition: Array,
+    array: Workspace,
+    weights: Array | None,
+) -> Smoothing | None:
+    """Return the same by compiled loops over the steps of each sequence, or None where paths may be lost."""
+    from ._compiled_messages import padded, pass_messages
+
+    begins, _ = sequences_of(starts)
+    n_rows, n_states = logits.shape
+    initial, transition = np.exp(log_initial), np.exp(log_transition)
+    steps = padded(transition)
+    marginals, pairs = array("marginals", (n_states, n_rows)), np.empty_like(steps)
+    counts = np.ones(n_rows) if weights is None else np.asarray(weights, dtype=np.float64)
+    log_scale, largest, expected = pass_messages(
+        np.ascontiguousarray(logits.T),
+        np.append(begins, n_rows),
+        counts,
+        padded(initial),
+        steps,
+        padded(transition.T),
+        _SMALLEST,
+        array("memory", (n_rows * (n_states + steps.shape[1] + 2),)),
+        marginals,
+        pairs,
+    )
+    if np.isnan(log_scale):
+        return None
+    first, pairs = marginals[:, begins] @ counts[begins], transition * pairs[:, :n_states]
+    expected += _dot(first, log_initial) + _dot(pairs, log_transition)
+    return Smoothing(marginals.T, first, pairs, log_scale + largest, max(log_scale - expected, 0.0))
+
+
+def _exponentials(logarithms: Array, out: Array) -> None:
+    """Write exponentials, none of which underflows; that of minus infinity is zero."""
+    excluded = np.isneginf(logarithms) if logarithms.min() == -np.inf else None
+    np.exp(np.maximum(logarithms, _LOWEST, out=out), out=out)
+    if excluded is not None:
+        np.copyto(out, 0.0, where=excluded)
+
+
 def _longest_piece(starts: AnyArray, shape: tuple[int, ...]) -> int:
     """Return the steps of the pieces that sequences are cut into."""
     n_rows, n_states = shape
-    longest = int(_sequences(starts)[1].max())
+    longest = int(sequences_of(starts)[1].max())
     piece = int(np.ceil(np.sqrt(longest)))
     cutting = _LONGEST_UNCUT * (_PER_PIECE * piece + n_rows * n_states**2)
     return piece if longest > max(1.0, cutting) else longest
@@ -530,7 +504,7 @@ def _sums_by_logarithm(
         if not np.isfinite(total).all():
             _refuse_impossible(total, forward, starts)
         marginals = np.exp(forward + behind - total[:, None])
-        begins, _ = _sequences(starts)
+        begins, _ = sequences_of(starts)
         within = np.setdiff1d(np.arange(1, len(shifted)), begins)
         onward = (shifted + behind - total[:, None])[within]
         own = None if weights is None else weights[within]
@@ -550,7 +524,7 @@ def _refuse_impossible(total: Array, forward: Array, starts: AnyArray) -> NoRetu
     if not np.isneginf(total[~np.isfinite(total)]).all():
         raise ImproperError("the log-weights of the paths of hidden states are not numbers.")
     first = int(np.argmax(np.isneginf(total)))
-    begins, _ = _sequences(starts)
+    begins, _ = sequences_of(starts)
     begin = int(begins[np.searchsorted(begins, first, side="right") - 1])
     raise ImpossiblePathError(begin, begin + int(np.argmax(np.isneginf(forward[begin:].max(axis=1)))))
 

@@ -18,7 +18,7 @@ from ..posterior.documents import factor_of_document, shared_of_document
 from ..posterior.documents.shapes import Sizes
 from ..posterior.posterior import Posterior
 from ..posterior.shared_factors import SharedFactors
-from ..posterior.uncertainty import MeanField, Uncertainty, Widths
+from ..posterior.uncertainty import Corrected, MeanField, Uncertainty, Widths
 from ..storage import leaves_of_statement
 from .model import Model, _Evaluator
 
@@ -249,11 +249,9 @@ def _uncertainty(document: Any, factors: Mapping[str, Any]) -> Uncertainty:
     # files of earlier versions have none
     if document is None:
         return MeanField()
-    return (
-        Widths.of_plain(document["sds"], document.get("kept", []), factors)
-        if "sds" in document
-        else MeanField(_text(document["because"]))
-    )
+    if "sds" not in document:
+        return MeanField(_text(document["because"]))
+    return (Corrected if "shifts" in document else Widths).of_plain(document, factors)
 
 
 def _check_about(about: Any) -> None:

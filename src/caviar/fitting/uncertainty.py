@@ -14,7 +14,7 @@ from ..engine.rows.executor import Executor
 from ..engine.rows.row_map import RowMap
 from ..lazy.graph_rows import is_graph
 from ..posterior.posterior import Posterior
-from ..posterior.uncertainty import KINDS, Asked, MeanField, Pending, Source
+from ..posterior.uncertainty import ASKED, KINDS, MeanField, Pending, Source
 
 ASK = "fit with uncertainty='linear_response' to have it"
 
@@ -26,7 +26,7 @@ class Wanted:
     Attributes
     ----------
     kind
-        ``"auto"``, ``"linear_response"`` or ``"mean_field"``.
+        ``"auto"``, ``"linear_response"``, ``"second_order"`` or ``"mean_field"``.
     data, sample_weight, executor
         Arguments of the fit, as the user gave them.
     threads
@@ -54,9 +54,9 @@ class Wanted:
                 f"uncertainty must be one of {', '.join(map(repr, KINDS))}; got {self.kind!r}"
             )
         why = _why_no_response(problem)
-        if self.kind == "linear_response" and why:
+        if self.kind in ASKED and why:
             raise ModelError(
-                f"uncertainty='linear_response' is not available for this model: {why}; leave uncertainty= out"
+                f"uncertainty={self.kind!r} is not available for this model: {why}; leave uncertainty= out"
             )
         return self
 
@@ -86,8 +86,8 @@ class Wanted:
         prior
             The earlier posterior that was the prior, if there was one.
         """
-        if self.kind == "linear_response":
-            return Asked(self.data, self.sample_weight, executor=self.executor)
+        if self.kind in ASKED:
+            return ASKED[self.kind](self.data, self.sample_weight, executor=self.executor)
         if self.kind == "mean_field":
             return MeanField()
         why = _why_not_by_default(best, row_map, settles, prior)

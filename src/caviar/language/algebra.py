@@ -5,12 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
 from .._errors import ModelError
 from .._typing import AnyArray, Array
+from .numpy_functions import applied, refuse_array, refuse_function
 
 
 class Algebra:
@@ -21,8 +22,26 @@ class Algebra:
         """Plates along which it may be the entries of a diagonal."""
         return ()
 
-    # NumPy arrays leave the operators to these
-    __array_ufunc__ = None
+    @property
+    def spelled(self) -> str:
+        """What it may be called in a statement."""
+        return "..."
+
+    def __array_ufunc__(self, function: np.ufunc, method: str, *inputs: Any, **_: Any) -> Any:
+        """Return what an operator gives behind an array, as ``X + a``; refuse other functions of NumPy."""
+        return applied(function.__name__, method, inputs, Algebra)
+
+    def __array__(self, *_: Any, **__: Any) -> NoReturn:
+        """Refuse: it is no array."""
+        refuse_array(self)
+
+    def __float__(self) -> NoReturn:
+        """Refuse: it is no number yet."""
+        refuse_array(self)
+
+    def __round__(self, digits: int | None = None) -> NoReturn:
+        """Refuse: it is no number yet."""
+        refuse_function("round", self)
 
     def __add__(self, other: Any) -> Predictor:
         """Return the sum."""
@@ -77,6 +96,10 @@ class Algebra:
             f"{self!r} cannot be raised to a power: a predictor is linear in each variable. A variance is stated as a "
             f"precision, a Gamma; the square of a known column is computed beforehand"
         )
+
+    def __rpow__(self, base: Any) -> Predictor:
+        """Refuse: a predictor is linear in each variable."""
+        refuse_function("power", self)
 
     def __abs__(self) -> Predictor:
         """Refuse: a predictor is linear in each variable."""

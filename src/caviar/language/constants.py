@@ -8,7 +8,7 @@ import numpy as np
 
 from .._errors import ModelError, PlateError
 from .._typing import Array
-from .algebra import Link
+from .algebra import Algebra, Link
 from .nodes import Node
 from .plates import Plate, Plates
 
@@ -22,6 +22,12 @@ def as_known(value: Any, owner: str) -> Array:
         If it is neither: the message says where it is.
     """
     refuse_link(value, owner)
+    if isinstance(value, list | tuple) and any(isinstance(own, Algebra) for own in value):
+        raise ModelError(
+            f"{owner} takes one number, array or variable; got the list {list(value)!r}. Several variables are one "
+            f"with a plate, Normal('a', 0, 1, plates=Plate('entry', {len(value)})), or one vector, a "
+            f"MultivariateNormal or a Dirichlet"
+        )
     try:
         if not isinstance(value, (float, int)) and np.asarray(value).dtype.kind == "c":
             raise TypeError("complex")

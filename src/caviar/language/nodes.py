@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import product
-from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, NoReturn, TypeAlias, cast
 
 import numpy as np
 
 from .._errors import ModelError, ParameterError, PlateError
+from .._words_of_others import attribute_advice
 from .algebra import Algebra, Predictor
 from .plates import Plate, Plates, as_names, as_plates
 
@@ -46,6 +47,14 @@ class Node(Algebra):
         """What says the same as such a number and can index a plate; empty of everything else."""
         return ""
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Refuse what it lacks, and say what to write instead of a word of another library."""
+            raise AttributeError(
+                f"'{type(self).__name__}' object has no attribute '{name}'{attribute_advice(name)}"
+            )
+
     def __getstate__(self) -> dict[str, Any]:
         """Return the statement alone; a copy finds again what follows from it."""
         return {name: own for name, own in vars(self).items() if name not in self.kept_aside}
@@ -67,6 +76,11 @@ class Node(Algebra):
             return
         owner = f"{type(self).__name__} '{self.name}'"
         self.entry_names = as_names(names, owner, self.dimension)
+
+    @property
+    def spelled(self) -> str:
+        """Its name."""
+        return self.name
 
     @property
     def entry_plates(self) -> tuple[Plate, ...]:
@@ -458,6 +472,11 @@ def _as_data(index: Any) -> str:
     known = index.node if isinstance(index, Indexed) else index
     if isinstance(known, list | np.ndarray):
         return ". Labels that choose come with the data: state Data('group', plates=...) and pass the array to fit"
+    if isinstance(known, int | np.integer | slice):
+        return (
+            ". A repetition that stands alone is a variable of its own, and the others have a plate; or state "
+            "Data('group', plates=...) and pass the numbers of the repetitions to fit"
+        )
     if not isinstance(known, Node):
         return ""
     if known.is_zero_or_one:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+import numpy as np
+
 from .._errors import ConjugacyError, ModelError, PlateError
-from .algebra import Addend
+from .algebra import Addend, Algebra
 from .constants import Constant, as_known
 from .nodes import Data, Indexed, Node, Part, placed
 from .roles import Role
@@ -53,6 +55,21 @@ class Operands:
         raise ConjugacyError(f"{where} cannot hold {part!r} like this. {parts_remedy(part)}")
 
 
+def refuse_numbers(operands: Operands, addend: Addend) -> NoReturn:
+    """Say that a dot product is no vector, and state its entries as numbers on a plate."""
+    first, second = addend.dots[0]
+    is_array = isinstance(first, list | tuple | np.ndarray)
+    spelled = f"an array of shape {np.shape(first)}" if is_array else repr(first)
+    rows = "Data('X', plates=row)" if is_array else repr(first)
+    name, vector = operands.owner.name, second.spelled if isinstance(second, Algebra) else "v"
+    raise ModelError(
+        f"'{operands.name}' of {type(operands.owner).__name__} '{name}' is a vector, and the dot product of {spelled} "
+        f"with {second!r} a number for each row of the first. State the entries as numbers on a plate of rows: "
+        f"Normal('{name}', dot({rows}, {vector}), precision, plates=row); where their noise "
+        f"has a known covariance L L', multiply both sides with the inverse of L before, which leaves precision 1"
+    )
+
+
 def whole_vector(operands: Operands, addend: Addend) -> Any:
     """Return the one vector of a product in the mean of a vector, a known array only if there is no other.
 
@@ -66,12 +83,7 @@ def whole_vector(operands: Operands, addend: Addend) -> Any:
     if not vectors and sum(isinstance(node, Data) for node in nodes) == 1:
         vectors = [own for own, node in zip(addend.numbers, nodes, strict=True) if isinstance(node, Data)]
     if not vectors and addend.dots:
-        raise ModelError(
-            f"'{operands.name}' of {type(operands.owner).__name__} '{operands.owner.name}' is a vector, and "
-            f"{addend!r} a number for each row of its first vector. State the entries as numbers on a plate: "
-            f"Normal('{operands.owner.name}', dot(Data('X', plates=row), v), precision, plates=row); where their noise "
-            f"has a known covariance L L', multiply both sides with the inverse of L before, which leaves precision 1"
-        )
+        refuse_numbers(operands, addend)
     if len(vectors) != 1:
         raise ModelError(
             f"'{operands.name}' of {type(operands.owner).__name__} '{operands.owner.name}' is a sum of vectors: each "

@@ -87,6 +87,15 @@ def _where(owner: Stated, slot: str) -> str:
     return f"'{slot}' of {type(owner).__name__} '{owner.name}'"
 
 
+def _is_complement(value: object) -> bool:
+    """Whether it is 1 minus a variable."""
+    return (
+        isinstance(value, Predictor)
+        and sorted(own.coefficient for own in value.addends) == [-1, 1]
+        and sorted(len(own.operands) for own in value.addends) == [0, 1]
+    )
+
+
 def as_expression(
     owner: Stated, slot: str, value: Expression, role: Role | RoleOfDimension
 ) -> Node | Indexed | Predictor | Diagonal | Array:
@@ -123,6 +132,10 @@ def as_expression(
             remedy = "give a variable, a number or an array"
             if role is PROBABILITY:
                 remedy = "take its logistic(...) or probit(...), which is a probability"
+                if _is_complement(value):
+                    remedy += (
+                        ". Where 1 - p is the probability of a 1, count the other outcome: p is that of 1 - y"
+                    )
             raise ModelError(f"{where} takes no sum or product; {remedy}")
         return value
     if isinstance(value, Link):

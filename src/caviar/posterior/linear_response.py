@@ -24,7 +24,7 @@ from .pandas_tables import along_rows
 from .sensitivity import Sensitivity, sensitivity_of
 from .shared_factors import Factored
 from .summary import Summary, summary_of
-from .uncertainty import Widths, ends_of, matched
+from .uncertainty import Corrected, Widths, ends_of, matched
 
 _NEARLY_FLAT = 1e-5
 """Smallest eigenvalue below which a direction may be flat: a fit that has not quite settled cannot tell."""
@@ -68,6 +68,11 @@ class LinearResponse:
             If the fit has not settled or ended at a saddle point, and for models with too many coordinates.
         """
         return self._response.log_determinant()
+
+    @property
+    def hides_labels(self) -> bool:
+        """Whether rows have hidden labels, which are integrated out."""
+        return self._response.hides_labels
 
     def between_all(self, one: str, other: str) -> Array:
         """Return the covariances of all entries of two variables, (n, m), the parts of a joint factor together.
@@ -424,6 +429,40 @@ class LinearResponse:
         told = [name for name in names if name not in left_out and self._response.tells(name)]
         sds = {name: np.sqrt(self._response.variance(name)) for name in told}
         return Widths(sds, tuple(name for name in names if name not in sds))
+
+    def corrected(self, left_out: Collection[str] = ()) -> Corrected:
+        r"""Return means and standard deviations to second order, as a posterior keeps them.
+
+        .. math:: \Delta \mathrm E[g] = G'(0), \quad \Delta \mathrm{Var}[g] = G''(0), \quad
+            G(s) = -\tfrac12 \log |I - V H|
+
+        at the fixed point of the log joint density tilted by s times a number g. The series ends here: a mean moves by
+        at most a standard deviation, a variance becomes at most four times and at least half as large, and what would
+        leave the range of a variable stays as it is.
+
+        Parameters
+        ----------
+        left_out
+            Names of variables that keep those of their factor.
+
+        Raises
+        ------
+        ModelError
+            For point masses, and for more than 300 coordinates.
+        """
+        widths = self.widths(left_out)
+        sds, shifts = {}, {}
+        for name, sd in widths.sds.items():
+            shift, added = self._response.second_order(name)
+            shift = np.clip(shift, -sd, sd)
+            corrected = np.sqrt(np.clip(sd**2 + added, 0.5 * sd**2, 4.0 * sd**2))
+            parts = Corrected({name: corrected}, (), {name: shift}).marginals(
+                name, self._posterior[name], (0.05, 0.95)
+            )
+            lower = np.concatenate([np.ravel(own.mean if own.lower is None else own.lower) for own in parts])
+            sds[name] = np.where(np.isnan(lower), sd, corrected)
+            shifts[name] = np.where(np.isnan(lower), 0.0, shift)
+        return Corrected(sds, widths.kept, shifts)
 
     @property
     def why_none(self) -> str:

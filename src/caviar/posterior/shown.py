@@ -90,7 +90,8 @@ class ShowsUncertainty(ABC):
     def uncertainty(self) -> str:
         """Where the standard deviations and intervals of this posterior come from.
 
-        ``"linear_response"``, or ``"mean_field"`` for those of the factors; :attr:`interval_remark` says why. This is
+        ``"linear_response"``, ``"second_order"``, or ``"mean_field"`` for those of the factors;
+        :attr:`interval_remark` says why. This is
         decided when they are first asked for, see ``uncertainty=`` of :meth:`Model.fit`.
         """
         return self._shown_as("auto").kind
@@ -112,6 +113,18 @@ class ShowsUncertainty(ABC):
             (plates..., event...) and ``part``: empty, ``".mean"`` or ``".precision"``. A point has only a mean.
         """
         return self._shown_as("auto").marginals(name, self[name], ends_of(level))
+
+    def mean(self, name: str) -> Array:
+        """Return the mean of each entry of a global variable, as :meth:`summary` shows it.
+
+        It is that of the factor, ``posterior[name]``, unless the fit has means to second order.
+
+        Parameters
+        ----------
+        name
+            Of the variable; of a joint factor with its part, as ``"theta.mean"``.
+        """
+        return self._of_part(name, 0.95, "mean")
 
     def sd(self, name: str) -> Array:
         """Return the standard deviation of each entry of a global variable, as :meth:`summary` shows it.
@@ -166,10 +179,14 @@ class ShowsUncertainty(ABC):
             return MeanField()
         found = self._uncertainty = self._uncertainty.settled(self)
         if kind not in ("auto", found.kind):
+            how = (
+                "call posterior.linear_response(data).summary() with the data of the fit"
+                if kind == "linear_response"
+                else f"fit with uncertainty={kind!r}"
+            )
             raise ModelError(
-                f"this posterior does not have the standard deviations of linear response. "
-                f"{found.remark} To have them, call posterior.linear_response(data).summary() "
-                f"with the data of the fit"
+                f"this posterior does not have the standard deviations of {kind.replace('_', ' ')}. {found.remark} "
+                f"To have them, {how}"
             )
         return found
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._errors import CaviarError, CaviarWarning, DataError, ParameterError
+from .._errors import CaviarError, CaviarWarning, DataError, ModelError, ParameterError
 from .._typing import Array
 from ..engine.ascent.problem import Problem
 from ..engine.rows.row_map import RowMap
@@ -19,7 +19,8 @@ from ..families._marginals import Ends, Marginals
 
 MEAN_FIELD = "Intervals are those of mean field, and may be too narrow"
 LINEAR_RESPONSE = "Standard deviations and intervals are those of linear response."
-KINDS = ("auto", "linear_response", "mean_field")
+SECOND_ORDER = "Means, standard deviations and intervals are corrected to second order."
+KINDS = ("auto", "linear_response", "second_order", "mean_field")
 """The kinds that can be asked for."""
 
 
@@ -110,6 +111,7 @@ class Widths(Uncertainty):
     sds: Mapping[str, Array]
     kept: tuple[str, ...] = ()
     kind: ClassVar[str] = "linear_response"
+    sentence: ClassVar[str] = LINEAR_RESPONSE
 
     def marginals(self, name: str, factor: Any, ends: Ends) -> Sequence[Marginals]:
         if name not in self.sds:
@@ -118,15 +120,21 @@ class Widths(Uncertainty):
         for own in factor.entry_marginals(ends):
             shape = np.shape(own.mean)
             stop = start + int(np.prod(shape, dtype=int))
-            found.append(matched(factor, own, self.sds[name][start:stop].reshape(shape), ends))
+            places = slice(start, stop)
+            sd = self.sds[name][places].reshape(shape)
+            found.append(matched(factor, self._own(name, own, places), sd, ends))
             start = stop
         return found
+
+    def _own(self, name: str, own: Marginals, places: slice) -> Marginals:
+        """Return the figures of a part of a factor, about the means that are shown."""
+        return own
 
     @property
     def remark(self) -> str:
         if not self.kept:
-            return LINEAR_RESPONSE
-        return f"{LINEAR_RESPONSE[:-1]}; of {', '.join(self.kept)} those of the factor that they share."
+            return self.sentence
+        return f"{self.sentence[:-1]}; of {', '.join(self.kept)} those of the factor that they share."
 
     def only(self, names: Collection[str]) -> Widths:
         return replace(self, sds={name: own for name, own in self.sds.items() if name in names})
@@ -135,7 +143,7 @@ class Widths(Uncertainty):
         return {"sds": dict(self.sds), **({"kept": list(self.kept)} if self.kept else {})}
 
     @classmethod
-    def of_plain(cls, sds: Any, kept: Any, factors: Mapping[str, Any]) -> Widths:
+    def of_plain(cls, document: Mapping[str, Any], factors: Mapping[str, Any]) -> Widths:
         """Return the widths of factors that a file holds.
 
         Raises
@@ -143,16 +151,63 @@ class Widths(Uncertainty):
         ValueError
             If they are not those of these factors.
         """
-        if not isinstance(sds, dict) or not set(sds) <= set(factors):
-            raise ValueError("standard deviations of other variables than it has")
-        for name, own in sds.items():
-            size = sum(np.size(part.mean) for part in factors[name].entry_marginals((0.05, 0.95)))
-            is_series = isinstance(own, np.ndarray) and own.dtype == np.float64 and own.shape == (size,)
-            if not is_series or not (own >= 0).all():
-                raise ValueError(f"standard deviations of {name!r:.40} that are none")
+        sds, kept = document["sds"], document.get("kept", [])
+        _check_numbers("standard deviations", sds, factors)
+        if not all((own >= 0).all() for own in sds.values()):
+            raise ValueError("standard deviations below 0")
         if not isinstance(kept, list) or not all(name in factors and name not in sds for name in kept):
             raise ValueError("variables of a shared factor that it does not have")
         return cls(dict(sds), tuple(kept))
+
+
+@dataclass(frozen=True, eq=False)
+class Corrected(Widths):
+    """Means, standard deviations and intervals that are corrected to second order.
+
+    Attributes
+    ----------
+    shifts
+        What is added to the means of all entries of each variable, (n,), the parts of a joint factor one after the
+        other.
+    """
+
+    shifts: Mapping[str, Array] = field(default_factory=dict)
+    kind: ClassVar[str] = "second_order"
+    sentence: ClassVar[str] = SECOND_ORDER
+
+    def _own(self, name: str, own: Marginals, places: slice) -> Marginals:
+        shift = self.shifts[name][places].reshape(np.shape(own.mean))
+        ends = {
+            end: None if value is None else value + shift
+            for end, value in (("lower", own.lower), ("upper", own.upper))
+        }
+        return replace(own, mean=own.mean + shift, **ends)
+
+    def only(self, names: Collection[str]) -> Corrected:
+        found = super().only(names)
+        return replace(self, sds=found.sds, shifts={name: self.shifts[name] for name in found.sds})
+
+    def as_plain(self) -> dict[str, Any]:
+        return {**super().as_plain(), "shifts": dict(self.shifts)}
+
+    @classmethod
+    def of_plain(cls, document: Mapping[str, Any], factors: Mapping[str, Any]) -> Corrected:
+        widths, shifts = Widths.of_plain(document, factors), document["shifts"]
+        _check_numbers("corrections", shifts, factors)
+        if shifts.keys() != widths.sds.keys():
+            raise ValueError("corrections of other variables than those with standard deviations")
+        return cls(widths.sds, widths.kept, dict(shifts))
+
+
+def _check_numbers(what: str, found: Any, factors: Mapping[str, Any]) -> None:
+    """Refuse what has not a number for each entry of some variables."""
+    if not isinstance(found, dict) or not set(found) <= set(factors):
+        raise ValueError(f"{what} of other variables than it has")
+    for name, own in found.items():
+        size = sum(np.size(part.mean) for part in factors[name].entry_marginals((0.05, 0.95)))
+        is_series = isinstance(own, np.ndarray) and own.dtype == np.float64 and own.shape == (size,)
+        if not is_series or np.isnan(own).any():
+            raise ValueError(f"{what} of {name!r:.40} that are none")
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,19 +253,44 @@ class Asked(Pending):
     """
 
     executor: Any = field(default=None, repr=False)
+    of: ClassVar[type[Widths]] = Widths
+    """What it asks for."""
 
     def begun(self, posterior: Any) -> Uncertainty:
         found = _found(
             posterior,
             lambda response: response.why_none,
             self.data,
+            told=self._told,
             sample_weight=self.sample_weight,
             executor=self.executor,
         )
-        if found.kind != Widths.kind:
-            message = f"uncertainty='linear_response' is not available for this fit. {found.remark}"
+        if found.kind == MeanField.kind:
+            message = f"uncertainty='{self.of.kind}' is not available for this fit. {found.remark}"
             warnings.warn(message, CaviarWarning, stacklevel=4)
         return found
+
+    def _told(self, response: Any, left_out: Collection[str]) -> Uncertainty:
+        return response.widths(left_out)
+
+
+@dataclass(frozen=True, eq=False)
+class AskedToSecondOrder(Asked):
+    """Those to second order, computed at the end of the fit; if there are none, linear response and a warning."""
+
+    of: ClassVar[type[Widths]] = Corrected
+
+    def _told(self, response: Any, left_out: Collection[str]) -> Uncertainty:
+        try:
+            return response.corrected(left_out)
+        except ModelError as error:
+            message = f"uncertainty='second_order' is not available for this fit, which shows linear response: {error}"
+            warnings.warn(message, CaviarWarning, stacklevel=6)
+            return response.widths(left_out)
+
+
+ASKED: Mapping[str, type[Asked]] = {own.of.kind: own for own in (Asked, AskedToSecondOrder)}
+"""What computes at the end of a fit what was asked for, by kind."""
 
 
 def _found(
@@ -218,13 +298,16 @@ def _found(
     why_not: Callable[[Any], str],
     data: Any,
     left_out: Collection[str] = (),
+    told: Callable[[Any, Collection[str]], Uncertainty] = lambda response, left_out: response.widths(
+        left_out
+    ),
     **arguments: Any,
 ) -> Uncertainty:
-    """Return the widths of linear response; if that fails, those of the factors and the reason."""
+    """Return what is told of linear response; if that fails, the figures of the factors and the reason."""
     try:
         response = posterior._responding(data, **arguments, is_whole=not left_out)
         why = why_not(response)
-        return MeanField(why) if why else response.widths(left_out)
+        return MeanField(why) if why else told(response, left_out)
     except DataError:
         return MeanField("the data of the fit have changed since, or cannot be read")
     except (CaviarError, np.linalg.LinAlgError, OSError) as error:

@@ -199,7 +199,13 @@ def begin(problem: Problem, q: Factors, rows: RowMap, warm: Warm = COLD) -> Asce
     """Return the state at a start: a pass over the rows with the given global factors."""
     problem, q, arrays, coefficients = ready(problem, q, statistics_of(problem, q), may_return=True)
     rows = rows.at(problem.rows)
-    look = rows.look(coefficients, warm)
+    return begun(problem, q, arrays, rows, rows.look(coefficients, warm))
+
+
+def begun(
+    problem: Problem, q: Factors, arrays: dict[Hashable, Array], rows: RowMap, look: Look
+) -> AscentState:
+    """Return the state after a look at the rows with the given global factors."""
     arrays.update(look.summary.parts)
     objective = Objective(problem, q, arrays, look.summary)
     return AscentState(

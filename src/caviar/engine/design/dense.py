@@ -52,14 +52,15 @@ def accumulate(expected: Array, table: Array, scratch: Scratch, key: Hashable) -
     """Return ``expected @ table.T``, (E, F), in strips where those are small products and the whole is not.
 
     BLAS has no small kernel for an operand whose transpose is meant, so the smaller of the two is transposed first.
-    The result lies in the scratch, under ``key``.
+    Where only 64 rows are a small product, the sum over strips costs more than that kernel gains. The result lies in
+    the scratch, under ``key``.
     """
     n_statistics, n_rows = expected.shape
     n_features = table.shape[0]
     # BLAS writes this transpose a little faster
     total = scratch.array((key, "sums"), (n_features, n_statistics))
     length = _SMALL_PRODUCT // (n_statistics * n_features) // _STRIP * _STRIP
-    if not length or n_rows <= length:
+    if length <= _STRIP or n_rows <= length:
         np.matmul(expected, table.T, out=total.T)
         return total.T
     n_strips, rest = divmod(n_rows, length)

@@ -7,12 +7,18 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+from ..._typing import Array
 from ..design.backend import Workspace
+from ..design.keys import FactorKey
 from ..local.statistics import Coefficients, LocalState, Rows, Sums
+from ..rows.row_map import COLD, Look, RowMap
 from ..rows.row_model import RowModel
 from ..rows.sequences import Over, one_by_one
 from ..rows.tasks import Chunk, RowSource, Work, rows_at
 from .sequences import respond_sequences
+
+_MOST_PAIRS = 4e6
+"""Numbers of the changes of all sums with all entries of the matrices that are formed in one pass."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +68,7 @@ def _responding(
 
 @dataclass(frozen=True)
 class CurveBlocks:
-    """How the sums of dense products change with every entry of their matrices, all at once."""
+    """The sums of a pass, and how those of dense products change with every entry of their matrices, all at once."""
 
     rows: RowModel
     coefficients: Coefficients
@@ -88,3 +94,19 @@ class CurveBlocks:
 
 def _curving(coefficients: Coefficients, rows: RowModel, scratch: Workspace) -> CurveBlocks:
     return CurveBlocks(rows, coefficients, scratch)
+
+
+def is_worth_curving(model: RowModel, n_changes: int) -> bool:
+    """Return whether one pass that forms the changes of all sums takes less than passes along so many directions."""
+    if not model.is_dense or not model.n_curved < _MOST_PAIRS:
+        return False
+    tables = model.tables
+    return model.n_curved < sum(2.0 * n_changes * own.n_rows * tables[own].n_rows for own in model.factors)
+
+
+def look_with_curvature(rows: RowMap, coefficients: Coefficients) -> tuple[Look, dict[FactorKey, Array]]:
+    """Return a look at all rows, and the change of the sums of each local factor with its matrix, (E F, E F)."""
+    work, chunks = CurveBlocks(rows.model, coefficients), rows.chunks
+    total, _ = rows.executor.sum(work, rows.source, chunks, [None] * len(chunks))
+    curvature = rows.model.whole_curvature(total)
+    return Look(rows.model.summary(total, rows.fixed, coefficients), COLD), curvature

@@ -25,16 +25,13 @@ from ..ascent.problem import Factors, Problem
 from ..design.keys import FactorKey, StatisticKey
 from ..local.statistics import Arrays, Sums
 from ..rows.row_map import RowMap, Warm
-from .blocks import CurveBlocks, RespondBlocks
+from .blocks import RespondBlocks, is_worth_curving, look_with_curvature
 from .factors import MOST_OF_SHARED, FactorResponse, factor_response
 from .multilinear import Multilinear
 from .shared import SharedResponse, shared_response
 
 _MOST_AT_ONCE = 64
 """Changes of a pass: their sums over the rows are held together."""
-
-_MOST_PAIRS = 4e6
-"""Numbers of the changes of all sums with all entries of the matrices that are formed in one pass."""
 
 _MOST_NUMBERS = 2e7
 """Numbers of changes that are held together: of the states of whole sequences, or of all statistics."""
@@ -55,6 +52,10 @@ class ResponseOperator:
         Local factors near their optimum, where these depend on each other.
     marginals
         Name of a variable with a shared factor -> its marginal, in which groups without rows are forecasts.
+    at
+        Natural parameters of the globals, where they are not those of their updates.
+    curvature
+        The change of the sums of each local factor with its matrix, if a pass has formed it.
 
     Attributes
     ----------
@@ -74,10 +75,11 @@ class ResponseOperator:
         marginals: Mapping[str, Any] | None = None,
         *,
         is_whole: bool = True,
+        at: Mapping[Variable, Statistics] | None = None,
+        curvature: Mapping[FactorKey, Array] | None = None,
     ) -> None:
-        self.problem = problem
-        self._arrays, self._rows, self._warm = dict(arrays), rows, warm
-        self._model = rows.model
+        self.problem, self._arrays, self._curvature = problem, dict(arrays), curvature
+        self._rows, self._warm, self._model = rows, warm, rows.model
         self.natural = {v: problem.updates[v].natural(self._arrays) for v in problem.order}
         self._shapes: dict[StatisticKey, tuple[int, ...]] = {}
         self.factors: list[FactorResponse] = []
@@ -90,8 +92,8 @@ class ResponseOperator:
             self._shapes |= {key: eta.shape for key, eta in zip(problem.keys[variable], own, strict=True)}
             size = sum(eta.size for eta in own)
             is_large = bool(variable.members) and (size > MOST_OF_SHARED or not is_whole)
-            responding = shared_response if is_large else factor_response
-            self.factors.append(responding(problem, variable, q[variable], own, start, marginals or {}))
+            told = problem, variable, q[variable], (at or self.natural)[variable], start, marginals or {}
+            self.factors.append((shared_response if is_large else factor_response)(*told))
             self._place_members(variable, start)
             start += size
         self.n_statistics = start
@@ -99,8 +101,7 @@ class ResponseOperator:
         self._of_updates = Multilinear(_uses(problem))
         needed: set[Hashable] = set(self._model.parts_of_messages) if problem.factors else set()
         if problem.factors:
-            parts = problem.compiled.parts
-            needed |= {key for key, part in parts.items() if part.factor is not None}
+            needed |= {key for key, part in problem.compiled.parts.items() if part.factor is not None}
         self._of_coefficients = Multilinear(
             (key, term.contraction, position)
             for term in problem.compiled.terms
@@ -128,7 +129,7 @@ class ResponseOperator:
             if not isinstance(factor, SharedResponse):
                 continue
             place, others = factor.places[0], np.eye(self.size)
-            messages = self._natural_changes(others)[place]
+            messages = self.changes(others)[place]
             if self._coefficients is None:
                 self.factors[number] = factor.along(messages)
                 continue
@@ -189,7 +190,7 @@ class ResponseOperator:
 
     def apply(self, coordinates: Array) -> Array:
         """Return K times some columns of coordinates, (r, n)."""
-        images = [self._natural_changes(columns) for columns in self._portions(coordinates)]
+        images = [self.changes(columns) for columns in self._portions(coordinates)]
         whole = np.concatenate(images, axis=1) if images else np.zeros((self.n_statistics, 0))
         return self.transposed(whole)
 
@@ -220,8 +221,8 @@ class ResponseOperator:
         for start in range(0, coordinates.shape[1], most):
             yield coordinates[:, start : start + most]
 
-    def _natural_changes(self, coordinates: Array) -> Array:
-        """Return by how much the natural parameters of all updates change, (P, n)."""
+    def changes(self, coordinates: Array) -> Array:
+        """Return by how much the natural parameters of all updates change, H L z, (P, n), from coordinates (r, n)."""
         n = coordinates.shape[1]
         changes = self._apart(self.times(coordinates))
         sums = {} if self.rows_are_apart else self._sums_changes(changes, n)
@@ -262,7 +263,7 @@ class ResponseOperator:
             return {}
         model, rows = self._model, self._rows
         if self._is_curved:
-            return model.curved(self._curvature, parts, n)
+            return model.curved(self._whole_curvature, parts, n)
         places = np.flatnonzero(concerned)
         of_rows = tuple(
             model.changed(
@@ -288,22 +289,14 @@ class ResponseOperator:
 
     @cached_property
     def _is_curved(self) -> bool:
-        """Whether one pass that forms the changes of all sums takes less than passes along directions."""
-        if not self._model.is_dense:
-            return False
-        if not self._model.n_curved < _MOST_PAIRS:
-            return False
-        tables = self._model.tables
-        directional = sum(2.0 * self.size * own.n_rows * tables[own].n_rows for own in self._model.factors)
-        return self._model.n_curved < directional
+        return self._curvature is not None or is_worth_curving(self._model, self.size)
 
-    @cached_property
-    def _curvature(self) -> dict[FactorKey, Array]:
-        """The change of the sums of each local factor with its matrix, (E F, E F)."""
-        assert self._coefficients is not None
-        work, rows = CurveBlocks(self._model, self._coefficients), self._rows
-        total, _ = rows.executor.sum(work, rows.source, rows.chunks, [None] * len(rows.chunks))
-        return self._model.whole_curvature(total)
+    @property
+    def _whole_curvature(self) -> Mapping[FactorKey, Array]:
+        if self._curvature is None:
+            assert self._coefficients is not None
+            _, self._curvature = look_with_curvature(self._rows, self._coefficients)
+        return self._curvature
 
 
 def _coordinates(factors: Sequence[FactorResponse]) -> list[slice]:

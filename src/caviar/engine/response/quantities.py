@@ -10,14 +10,17 @@ import numpy as np
 
 from ..._errors import ModelError
 from ..._typing import Array, Statistics
-from ..ascent.problem import Problem
-from ..ascent.state import AscentState, begin
+from ..ascent.problem import Factors, Problem, statistics_of
+from ..ascent.state import AscentState, begun, ready
+from ..design.keys import FactorKey
 from ..evaluation.evaluate import check_sizes, in_frame
 from ..rows.row_map import RowMap
+from .blocks import is_worth_curving, look_with_curvature
 from .factors import FactorResponse
 from .operator import ResponseOperator
 from .priors import parameters_of, slopes_of_objective, tilts_of
-from .solution import Solution, solution_of, why_saddle
+from .second_order import Tilts
+from .solution import ALWAYS_FORMED, Solution, solution_of, why_saddle
 
 _MOST_AT_ONCE = 512
 """Entries whose variances are found together."""
@@ -69,13 +72,13 @@ class Response:
         check_sizes(problem, factors)
         self._session = rows.executor.session
         with self._session():
-            state = begin(problem, in_frame(problem, factors), rows)
-            self._operator = ResponseOperator(
-                state.problem, state.q, state.arrays, state.rows, state.warm, factors, is_whole=is_whole
-            )
+            state, curvature = _begun(problem, in_frame(problem, factors), rows)
+            looked = state.problem, state.q, state.arrays, state.rows, state.warm
+            self._operator = ResponseOperator(*looked, factors, is_whole=is_whole, curvature=curvature)
             self._solution: Solution = solution_of(self._operator)
             self._starts = _starts(self._operator)
             self.shift = self._shift(state)
+        self._state, self._factors = state, factors
         self.elbo = None if problem.rows.keeps_locals else state.elbo
 
     @property
@@ -118,6 +121,11 @@ class Response:
         if found == -np.inf:
             raise ModelError(f"the determinant of linear response is 0: {FLAT_DIRECTION}")
         return found
+
+    @property
+    def hides_labels(self) -> bool:
+        """Whether rows have hidden labels."""
+        return any(own.labels for own in self._state.problem.factors)
 
     def _shift(self, state: AscentState) -> float:
         """Return by how many standard deviations the factors are off where all updates agree, at most; about."""
@@ -217,6 +225,31 @@ class Response:
                 found[start : start + _MOST_AT_ONCE] += (portion * self._solution.excess(portion)).sum(axis=0)
         return np.where(self._solution.flat(columns), np.inf, np.maximum(found, 0.0))
 
+    def second_order(self, name: str) -> tuple[Array, Array]:
+        """Return what second order adds to the mean of each entry of a variable, and to its variance, (n,) each.
+
+        Raises
+        ------
+        ModelError
+            Where there is no covariance, for point masses, and for too many coordinates.
+        """
+        variances = self.variance(name)
+        operator = self._operator
+        if operator.rows_are_apart or operator.size > ALWAYS_FORMED:
+            raise ModelError(
+                f"second order takes at most {ALWAYS_FORMED} coordinates; this model has {operator.size:,}"
+            )
+        if any(
+            self._state.q[own.variable].learnt is None and sum(own.roots.ranks) for own in operator.factors
+        ):
+            raise ModelError("second order is about distributions, and some variables are point masses")
+        with self._session():
+            return self._tilts.corrections(self._columns(name), np.sqrt(variances))
+
+    @cached_property
+    def _tilts(self) -> Tilts:
+        return Tilts(self._state, self._operator, self._factors)
+
     def tells(self, name: str) -> bool:
         """Whether the variances of a global variable are told: not where they would take very many responses."""
         factor, mine = self._entries[name]
@@ -279,6 +312,20 @@ class Response:
             found[start : start + len(value), places] = value
             start += len(value)
         return found[:, mine]
+
+
+def _begun(
+    problem: Problem, q: Factors, rows: RowMap
+) -> tuple[AscentState, Mapping[FactorKey, Array] | None]:
+    """Return the state of a fit, and what its look at the rows tells of responses if one look can tell both."""
+    problem, q, arrays, coefficients = ready(problem, q, statistics_of(problem, q), may_return=True)
+    rows = rows.at(problem.rows)
+    # a symmetric matrix has about half as many coordinates as entries
+    n_changes = sum(arrays[key].size for own in problem.order for key in problem.keys[own]) // 2
+    if not problem.factors or not is_worth_curving(rows.model, n_changes):
+        return begun(problem, q, arrays, rows, rows.look(coefficients)), None
+    look, curvature = look_with_curvature(rows, coefficients)
+    return begun(problem, q, arrays, rows, look), curvature
 
 
 def _starts(operator: ResponseOperator) -> dict[str, int]:

@@ -24,7 +24,7 @@ from .apart import DerivedApart, best_labels
 from .inference import FactorOfRows, inference_of
 from .terms.block_response import BlockResponse
 from .terms.centred import Centres
-from .terms.curvature import Products, curvature, n_pairs, whole_curvature
+from .terms.curvature import Products, curvature, n_pairs, pairs_of, whole_curvature
 from .terms.kinds import contracted_terms, matrix_terms
 from .terms.matrix_layout import MatrixLayout
 from .terms.missing_patterns import MissingPatterns
@@ -384,14 +384,19 @@ class IndependentRows:
         return sum(n_pairs(factor) * products[factor.key][1].number for factor in self.factors)
 
     def curvature(self, rows: Rows, coefficients: Coefficients, scratch: Workspace) -> Sums:
-        """Return how the sums of dense products change with each entry of their matrices: see :func:`curvature`."""
-        return curvature(BlockWork(rows, coefficients, scratch), self._inferences, self._feature_products)
+        """Return the sums over a block, and how those of dense products change with each entry of their matrices."""
+        work = BlockWork(rows, coefficients, scratch)
+        found, sums = curvature(work, self._inferences, self._feature_products), Sums.zero()
+        self._sum_rows(work, sums)
+        found.add(sums)
+        return found
 
     def whole_curvature(self, summed: Sums) -> dict[FactorKey, Array]:
-        """Return the change of each sum of a factor with each entry of its matrix, (E F, E F), from such sums."""
+        """Take the change of each sum of a factor with each entry of its matrix, (E F, E F), out of such sums."""
         products = self._feature_products
         return {
-            own.key: whole_curvature(summed.fused[own.key], own, products[own.key][1]) for own in self.factors
+            own.key: whole_curvature(summed.fused.pop(pairs_of(own.key)), own, products[own.key][1])
+            for own in self.factors
         }
 
     def curved(self, whole: Mapping[FactorKey, Array], parts: Arrays, n: int) -> Arrays:

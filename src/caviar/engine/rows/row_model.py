@@ -281,11 +281,11 @@ class RowModel(Protocol):
         ...
 
     def curvature(self, rows: Rows, coefficients: Coefficients, scratch: Workspace) -> Sums:
-        """Return how the sums of dense products change with each entry of their matrices, for pairs of entries."""
+        """Return the sums of a pass, and how those of dense products change with pairs of entries of their matrices."""
         ...
 
     def whole_curvature(self, summed: Sums) -> dict[FactorKey, Array]:
-        """Return the change of each sum of a factor with each entry of its matrix, from the sums of curvature."""
+        """Take the change of each sum of a factor with each entry of its matrix out of the sums of curvature."""
         ...
 
     def curved(self, whole: Mapping[FactorKey, Array], parts: Arrays, n: int) -> Arrays:

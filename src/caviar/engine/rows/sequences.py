@@ -266,10 +266,10 @@ class SequencesAtWork:
     def _infer_chain(self, chain: ChainFactor) -> None:
         rows, coefficients = self.rows, self.coefficients
         counted, steps = steps_of_block(chain, rows), known_of_block(chain, rows)
-        expected = np.zeros((chain.n_rows, rows.n_rows))
+        shape = chain.n_rows, rows.n_rows
         if not isinstance(counted, slice) and not len(counted):
             self.sums |= chain.sums_of_none()
-            self.state[chain.key], self.entropies[chain.key] = expected, 0.0
+            self.state[chain.key], self.entropies[chain.key] = np.zeros(shape), 0.0
             return
         natural, steps = self.natural_of(chain), steps.at(counted)
         try:
@@ -280,6 +280,7 @@ class SequencesAtWork:
             if isinstance(rows.where, slice) and rows.where.start:
                 raise ImproperError(f"of the rows from {rows.where.start} on: {error}") from error
             raise
+        expected = np.empty(shape) if isinstance(counted, slice) else np.zeros(shape)
         expected[:, counted] = chain.expected(smoothing)
         self.state[chain.key] = expected
         self.sums |= chain.sums(smoothing, steps)

@@ -53,20 +53,23 @@ def open_variables(problem: Problem, names: Collection[str]) -> frozenset[Variab
 
 
 def _chosen_together(problem: Problem, names: Collection[str]) -> Iterator[tuple[Variable, ...]]:
-    """Yield each hidden label with all that it chooses from, where its probabilities tell nothing of its categories."""
+    """Yield each hidden label with all that it chooses from, where its probabilities tell nothing of its categories.
+
+    Categories of a label that chooses from nothing hidden are told apart by constants, or by a table of the data.
+    """
     hidden = problem.bound.latent
     for gate in hidden:
         if isinstance(gate, Label) and (gate.categories or 1) > 1:
             told = isinstance(gate, Categorical) and any(p.name in names and p.plates for p in gate.parents)
-            chosen = (
+            chosen = [
                 node
                 for node in hidden
                 for child in problem.bound.nodes
                 if isinstance(child, Variable) and child is not gate
                 for slot in child.slots.values()
                 if slot.node is node and slot.index is gate
-            )
-            if not told:
+            ]
+            if chosen and not told:
                 yield (gate, *dict.fromkeys(chosen))
 
 

@@ -106,10 +106,10 @@ class TellsEvidence(Factored):
 
         Notes
         -----
-        With second order the error is a sixth of the correction, a cautious rule from simulations; it is exact where
-        the posterior of everything hidden is Normal, and leaves out what several local factors of a row have with each
-        other. All methods are about the mode of the fit: of a model with K exchangeable components, add log K! for
-        their orders.
+        With second order the error is a sixth of the correction, and 0.02 nats more where rows have hidden labels, a
+        rule from simulations; it is exact where the posterior of everything hidden is Normal, and leaves out what
+        several local factors of a row have with each other. All methods are about the mode of the fit: of a model with
+        K exchangeable components, add log K! for their orders.
 
         Examples
         --------
@@ -148,8 +148,8 @@ class TellsEvidence(Factored):
         try:
             found = self._importance_sample(data, response, n_draws, seed, sample_weight, is_asked=False)
         except (CaviarError, ImportError, np.linalg.LinAlgError) as error:
-            return second_order(self.elbo, log_determinant, _told(error))
-        corrected = second_order(self.elbo, log_determinant)
+            return second_order(self.elbo, log_determinant, _told(error), hides_labels=response.hides_labels)
+        corrected = second_order(self.elbo, log_determinant, hides_labels=response.hides_labels)
         if not found.is_usable:
             why = f"the weights of importance sampling have a Pareto k of {found.pareto_k:.2f}"
         elif found.log_evidence_error > _PREFERRED * corrected.error:
@@ -247,7 +247,7 @@ class TellsEvidence(Factored):
 
     def _second_order(self, data: Any, sample_weight: Any) -> Evidence:
         response = self.linear_response(data, sample_weight=sample_weight)
-        return second_order(self.elbo, response.log_determinant)
+        return second_order(self.elbo, response.log_determinant, hides_labels=response.hides_labels)
 
     def _sampled(self, found: ImportanceSample) -> Evidence:
         return Evidence(

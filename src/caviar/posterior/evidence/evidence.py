@@ -7,8 +7,12 @@ from dataclasses import dataclass
 _SHARE = 1 / 6
 """Standard error of the second-order evidence as a share of its correction.
 
-In simulations of nine models the correction was off by 2% in the median, by 22% at most; in mixtures of ten rows, which
-can be enumerated, by a third.
+In simulations of nine models the correction was off by 2% in the median, by 22% at most.
+"""
+
+_OF_LABELS = 0.02
+"""Nats that are added where rows have hidden labels: in 100 mixtures of 10 to 16 rows, which can be enumerated, a small
+correction left out as much. With it 95% are within two errors, and 46% without.
 """
 
 
@@ -57,7 +61,9 @@ class Evidence:
         return f"log p(x) {self.value:.3f}{error} nats, ELBO {self.elbo:.3f}. {self.remark}"
 
 
-def second_order(elbo: float, log_determinant: float, because: str = "") -> Evidence:
+def second_order(
+    elbo: float, log_determinant: float, because: str = "", *, hides_labels: bool = False
+) -> Evidence:
     r"""Return the ELBO with the fluctuations of the factors about their means to second order.
 
     .. math:: \log p(x) \approx \mathcal L - \tfrac12 \log |I - V H|
@@ -70,6 +76,9 @@ def second_order(elbo: float, log_determinant: float, because: str = "") -> Evid
         Of I - V H.
     because
         Why no better method was used.
+    hides_labels
+        Whether rows have hidden labels.
     """
     correction = -0.5 * log_determinant
-    return Evidence(elbo + correction, _SHARE * abs(correction), "second_order", elbo, None, because)
+    error = _SHARE * abs(correction) + (_OF_LABELS if hides_labels else 0.0)
+    return Evidence(elbo + correction, error, "second_order", elbo, None, because)

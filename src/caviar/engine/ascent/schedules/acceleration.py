@@ -36,6 +36,9 @@ NEAR = 1e-2
 
 LONGEST_PAUSE = 16
 
+_SHARES = 0.1, 0.5
+"""Of a secant move that goes too far: the least and the most that is tried instead."""
+
 
 @dataclass(frozen=True)
 class Place:
@@ -159,6 +162,25 @@ def secant_move(move: Move, pairs: tuple[Pair, ...]) -> Array:
     for pair, share in zip(pairs, reversed(shares), strict=True):
         step = step + pair.place * (share + float(pair.expected @ step) / pair.curvature)
     return step
+
+
+def share_of_secant(memory: Memory, natural: Array, gain: float) -> float:
+    """Return the share of a secant move at which the objective is highest by its slope and its value at the end.
+
+    Parameters
+    ----------
+    natural
+        Where the whole move ends, (P,).
+    gain
+        By how much the objective is higher there than at the place of the move: too little.
+    """
+    place, move = memory.place, memory.move
+    assert place is not None
+    assert move is not None
+    slope = float(move.expected @ (natural - place.natural))
+    least, most = _SHARES
+    curvature = 2.0 * (slope - gain)
+    return min(max(slope / curvature, least), most) if curvature > 0 else least
 
 
 def accepted(memory: Memory) -> Memory:

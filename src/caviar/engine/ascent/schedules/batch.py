@@ -29,7 +29,7 @@ from ..state import (
 )
 from ..status import Status
 from . import acceleration
-from .acceleration import Memory, Place, accepted, proposal, refused, seen
+from .acceleration import Memory, Place, accepted, proposal, refused, seen, share_of_secant
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,6 +132,10 @@ def _further(
     if natural is None:
         return None, acceleration.updated(memory)
     found = at_natural(after, natural)
+    if found is not None and memory.is_secant and not found.elbo >= after.elbo:
+        # the whole move goes too far, but it is a way uphill
+        share = share_of_secant(memory, natural, found.elbo - state.elbo)
+        found = at_natural(after, place.natural + share * (natural - place.natural))
     if found is None or not found.elbo >= after.elbo:
         return None, refused(memory)
     return found, accepted(memory)

@@ -40,6 +40,10 @@ class Inference(Protocol):
         """Return its natural parameters (E, B) given the others."""
         ...
 
+    def infer(self, work: BlockWork, sums: Sums, *, keep: bool) -> None:
+        """Infer it, and add what its entropy needs to the sums."""
+        ...
+
 
 class Products:
     """The different products of two features of a table.
@@ -126,41 +130,58 @@ def curvature(
 ) -> Sums:
     """Return the sums over a block for each pair of statistics and product of features, (pairs, M) a factor.
 
+    The local factors are inferred, as for the sums of a pass, which may follow; what these need of log-partitions and
+    entropies is in the sums.
+
     Parameters
     ----------
     products
         Features of each local factor, and their products.
     """
-    found: dict[FactorKey, Array] = {}
+    found = Sums.zero()
     for own in inferences:
         table, of_table = products[own.factor.key]
-        natural = own.natural(work).copy()
-        expected = natural.copy()
-        own.factor.infer(expected)
-        covariances = _covariances(work, own.factor, natural, expected)
+        covariances = None if is_one_label(own.factor) else _covariances(work, own)
+        own.infer(work, found, keep=False)
+        if covariances is None:
+            covariances = _covariances_of_label(work, own.factor)
         if work.rows.weights is not None:
             covariances *= work.rows.weights
-        found[own.factor.key] = _sums_of_pairs(work, covariances, work.features(table), of_table)
-    return Sums(found, {}, {}, {})
+        found.fused[pairs_of(own.factor.key)] = _sums_of_pairs(
+            work, covariances, work.features(table), of_table
+        )
+    return found
 
 
-def _covariances(work: BlockWork, factor: LocalFactor, natural: Array, expected: Array) -> Array:
+def pairs_of(key: FactorKey) -> FactorKey:
+    """Return the key of the sums of pairs of a factor, beside those of its statistics."""
+    return f"{key} pairs"
+
+
+def _covariances_of_label(work: BlockWork, factor: LocalFactor) -> Array:
+    """Return the covariances of pairs of categories of each row, (pairs, B), in the order of an upper triangle."""
+    found = work.scratch.array((factor, "pairs"), (n_pairs(factor), work.rows.n_rows))
+    shares, start = factor.counted(work.state[factor.key], work.rows.columns), 0
+    for category in range(factor.n_rows - 1):
+        stop = start + factor.n_rows - category - 1
+        np.multiply(shares[category + 1 :], -shares[category], out=found[start:stop])
+        start = stop
+    return found
+
+
+def _covariances(work: BlockWork, inference: Inference) -> Array:
     """Return the covariances of pairs of statistics of each row, (pairs, B), in the order of an upper triangle."""
+    factor, start = inference.factor, 0
+    natural = inference.natural(work).copy()
+    expected = natural.copy()
+    factor.infer(expected)
     found = work.scratch.array((factor, "pairs"), (n_pairs(factor), natural.shape[1]))
-    columns, start = work.rows.columns, 0
-    if is_one_label(factor):
-        shares = factor.counted(expected, columns)
-        for category in range(factor.n_rows - 1):
-            stop = start + factor.n_rows - category - 1
-            np.multiply(shares[category + 1 :], -shares[category], out=found[start:stop])
-            start = stop
-        return found
     respond = factor.response(natural, expected)
     for statistic in range(factor.n_rows):
         unit = np.zeros_like(natural)
         unit[statistic] = 1.0
         stop = start + factor.n_rows - statistic
-        found[start:stop] = factor.counted(respond(unit), columns)[statistic:]
+        found[start:stop] = factor.counted(respond(unit), work.rows.columns)[statistic:]
         start = stop
     return found
 

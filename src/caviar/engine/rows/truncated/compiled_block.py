@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 
 import numpy as np
 
@@ -21,11 +20,6 @@ _RUN = 40_000
 
 _PADDED = 8
 """Features are padded by zeros to a multiple of this."""
-
-
-def is_installed() -> bool:
-    """Return whether there is what compiles the loops."""
-    return find_spec("numba") is not None
 
 
 @dataclass(frozen=True)

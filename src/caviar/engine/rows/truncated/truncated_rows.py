@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 
 from ...._errors import ParameterError
+from ...._extras import can_compile
 from ...._typing import AnyArray, Array
 from ...design.backend import Workspace
 from ...design.features import FeatureTable
@@ -16,7 +17,7 @@ from ...local.statistics import Coefficients, LocalState, Rows, Sums
 from ..e_step import IndependentRows
 from .block import Block, rows_at
 from .cells import AnyCells, DenseCells
-from .compiled_block import CompiledBlock, Products, is_installed
+from .compiled_block import CompiledBlock, Products
 from .neighbours import order_of_neighbours
 from .supports import Supports, allotted, sizes_for
 
@@ -68,7 +69,7 @@ class TruncatedRows(IndependentRows):
         dense = not rows.has_centres and not rows.partial.get(label) and not other._table.tallied
         terms = DenseCells(label.key, other._table) if dense else AnyCells(label.key, rows.products)
         other._make_block, other._cell = partial(Block, terms), Block.cell
-        if isinstance(terms, DenseCells) and is_installed():
+        if isinstance(terms, DenseCells) and can_compile():
             products = Products.of(other._table)
             other._make_block, other._cell = partial(CompiledBlock, terms, products), CompiledBlock.cell
         other.keeps_locals = True

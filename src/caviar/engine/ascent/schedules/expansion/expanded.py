@@ -66,8 +66,9 @@ class Expanded(AscentAround[A]):
         after = self.own.step(state)
         if after.status is not None or not after.natural or after.rows.is_single:
             return after
-        found = self._turned(after, after.elbo - state.elbo) or _with_settled(state, after, self.shrunk)
-        if found is None or not found.elbo > after.elbo:
+        found = _higher(after, self._turned(after, after.elbo - state.elbo))
+        found = _higher(found, _with_settled(state, found, self.shrunk))
+        if found is after:
             return after
         change = (found.elbo - state.trace[-1]) / found.per_row
         return replaced(found, trace=(*after.trace[:-1], found.elbo), change=change)
@@ -88,6 +89,11 @@ class Expanded(AscentAround[A]):
         if not promised > _SHARE * max(gained, 0.0):
             return None
         return at_natural(state, joined(state.problem, naturals))
+
+
+def _higher(state: A, other: A | None) -> A:
+    """Return another state if there is one that is higher, else the state."""
+    return state if other is None or not other.elbo > state.elbo else other
 
 
 def _sides_of(state: AscentState, group: Group) -> list[Turned] | None:

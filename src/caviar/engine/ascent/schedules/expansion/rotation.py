@@ -15,7 +15,7 @@ Sources: Luttinen and Ilin, "Transformations in variational Bayesian factor anal
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,8 +23,11 @@ from scipy.optimize import minimize
 
 from ....._typing import Array
 
-_SWEEPS = 60
-"""Iterations of the search: a start of the next one that is nearly best is enough."""
+_ROUNDS = 4
+"""Searches after one another, at most."""
+
+_SEARCH = {"maxiter": 120, "maxcor": 20, "ftol": 1e-14, "gtol": 1e-5}
+"""Of the search: close enough that the steps of the fit, and not what is left here, decide how fast it settles."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,17 @@ class Turned:
     shape: Array | None = None
     rate: Array | None = None
 
+    @property
+    def precisions(self) -> Array:
+        """Expected precision of each coordinate where nothing is turned, (K,)."""
+        if self.shape is not None and self.rate is not None:
+            return self.shape / (self.rate + 0.5 * np.diagonal(self.moments))
+        return np.diagonal(np.asarray(self.precision))
+
+    def turned(self, turn: Array) -> Turned:
+        """Return these vectors after a turn."""
+        return replace(self, moments=turn @ self.moments @ turn.T)
+
     def value(self, turn: Array) -> tuple[float, Array]:
         """Return what their prior says once they are turned, and its derivative by the entries of ``turn``."""
         turned = turn @ self.moments
@@ -69,12 +83,32 @@ class Turned:
 
 
 def best_rotation(sides: Sequence[Turned]) -> Array:
-    """Return the best R, (K, K); the identity where none is found that is better."""
-    size = len(sides[0].moments)
+    """Return the best R, (K, K); the identity where none is found that is better.
+
+    The search begins anew where it has come to, in the units of that place.
+    """
+    turn: Any = np.eye(len(sides[0].moments))
+    for _ in range(_ROUNDS):
+        step = _searched_rotation(sides)
+        if step is None:
+            break
+        turn = step @ turn
+        dual: Any = np.linalg.inv(step).T
+        sides = [own.turned(dual if own.is_dual else step) for own in sides]
+    return turn
+
+
+def _searched_rotation(sides: Sequence[Turned]) -> Array | None:
+    """Return a better R than the identity, (K, K), or None.
+
+    The entries of R - 1 are searched in units of their own curvature: coordinates that have fallen silent in one of the
+    sides are stiffer than others by many orders of magnitude.
+    """
+    size, units = len(sides[0].moments), _units(sides)
     volume = float(sum((-1 if own.is_dual else 1) * float(np.mean(own.count)) for own in sides))
 
     def loss(flat: Array) -> tuple[float, Any]:
-        turn = flat.reshape(size, size)
+        turn = np.eye(size) + flat.reshape(size, size) * units
         sign, log_det = np.linalg.slogdet(turn)
         if sign <= 0 or not np.isfinite(log_det):
             return np.inf, np.zeros_like(flat)
@@ -86,9 +120,23 @@ def best_rotation(sides: Sequence[Turned]) -> Array:
             total += value
             # of the inverse transpose: d R^-T = -R^-T dR' R^-T
             slope = slope + (-dual @ by_own.T @ dual if own.is_dual else by_own)
-        return -total, -slope.ravel()
+        return -total, -(slope * units).ravel()
 
-    return _searched(loss, np.eye(size).ravel()).reshape(size, size)
+    found = _searched(loss, np.zeros(size * size))
+    return np.eye(size) + found.reshape(size, size) * units if found.any() else None
+
+
+def _units(sides: Sequence[Turned]) -> Array:
+    """Return the inverse roots of the curvatures of what the priors say by the entries of R, (K, K).
+
+    Of a side with precisions p and moments C that of the entry k, j is :math:`p_k C_{jj}`, or :math:`p_j C_{kk}` if it
+    turns by the inverse transpose.
+    """
+    total: Any = np.finfo(float).tiny
+    for own in sides:
+        curvature = np.outer(own.precisions, np.diagonal(own.moments))
+        total = total + (curvature.T if own.is_dual else curvature)
+    return 1.0 / np.sqrt(total)
 
 
 def best_scales(sides: Sequence[Turned]) -> Array:
@@ -113,5 +161,5 @@ def _searched(loss: Any, start: Array) -> Array:
     """Return where a function is least, near a start; the start where nothing is less."""
     with np.errstate(all="ignore"):
         before = loss(start)[0]
-        found: Any = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": _SWEEPS})
+        found: Any = minimize(loss, start, jac=True, method="L-BFGS-B", options=_SEARCH)
     return found.x if np.isfinite(found.fun) and found.fun < before else start

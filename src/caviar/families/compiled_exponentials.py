@@ -1,0 +1,53 @@
+"""Exponentials of many numbers in a loop that numba compiles, the extra ``caviar[compiled]``."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from caviar._typing import AnyArray, Array
+
+numba: Any = import_module("numba")
+
+_LOG2_E = 1.4426950408889634
+_LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
+_TURN = 6755399441055744.0
+"""1.5 * 2^52: a number to which it is added is rounded to a whole one, which its last bits then are."""
+
+_LOWEST = -700.0
+"""Number below which an exponential counts as exp(-700)."""
+
+
+@numba.njit(nogil=True, cache=True, fastmath={"contract"})
+def exponentials(values: Array, bits: AnyArray, wholes: Array, whole_bits: AnyArray) -> None:
+    """Overwrite numbers of no more than 0 by their exponentials, to the last bits.
+
+    Parameters
+    ----------
+    values, bits
+        The numbers, and the same memory as whole numbers.
+    wholes, whole_bits
+        Memory of as many numbers, and the same as whole numbers.
+    """
+    for i in range(len(values)):
+        value = max(values[i], _LOWEST)
+        turned = value * _LOG2_E + _TURN
+        wholes[i] = turned
+        k = turned - _TURN
+        r = (value - k * _LN2_HIGH) - k * _LN2_LOW
+        p = 1.0 / 6227020800.0
+        p = p * r + 1.0 / 479001600.0
+        p = p * r + 1.0 / 39916800.0
+        p = p * r + 1.0 / 3628800.0
+        p = p * r + 1.0 / 362880.0
+        p = p * r + 1.0 / 40320.0
+        p = p * r + 1.0 / 5040.0
+        p = p * r + 1.0 / 720.0
+        p = p * r + 1.0 / 120.0
+        p = p * r + 1.0 / 24.0
+        p = p * r + 1.0 / 6.0
+        p = p * r + 0.5
+        p = p * r + 1.0
+        values[i] = p * r + 1.0
+    for i in range(len(bits)):
+        bits[i] += whole_bits[i] << 52

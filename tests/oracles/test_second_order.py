@@ -1,0 +1,133 @@
+"""Means and standard deviations to second order, against quadrature and tilted fits."""
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.special import log_ndtr
+
+import caviar as cv
+from caviar.engine.response.quantities import Response
+from oracles.tilted import Settled
+
+OBS = cv.Plate("obs")
+
+
+def test_nothing_is_corrected_where_the_posterior_is_normal():
+    a, b = cv.Normal("a", 0, 1), cv.Normal("b", 0, 1)
+    data = {"x": np.array([1.0, 1.5, 2.0])}
+    model = cv.Model(cv.Normal("x", a + b, 4.0, plates=OBS))
+    linear = model.fit(data, tol=1e-13, factors="apart")
+    second = model.fit(data, tol=1e-13, factors="apart", uncertainty="second_order")
+    for name in ("a", "b"):
+        assert second.mean(name) == pytest.approx(linear.mean(name), abs=1e-8)
+        assert second.sd(name) == pytest.approx(linear.sd(name), rel=1e-6)
+
+
+def moments(log_density, grid):
+    """Return mean and standard deviation of a density on an even grid."""
+    weights = np.exp(log_density - log_density.max())
+    weights /= weights.sum()
+    mean = weights @ grid
+    return mean, np.sqrt(weights @ (grid - mean) ** 2)
+
+
+def test_a_probit_regression_with_one_coefficient_against_quadrature():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(25, 1))
+    y = (1.2 * X[:, 0] + rng.normal(size=25) > 0).astype(float)
+    w = cv.MultivariateNormal("w", np.zeros(1), 0.25 * np.eye(1))
+    model = cv.Model(cv.Bernoulli("y", cv.probit(cv.dot(cv.Data("X", plates=OBS), w)), plates=OBS))
+    posterior = model.fit({"X": X, "y": y}, tol=1e-12, max_iter=5000, uncertainty="second_order")
+    grid = np.linspace(-6, 10, 8001)
+    signed = (2 * y - 1) * X[:, 0]
+    mean, sd = moments(log_ndtr(np.outer(grid, signed)).sum(axis=1) - 0.125 * grid**2, grid)
+    before = posterior["w"].mean[0]
+    assert abs(before - mean) > 0.15 * sd
+    assert abs(posterior.mean("w")[0] - mean) < 0.25 * abs(before - mean)
+    assert posterior.sd("w")[0] == pytest.approx(sd, rel=0.03)
+
+
+def test_a_precision_between_groups_against_quadrature():
+    rng = np.random.default_rng(2)
+    y, noise = 1.3 * rng.normal(size=10), 1.0
+    between = cv.Gamma("between", 3, 3)
+    effect = cv.Normal("effect", 0, between, plates=cv.Plate("group", 10))
+    at = effect[cv.Data("g", plates=OBS)]
+    model = cv.Model(cv.Normal("y", at, noise, plates=OBS))
+    data = {"g": np.arange(10), "y": y}
+    posterior = model.fit(data, tol=1e-12, max_iter=5000, uncertainty="second_order")
+    grid = np.linspace(1e-3, 8, 20_001)
+    variance = 1.0 / grid + 1.0 / noise
+    squares = np.square(y).sum()
+    log_density = 2.0 * np.log(grid) - 3.0 * grid - 5.0 * np.log(variance) - 0.5 * squares / variance
+    mean, sd = moments(log_density, grid)
+    before = float(posterior["between"].mean)
+    assert abs(before - mean) > 0.1 * sd
+    assert abs(float(posterior.mean("between")) - mean) < 0.35 * abs(before - mean)
+    assert float(posterior.sd("between")) == pytest.approx(sd, rel=0.03)
+
+
+def test_corrections_are_the_derivatives_along_tilted_fits():
+    rng = np.random.default_rng(1)
+    group = np.append(np.arange(4), rng.integers(0, 4, 20))
+    y = rng.normal(size=24) + rng.normal(size=4)[group]
+    effect = cv.Normal("effect", 0, cv.Gamma("between", 3, 3), plates=cv.Plate("group", 4))
+    at = cv.Normal("mu", 0, 0.5) + effect[cv.Data("g", plates=OBS)]
+    model = cv.Model(cv.Normal("y", at, cv.Gamma("tau", 3, 3), plates=OBS))
+    data = {"g": group, "y": y}
+    settled = Settled(model.fit(data, factors="apart", tol=1e-10), data)
+    (mu,) = (own for own in settled.problem.order if own.name == "mu")
+    size = 0.5 / settled.response.variance("mu")[0] ** 0.5
+    ends = []
+    stated = settled.problem.updates[mu].fixed[0]
+    for sign in (1.0, -1.0):
+        settled.problem.updates[mu].fixed[0] = stated + sign * size
+        moved = Response(settled.problem, settled._factors_from(settled.factors), settled.rows)
+        ends.append(-0.5 * moved.log_determinant())
+        settled.problem.updates[mu].fixed[0] = stated
+    here = -0.5 * settled.response.log_determinant()
+    shift, added = settled.response.second_order("mu")
+    assert shift[0] == pytest.approx((ends[0] - ends[1]) / (2 * size), rel=0.01)
+    assert added[0] == pytest.approx((ends[0] - 2 * here + ends[1]) / size**2, rel=0.01)
+
+
+def test_it_is_kept_in_files_and_says_so(tmp_path):
+    rng = np.random.default_rng(0)
+    data = {"x": rng.normal(size=12)}
+    tau = cv.Gamma("tau", 2, 2)
+    model = cv.Model(cv.Normal("x", cv.Normal("mean", 0, 0.1), tau, plates=OBS))
+    posterior = model.fit(data, tol=1e-10, uncertainty="second_order")
+    assert posterior.uncertainty == "second_order"
+    assert "to second order" in str(posterior.summary())
+    row = posterior.summary(level=0.9).rows[1]
+    assert row.mean == pytest.approx(float(posterior.mean("tau")))
+    shape = (row.mean / row.sd) ** 2
+    assert (row.lower, row.upper) == pytest.approx(stats.gamma(shape, scale=row.mean / shape).interval(0.9))
+    posterior.save(tmp_path / "fit.caviar")
+    loaded = cv.load(tmp_path / "fit.caviar")
+    assert str(loaded.summary()) == str(posterior.summary())
+    with pytest.raises(cv.ModelError, match="fit with uncertainty='second_order'"):
+        model.fit(data).summary(uncertainty="second_order")
+
+
+def test_points_and_many_numbers_keep_linear_response():
+    rng = np.random.default_rng(0)
+    data = {"x": rng.normal(size=12)}
+    model = cv.Model(cv.Normal("x", cv.Normal("mean", 0, 0.1), cv.Gamma("tau", 2, 2), plates=OBS))
+    with pytest.warns(cv.CaviarWarning, match="point masses"):
+        posterior = model.fit(data, point=["mean", "tau"], uncertainty="second_order")
+    assert posterior.uncertainty == "linear_response"
+    wide = cv.models.linear_regression(25)
+    data = {"X": rng.normal(size=(40, 25)), "y": rng.normal(size=40)}
+    with pytest.warns(cv.CaviarWarning, match="at most 300 coordinates"):
+        posterior = wide.fit(data, uncertainty="second_order")
+    assert posterior.uncertainty == "linear_response"
+
+
+def test_estimators_show_it():
+    X = cv.datasets.load_faithful().values[::8]
+    linear = cv.BayesianGaussianMixture(2, random_state=0, tol=1e-8).fit(X)
+    second = cv.BayesianGaussianMixture(2, random_state=0, tol=1e-8, uncertainty="second_order").fit(X)
+    assert second.posterior_.uncertainty == "second_order"
+    assert (np.abs(second.means_sd_ / linear.means_sd_ - 1.0) < 0.2).all()
+    assert (second.means_sd_ != linear.means_sd_).all()
