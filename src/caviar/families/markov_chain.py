@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
-from scipy.special import logsumexp
 
 from caviar._errors import ImproperError
 from caviar._extras import can_compile
@@ -198,7 +197,7 @@ class MarkovChain:
             if t and not first[t]:
                 before = _log_product(forward[t - 1 : t], self.log_transition)[0]
             forward[t] = before + shifted[t]
-            forward[t] -= logsumexp(forward[t])
+            forward[t] -= _log_sum(forward[t], 0)
         paths = np.empty(draw_shape(size, (len(shifted),)), dtype=np.intp)
         for t in reversed(range(len(shifted))):
             logits = forward[t]
@@ -500,7 +499,7 @@ def _sums_by_logarithm(
         unordered = np.empty_like(pieces.order)
         unordered[pieces.order] = np.arange(len(ordered))
         forward, behind = forward[unordered], behind[unordered]
-        total = logsumexp(forward + behind, axis=1)
+        total = _log_sum(forward + behind, 1)
         if not np.isfinite(total).all():
             _refuse_impossible(total, forward, starts)
         marginals = np.exp(forward + behind - total[:, None])
@@ -531,4 +530,13 @@ def _refuse_impossible(total: Array, forward: Array, starts: AnyArray) -> NoRetu
 
 def _log_product(log_vectors: Array, log_matrix: Array) -> Array:
     """Return the logarithm of vectors (n, K) times a matrix."""
-    return np.asarray(logsumexp(log_vectors[:, :, None] + log_matrix, axis=1))
+    return _log_sum(log_vectors[:, :, None] + log_matrix, 1)
+
+
+def _log_sum(logarithms: Array, axis: int) -> Array:
+    """Return the logarithm of the sum of exponentials; SciPy's takes ten times as long where there are few."""
+    largest = logarithms.max(axis=axis, keepdims=True)
+    # a sum of nothing but zeros is zero
+    largest[np.isneginf(largest)] = 0.0
+    with np.errstate(divide="ignore"):
+        return (np.log(np.exp(logarithms - largest).sum(axis=axis, keepdims=True)) + largest).squeeze(axis)
