@@ -125,7 +125,7 @@ def exact(case: Case, n_draws: int, seed: int) -> tuple[float, float]:
 
 def of_regressions(asked: argparse.Namespace) -> Iterator[tuple[str, cv.Model, dict[str, np.ndarray], float]]:
     """Yield name, model, data and exact log evidence of each regression."""
-    for number in range(asked.cases):
+    for number in range(asked.first, asked.first + asked.cases):
         case = simulated(number)
         n, p = case.data["X"].shape
         model = getattr(cv.models, f"{case.kind}_regression")(p, prior_precision=case.precision)
@@ -135,7 +135,7 @@ def of_regressions(asked: argparse.Namespace) -> Iterator[tuple[str, cv.Model, d
 
 def of_mixtures(asked: argparse.Namespace) -> Iterator[tuple[str, cv.Model, dict[str, np.ndarray], float]]:
     """Yield name, model, data and exact log evidence of each mixture."""
-    for number in range(asked.cases):
+    for number in range(asked.first, asked.first + asked.cases):
         case = simulated_mixture(number)
         name = f"{'mixture':9}{2:>3}{len(case.data['x']):>6}{case.distance:>7}"
         yield name, case.model(), case.data, case.log_evidence()
@@ -176,6 +176,9 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--cases", type=int, default=100)
+    parser.add_argument(
+        "--first", type=int, default=0, help="seed of the first case, for cases that were not seen before"
+    )
     parser.add_argument("--draws", type=int, default=1000)
     parser.add_argument("--exact", type=int, default=100_000)
     parser.add_argument("--corrected", action="store_true")
@@ -189,7 +192,7 @@ def main() -> None:
         f"{'off':>9}{'+-':>8}{'error of exact':>16}"
     )
     lines = []
-    for number in range(asked.cases):
+    for number in range(asked.first, asked.first + asked.cases):
         case = simulated(number)
         n, p = case.data["X"].shape
         model = getattr(cv.models, f"{case.kind}_regression")(p, prior_precision=case.precision)

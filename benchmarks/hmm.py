@@ -1,6 +1,7 @@
 """Hidden Markov models over many sequences beside hmmlearn: milliseconds a sweep.
 
     python benchmarks/hmm.py [--sweeps 10] [--data DIR] [--threads 2] [--states 5 20] [--quick] [--cpu]
+                             [--seed 0]
 
 A sweep is an iteration of variational inference: expected log-likelihoods of all steps, forward and backward over each
 sequence, sums, and the update of every global factor with the bound. hmmlearn's ``VariationalGaussianHMM`` and
@@ -147,10 +148,11 @@ def main() -> None:
     )
     parser.add_argument("--states", type=int, nargs="*", default=STATES)
     parser.add_argument("--cpu", action="store_true", help="processor time, for a machine that is busy")
+    parser.add_argument("--seed", type=int, default=0, help="of the simulated sequences")
     options = parser.parse_args()
     clock = time.process_time if options.cpu else time.perf_counter
     logging.getLogger("hmmlearn").setLevel(logging.ERROR)
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(options.seed)
     cases = [
         simulated(kind, n_states, lengths, rng)
         for kind in options.kinds

@@ -5,6 +5,7 @@ import pytest
 from invariants.registry import CASES
 
 import caviar as cv
+from caviar.engine.ascent.schedules import batch
 from caviar.engine.ascent.schedules.acceleration import (
     Memory,
     Move,
@@ -13,6 +14,9 @@ from caviar.engine.ascent.schedules.acceleration import (
     secant_move,
     share_of_secant,
 )
+from caviar.engine.ascent.schedules.batch import Batch
+from caviar.engine.ascent.state import updated_from
+from caviar.numerics.records import replaced
 
 
 @pytest.mark.parametrize("n_pairs", [1, 3, 8])
@@ -46,6 +50,31 @@ def test_a_secant_step_that_goes_too_far_is_cut_to_the_top_of_a_parabola():
         gain = gradient @ way - 0.5 * way @ hessian @ way
         assert share_of_secant(memory, place + way, gain) == pytest.approx(share)
     assert share_of_secant(memory, place + 1e4 * gradient, -1e9) == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize(("next_pause", "n_tried"), [(4, 1), (8, 2)])
+def test_after_several_refused_moves_a_part_of_the_next_one_is_tried(next_pause, n_tried, monkeypatch):
+    """A first refused move is no more than that: the way may be a wrong one."""
+    states, step = [], Batch.step
+    monkeypatch.setattr(Batch, "step", lambda *own: (states.append(own[1]), step(*own))[1])
+    cv.models.normal_wishart_mixture(2, 2).fit({"x": cv.datasets.load_faithful().values}, seed=0, tol=1e-9)
+    state = states[-2]
+    _, after, _ = updated_from(state)
+    tried, at = [], batch.at_natural
+
+    def too_far(memory, _):
+        way = memory.move.natural
+        return replaced(memory, is_secant=True, next_pause=next_pause), memory.place.natural + 1e3 * way
+
+    monkeypatch.setattr(batch, "proposal", too_far)
+    monkeypatch.setattr(batch, "at_natural", lambda *own: (tried.append(own[1]), at(*own))[1])
+    batch._further(state, after, Memory(), 1e-6)
+    place = batch._place(state).natural
+    assert len(tried) == n_tried
+    if n_tried == 2:
+        shares = (tried[1] - place) / (tried[0] - place)
+        assert shares == pytest.approx(shares[0])
+        assert 0.1 <= shares[0] <= 0.5
 
 
 @pytest.mark.thinned(8)

@@ -7,6 +7,7 @@ from scipy.special import log_ndtr
 
 import caviar as cv
 from caviar.engine.response.quantities import Response
+from caviar.engine.response.second_order import Tilts
 from oracles.tilted import Settled
 
 OBS = cv.Plate("obs")
@@ -122,6 +123,28 @@ def test_points_and_many_numbers_keep_linear_response():
     with pytest.warns(cv.CaviarWarning, match="at most 300 coordinates"):
         posterior = wide.fit(data, uncertainty="second_order")
     assert posterior.uncertainty == "linear_response"
+
+
+def test_what_is_corrected_in_part_or_not_at_all_is_told(tmp_path, monkeypatch):
+    """With seven rows the series is cut for a mixture; without tilted fixed points nothing is corrected."""
+    few = cv.datasets.load_faithful().values[::40]
+    posterior = cv.BayesianGaussianMixture(2, random_state=0, uncertainty="second_order").fit(few).posterior_
+    assert "Those of theta" in posterior.interval_remark
+    assert posterior.interval_remark.endswith(" in part or not at all, for the correction is too large.")
+    assert posterior.interval_remark in " ".join(str(posterior.summary()).split())
+    posterior.save(tmp_path / "fit.caviar")
+    assert cv.load(tmp_path / "fit.caviar").interval_remark == posterior.interval_remark
+
+    data = {"x": np.random.default_rng(0).normal(size=12)}
+    model = cv.Model(cv.Normal("x", cv.Normal("mean", 0, 0.1), cv.Gamma("tau", 2, 2), plates=OBS))
+    assert "in part" not in model.fit(data, tol=1e-10, uncertainty="second_order").interval_remark
+    monkeypatch.setattr(Tilts, "_correction", lambda *_: (np.nan, np.nan))
+    posterior = model.fit(data, tol=1e-10, uncertainty="second_order")
+    assert "Those of mean, tau in part or not at all" in posterior.interval_remark
+    linear = model.fit(data, tol=1e-10, uncertainty="linear_response")
+    for name in ("mean", "tau"):
+        assert posterior.mean(name) == pytest.approx(linear.mean(name))
+        assert posterior.sd(name) == pytest.approx(linear.sd(name))
 
 
 def test_estimators_show_it():

@@ -437,8 +437,9 @@ class LinearResponse:
             G(s) = -\tfrac12 \log |I - V H|
 
         at the fixed point of the log joint density tilted by s times a number g. The series ends here: a mean moves by
-        at most a standard deviation, a variance becomes at most four times and at least half as large, and what would
-        leave the range of a variable stays as it is.
+        at most a standard deviation, a variance becomes at most four times and at least half as large, and a number
+        stays as it is where it would leave the range of its variable, or where the tilt has no fixed point. Variables
+        with such numbers are in ``limited``.
 
         Parameters
         ----------
@@ -451,18 +452,22 @@ class LinearResponse:
             For point masses, and for more than 300 coordinates.
         """
         widths = self.widths(left_out)
-        sds, shifts = {}, {}
+        sds, shifts, limited = {}, {}, []
         for name, sd in widths.sds.items():
-            shift, added = self._response.second_order(name)
-            shift = np.clip(shift, -sd, sd)
-            corrected = np.sqrt(np.clip(sd**2 + added, 0.5 * sd**2, 4.0 * sd**2))
+            told = self._response.second_order(name)
+            shift = np.clip(np.nan_to_num(told[0]), -sd, sd)
+            variance = np.clip(sd**2 + np.nan_to_num(told[1]), 0.5 * sd**2, 4.0 * sd**2)
+            corrected = np.sqrt(variance)
             parts = Corrected({name: corrected}, (), {name: shift}).marginals(
                 name, self._posterior[name], (0.05, 0.95)
             )
             lower = np.concatenate([np.ravel(own.mean if own.lower is None else own.lower) for own in parts])
             sds[name] = np.where(np.isnan(lower), sd, corrected)
             shifts[name] = np.where(np.isnan(lower), 0.0, shift)
-        return Corrected(sds, widths.kept, shifts)
+            whole = (shift == told[0]) & (variance == sd**2 + told[1]) & ~np.isnan(lower)
+            if not whole[np.isfinite(sd)].all():
+                limited.append(name)
+        return Corrected(sds, widths.kept, shifts, tuple(limited))
 
     @property
     def why_none(self) -> str:

@@ -169,9 +169,12 @@ class Corrected(Widths):
     shifts
         What is added to the means of all entries of each variable, (n,), the parts of a joint factor one after the
         other.
+    limited
+        Variables of which some number is corrected in part, or not at all, because the correction is too large.
     """
 
     shifts: Mapping[str, Array] = field(default_factory=dict)
+    limited: tuple[str, ...] = ()
     kind: ClassVar[str] = "second_order"
     sentence: ClassVar[str] = SECOND_ORDER
 
@@ -183,12 +186,23 @@ class Corrected(Widths):
         }
         return replace(own, mean=own.mean + shift, **ends)
 
+    @property
+    def remark(self) -> str:
+        if not self.limited:
+            return super().remark
+        some = ", ".join(self.limited)
+        return f"{super().remark} Those of {some} in part or not at all, for the correction is too large."
+
     def only(self, names: Collection[str]) -> Corrected:
         found = super().only(names)
-        return replace(self, sds=found.sds, shifts={name: self.shifts[name] for name in found.sds})
+        limited = tuple(name for name in self.limited if name in found.sds)
+        return replace(
+            self, sds=found.sds, shifts={name: self.shifts[name] for name in found.sds}, limited=limited
+        )
 
     def as_plain(self) -> dict[str, Any]:
-        return {**super().as_plain(), "shifts": dict(self.shifts)}
+        limited = {"limited": list(self.limited)} if self.limited else {}
+        return {**super().as_plain(), "shifts": dict(self.shifts), **limited}
 
     @classmethod
     def of_plain(cls, document: Mapping[str, Any], factors: Mapping[str, Any]) -> Corrected:
@@ -196,7 +210,10 @@ class Corrected(Widths):
         _check_numbers("corrections", shifts, factors)
         if shifts.keys() != widths.sds.keys():
             raise ValueError("corrections of other variables than those with standard deviations")
-        return cls(widths.sds, widths.kept, dict(shifts))
+        limited = document.get("limited", [])
+        if not isinstance(limited, list) or not all(name in shifts for name in limited):
+            raise ValueError("limited corrections of variables without any")
+        return cls(widths.sds, widths.kept, dict(shifts), tuple(limited))
 
 
 def _check_numbers(what: str, found: Any, factors: Mapping[str, Any]) -> None:

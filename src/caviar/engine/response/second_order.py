@@ -72,7 +72,7 @@ class Tilts:
     def corrections(self, columns: Array, sds: Array) -> tuple[Array, Array]:
         """Return what second order adds to the means of some numbers, and to their variances, (n,) each.
 
-        Both are 0 of a number whose tilts have no fixed point.
+        NaN of a number whose tilts have no fixed point; 0 of one that is known, or has no standard deviation.
 
         Parameters
         ----------
@@ -88,7 +88,7 @@ class Tilts:
 
     def _correction(self, tilt: Array, sd: float) -> tuple[float, float]:
         if self._fit is None:
-            return 0.0, 0.0
+            return np.nan, np.nan
         size, here = _TILT / sd, self._fit.correction
         for _ in range(_HALVINGS):
             above, below = (self._settled(self._fit, sign * size * tilt) for sign in (1.0, -1.0))
@@ -97,7 +97,7 @@ class Tilts:
                 if np.isfinite([a, b, here]).all():
                     return (a - b) / (2.0 * size), (a - 2.0 * here + b) / size**2
             size /= 2.0
-        return 0.0, 0.0
+        return np.nan, np.nan
 
     def _settled(self, place: _Place, tilt: Array) -> _Place | None:
         """Return the fixed point of a tilt of the natural parameters, (P,), by steps from a place."""
