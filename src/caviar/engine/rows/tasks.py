@@ -95,6 +95,8 @@ class InferBlocks:
     over: Over = one_by_one
     exact: bool = True
     """Whether an executor that works in float32 has to work in float64."""
+    is_whole: bool = True
+    """Whether a source is all there is, and not one of many pieces of it."""
 
     def __call__(
         self, source: RowSource, chunk: Chunk, carried: list[LocalState] | None
@@ -114,7 +116,8 @@ class InferBlocks:
 
     def _rows(self, source: RowSource, bounds: tuple[int, int]) -> Rows:
         """Return a block of rows: the same ones in each pass where there is no other block."""
-        if bounds[1] - bounds[0] < source.n_rows or self.rows.chains:
+        if not self.is_whole or bounds[1] - bounds[0] < source.n_rows or self.rows.chains:
+            # features of one block after another go into one buffer: a new one for each takes longer than to fill it
             return rows_at(source, bounds)
         return self.scratch.kept("the only block", (source,), lambda: _with_tables(rows_at(source, bounds)))
 
@@ -164,7 +167,7 @@ def _with_tables(rows: Rows) -> Rows:
 
 
 def _inferring(coefficients: Coefficients, rows: RowModel, scratch: Workspace) -> InferBlocks:
-    return InferBlocks(rows, coefficients, scratch)
+    return InferBlocks(rows, coefficients, scratch, is_whole=False)
 
 
 def blocks_of(
