@@ -9,6 +9,7 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 
 import caviar as cv
+from caviar.engine.groups import fit
 from caviar.engine.groups.ascent import GroupedEnds, ascend
 from caviar.engine.groups.problem import GroupedProblem, Groups
 from caviar.engine.groups.starts import begun
@@ -107,3 +108,15 @@ def test_estimators_are_fitted_as_they_fit_one_table(mixture: Any) -> None:
             max_iter=0,
         )
         np.testing.assert_allclose(state.elbo, fits.elbo[number], rtol=1e-10)
+
+
+def test_starts_race_together_as_they_do_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Groups of overlapping clusters, where other starts are tried."""
+    tables = _tables(6, gap=1.5)
+    together = cv.fit_many(cv.GaussianMixture(2, random_state=0), tables, n_jobs=1)
+    monkeypatch.setattr(fit, "_TOGETHER", 1)
+    one_by_one = cv.fit_many(cv.GaussianMixture(2, random_state=0), tables, n_jobs=1)
+    raced = [batch.ends.others for batch in together._batches]
+    assert any(raced), "another start won somewhere"
+    np.testing.assert_allclose(together.elbo, one_by_one.elbo, rtol=1e-12)
+    np.testing.assert_array_equal(together.n_iter, one_by_one.n_iter)

@@ -103,14 +103,25 @@ class GroupedState:
         return self.problem.vector(self.natural)
 
 
-def looked(state: GroupedState) -> GroupedState:
-    """Return the state after a look at the rows with the present global factors."""
+def looked(state: GroupedState, groups: AnyArray | None = None) -> GroupedState:
+    """Return the state after a look at the rows with the present global factors.
+
+    Parameters
+    ----------
+    groups
+        Numbers of the groups that are looked at; the sums of the others are theirs already. All by default.
+    """
     problem, arrays = state.problem, dict(state.arrays)
-    sums, entropy = None, np.zeros(problem.size)
+    sums, entropy = state.sums, np.zeros(problem.size)
     if problem.has_labels:
         matrices = problem.matrices(arrays)
-        sums, log_partition = problem.rows.look(matrices)
-        entropy = log_partition - np.einsum("gkf,gkf->g", matrices, sums)
+        if groups is None or sums is None:
+            sums, log_partition = problem.rows.look(matrices)
+            entropy = log_partition - np.einsum("gkf,gkf->g", matrices, sums)
+        else:
+            sums, entropy, own = sums.copy(), state.entropy.copy(), matrices[groups]
+            sums[groups], log_partition = problem.rows.look(own, groups)
+            entropy[groups] = log_partition - np.einsum("gkf,gkf->g", own, sums[groups])
     arrays.update(problem.parts(sums))
     elbo = problem.objective(state.q, arrays, entropy)
     return replaced(state, arrays=arrays, sums=sums, entropy=entropy, elbo=elbo)
@@ -149,8 +160,9 @@ def _stepped(state: GroupedState) -> GroupedState:
         return replaced(looked(after), memory=judged(memory, tried, tried))
     found, tried_now = _moved(after, vector, tried)
     good = tried_now & (found.elbo >= after.elbo)
-    if not np.array_equal(good, tried):
-        found = looked(_at(after, np.where(good[:, None], vector, update[0])))
+    refused = (tried_now & ~good).nonzero()[0]
+    if refused.size:
+        found = looked(_at(found, np.where(good[:, None], vector, update[0])), refused)
     return replaced(found, memory=judged(memory, tried, good))
 
 
@@ -247,15 +259,24 @@ class GroupedEnds:
             state.ended[places[_alone(state)[places]]] = Status.FELL
             self.keep(state, places)
 
-    def improve(self, other: GroupedEnds, places: AnyArray) -> None:
-        """Take ends of groups at these places that are better than the present ones."""
-        better = (other.has_settled & (other.elbo > self.elbo[places])).nonzero()[0]
-        own = places[better]
+    def improve(self, other: GroupedEnds, places: AnyArray, first: int = 0) -> None:
+        """Take ends of groups at these places that are better than the present ones.
+
+        Parameters
+        ----------
+        other
+            Has these groups one after another.
+        first
+            The place of the first of them there.
+        """
+        there = slice(first, first + len(places))
+        better = (other.has_settled[there] & (other.elbo[there] > self.elbo[places])).nonzero()[0]
+        own, theirs = places[better], first + better
         if not own.size:
             return
         for name in ("vector", "elbo", "n_iter", "status", "entropy"):
-            getattr(self, name)[own] = getattr(other, name)[better]
-        self.others |= {int(place): (other, int(number)) for place, number in zip(own, better, strict=True)}
+            getattr(self, name)[own] = getattr(other, name)[theirs]
+        self.others |= {int(place): (other, int(number)) for place, number in zip(own, theirs, strict=True)}
 
     def trace(self, place: int) -> Array:
         """Return the objective of a group at the start and after each step."""

@@ -23,6 +23,9 @@ _BEHIND = 0.05
 _LEFT = 2
 """Starts that go on from there."""
 
+_TOGETHER = 2**20
+"""Rows of the groups of all starts that ascend side by side, at most about."""
+
 
 def fit_groups(
     problem: GroupedProblem,
@@ -90,19 +93,27 @@ def _race(
     places
         Of the groups among those of ``best``.
     """
+    size, share = problem.size, max(1, _TOGETHER // (problem.size * int(problem.groups.counts.max())))
     known, runs = best.elbo[places], []
-    for labels in starts:
-        ends = GroupedEnds.none(problem.size)
-        left = ascend(begun(problem, labels), ends, min(_STRETCH, max_iter), tol)
+    for first in range(0, len(starts), share):
+        # starts are as independent as groups: an iteration is one for all of them
+        labels = np.concatenate(starts[first : first + share])
+        several = problem.taken(np.arange(len(labels)) % size)
+        ends = GroupedEnds.none(len(labels))
+        left = ascend(begun(several, labels), ends, min(_STRETCH, max_iter), tol)
         elbo = ends.elbo.copy()
         if left is not None:
             elbo[left.places] = np.where(left.goes_on, left.elbo, elbo[left.places])
-        runs.append((ends, left, elbo))
-    order = np.argsort(-np.stack([elbo for *_, elbo in runs]), axis=0, kind="stable")
-    for number, (ends, left, elbo) in enumerate(runs):
+        runs.append((ends, left, elbo.reshape(-1, size)))
+    order = np.argsort(-np.concatenate([elbo for *_, elbo in runs]), axis=0, kind="stable")
+    first = 0
+    for ends, left, elbo in runs:
+        numbers = np.arange(first, first + len(elbo))[:, None, None]
+        first += len(elbo)
         is_near = elbo >= known - _BEHIND * problem.groups.counts
-        chosen = is_near & (order[:_LEFT] == number).any(axis=0)
+        chosen = (is_near & (order[:_LEFT] == numbers).any(axis=1)).ravel()
         if left is not None:
             own = (left.goes_on & chosen[left.places]).nonzero()[0]
             _to_the_end(left.taken(own) if own.size else None, ends, max(0, max_iter - _STRETCH), tol)
-        best.improve(ends, places)
+        for number in range(len(elbo)):
+            best.improve(ends, places, number * size)

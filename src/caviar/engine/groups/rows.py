@@ -43,24 +43,27 @@ class GroupedRows:
     def _is_padded(self) -> bool:
         return bool(self.counts.min() < self.features.shape[-1])
 
-    def look(self, matrices: Array) -> tuple[Array, Array]:
+    def look(self, matrices: Array, groups: AnyArray | None = None) -> tuple[Array, Array]:
         """Return the sums R T', (G, K, F), and the log-partitions summed, (G,), with labels at their optimum.
 
         Parameters
         ----------
         matrices
             W of each group, (G, K, F): logits are W T.
+        groups
+            Numbers of the groups that these are of; all of them by default.
         """
-        n_groups, n_features, n_rows = self.features.shape
+        n_groups, (_, n_features, n_rows) = len(matrices), self.features.shape
         sums, log_partition = np.empty(matrices.shape), np.empty(n_groups)
         size = max(1, _BLOCK // (n_features * n_rows))
         for first in range(0, n_groups, size):
             own = slice(first, first + size)
-            features = self.features[own]
+            chosen = own if groups is None else groups[own]
+            features = self.features[chosen]
             labels = matrices[own] @ features
             each = softmax_inplace(labels)
             if self._is_padded:
-                each *= np.arange(n_rows) < self.counts[own, None]
+                each *= np.arange(n_rows) < self.counts[chosen, None]
             log_partition[own] = each.sum(axis=-1)
             np.matmul(labels, features.swapaxes(-1, -2), out=sums[own])
         return sums, log_partition

@@ -97,24 +97,26 @@ def clustered(points: Array, counts: AnyArray, n_clusters: int, rng: np.random.G
 
 def _lloyd(points: Array, counted: Array, centres: Array, n_rounds: int) -> tuple[AnyArray, Array, Array]:
     """Return labels, (G, N), centres, and the sum of the squares of what is left, less that of all rows, (G,)."""
-    labels, nearest = np.zeros(counted.shape, dtype=np.intp), np.zeros(counted.shape)
     n_clusters, is_padded = centres.shape[1], bool(counted.min() < 1)
-    total, rows = (counted[:, None] @ points.swapaxes(1, 2))[:, 0], counted.sum(axis=-1)
+    # with a column of ones a product adds the length of a centre, and another counts the rows
+    table = np.concatenate([points, np.ones_like(points[:, :1])], axis=1)
+    turned = (table * counted[:, None] if is_padded else table).swapaxes(1, 2)
+    total, labels = turned.sum(axis=1), np.zeros(counted.shape, dtype=np.int16)
+    nearest = np.zeros(counted.shape)
     for _ in range(n_rounds):
-        away = np.einsum("gkd,gkd->gk", centres, centres)[..., None] - 2.0 * (centres @ points)
+        lengths = np.einsum("gkd,gkd->gk", centres, centres)
+        away = np.concatenate([-2.0 * centres, lengths[..., None]], axis=-1) @ table
         labels.fill(0)
         nearest = away[:, 0]
         for k in range(1, n_clusters):
-            labels[away[:, k] < nearest] = k
+            np.putmask(labels, away[:, k] < nearest, k)
             nearest = np.minimum(nearest, away[:, k])
         # the last cluster has what the others leave
-        is_in = (labels[:, None] == np.arange(n_clusters - 1)[:, None]).astype(np.float64)
-        if is_padded:
-            is_in *= counted[:, None]
-        n_rows, sums = is_in.sum(axis=-1), is_in @ points.swapaxes(1, 2)
-        n_rows = np.concatenate([n_rows, (rows - n_rows.sum(axis=1))[:, None]], axis=1)[..., None]
+        is_in = (labels[:, None] == np.arange(n_clusters - 1, dtype=np.int16)[:, None]).astype(np.float64)
+        sums = is_in @ turned
         sums = np.concatenate([sums, (total - sums.sum(axis=1))[:, None]], axis=1)
-        centres = np.where(n_rows > 0, sums / np.maximum(n_rows, 1.0), centres)
+        n_rows = sums[..., -1:]
+        centres = np.where(n_rows > 0, sums[..., :-1] / np.maximum(n_rows, 1.0), centres)
     return labels, centres, (nearest * counted).sum(axis=-1)
 
 
