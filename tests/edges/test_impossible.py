@@ -210,7 +210,7 @@ def evidence_of_path(x, emissions):
 
 @pytest.mark.thinned(2)
 @pytest.mark.parametrize("emissions", [NOISY, np.eye(3)])
-@pytest.mark.parametrize("copies", [1, 4_000])
+@pytest.mark.parametrize("copies", [1, pytest.param(4_000, marks=pytest.mark.slow), 1_000])
 def test_a_chain_from_left_to_right_is_exact(emissions, copies):
     """Short sequences and, laid end to end, many of them, which are scanned in pieces."""
     x = np.array([0, 1, 1, 2, 2, 2])

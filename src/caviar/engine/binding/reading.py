@@ -101,11 +101,6 @@ class OfNodes:
         return {own.tied: own for own in reversed(self.variables) if own.tied is not None}
 
     @cached_property
-    def has_choices(self) -> bool:
-        """Whether known labels choose from a plate."""
-        return any(slot.choices for own in self.variables for slot in own.slots.values())
-
-    @cached_property
     def choosers(self) -> frozenset[Variable]:
         """Categoricals that choose among parents."""
         return frozenset([by for own in self.variables for by in own.indices])
