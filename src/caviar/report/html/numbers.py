@@ -10,7 +10,6 @@ import numpy as np
 
 from ..._typing import AnyArray
 
-
 _GROUPED = 10_000
 """From here on thousands are set apart."""
 
