@@ -47,7 +47,7 @@ class PlateError(ModelError):
 
 
 class DataError(CaviarError, ValueError):
-    """The data do not fit the model that is to be fitted to them."""
+    """The data are not valid for the model."""
 
 
 class CheckpointError(CaviarError, ValueError):
@@ -55,7 +55,7 @@ class CheckpointError(CaviarError, ValueError):
 
 
 class ParameterError(CaviarError, ValueError):
-    """An argument has a value that nothing can be done with."""
+    """An argument has an invalid value."""
 
 
 class FittedAttributeError(CaviarError, AttributeError):
@@ -89,11 +89,11 @@ class CaviarWarning(UserWarning):
 
 
 class CheckpointWarning(CaviarWarning):
-    """A checkpoint could not be written, or was written on another kind of processor; the fit goes on."""
+    """A checkpoint could not be written, or was written on another kind of processor; the fit continues."""
 
 
 class ClusterWarning(CaviarWarning):
-    """A cluster is silent, or computes with other kernels than this process; the fit goes on."""
+    """A cluster does not respond, or computes with other kernels than this process; the fit continues."""
 
 
 class CollapseWarning(CaviarWarning):
@@ -101,7 +101,7 @@ class CollapseWarning(CaviarWarning):
 
 
 class ConvergenceWarning(CaviarWarning):
-    """The objective has not settled within the default number of iterations."""
+    """The objective has not converged within the default number of iterations."""
 
 
 class FallingElboWarning(CaviarWarning):
@@ -109,7 +109,7 @@ class FallingElboWarning(CaviarWarning):
 
 
 class LostDigitsWarning(CaviarWarning):
-    """Sums over the data are so large that their difference loses its digits in double precision."""
+    """Sums over the data are so large that their differences lose digits in double precision."""
 
 
 class PrecisionWarning(CaviarWarning):
@@ -117,7 +117,7 @@ class PrecisionWarning(CaviarWarning):
 
 
 class RenamedWarning(CaviarWarning, FutureWarning):
-    """A name is used that has another one now; the version in which the old one will be gone is said."""
+    """A deprecated name is used; the message has the new name and the version that removes the old one."""
 
 
 for _each in list(vars().values()):

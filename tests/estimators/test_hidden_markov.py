@@ -3,6 +3,7 @@
 import itertools
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 from scipy.special import digamma, gammaln
@@ -301,6 +302,15 @@ def test_a_saved_model_says_the_same(emission, tmp_path):
     assert np.array_equal(loaded.score_samples(X, LENGTHS), model.score_samples(X, LENGTHS))
     assert np.array_equal(loaded.forecast(X, 2).mean, model.forecast(X, 2).mean)
     assert loaded.get_params() == model.get_params()
+
+
+def test_one_column_of_words_keeps_its_name_in_a_file(tmp_path):
+    words = pd.DataFrame({"weather": np.array(["sun", "rain"])[np.arange(40) // 10 % 2]})
+    model = cv.HiddenMarkovModel(2, emission="categorical", random_state=0).fit(words)
+    model.save(tmp_path / "m.caviar")
+    loaded = cv.load(tmp_path / "m.caviar")
+    assert loaded.posterior_.data_summary["arrays"]["x"]["columns"] == ["weather"]
+    assert np.array_equal(loaded.predict(words), model.predict(words))
 
 
 def test_names_of_columns():

@@ -42,6 +42,18 @@ def titles(page):
     return {finding["title"]: finding["level"] for finding in page["findings"]}
 
 
+def test_the_place_of_new_groups_is_left_out_and_years_are_whole():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {"year": 2000 + np.arange(40) % 9, "school": np.repeat(["a", "b"], 20), "y": rng.normal(size=40)}
+    )
+    model = cv.MixedModel("y ~ year + (1 | school)").fit(table)
+    page = page_of(model, table)
+    assert "school b" in page
+    assert "(new)" not in page
+    assert not re.search(r"\b2,00\d\b", page)
+
+
 def test_a_wrong_shape_is_a_finding_and_a_right_one_is_none():
     rng = np.random.default_rng(0)
     mean = cv.Normal("mean", 0, 0.01)

@@ -165,6 +165,15 @@ def test_an_unfinished_fit_is_not_to_be_relied_on(hidden):
     assert titles(page)["One start only"] == "note"
 
 
+def test_categories_along_time_keep_their_names():
+    words = pytest.importorskip("pandas").DataFrame(
+        {"weather": np.array(["sun", "rain"])[np.arange(40) // 10 % 2]}
+    )
+    model = cv.HiddenMarkovModel(2, emission="categorical", random_state=0).fit(words)
+    (line,) = gather(model, words)["rows"]["chains"][0]["lines"]
+    assert [line["levels"][int(k)] for k in line["values"]] == list(words["weather"])
+
+
 def test_hidden_states_are_those_of_the_chain(hidden):
     posterior, data = hidden
     page = gather(posterior, data)

@@ -267,7 +267,7 @@ def predict(
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Write what a model says of each row of a table.
+    """Write the prediction of a model for each row of a table.
 
     Of a mixture: the columns label, probability_0, probability_1, ..., log_density; of a hidden Markov model state
     instead of label, the most probable path. Of topics: topic, topic_0, ..., the proportions. Of the posterior of a
@@ -324,7 +324,7 @@ def sample(
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Draw new rows from a model; their columns have the names of those it was fitted to.
+    """Draw new rows from a model, with the columns of the table that it was fitted to.
 
     From topics: documents as counts of words, each of the average length of those of the fit. From the posterior of a
     stated model: the rows of one new data set.

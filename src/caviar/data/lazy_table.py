@@ -41,7 +41,7 @@ def scan(
     copy: bool | None = None,
     directory: str | os.PathLike[str] | None = None,
 ) -> LazyTable:
-    """Return a table on disk, of which no more than blocks of rows will be in memory.
+    """Return a table on disk that fits read in blocks of rows, in bounded memory.
 
     Parameters
     ----------

@@ -142,7 +142,7 @@ def indicator_query(
 def category_query(
     columns: Sequence[str], categories: Mapping[str, Sequence[str]], *, sql: str | None = None
 ) -> str:
-    r"""Return the query that replaces each value of some columns by its place, 0, 1, ...
+    r"""Return the query that replaces each value of some columns by its number, 0, 1, ...
 
     A value that is not among the categories is missing; :func:`unknown_values` tells which are.
 
@@ -173,7 +173,7 @@ def category_query(
 def unknown_values(
     source: str | os.PathLike[str] | None, categories: Mapping[str, Sequence[str]], *, sql: str | None = None
 ) -> dict[str, tuple[list[str], int]]:
-    """Return the values of a table that are not among the categories: of each such column some, and the rows with any.
+    """Return examples of values that are not among the categories, for each column, and the rows that have any.
 
     Parameters
     ----------

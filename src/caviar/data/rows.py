@@ -14,7 +14,7 @@ from .lazy_table import LazyTable
 
 
 def as_rows(value: Any) -> Any:
-    """Return tables and arrays that are to be read in blocks as lazy rows, anything else as it is.
+    """Return lazy rows for tables and arrays that are read in blocks, and any other data unchanged.
 
     Lazy tables (:func:`caviar.scan`), Dask arrays and DataFrames, Arrow tables and columns, and memory maps become
     lazy; arrays and tables of pandas and Polars are in memory anyway. Of an xarray.DataArray its values are taken, and
@@ -85,7 +85,7 @@ def _module_of(value: Any) -> str:
 
 
 def column_names(value: Any) -> tuple[str, ...] | None:
-    """Return the names of the columns of what becomes lazy; None if it has none."""
+    """Return the names of the columns of a table that is read in blocks, or None if it has none."""
     if isinstance(value, LazyTable):
         return value.columns
     names = getattr(value, "column_names", None)

@@ -41,7 +41,7 @@ _MISFITS = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError,
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """Return the estimator, posterior or model that was saved to a file; it does what it did then, to the last bit.
+    """Return the estimator, posterior or model that was saved to a file; its results are the same to the last bit.
 
     The file may come from anywhere: it holds arrays and JSON, and nothing in it can run.
 

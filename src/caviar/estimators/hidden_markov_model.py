@@ -41,7 +41,7 @@ _ALGORITHMS = ("viterbi", "map")
 
 @estimator
 class HiddenMarkovModel(Saveable):
-    r"""Hidden Markov model: rows in the order of time, each emitted by a hidden state that follows the one before.
+    r"""Hidden Markov model: sequences of rows, each emitted by a hidden state that depends on the state before.
 
     .. math::
         \pi \sim \mathrm{Dir}(\alpha), \quad A_k \sim \mathrm{Dir}(\beta_k), \quad

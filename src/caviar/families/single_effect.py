@@ -18,7 +18,7 @@ _LEAST = float(np.finfo(np.float64).smallest_subnormal)
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class SingleEffect(SparseVector):
-    r"""Distributions of a vector b in :math:`R^D` of which one entry, nobody knows which, is not zero.
+    r"""Distributions of a vector b in :math:`R^D` with one entry that is not zero, at an unknown place.
 
     .. math:: \gamma \sim \mathrm{Categorical}(\alpha), \quad b_\gamma \sim N(m_\gamma, P_\gamma^{-1}), \qquad
               t = (\gamma_j,\, b_j,\, b_j^2), \quad

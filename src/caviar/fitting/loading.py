@@ -211,9 +211,10 @@ def _summary(value: Any, model: Model) -> dict[str, Any] | None:
     for array, own in value["arrays"].items():
         if not isinstance(own["shape"], list):
             raise TypeError(f"a shape {own['shape']!r:.40}")
-        sizes = [_count(size) for size in (*own["shape"], own.get("missing", 0))]
-        columns = own.get("columns", [])
-        if not isinstance(columns, list) or (columns and len(columns) != sizes[-2]):
+        for size in (*own["shape"], own.get("missing", 0)):
+            _count(size)
+        columns, n_columns = own.get("columns", []), own["shape"][-1] if len(own["shape"]) > 1 else 1
+        if not isinstance(columns, list) or (columns and len(columns) != n_columns):
             raise ValueError(f"names of columns {columns!r:.40}")
         for name in columns:
             _text(name)

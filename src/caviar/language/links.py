@@ -179,7 +179,7 @@ def probit(predictor: Any, *, method: str = "bound") -> Probit:
 
 
 def logistic(predictor: Any, *, method: str = "bound") -> Logistic:
-    r"""Return the probability :math:`1 / (1 + e^{-\eta})` of a Bernoulli: that of log-odds :math:`\eta`.
+    r"""Return the probability :math:`1 / (1 + e^{-\eta})` of a Bernoulli, whose log-odds are :math:`\eta`.
 
     By default the model gets the hidden variable ``"y.polya_gamma"``: :math:`\omega \sim PG(1, 0)`, with which
 
@@ -218,7 +218,7 @@ def logistic(predictor: Any, *, method: str = "bound") -> Logistic:
 
 
 def exp(predictor: Any, *, method: str = "bound") -> Exponential:
-    r"""Return the mean :math:`e^\eta` of a NegativeBinomial: that with the logarithm :math:`\eta`.
+    r"""Return the mean :math:`e^\eta` of a NegativeBinomial, whose logarithm is :math:`\eta`.
 
     Parameters
     ----------

@@ -21,7 +21,7 @@ from .variable import Variable
 
 
 class Potential(Variable):
-    r"""A table of log densities over the categories of a label, computed by somebody else.
+    r"""A table of log densities over the categories of a label, computed outside of caviar.
 
     .. math:: \log p(x \mid z) = \sum_k [z = k]\, x_k
 

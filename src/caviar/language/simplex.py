@@ -114,7 +114,7 @@ class Dirichlet(Variable):
 
 
 class StickBreaking(Variable):
-    r"""Probabilities of K categories, each a share of what those before it left: a Dirichlet process, truncated.
+    r"""Probabilities of K categories, the pieces of a broken stick: a truncated Dirichlet process.
 
     .. math:: v_k \sim \mathrm{Beta}(1, \gamma) \;(k < K), \quad v_K = 1, \qquad
               p_k = v_k s_k, \quad s_k = \prod_{j < k} (1 - v_j)

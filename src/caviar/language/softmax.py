@@ -195,7 +195,7 @@ def softmax(predictor: Any, *, along: Plate | None = None) -> Softmax:
 
 
 def stick_breaking(predictor: Any, *, along: Plate | None = None) -> StickBreakingLogits:
-    r"""Return the probabilities of sticks that are broken at logistic functions, for an observed Categorical.
+    r"""Return probabilities by stick-breaking with logistic functions, for an observed Categorical.
 
     .. math:: p_k = \sigma(\eta_k) \prod_{j<k} (1 - \sigma(\eta_j)), \quad k < K; \qquad
               p_K = \prod_{j<K} (1 - \sigma(\eta_j))

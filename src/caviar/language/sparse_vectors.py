@@ -134,7 +134,7 @@ class SparseVector(Variable):
 
 
 class SingleEffect(SparseVector):
-    r"""A vector with exactly one entry that is not zero: one effect of one of many candidates.
+    r"""A vector with exactly one entry that is not zero: one effect, at one of many candidates.
 
     .. math:: \gamma \sim \mathrm{Categorical}(\pi), \qquad b_\gamma \sim N(m_\gamma, \tau^{-1})
 

@@ -23,7 +23,7 @@ def latent_dirichlet_allocation(
     stick_concentration: float | None = None,
     vocabulary: Iterable[str] | None = None,
 ) -> Model:
-    r"""Return the model of documents whose every token has a topic of its own, drawn with the document's proportions.
+    r"""Return latent Dirichlet allocation: each token has a topic, drawn from the proportions of its document.
 
     .. math::
         \theta_d \sim \mathrm{Dir}(\alpha), \quad \beta_k \sim \mathrm{Dir}(\eta), \quad

@@ -18,7 +18,7 @@ def robust_regression(
     shape: float = 1.0,
     rate: float = 1.0,
 ) -> Model:
-    r"""Return the linear regression on D known columns whose noise is Student-t, with a known number of degrees.
+    r"""Return the linear regression on D known columns with Student-t noise of known degrees of freedom.
 
     .. math::
         w \sim N(m_0, S_0), \quad \tau \sim \mathrm{Gamma}(a, b), \quad

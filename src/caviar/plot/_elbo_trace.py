@@ -15,7 +15,7 @@ from ._posterior_figures import posterior_of
 
 @in_style
 def elbo_trace(fitted: Any, *, gap: bool = True, ax: Axes | None = None) -> Axes:
-    r"""Return a plot of the objective after each iteration, of every start whose course was kept.
+    r"""Return a plot of the objective after each iteration, for every start.
 
     Parameters
     ----------

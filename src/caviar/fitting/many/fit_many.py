@@ -48,7 +48,7 @@ def fit_many(
     progress: bool | Callable[[int, int], object] = False,
     **arguments: Any,
 ) -> ManyFits:
-    """Return the fits of one statement to many tables, each by itself: thousands of groups in one call.
+    """Fit one model to many tables, each separately: thousands of groups in one call.
 
     Groups with the same columns are fitted together, along a leading axis of all arrays, so that an iteration is one
     set of array calls for thousands of groups; those that have settled leave the batch. The updates, the ELBO and the

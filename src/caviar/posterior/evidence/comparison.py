@@ -110,7 +110,7 @@ def compare(
     seed: int | np.random.Generator | None = 0,
     sample_weight: Any = None,
 ) -> Comparison:
-    """Compare models of the same data by their evidence, each by the best method that there is.
+    """Compare models of the same data by the best estimate of the evidence that is available for each.
 
     Parameters
     ----------

@@ -157,7 +157,7 @@ class Predictions(OfRows):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Prediction:
-    r"""Prediction of an observed variable whose values are not among the data.
+    r"""Prediction of an observed variable, in rows for which its value is not given.
 
     .. math:: \mathrm E[y] = \mathrm E_q[\mathrm E[y \mid \theta]], \qquad
               \mathrm{Var}[y] = \mathrm E_q[\mathrm{Var}[y \mid \theta]] + \mathrm{Var}_q[\mathrm E[y \mid \theta]]

@@ -10,14 +10,19 @@ import numpy as np
 
 from ..._typing import AnyArray
 
+_GROUPED = 10_000
+"""From here on thousands are set apart."""
+
 
 def number(value: float | None, digits: int = 4) -> str:
     """Return a number for readers; a dash for none.
 
+    Thousands are set apart from five digits on, so that years are whole: 2008.
+
     Examples
     --------
     >>> number(-1178.46731), number(1234567.0), number(0.00001234), number(None)
-    ('−1,178', '1,234,567', '1.234e−05', '–')
+    ('−1178', '1,234,567', '1.234e−05', '–')
     """
     if value is None or not math.isfinite(value):
         return "–"
@@ -25,7 +30,8 @@ def number(value: float | None, digits: int = 4) -> str:
         return "0"
     size = math.floor(math.log10(abs(value)))
     if -4 <= size < 9:
-        text = f"{value:,.{max(0, digits - 1 - size)}f}"
+        places = max(0, digits - 1 - size)
+        text = f"{value:,.{places}f}" if abs(value) >= _GROUPED else f"{value:.{places}f}"
         text = text.rstrip("0").rstrip(".") if "." in text else text
     else:
         text = f"{value:.{digits - 1}e}"

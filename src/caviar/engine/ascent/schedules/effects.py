@@ -58,7 +58,7 @@ _LEAST = 1e-6
 
 @dataclass(frozen=True)
 class Refined(StatedSchedule):
-    """Move single effects wherever a fit has settled, as long as that raises the ELBO.
+    """Move single effects when a fit has converged, as long as that raises the ELBO.
 
     Effects are refined as in susieR (found anew without one of the credible sets, then with it), merged and split. Each
     candidate takes as many sweeps as a fit: for L effects about 2 L times as long as a fit without moves.

@@ -37,7 +37,7 @@ function drawCells() {
 }
 
 function rounded(value) {
-  return Number(value.toPrecision(2)).toLocaleString("en", { maximumSignificantDigits: 2 }).replace("-", "−");
+  return Number(value.toPrecision(2)).toLocaleString("en", { maximumSignificantDigits: 2, useGrouping: "min2" }).replace("-", "−");
 }
 
 if (at("cells")) {

@@ -52,8 +52,12 @@ function drawChain() {
   tell();
 }
 
-// The observed columns as lines, together in one scale.
+// The observed columns as lines, together in one scale; categories by their names.
 function drawObserved(drawing, x, top, bottom, first, last) {
+  if (chain.lines[0].levels) {
+    drawCategories(drawing, x, top, bottom, first, last);
+    return;
+  }
   const values = chain.lines.flatMap((line) => line.values.slice(first, last)).filter((value) => value !== null);
   const low = Math.min(...values), high = Math.max(...values);
   const y = scale(low, high, bottom - 4, top + 4);
@@ -67,6 +71,25 @@ function drawObserved(drawing, x, top, bottom, first, last) {
     }
     drawing.append(draw("path", { class: "observed line" + n, d }));
   });
+}
+
+function drawCategories(drawing, x, top, bottom, first, last) {
+  const { levels, values } = chain.lines[0];
+  const y = (level) => top + ((level + 0.5) * (bottom - top)) / levels.length;
+  const every = Math.ceil(levels.length / 10);
+  levels.forEach((name, level) => {
+    if (level % every === 0) drawing.append(text(46, y(level) + 4, clipped(name, 8), "end"));
+  });
+  let d = "";
+  for (let step = first; step < last; step += 1) {
+    if (values[step] !== null) d += `M${x(step + 0.5).toFixed(1)} ${(y(values[step]) - 4).toFixed(1)}v8`;
+  }
+  drawing.append(draw("path", { class: "observed line0", d }));
+}
+
+function observedAt(line, step) {
+  const value = line.values[step];
+  return line.levels && value !== null ? line.levels[value] : short(value);
 }
 
 function stairs(shares, x, base, height, first, last) {
@@ -84,7 +107,7 @@ function tellStep(drawing, x, frame) {
   drawing.append(draw("line", { class: "cursor", x1: place, x2: place, y1: frame.top, y2: frame.bottom }));
   const state = pathAt(moment.step), shares = chain.probabilities[state];
   const sure = shares ? `, with ${Math.round(100 * shares[moment.step])}%` : "";
-  const seen = chain.lines.map((line) => `${line.name} ${short(line.values[moment.step])}`).join(", ");
+  const seen = chain.lines.map((line) => `${line.name} ${observedAt(line, moment.step)}`).join(", ");
   at("chain-readout").textContent = `Step ${moment.step}: state ${state}${sure}${seen ? "; " + seen : ""}`;
   stepSlider.value = Math.round((1000 * (moment.step - moment.from)) / Math.max(1, moment.length - 1));
   stepSlider.setAttribute("aria-valuetext", `step ${moment.step}, state ${state}`);

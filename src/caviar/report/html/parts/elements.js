@@ -31,7 +31,7 @@ function colour(k) {
 
 function short(value) {
   if (value === null || value === undefined) return "missing";
-  return Number(value.toPrecision(4)).toLocaleString("en", { maximumSignificantDigits: 4 }).replace("-", "−");
+  return Number(value.toPrecision(4)).toLocaleString("en", { maximumSignificantDigits: 4, useGrouping: "min2" }).replace("-", "−");
 }
 
 function redraw() {

@@ -11,7 +11,7 @@ function drawTrace() {
   const margin = (Math.max(...values) - Math.min(...values)) * 0.06 || 1;
   const last = Math.max(points[points.length - 1][0], 1);
   const power = (value) => (Number.isInteger(value) ? "1e" + String(value).replace("-", "−") : "");
-  const whole = (value) => Math.round(value).toLocaleString("en").replace("-", "−");
+  const whole = (value) => Math.round(value).toLocaleString("en", { useGrouping: "min2" }).replace("-", "−");
   const wide = Math.max(...values) - Math.min(...values) > 20;
   const names = { x: "iteration", isCountX: true, y: trace.isGap ? "nats below the end" : `${figures.name}, nats` };
   names.tellY = trace.isGap ? power : wide ? whole : (value) => value.toFixed(2).replace("-", "−");

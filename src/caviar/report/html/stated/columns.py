@@ -57,13 +57,13 @@ def columns_of(subject: Any) -> list[dict[str, Any]]:
 
 
 def _counts(column: AnyArray, kept: Mapping[str, Any]) -> str:
-    """Return how many rows have each level of a column of words, the most frequent first; "" of numbers."""
+    """Return how many rows have each level that occurs in a column of words, the most frequent first."""
     if "categories" not in kept:
         return ""
     levels = kept["categories"]
     places = column[(column >= 0) & (column < len(levels))].astype(np.intp)
     counts = np.bincount(places, minlength=len(levels))
-    order = np.argsort(-counts, kind="stable")
+    order = np.argsort(-counts, kind="stable")[: np.count_nonzero(counts)]
     told = [f"{levels[k]} {counts[k]:,}" for k in order[:_MOST_LEVELS]]
     if len(order) > _MOST_LEVELS:
         told.append(f"{len(order) - _MOST_LEVELS} more levels")

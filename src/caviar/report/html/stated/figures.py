@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,8 @@ from ....language.algebra import Diagonal
 from ....names import place_in_words
 
 LEVEL = 0.95
+
+_ARRAYS = ("mean", "sd", "lower", "upper")
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +73,13 @@ class Figures:
             chosen = np.sort(flat[np.argsort(-size, kind="stable")[:most]])
         indices = np.stack(np.unravel_index(chosen, shape), axis=-1) if shape else np.zeros((1, 0), dtype=int)
         return [tuple(index) for index in indices.tolist()], len(flat) - len(chosen)
+
+    def without(self, place: str) -> Figures:
+        """Return these without the place of a name along the first axis, where it is the last one."""
+        if not self.labels or list(self.labels[0])[-1:] != [place]:
+            return self
+        kept = {name: None if (own := getattr(self, name)) is None else own[:-1] for name in _ARRAYS}
+        return replace(self, labels=(self.labels[0][:-1], *self.labels[1:]), **kept)
 
     def label(self, index: tuple[int, ...]) -> str:
         """Return what the place of an entry is called, as in a summary."""

@@ -157,9 +157,12 @@ def _lines(subject: Any, n_steps: int) -> list[dict[str, Any]]:
     arrays = (subject.posterior.data_summary or {}).get("arrays", {})
     columns = arrays.get(leaf.name, {}).get("columns")
     names = columns if columns is not None and len(columns) == values.shape[1] else None
+    is_category = isinstance(leaf, language.Categorical) and values.shape[1] == 1
+    levels = subject.posterior.names.entries(leaf.name) if is_category else None
     return [
         {
             "name": names[j] if names else f"{leaf.name} {j}" if values.shape[1] > 1 else leaf.name,
+            "levels": None if levels is None else list(map(str, levels)),
             "values": [in_digits(value, 5) for value in values[:, j].tolist()],
         }
         for j in range(min(values.shape[1], 3))

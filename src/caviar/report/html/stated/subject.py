@@ -8,6 +8,7 @@ from typing import Any
 
 from ...._errors import DataError, ParameterError
 from ....estimators._components import column_names
+from ....estimators.mixed_models.design import NEW
 from ....language import Categorical, Data, MarkovChain
 from ....posterior.posterior import Posterior
 from ..checks import Checks
@@ -230,6 +231,11 @@ class MixedModelSubject(StatedSubject):
         Progress(),
         Reproduce(),
     )
+
+    @cached_property
+    def figures(self) -> list[Figures]:
+        """Those of the posterior, without the places of new groups, which have no rows."""
+        return [own.without(NEW) for own in figures_of(self)]
 
     def heading(self) -> list[tuple[str, str]]:
         model, fit = self.estimator, self.fit
