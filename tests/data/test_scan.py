@@ -16,7 +16,8 @@ import pytest
 
 import caviar as cv
 from caviar.data import ArrayRows
-from caviar.data.pieces import PieceRows
+from caviar.data.pieces import CutRows
+from caviar.data.raw_file import RawFile
 from data import stored
 
 N = 5_003
@@ -106,7 +107,24 @@ def test_a_part_of_a_parquet_table_is_read_without_the_copy(columns, tmp_path):
     (copy,) = tmp_path.glob("caviar-*/rows")
     copy.unlink()
     np.testing.assert_array_equal(pickle.loads(sent)[100:1_200][:, 1], columns["b"][1_000:2_100])
-    assert "temporary copy" in refusal(PieceRows(rows.pieces).read, 0, 10)
+    assert "temporary copy" in refusal(CutRows(rows.pieces).read, 0, 10)
+
+
+def test_a_block_reads_no_more_of_the_copy_than_its_rows(columns, tmp_path, monkeypatch):
+    table = stored.copied_parquet(columns, tmp_path)
+    rows, read = table.rows(), []
+    rows[0:10]
+    of_file = RawFile.rows
+
+    def counting(self, start, stop):
+        read.append((start, stop))
+        return of_file(self, start, stop)
+
+    monkeypatch.setattr(RawFile, "rows", counting)
+    part = rows.between(900, 2_500)
+    for own, at in ((rows, 0), (part, 900)):
+        np.testing.assert_array_equal(own[700:1_300][:, 1], columns["b"][at + 700 : at + 1_300])
+    assert sum(stop - start for start, stop in read) == 1_200
 
 
 @pytest.mark.posix

@@ -11,7 +11,7 @@ import numpy as np
 
 from .._typing import AnyArray
 from .parquet_pieces import ParquetPieces
-from .pieces import PieceRows, Pieces
+from .pieces import CutPieces, PieceRows
 from .raw_file import RawFile, Workspace, piece_rows_of, write_raw
 
 
@@ -88,6 +88,11 @@ class CopiedPieces:
         """Return a piece."""
         return self.copy.raw().decode(self.first + number)
 
+    def rows(self, start: int, stop: int) -> AnyArray:
+        """Return the rows between two places."""
+        before = self.first * piece_rows_of(int(np.prod(self.event_shape)), self.dtype)
+        return self.copy.raw().rows(before + start, before + stop)
+
     def part(self, first: int, last: int) -> CopiedPieces:
         """Return some of the pieces."""
         return CopiedPieces(self.copy, self.first + first, self.first + last)
@@ -101,7 +106,7 @@ class CopiedPieces:
         return _restored, (raw, rows, lengths)
 
 
-def _restored(raw: RawFile | None, rows: PieceRows, lengths: tuple[int, ...]) -> Pieces:
+def _restored(raw: RawFile | None, rows: PieceRows, lengths: tuple[int, ...]) -> CutPieces:
     if raw is not None and os.path.exists(raw.path):
         return raw
     return _Regrouped(rows, lengths)
@@ -111,27 +116,30 @@ def _restored(raw: RawFile | None, rows: PieceRows, lengths: tuple[int, ...]) ->
 class _Regrouped:
     """Rows in pieces of other lengths."""
 
-    rows: PieceRows
+    of: PieceRows
     lengths: tuple[int, ...]
 
     @property
     def label(self) -> str:
-        return self.rows.label
+        return self.of.label
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        return self.rows.dtype
+        return self.of.dtype
 
     @property
     def event_shape(self) -> tuple[int, ...]:
-        return self.rows.shape[1:]
+        return self.of.shape[1:]
 
     def decode(self, number: int) -> AnyArray:
         start = sum(self.lengths[:number])
+        return self.rows(start, start + self.lengths[number])
+
+    def rows(self, start: int, stop: int) -> AnyArray:
         # a slice of a row group, which must stay as it is
-        return self.rows.read(start, start + self.lengths[number]).view()
+        return self.of.read(start, stop).view()
 
     def part(self, first: int, last: int) -> _Regrouped:
         start = sum(self.lengths[:first])
         lengths = self.lengths[first:last]
-        return _Regrouped(self.rows.between(start, start + sum(lengths)), lengths)
+        return _Regrouped(self.of.between(start, start + sum(lengths)), lengths)

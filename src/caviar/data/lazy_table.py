@@ -20,7 +20,7 @@ from ..files.naming import listed, named
 from .arrow_numbers import number_type
 from .copied_pieces import CopiedPieces, Copy
 from .parquet_pieces import ParquetPieces, read_footer
-from .pieces import PieceRows, Pieces
+from .pieces import CutRows, PieceRows
 from .query_stream import QueryStream
 from .raw_file import default_directory
 from .table_files import ParquetFiles, find_files, refuse_twins
@@ -189,7 +189,7 @@ class LazyTable:
             return self._made.rows[names, is_vector]
 
     def _made_anew(self, names: tuple[str, ...], *, is_vector: bool) -> PieceRows:
-        rows = PieceRows(self._origin.pieces(names, is_vector=is_vector))
+        rows = self._origin.rows(names, is_vector=is_vector)
         if not len(rows):
             raise DataError(f"{self._origin.label} has no rows; its columns are {listed(self._origin.names)}")
         return rows
@@ -256,7 +256,7 @@ class _ParquetOrigin:
         n_files = "" if len(self._files) == 1 else f", {len(self._files)} files"
         return f"{self.n_rows:,} rows x {len(self.names)} columns of {self.label}{n_files}"
 
-    def pieces(self, names: tuple[str, ...], *, is_vector: bool) -> Pieces:
+    def rows(self, names: tuple[str, ...], *, is_vector: bool) -> PieceRows:
         dtype = np.result_type(*(self._number_type(name) for name in names))
         stored = [
             replace(file, partition=tuple((name, float(told[name])) for name in names if name in told))
@@ -266,7 +266,9 @@ class _ParquetOrigin:
             (file, group) for file in stored for group, length in enumerate(file.lengths) if length
         )
         found = ParquetPieces(self.label, groups, names if is_vector else names[0], dtype)
-        return CopiedPieces(Copy(found, self._directory)) if self._wants_copy(found) else found
+        if not self._wants_copy(found):
+            return PieceRows(found)
+        return CutRows(CopiedPieces(Copy(found, self._directory)))
 
     def _wants_copy(self, pieces: ParquetPieces) -> bool:
         if self._copy is not None:

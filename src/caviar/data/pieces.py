@@ -51,6 +51,14 @@ class Pieces(Protocol):
         ...
 
 
+class CutPieces(Pieces, Protocol):
+    """Pieces of which some rows are read as fast as they are many: nothing has to be decoded."""
+
+    def rows(self, start: int, stop: int) -> AnyArray:
+        """Return the rows between two places, counted from the first row of the first piece."""
+        ...
+
+
 class PieceRows(LazyRows):
     """Rows in pieces: a block is a slice of the piece that was decoded last, or of two."""
 
@@ -89,6 +97,19 @@ class PieceRows(LazyRows):
 
     def __repr__(self) -> str:
         return f"<{' x '.join(f'{size:,}' for size in self.shape)} numbers ({self.dtype}) of {self.label}>"
+
+
+class CutRows(PieceRows):
+    """Rows in pieces, of which no more are read than are asked for."""
+
+    pieces: CutPieces
+
+    def read(self, start: int, stop: int) -> AnyArray:
+        if start >= stop:
+            return np.empty((0, *self.shape[1:]), self.dtype)
+        found = self.pieces.rows(start + self._start, stop + self._start)
+        found.flags.writeable = False
+        return found
 
 
 class _Held:

@@ -15,6 +15,7 @@ from .._typing import AnyArray
 from ..files.naming import named
 from .arrow_numbers import fill_columns
 from .other_notations import notation_message, unread_texts
+from .pieces import CutRows
 from .raw_file import RawFile, Workspace, write_raw
 from .table_files import TableFiles, as_number, identifier
 from .table_numbers import NUMERIC, chosen, not_numeric_message, unreadable_message
@@ -146,7 +147,7 @@ class QueryStream:
             found.first_bad, found.text = before + place, column[place].as_py()
         found.n_bad += n_bad
 
-    def pieces(self, names: Sequence[str], *, is_vector: bool) -> RawFile:
+    def rows(self, names: Sequence[str], *, is_vector: bool) -> CutRows:
         """Return the numbers of some columns.
 
         Raises
@@ -158,7 +159,7 @@ class QueryStream:
         for name in names:
             self._check(name, copy.n_rows)
         columns = tuple(self.names.index(name) for name in names)
-        return replace(copy, columns=columns if is_vector else columns[0])
+        return CutRows(replace(copy, columns=columns if is_vector else columns[0]))
 
     def _check(self, name: str, n_rows: int) -> None:
         found = self._found[name]

@@ -141,11 +141,16 @@ class RawFile:
 
     def decode(self, number: int) -> AnyArray:
         """Return a piece, read at once."""
-        length = self._length(self.first + number)
-        values = np.empty((length, self.n_columns), self.dtype)
+        start = number * self.piece_rows
+        return self.rows(start, start + self._length(self.first + number))
+
+    def rows(self, start: int, stop: int) -> AnyArray:
+        """Return the rows between two places, read at once."""
+        values = np.empty((stop - start, self.n_columns), self.dtype)
+        first = self.first * self.piece_rows + start
         try:
             with open(self.path, "rb", buffering=0) as file:
-                file.seek((self.first + number) * self.piece_rows * self.n_columns * self.dtype.itemsize)
+                file.seek(first * self.n_columns * self.dtype.itemsize)
                 self._fill(file, values)
         except OSError as error:
             raise DataError(
