@@ -23,7 +23,12 @@ def _quick_shell(turn, case):
     return shells[turn % len(shells)]
 
 
-CHOSEN = [name for number, name in enumerate(CASES) if number % 4 == 0 or _is_refused(CASES[name])]
+ONCE_WARNED = {"signalling NaN"}
+CHOSEN = [
+    name
+    for number, name in enumerate(CASES)
+    if number % 4 == 0 or _is_refused(CASES[name]) or name in ONCE_WARNED
+]
 QUICK = [(name, _quick_shell(turn, CASES[name])) for turn, name in enumerate(CHOSEN)]
 ALL = [
     pytest.param(

@@ -118,7 +118,8 @@ class ProductStudentMixture(MixtureDensity):
         return np.stack([lengths(np.where(np.isnan(t), 0.0, t)) for t in whitened])
 
     def _whitened(self, k: int, X: Array) -> Array:
-        with np.errstate(over="ignore"):
+        # signalling NaNs are missing values, too
+        with np.errstate(over="ignore", invalid="ignore"):
             return (X - self.locations[k]) / self.scales[k]
 
     def component_scales(self) -> Array:

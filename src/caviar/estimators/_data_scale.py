@@ -143,6 +143,8 @@ def _mapped(function: Callable[[Array, Array], T], X: Any, weights: Any) -> Iter
 class _OfThoseThatCount:
     function: Callable[[Array, Array], Any]
 
+    # signalling NaNs are missing values, too
+    @np.errstate(invalid="ignore")
     def __call__(self, rows: AnyArray, weights: Array | None) -> Any:
         block = np.ascontiguousarray(rows, dtype=np.float64)
         share = np.ones(len(block)) if weights is None else weights
