@@ -97,7 +97,7 @@ ValueError
 Warns
 -----
 ConvergenceWarning
-    If ``max_iter`` was reached before the objective settled, or the fit was interrupted.
+    If ``max_iter`` was reached before the fit converged, or the fit was interrupted.
 CollapseWarning
     If every start ended with a component on (almost) no data.
 

@@ -169,7 +169,7 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
 
     @property
     def converged(self) -> bool:
-        """Whether the objective settled."""
+        """Whether the fit converged."""
         return self.status is Status.CONVERGED
 
     def __getitem__(self, name: str) -> Any:
@@ -180,7 +180,7 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
             raise ModelError(
                 f"'{name}' has a value for each row; posterior.local(data)['{name}'] gives its factors"
             )
-        known = ", ".join(f"'{other}'" for other in self._factors)
+        known = ", ".join(f"'{other}'" for other in self._factors) or "no global variable"
         raise ModelError(f"the posterior has no factor {name!r}; it has {known}")
 
     def __iter__(self) -> Iterator[str]:
