@@ -413,5 +413,14 @@ def test_topics_of_an_earlier_version_go_on(tmp_path) -> None:
 
 @pytest.mark.parametrize("kind", [list, np.array, pd.Series], ids=["list", "array", "series"])
 def test_texts_are_refused_with_how_to_count_their_words(kind):
-    with pytest.raises(cv.DataError, match=r"X has a text in row 0.*CountVectorizer\(\)\.fit_transform"):
+    with pytest.raises(cv.DataError, match=r"X has a text in row 0.*count_words\(texts\).*vocabulary="):
         cv.LatentDirichletAllocation(2).fit(kind(["goal ball", "law vote"]))
+
+
+def test_counts_with_their_words_are_refused_with_where_each_goes():
+    found = cv.data.count_words(["goal ball goal", "law vote law"], min_documents=1)
+    with pytest.raises(cv.DataError, match=r"vocabulary=X\.words.*X\.counts"):
+        cv.LatentDirichletAllocation(2).fit(found)
+    assert (
+        cv.LatentDirichletAllocation(2, vocabulary=found.words, random_state=0).fit(found.counts).top_words(1)
+    )

@@ -111,6 +111,21 @@ def test_bad_tables_are_refused(case):
         cv.MixedModel("y ~ x + z + (1 | school)").fit(changed(schools()))
 
 
+def test_texts_in_new_rows_are_refused_by_row():
+    model = cv.MixedModel("y ~ x + (1 | school)").fit(schools())
+    with pytest.raises(cv.DataError, match="'x' must have numbers; got 'four' in row 0"):
+        model.predict(pd.DataFrame({"x": ["four", "five"], "school": "Adams"}))
+
+
+def test_a_standard_deviation_that_is_not_finite_is_a_dash_with_its_reason():
+    table = schools().query("school in ('Adams', 'Lincoln')")
+    table = pd.concat([table, table.assign(school=table["school"] + " 2")])
+    summary = cv.MixedModel("y ~ x + (1 | school)").fit(table).summary()
+    assert np.isinf(summary.to_frame()["sd"]).any()
+    assert "inf" not in str(summary)
+    assert "use the interval" in str(summary)
+
+
 def test_columns_far_from_zero_are_refused_without_an_intercept():
     """Nothing takes what a slope is measured from."""
     table = schools()

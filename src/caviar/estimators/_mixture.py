@@ -104,7 +104,7 @@ class RowsToFit:
 
 
 class UnsettledWarning(ConvergenceWarning, errors.ConvergenceWarning):
-    """A fit ended before its objective settled: scikit-learn's warning, and the library's own."""
+    """A fit ended before it converged: scikit-learn's warning, and the library's own."""
 
 
 @estimator

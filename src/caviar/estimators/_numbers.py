@@ -9,7 +9,9 @@ from sklearn.utils.validation import validate_data
 
 from .._errors import DataError
 from .._typing import AnyArray
+from ..data import WordCounts
 from ..data.rows import on_host
+from ..datasets import Corpus
 from ._lazy_rows import checked_rows, lazy_rows, whole
 from ._mixture import quiet, refuse_equal_names, words_told
 
@@ -43,17 +45,23 @@ def rows_of_numbers(estimator: Any, X: Any, *, reset: bool) -> AnyArray:
 
 
 def refuse_texts(X: Any) -> None:
-    """Refuse a list, an array or a Series of texts, whose words have to be counted first.
+    """Refuse texts, whose words have to be counted first, and counts that are together with their words.
 
     Raises
     ------
     DataError
-        If the first document is a text.
+        If the first document is a text, or X has counts and words, as a Corpus or WordCounts.
     """
+    if isinstance(X, Corpus | WordCounts):
+        raise DataError(
+            f"X is a {type(X).__name__}, counts of words together with the words: give vocabulary=X.words to the "
+            f"estimator, and X.counts in the place of X"
+        )
     is_array = isinstance(X, np.ndarray) or hasattr(X, "to_numpy")
     is_flat = isinstance(X, list | tuple) or (is_array and getattr(X, "ndim", 2) == 1)
     if is_flat and isinstance(next(iter(X), None), str):
         raise DataError(
             "X has a text in row 0, but topics take counts of words, documents x words: count them with "
-            "CountVectorizer().fit_transform(texts) of scikit-learn, and give get_feature_names_out() as vocabulary="
+            "found = caviar.data.count_words(texts), and give vocabulary=found.words to the estimator and "
+            "found.counts in the place of X (or use CountVectorizer of scikit-learn)"
         )

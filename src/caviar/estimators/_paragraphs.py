@@ -8,15 +8,15 @@ tol
 
 [max_iter]
 max_iter
-    Largest number of iterations of each start; the sweeps by which it is found are not counted.
+    Largest number of iterations of each start, without the passes that find the start.
 
 [n_init]
 n_init
-    Number of starts; the best end is kept.
+    Number of starts; the best fit is kept.
 
 [random_state]
 random_state
-    Whole number, Generator or RandomState: of the starts, and of :meth:`sample`.
+    Whole number, Generator or RandomState, for the starts and for :meth:`sample`.
 
 [n_jobs]
 n_jobs
@@ -24,7 +24,7 @@ n_jobs
 
 [executor]
 executor
-    Where blocks of rows are mapped instead, as for :meth:`caviar.Model.fit`: a :class:`caviar.DaskExecutor`, or the
+    Where blocks of rows are processed, as for :meth:`caviar.Model.fit`: a :class:`caviar.DaskExecutor`, or the
     address of a Dask scheduler. It does not change the result.
 
 [verbose]
@@ -40,25 +40,24 @@ uncertainty
 
 [responsibilities]
 responsibilities
-    How many components a row may belong to while the fit goes on, as a mean, as for :meth:`caviar.Model.fit`: a whole
-    number, ``"all"``, or ``"auto"``, which takes few where components are 200 or more and passes take long. A last pass
-    has all of them.
+    How many components a row may belong to during the fit, on average, as for :meth:`caviar.Model.fit`: a whole number,
+    ``"all"``, or ``"auto"``, which takes 16 for large tables with 200 components or more. The last pass uses all
+    components.
 
 [swaps]
 swaps
-    Whether a fit that has settled goes on from where two components merged and another one cut in two lead, as for
-    :meth:`caviar.Model.fit`: False, True for as long as that leads higher, or ``"auto"``, which looks for it once, from
-    8 components on where no start is given, with at most one and a half times the passes of the fit until then.
+    Whether a converged fit tries to merge two components and split another one in two, as for
+    :meth:`caviar.Model.fit`: False; True, as long as that raises the objective; or ``"auto"``, once, for 8 components
+    or more if no start is given, with at most one and a half times the passes of the fit.
 
 [semi_supervised]
 semi_supervised
-    Whether ``y`` holds labels of 0 to K - 1 for some rows, and -1 for the others. False ignores ``y``. With True a
-    fit needs such a ``y``, and refuses other ones: tools of scikit-learn that fit without labels, or with other
-    classes, do not take it. The rest of the contract holds.
+    Whether ``y`` has labels 0 to K - 1 for some rows, and -1 for the others. False ignores ``y``. With True a fit needs
+    such a ``y``, so tools of scikit-learn that fit without labels, or with other classes, do not work with it.
 
 [warm_start]
 warm_start
-    Whether a fit goes on where the last one ended.
+    Whether a fit continues where the last one ended.
 
 [columns]
 n_features_in_, feature_names_in_
@@ -71,17 +70,17 @@ X
 
 [sample_weight]
 sample_weight
-    Weight of each row, shape (N,), not negative; 2 is the row twice, from the start on. None weighs each row 1.
-    (In tables so large that components are updated after each of several batches of rows the optimum that is
-    reached depends on which rows share a batch, and so on repetitions and order, too.)
+    Weight of each row, shape (N,), not negative; a weight of 2 equals the row twice. None gives each row the weight 1.
+    (In tables so large that components are updated after each batch of rows, the optimum also depends on which rows
+    share a batch.)
 
 [checkpoint]
 checkpoint
     Path of a file that keeps the state of the fit, as for :meth:`caviar.Model.fit`: the same call on an
-    estimator with the same arguments goes on from there, whatever it fits: all starts, and all fits of a search
-    for the number of components. It needs a ``random_state``.
+    estimator with the same arguments continues from there, with all starts and all fits of a search for the number
+    of components. It needs a ``random_state``.
 checkpoint_every
-    Seconds between two writings of it; 0 writes it after every iteration.
+    Seconds between two writings of the file; 0 writes it after every iteration.
 
 [end_of_fit]
 
@@ -97,21 +96,20 @@ ValueError
 Warns
 -----
 ConvergenceWarning
-    If ``max_iter`` was reached before the objective settled, or the fit was interrupted.
+    If ``max_iter`` was reached before the fit converged, or the fit was interrupted.
 CollapseWarning
     If every start ended with a component on (almost) no data.
 
 [partial_fit]
-The first call is a fit. The components that earlier rows were given to stay as they were found, so the order of
-the rows matters, and the first ones should have rows of every component. ``elbo_`` is that of the last rows.
+The first call is a fit. Later calls do not change the components of earlier rows, so the order of the rows matters,
+and the first call should have rows of every component. ``elbo_`` is that of the last rows.
 
 [sample]
 n_samples
-    How many.
+    Number of rows.
 random_state
-    Whole number, Generator or RandomState: the same number gives the same rows. By default the draws go on
-    where the last call ended, so that calls do not repeat each other; the first call after a fit
-    follows from the estimator's own ``random_state``.
+    Whole number, Generator or RandomState: the same number gives the same rows. By default each call gives new
+    rows; the first call after a fit follows from the estimator's own ``random_state``.
 """
 
 from __future__ import annotations
@@ -138,7 +136,7 @@ def with_paragraphs(text: str) -> str:
     --------
     >>> print(with_paragraphs("    {max_iter}"))
         max_iter
-            Largest number of iterations of each start; the sweeps by which it is found are not counted.
+            Largest number of iterations of each start, without the passes that find the start.
     """
     return _PLACE.sub(lambda match: indent(PARAGRAPHS[match["name"]], match["margin"]), text)
 

@@ -107,7 +107,7 @@ class GaussianMixture(GaussianEstimator):
     elbo_trace_
         The same at the start and after each iteration, shape (n_iter_ + 1,). It never falls.
     n_iter_, converged_
-        Iterations of the kept start, without the sweeps by which it was found; and whether the objective settled.
+        Iterations of the kept start, without the sweeps by which it was found; and whether the fit converged.
     reg_covar_
         The floor that was used: a number, 0 for none; or one for each column, shape (D,).
     posterior_

@@ -185,16 +185,16 @@ class Model(ShownAsGraph):
     ) -> Posterior:
         """Return the best mean-field posterior that coordinate ascent finds.
 
-        Where the ascent settles at a saddle point, as where all components are equal, it goes on from there; only the
-        stochastic schedule, which never settles, is not looked at.
+        If the ascent converges to a saddle point, for example with all components equal, it leaves it and continues
+        (except with the stochastic schedule).
 
         Parameters
         ----------
         data
             Name of each observed variable -> array of shape (sizes of its plates..., event shape...); NaN and masked
-            entries are missing. A variable above the observed ones may be given too: it is then known. Where some of
-            its repetitions are NaN, these are learnt and the others stay at their values, as in
-            ``{"x": X, "mean": [[0, 0], [nan, nan]]}``; values of a joint factor are a pair (mean, precision).
+            entries are missing. You may also give values of other variables, which are then known. Repetitions that are
+            NaN are learnt, as in ``{"x": X, "mean": [[0, 0], [nan, nan]]}``. Values of a joint factor are a pair (mean,
+            precision).
 
             Or a table, a DataFrame of pandas or Polars, an Arrow table or :func:`caviar.scan`: each observed variable
             and each ``Data`` is the column of its name, and a vector the columns that its ``names=`` lists; other
@@ -202,36 +202,33 @@ class Model(ShownAsGraph):
             type, become the names of the plate or the categories, unless the model lists names. ``posterior.names``
             keeps them.
         seed
-            Of the starts; the same seed gives the same bits.
+            Seed of the starts; the same seed gives the same result to the bit.
         max_iter
-            Largest number of iterations for each start; by default 500, with a warning where they do not suffice. Of
-            the stochastic schedule, passes over the rows; by default 10. With 0 globals stay where they start, and
-            the bound is that of these with every row at its optimum.
+            Largest number of iterations for each start; by default 500, with a warning if the fit has not converged.
+            For the stochastic schedule, passes over the rows; by default 10. With 0 the globals keep their starting
+            values, and the local factors are at their optimum given these.
         tol
             Stop when the objective (nats) changes by less than this per row, or per unit of weight.
         n_restarts
-            Number of starts; the best end is kept, a collapsed one only if all are. The first is that of a fit without
-            restarts. Each of the others begins at a guess from chance: labels of clusters, of the rows nearest to a few
-            of them, or random ones; of an ordinary mixture with point masses alone, at the best of several such
-            guesses; with ``init="prior"`` at draws from the priors; with given values, these as they are.
-            ``posterior.summary()`` says how many distinct ends there were, and how often the best was reached.
+            Number of starts; the fit with the highest objective is kept. The first start is that of a fit without
+            restarts; the others begin at random guesses of the labels, and with ``init="prior"`` at draws from the
+            priors. ``posterior.summary()`` says how many distinct optima were found, and how often the best one.
         point
             Names of global variables whose factors are point masses: EM and MAP-EM.
         factors
-            Groups of variables that share one factor, as ``[("mu", "a", "b")]``; ``[]`` gives each a factor of its own.
-            Of local variables, by default every Categorical shares one with what it gates. Global Normal and
-            MultivariateNormal variables that are added up, such as a common level, effects of groups and coefficients,
-            can share one Gaussian factor, which has all their covariances; with known precisions the ELBO is then the
-            exact evidence. ``posterior["a"]`` is the marginal of ``a``. By default they do where without the most
-            repeated variable they have at most 200 numbers, and ``posterior.summary()`` says where they do not;
-            ``"apart"`` gives each global a factor of its own.
+            Groups of variables that share one factor, as ``[("mu", "a", "b")]``. Global Normal and MultivariateNormal
+            variables that are added up, such as a common level, effects of groups and coefficients, can share one
+            Gaussian factor, which has all their covariances. By default they do if they have at most 200 numbers, not
+            counting the most repeated variable; otherwise ``posterior.summary()`` says so. ``"apart"`` gives each
+            global its own factor. Of local variables, every Categorical shares a factor with what it gates by default;
+            ``[]`` separates them. ``posterior["a"]`` is the marginal of ``a``.
         order
             Names of global variables in the order of their updates; by default that of the statement.
         init
             ``"auto"``: from the data. ``"prior"``: globals at their priors. A mapping: values (or distributions) of
-            globals, and labels (N,), probabilities (N, K) or values of local variables. They are held while everything
-            else is brought near them. What is not given begins at its prior, or from the data where nothing that is
-            given tells the categories of a label apart.
+            globals, and labels (N,), probabilities (N, K) or values of local variables. These are kept until the other
+            variables are updated to match them. Variables that are not given begin at their priors, or from the data if
+            the given values do not distinguish the categories of a label.
         sample_weight
             Weight of each row; 2 is the row twice.
         data_plate
@@ -242,45 +239,41 @@ class Model(ShownAsGraph):
             ``"stochastic"`` or :class:`Stochastic`, by small steps from one small batch after another. ``"auto"`` is
             incremental for large tables and batch for others. :class:`Refined` also moves single effects.
         prior
-            The posterior of this model given other rows, that takes the place of the priors of its globals: streaming.
-            The start is there, too. Where no variable of the rows is hidden and one factor holds all globals that they
-            depend on, all rows at once have the same posterior, and the ELBOs sum to theirs. Elsewhere hidden variables
-            of the earlier rows stay as they were found, and what globals know of each other is lost from step to step:
-            the order of the rows matters. The ELBO is that of the new rows.
+            The posterior of this model given earlier rows, used as the prior of its globals: streaming. The fit also
+            starts there. If rows have no hidden variables and all globals share one factor, the result is that of all
+            rows at once, and the ELBOs add up. Otherwise the local factors of the earlier rows are not updated again,
+            so the order of the rows matters. The ELBO is that of the new rows.
         executor
             Where blocks of rows are mapped: a number of threads, or an executor such as :class:`caviar.DaskExecutor`; a
-            ``distributed.Client``, or the address of a Dask scheduler, means one. Results are the same bits;
-            those of :class:`caviar.Device`, a GPU, agree to rounding.
+            ``distributed.Client``, or the address of a Dask scheduler, means one. Results are the same to the bit;
+            those of :class:`caviar.Device`, a GPU, agree up to rounding.
         progress
-            True for a line an iteration, or a function that is called with each :class:`Progress`; where that returns
-            True the start ends there, with the status ``"stopped"``.
+            True prints a line an iteration. A function is called with each :class:`Progress`; if it returns True, the
+            start ends with the status ``"stopped"``.
         accelerate
-            Whether an iteration may move the globals beyond their updates where that raises the objective further.
-            It ends at the same fixed points in fewer passes; without, every iteration is the textbook's (and ``"auto"``
-            is batch).
+            Whether an iteration may move the globals beyond their updates if that raises the objective further. The
+            fit reaches the same fixed points in fewer passes. With False every iteration is that of the textbook (and
+            ``schedule="auto"`` is batch).
         responsibilities
-            How many components a row may belong to while the fit goes on, as a mean over the rows: a pass then costs in
-            proportion to this number, whatever the number of components. Rows that lie close together share a set of
-            components, which is exchanged as the fit goes on wherever that raises the objective. So the objective is
-            a bound and never falls. A last pass asks all components, and everything that the posterior tells has all
-            responsibilities. ``"all"`` asks them in each pass; ``"auto"`` takes 16 where components are 200 or more
-            and a pass takes long. For models whose rows have one hidden label and nothing else that is hidden, except
-            missing entries.
+            How many components a row may belong to during the fit, on average. The time of a pass is then proportional
+            to this number and not to the number of components. Rows that are close together share a set of components,
+            which changes if that raises the objective, so the objective is a bound and never falls. The last pass uses
+            all components. ``"all"`` uses them in each pass; ``"auto"`` takes 16 for large tables with 200 components
+            or more. For models whose rows have one hidden label and no other hidden variable, except missing entries.
         swaps
-            Whether a fit that has settled goes on from where components that changed places lead: two of them are
-            merged, and another one is cut in two. Many are tried on some of the rows, and one is kept only where the
-            objective of all rows is higher afterwards. For models whose rows have one hidden label and nothing else
-            that is hidden, except missing entries, without point masses. ``"auto"`` looks for them once, from 8
-            components on and up to 200, where ``init`` is ``"auto"``, ``accelerate`` is True and iterations are left;
-            it spends at most one and a half times as many passes as the fit took until then. True goes on as long as
-            that leads higher, which takes several times as long as the fit. False looks for none.
+            Whether a converged fit tries swaps: it merges two components and splits another one in two. Many swaps are
+            tried on some of the rows, and one is kept only if it raises the objective of all rows. For models whose
+            rows have one hidden label and no other hidden variable, except missing entries, without point masses.
+            ``"auto"`` looks for swaps once, for 8 to 199 components, if ``init`` is ``"auto"``, ``accelerate`` is True
+            and iterations are left; it takes at most one and a half times the passes of the fit. True continues as long
+            as swaps raise the objective, which takes several times as long as the fit. False tries none.
         checkpoint
-            Path of a file that keeps the state of the fit. The same call again, after an interruption or a crash, goes
-            on from there and ends with the same bits as without one; after the end it returns at once. The file stays:
-            delete it to fit anew. While the fit runs, SIGTERM stops it as Ctrl-C does.
+            Path of a file that keeps the state of the fit. After an interruption or a crash the same call continues
+            from there, and ends with the same result to the bit; after the end it returns at once. Delete the file to
+            fit again. While the fit runs, SIGTERM stops it as Ctrl-C does.
         checkpoint_every
-            Seconds between two writings of the checkpoint; 0 writes it after every iteration. Where writing takes long
-            it is written less often, so that it takes no more than a twentieth of the time.
+            Seconds between two writings of the checkpoint; 0 writes it after every iteration. If writing takes long,
+            it is written less often, so that it takes at most a twentieth of the time.
         uncertainty
             Which standard deviations and intervals ``summary()``, plots, reports and saved files show.
             ``"linear_response"`` computes them at the end of the fit, see :meth:`Posterior.linear_response`; for point
@@ -303,14 +296,14 @@ class Model(ShownAsGraph):
         Warns
         -----
         ConvergenceWarning
-            If the objective did not settle within the default number of iterations.
+            If the fit did not converge within the default number of iterations.
         CollapseWarning
             If every start ended with a component on (almost) no data.
         LostDigitsWarning
             If sums over the data are so large that rounding alone changes the ELBO by more than 0.001 nats, or columns
             are collinear to double precision.
         CheckpointWarning
-            If the checkpoint cannot be written any more, as on a full disk. The fit goes on.
+            If the checkpoint can no longer be written, for example on a full disk. The fit continues.
         """
         check_settings(max_iter, tol, n_restarts)
         met, sample_weight, is_own = of_its_own(self._met(data, prior), sample_weight)

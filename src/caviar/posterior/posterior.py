@@ -81,18 +81,18 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
         The objective in nats, every constant included: a lower bound of log p(x) wherever priors are proper
         and no factor is a point mass. It belongs to the factors that are returned.
     elbo_trace
-        The objective at the start and after each iteration, shape (n_iter + 1,). The sweeps over the data by which a
-        start is found come before: it may begin where it ends.
+        The objective at the start and after each iteration, shape (n_iter + 1,), without the passes that find the
+        start.
     elbo_terms
         The objective by factor: expected log density of its variables plus its entropy; they sum to ``elbo``.
     status
         Why the fit stopped; prints as a sentence.
     n_iter
-        Iterations of the kept start, without the sweeps by which it was found.
+        Iterations of the kept start, without the passes that found it.
     n_updates
-        Times that the globals of the kept start were updated; None for a posterior of a file.
+        How often the globals of the kept start were updated; None for a posterior from a file.
     restart_elbos
-        Objective that each start ended with.
+        Final objective of each start.
     restart_traces
         ``elbo_trace`` of each start; empty for a posterior of a file that an earlier version wrote.
     data_summary
@@ -100,7 +100,7 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
         ``"arrays"`` its shape, missing entries, and the mean and standard deviation of each column. Of a fit of the
         command line to columns of words also their ``"categories"``, and ``"about"``: source, query, command and seed.
     saved_by
-        Version of the library that wrote the file that it comes from; None for one that comes from no file.
+        Version of the library that wrote the file; None for a posterior that was not loaded.
     row_marks
         Marks of up to 1,024 of the rows that it was fitted to, by which :meth:`share_seen` knows them; None for a
         posterior of a file that an earlier version wrote.
@@ -169,7 +169,7 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
 
     @property
     def converged(self) -> bool:
-        """Whether the objective settled."""
+        """Whether the fit converged."""
         return self.status is Status.CONVERGED
 
     def __getitem__(self, name: str) -> Any:
@@ -180,7 +180,7 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
             raise ModelError(
                 f"'{name}' has a value for each row; posterior.local(data)['{name}'] gives its factors"
             )
-        known = ", ".join(f"'{other}'" for other in self._factors)
+        known = ", ".join(f"'{other}'" for other in self._factors) or "no global variable"
         raise ModelError(f"the posterior has no factor {name!r}; it has {known}")
 
     def __iter__(self) -> Iterator[str]:
@@ -201,14 +201,14 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
         return self._shared.independent(self._factors)
 
     def update(self, data: Any, **arguments: Any) -> Posterior:
-        """Return the posterior after more rows of data: this one is their prior.
+        """Return the posterior after more rows of data, with this one as their prior.
 
         Short for ``posterior.model.fit(data, prior=posterior, ...)``, which says what that means.
 
         Parameters
         ----------
         data
-            As for the fit; other rows than before.
+            As for the fit; new rows only.
         **arguments
             Of :meth:`Model.fit`; factors that are point masses stay so.
 
@@ -269,10 +269,10 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
         write_saved(path, "Posterior", {"posterior": document_of_posterior(self)})
 
     def local(self, data: Any, *, anew: bool = True) -> OfRows:
-        """Return the factors of the local variables for rows of data, old or new, the globals as they are.
+        """Return the factors of the local variables for rows of data, old or new, with the globals unchanged.
 
-        The data must have every observed variable, missing entries (NaN) among them or not; :meth:`predict` takes rows
-        that lack some, and says what to expect of these.
+        The data must have every observed variable; entries may be missing (NaN). :meth:`predict` takes rows without
+        some observed variables, and predicts these.
 
         With plates within another, as tokens within documents, variables of the outer plate belong to the data too:
         the proportions of new documents are found by ascent from their prior, the topics as they are.
@@ -334,9 +334,9 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
     def predict(self, data: Any) -> Predictions:
         r"""Return predictions of the variables missing in new rows, and the factors of their local variables.
 
-        Observed variables that the data lack, such as the ``y`` of a regression, are predicted from the rest, under q;
-        so are values that are missing in some rows (NaN). Of data with every observed value only local variables are
-        left, as from :meth:`local`. The moments are
+        Leave out the observed variables that you want to predict, such as the ``y`` of a regression, or set values to
+        NaN in some rows. With every observed value given, only local variables are returned, as by :meth:`local`. The
+        moments are
 
         .. math:: \mathrm E[y] = \mathrm E_q[\mathrm E[y \mid \theta]], \qquad
                   \mathrm{Var}[y] = \mathrm E_q[\mathrm{Var}[y \mid \theta]] + \mathrm{Var}_q[\mathrm E[y \mid \theta]]
@@ -390,7 +390,7 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
         return self._predicted(data, self._shared.beside(self._factors, ()))
 
     def residuals(self, data: Any, variable: str | None = None) -> Residuals:
-        """Return observed values minus what the rest of the data says of them.
+        """Return observed values minus their predictions from the rest of the data.
 
         Parameters
         ----------
@@ -466,8 +466,8 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
         -------
         dict
             Name -> array of shape (n, plates..., event...); for a joint factor a pair (mean, precision) of these. The
-            factors are independent: what one draw has of each belongs together only as q says. Variables that share a
-            factor (``factors=``) are drawn together. A point mass is its point, n times.
+            factors are drawn independently of each other, as under q; variables that share a factor (``factors=``) are
+            drawn together. A point mass is its point, n times.
         """
         check_count("n", n)
         return self._shared.drawn(self._factors, n, generator(seed))
@@ -585,7 +585,7 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
         seed: int | np.random.Generator | None = None,
         sample_weight: Any = None,
     ) -> Diagnosis:
-        r"""Return how far q is from the posterior, told by importance weights of draws of the globals from q.
+        r"""Return how far q is from the posterior, by importance weights of draws of the globals from q.
 
         The weights are :math:`w_s = p(x, \theta_s) / q(\theta_s)` with the local variables integrated out exactly. They
         are all equal where q is the posterior; the heavier their tail, the worse q is. ArviZ fits the tail (PSIS).
@@ -593,8 +593,8 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
         Parameters
         ----------
         data
-            Those of the fit, in any order where rows are independent. Of other rows q is no approximation of the
-            posterior, so that their weights would mean nothing.
+            The data of the fit, in any order if rows are independent. q does not approximate the posterior given other
+            rows.
         n_draws
             How many draws, >= 100. Each costs a pass over the rows.
         seed
@@ -620,10 +620,9 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
 
         Notes
         -----
-        What is missing in q, its draws cannot show: of a posterior with several modes, exchangeable components among
-        them, the weights tell how well q fits the one it is in. Globals that are point masses stay there; the weights
-        are then those of the others given them. With very many globals (say, a thousand) k is large for any q that
-        factorises, though each margin may be good.
+        Draws of q cannot show regions that q misses: if the posterior has several modes, as for exchangeable
+        components, the weights show how well q fits its own mode. Globals that are point masses stay fixed. With very
+        many globals (say, a thousand) k is large for any factorised q, although each margin may be good.
 
         Examples
         --------
@@ -690,7 +689,7 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
             refuse_other_data(self.elbo, elbo)
 
     def share_seen(self, data: Any, *, sample_weight: Any = None) -> float:
-        """Return which share of the rows of data the fit has seen, this one and those before that it took for priors.
+        """Return the share of the rows of data that were in the fit, or in earlier fits that it took as priors.
 
         Rows are known by marks, 32 bits of a hash of what is observed and known of each, which are kept of 1,024 rows;
         of a fit to more rows the share is an estimate. Rows of weight zero do not count.
@@ -728,18 +727,17 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
         seed: int | np.random.Generator | None = 0,
         sample_weight: Any = None,
     ) -> Iterator[tuple[AnyArray, Posterior]]:
-        """Yield for each fold its rows, and the posterior of all rows but these: what it says of them is a test.
+        """Yield for each fold its rows, and the posterior given all other rows, to test predictions.
 
-        What a fit says of the rows that it has seen, in-sample, flatters it: intervals hold more of them than of new
-        rows, and fewer of them are outliers. Each posterior is found by coordinate ascent from this one.
+        Figures for rows of the fit are too optimistic: intervals contain more of them than of new rows. Each posterior
+        is found by coordinate ascent from this one.
 
         Parameters
         ----------
         data
             Those of the fit.
         n_folds
-            Parts of the rows, at random and of equal size, each of which is left out once; the number of rows for
-            leave-one-out.
+            Number of random parts of equal size, each of which is left out once; the number of rows for leave-one-out.
         seed
             Of the parts.
         sample_weight
@@ -811,7 +809,7 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
         seed: int | np.random.Generator | None = None,
         coords: Mapping[str, Any] | None = None,
     ) -> Any:
-        r"""Return draws of this posterior as what the installed ArviZ works on.
+        r"""Return draws of this posterior for the installed version of ArviZ.
 
         The draws come from q, because their weights need the density of q. So they spread as in mean field, and
         :meth:`summary` may show larger standard deviations. They come as InferenceData, or since version 1 of ArviZ as
@@ -848,7 +846,7 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
 
         Notes
         -----
-        ``arviz.loo`` takes the draws for draws of the posterior, so it is as good as q is.
+        ``arviz.loo`` assumes draws from the posterior, so it is only as good as q.
 
         Examples
         --------
@@ -886,7 +884,7 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
 
     @property
     def is_exact(self) -> bool:
-        """Whether one factor is all that is unknown, so that nothing is taken for independent of anything else.
+        """Whether all unknown variables share one factor, so that no independence is assumed.
 
         Examples
         --------

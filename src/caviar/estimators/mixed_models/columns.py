@@ -95,7 +95,9 @@ class Rows:
         """
         found = self.column(name)
         if text_labels(found, name) is not None:
-            raise DataError(f"'{name}' has texts, where numbers are needed")
+            raise DataError(
+                f"'{name}' must have numbers; got {_first_strange(np.asarray(found, dtype=object))}"
+            )
         found = without_absent(found)
         values = np.asarray(found.to_numpy() if hasattr(found, "to_numpy") else found)
         try:

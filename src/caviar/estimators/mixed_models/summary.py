@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -74,7 +75,7 @@ class MixedSummary:
         for part in dict.fromkeys(row.part for row in self.rows):
             table: list[tuple[str, ...]] = [(part, "mean", "sd", f"{100 * self.level:g}% interval")]
             table += [
-                (row.name, f"{row.mean:.4g}", f"{row.sd:.4g}", f"{row.lower:.4g} to {row.upper:.4g}")
+                (row.name, f"{row.mean:.4g}", _said(row.sd), f"{row.lower:.4g} to {row.upper:.4g}")
                 for row in self.rows
                 if row.part == part
             ]
@@ -87,13 +88,24 @@ class MixedSummary:
     def __str__(self) -> str:
         """Return the tables."""
         tables = [text_table(own, left={0, 3}) for own in self._parts()]
-        return "\n\n".join(["\n".join(self.title), *tables, *filter(None, [self.remark])])
+        return "\n\n".join(["\n".join(self.title), *tables, *self._remarks()])
+
+    def _remarks(self) -> list[str]:
+        """Return what is said below the tables."""
+        remarks = [self.remark] if self.remark else []
+        if any(math.isinf(row.sd) for row in self.rows):
+            remarks.append("No sd (–): with so few groups the posterior has no finite one; use the interval.")
+        return remarks
 
     def _repr_html_(self) -> str:
         """Return the tables, every name escaped."""
         title = f"<p>{'<br>'.join(map(escape, self.title))}</p>"
-        remark = [f"<p>{escape(self.remark)}</p>"] if self.remark else []
-        return "\n".join([title, *map(html_table, self._parts()), *remark])
+        remarks = [f"<p>{escape(own)}</p>" for own in self._remarks()]
+        return "\n".join([title, *map(html_table, self._parts()), *remarks])
+
+
+def _said(sd: float) -> str:
+    return "–" if math.isinf(sd) else f"{sd:.4g}"
 
 
 def rows_of(

@@ -54,7 +54,7 @@ def reproduction(checks: Mapping[str, Any] | None) -> dict[str, str] | None:
 
 
 def convergence(fit: Mapping[str, Any]) -> dict[str, str]:
-    """Return whether the objective settled, and what to do if it did not."""
+    """Return whether the fit converged, and what to do if it did not."""
     if fit["status"] == "converged":
         times = "iteration" if fit["n_iter"] == 1 else "iterations"
         return finding(
