@@ -218,7 +218,11 @@ def test_online_steps_keep_nothing_of_the_documents(monkeypatch, method, keeps):
             kept.append(len(found.warm))
         return found
 
+    def whole(documents):
+        raise AssertionError("all documents in memory")
+
     looked = RowMap.look
+    monkeypatch.setattr(cv.data.Documents, "to_numpy", whole)
     monkeypatch.setattr(RowMap, "look", look)
     cv.LatentDirichletAllocation(3, learning_method=method, max_iter=1, random_state=0).fit(documents)
     assert kept

@@ -10,6 +10,7 @@ import numpy as np
 
 from .._errors import DataError
 from .._typing import AnyArray
+from ..lazy.rows import LazyRows
 
 _ABSENT = ("NAType", "NaTType")
 
@@ -79,7 +80,7 @@ def text_labels(value: Any, name: str) -> TextLabels | None:
     DataError
         If texts and numbers are mixed.
     """
-    if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
+    if isinstance(value, np.ndarray | LazyRows) and value.dtype.kind in "biufc":
         return None
     categories = _categories_of(value)
     if categories is not None:
