@@ -188,6 +188,10 @@ def test_what_needs_every_word_is_refused():
         model.fit({"word": documents}, data_plate="token")
     with pytest.raises(cv.DataError, match=r"documents\[start:stop\]"):
         model.fit({"word": documents}, max_iter=0).local({"word": documents})
+    shares = cv.Dirichlet("shares", np.ones(200))
+    rows_of_counts = cv.Model(cv.Multinomial("word", None, shares, plates=cv.Plate("document")))
+    with pytest.raises(cv.DataError, match="model of topics"):
+        rows_of_counts.fit({"word": documents})
     with pytest.raises(cv.DataError, match="LatentDirichletAllocation"):
         cv.BayesianGaussianMixture(2).fit(documents)
 

@@ -80,7 +80,9 @@ def text_labels(value: Any, name: str) -> TextLabels | None:
     DataError
         If texts and numbers are mixed.
     """
-    if isinstance(value, np.ndarray | LazyRows) and value.dtype.kind in "biufc":
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
+        return None
+    if isinstance(value, LazyRows):
         return None
     categories = _categories_of(value)
     if categories is not None:

@@ -109,15 +109,19 @@ def bind_rows(
         What was found of the same nodes before; what is found now is added.
     """
     facts = {} if facts is None else facts
-    in_blocks = _in_blocks(data)
-    # what does not depend on the documents is known from the first of them
-    few = {**data, **{name: value[:1] for name, value in in_blocks.items()}} if in_blocks else data
-    bound = partial(bind, nodes, leaves, few, values=values, sizes=sizes, facts=facts)
     kept = facts.setdefault(None, {})
     if "pattern" not in kept:
         kept["pattern"] = pattern_of(nodes, leaves)
     pattern: Pattern | None = kept["pattern"]
-    if pattern is None or factors is not None or pattern.proportions.name in named:
+    bound = partial(bind, nodes, leaves, data, values=values, sizes=sizes, facts=facts)
+    if pattern is None:
+        return _with_rows(bound(data_plate=data_plate, sample_weight=sample_weight))
+    in_blocks = _in_blocks(data)
+    if in_blocks:
+        # what does not depend on the documents is known from the first of them
+        few = {**data, **{name: value[:1] for name, value in in_blocks.items()}}
+        bound = partial(bind, nodes, leaves, few, values=values, sizes=sizes, facts=facts)
+    if factors is not None or pattern.proportions.name in named:
         _refuse_blocks(in_blocks)
         return _with_rows(bound(data_plate=data_plate, sample_weight=sample_weight))
     wanted = data_plate.name if isinstance(data_plate, Plate) else data_plate
