@@ -45,7 +45,7 @@ if TYPE_CHECKING:
         RenamedWarning,
         VerificationError,
     )
-    from .data import LazyTable, scan
+    from .data import LazyTable, scan, scan_documents
     from .densities import NormalMixture, ProductStudentMixture, StudentMixture
     from .engine.ascent.schedules.effects import Refined
     from .engine.ascent.schedules.incremental import Incremental
@@ -100,7 +100,7 @@ if TYPE_CHECKING:
     from .posterior.prediction import Prediction
 
 _NAMES = {
-    ".data": ("LazyTable", "scan"),
+    ".data": ("LazyTable", "scan", "scan_documents"),
     ".densities": ("NormalMixture", "ProductStudentMixture", "StudentMixture"),
     ".engine.ascent.schedules.effects": ("Refined",),
     ".engine.ascent.schedules.incremental": ("Incremental",),
@@ -251,6 +251,7 @@ __all__ = [
     "ordered",
     "probit",
     "scan",
+    "scan_documents",
     "softmax",
     "stick_breaking",
     "weighted_sum",

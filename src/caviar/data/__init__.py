@@ -1,6 +1,7 @@
 """Where rows come from: arrays in memory, and tables in files."""
 
 from .arrays import ArrayRows
+from .documents import Documents, scan_documents
 from .lazy_table import LazyTable, scan
 from .non_numeric import NumericQuery, category_query, indicator_query, numeric_query, unknown_values
 from .rows import as_rows, column_names
@@ -9,6 +10,7 @@ from .texts import TextFiles, WordCounts, count_words, read_texts
 
 __all__ = [
     "ArrayRows",
+    "Documents",
     "LazyTable",
     "NumericQuery",
     "Table",
@@ -24,6 +26,7 @@ __all__ = [
     "read_table",
     "read_texts",
     "scan",
+    "scan_documents",
     "unknown_values",
     "write_table",
 ]

@@ -10,6 +10,7 @@ import numpy as np
 
 from .._errors import DataError
 from .._typing import AnyArray
+from ..lazy.rows import LazyRows
 
 _ABSENT = ("NAType", "NaTType")
 
@@ -80,6 +81,8 @@ def text_labels(value: Any, name: str) -> TextLabels | None:
         If texts and numbers are mixed.
     """
     if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
+        return None
+    if isinstance(value, LazyRows):
         return None
     categories = _categories_of(value)
     if categories is not None:

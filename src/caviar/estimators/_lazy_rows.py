@@ -15,6 +15,7 @@ from ..data import as_rows, column_names
 from ..engine.binding.values import as_weights
 from ..lazy.block_map import map_blocks
 from ..lazy.rows import BLOCK_ROWS, Computed, LazyRows, in_memory
+from ..lazy.sparse_rows import SparseRows
 
 _BLOCK_ROWS = 65_536
 _ENTRIES = 2**21
@@ -24,6 +25,11 @@ _ENTRIES = 2**21
 def lazy_rows(X: Any) -> LazyRows | None:
     """Return what is read in blocks, a table or a column of numbers; None for arrays and what becomes one."""
     rows = as_rows(X)
+    if isinstance(rows, SparseRows):
+        raise DataError(
+            f"{rows.label}: documents that are read in blocks are data of LatentDirichletAllocation; a table on "
+            f"disk is cv.scan(...)"
+        )
     return rows if isinstance(rows, LazyRows) and rows.ndim in (1, 2) else None
 
 
@@ -48,6 +54,12 @@ def checked_rows(estimator: Any, X: Any, rows: LazyRows, *, reset: bool) -> Lazy
                 f"X has an infinity in row {start + infinite}; drop or impute such rows before the fit"
             )
     return rows
+
+
+def checked_documents(estimator: Any, X: Any, *, reset: bool) -> Any:
+    """Return counts that are read in blocks, whose columns are those of the fit, or are remembered (``reset``)."""
+    validate_data(estimator, X=_header(X, X.shape[1]), reset=reset, skip_check_array=True)
+    return X
 
 
 def _first_infinite(block: AnyArray) -> int | None:

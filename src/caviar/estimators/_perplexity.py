@@ -63,11 +63,6 @@ def perplexity_of(counts: csr_array, proportions: Array, topics: Array) -> float
     return float(np.exp(-total / counts.sum()))
 
 
-def total_of(counts: csr_array, weights: Array | None) -> float:
-    """Return the weight of all words."""
-    return float(counts.sum() if weights is None else weights @ counts.sum(axis=1))
-
-
 def divided(counts: csr_array, rng: np.random.Generator) -> tuple[csr_array, csr_array]:
     """Return counts of words that are seen and of those held out, each word with probability one half."""
     if (counts.data != np.floor(counts.data)).any():

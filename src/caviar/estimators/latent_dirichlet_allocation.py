@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._errors import DataError
 from .._typing import Array
@@ -23,6 +23,8 @@ from ..engine.ascent.status import Status
 from ..engine.evaluation.evaluate import objective_at
 from ..fitting.model import Model, _Evaluator
 from ..fitting.progress import lines, reporter
+from ..lazy.rows import in_memory
+from ..lazy.sparse_rows import SparseRows
 from ..posterior.posterior import Posterior
 from ._arguments import as_generator, require_whole
 from ._checkpointing import Checkpointing
@@ -36,10 +38,12 @@ from ._collapsed import (
     teller,
 )
 from ._declared import estimator
+from ._documents_in_blocks import for_collapsed_passes, total_of
 from ._fitted import Fitted, keep
+from ._lazy_rows import checked_documents, checked_weights
 from ._mixture import UnsettledWarning
 from ._numbers import refuse_texts
-from ._perplexity import PerplexityWatch, divided, perplexity_of, total_of
+from ._perplexity import PerplexityWatch, divided, perplexity_of
 from ._saveable import Saveable
 from ._topic_schedule import schedule_of
 from ._topics import TopicsPrior, divergence, is_process, moved, topics_prior
@@ -166,7 +170,8 @@ class LatentDirichletAllocation(Words, ClassNamePrefixFeaturesOutMixin, Transfor
     Notes
     -----
     A pass takes time in proportion to K times the counts above zero; nothing of documents x vocabulary x topics is
-    made. Memory beyond the data: documents x K for ``"batch"``, topics x words for each of a few batches.
+    made. Memory beyond the data: documents x K for ``"batch"`` and ``"incremental"``, topics x words for each of a few
+    batches; with ``"online"`` and documents of :func:`caviar.scan_documents` it does not grow with the documents.
 
     Blei, Ng and Jordan (2003); Hoffman, Blei and Bach (2010) for online steps.
 
@@ -234,7 +239,8 @@ class LatentDirichletAllocation(Words, ClassNamePrefixFeaturesOutMixin, Transfor
         Parameters
         ----------
         X
-            Counts of words, documents x words, an array or a sparse matrix; not negative.
+            Counts of words, documents x words, an array or a sparse matrix; not negative. Or documents on disk,
+            :func:`caviar.scan_documents`, which are read in blocks.
         y
             Ignored.
         sample_weight
@@ -306,11 +312,12 @@ class LatentDirichletAllocation(Words, ClassNamePrefixFeaturesOutMixin, Transfor
             np.broadcast_to(stated.topics, (n_words,)),
         )
         most = self.max_iter if is_whole else LEARNING_PASSES
+        seen = for_collapsed_passes(self.method, counts, weights, self.n_components)
         found: list[tuple[Posterior, CollapsedFit]] = []
         with lines() if self.verbose is True else nullcontext():
             for number, rng in enumerate(generator.spawn(self.n_init)):
                 tell = teller(self.verbose, number, self.n_init, most)
-                fit = fit_collapsed(counts, weights, priors, learnt, rng, most, tell)
+                fit = fit_collapsed(*seen, priors, learnt, rng, most, tell)
                 keep(self, doc_topic_prior_=fit.doc_topic_prior, topic_word_prior_=fit.topic_word_prior)
                 posterior = self._fitted(
                     TopicsPrior(self.n_components, fit.doc_topic_prior, fit.topic_word_prior, None).model(
@@ -345,11 +352,7 @@ class LatentDirichletAllocation(Words, ClassNamePrefixFeaturesOutMixin, Transfor
         """Return counts of words, and the weights of the documents, after both were checked."""
         counts = self._validated(X, reset=reset)
         self._check_vocabulary(counts.shape[1])
-        if sample_weight is None:
-            return counts, None
-        return counts, _check_sample_weight(
-            on_host(sample_weight), counts, dtype=np.float64, ensure_non_negative=True
-        )
+        return counts, None if sample_weight is None else checked_weights(on_host(sample_weight), counts)
 
     def _stated(self, n_words: int) -> Model:
         """Return the model, after checking its priors."""
@@ -486,9 +489,10 @@ class LatentDirichletAllocation(Words, ClassNamePrefixFeaturesOutMixin, Transfor
         """
         check_is_fitted(self)
         counts = self._validated(X, reset=False)
-        if not counts.nnz:
+        n_tokens = counts.sum()
+        if not n_tokens:
             raise DataError("the perplexity of documents without any word is not defined; X is all zero")
-        return float(np.exp(-self._score(counts) / counts.sum()))
+        return float(np.exp(-self._score(counts) / n_tokens))
 
     def completion_perplexity(self, X: Any, held_out: Any = None, *, random_state: Any = 0) -> float:
         r"""Return how well words of documents are told from the others: the perplexity of document completion.
@@ -522,11 +526,11 @@ class LatentDirichletAllocation(Words, ClassNamePrefixFeaturesOutMixin, Transfor
         True
         """
         check_is_fitted(self)
-        seen = self._validated(X, reset=False)
+        seen = in_memory(self._validated(X, reset=False))
         if held_out is None:
             seen, rest = divided(seen, as_generator(random_state))
         else:
-            rest = self._validated(held_out, reset=False)
+            rest = in_memory(self._validated(held_out, reset=False))
         if rest.shape != seen.shape:
             raise DataError(f"held_out must have the shape of X, {seen.shape}; got {rest.shape}")
         if not rest.nnz:
@@ -540,6 +544,8 @@ class LatentDirichletAllocation(Words, ClassNamePrefixFeaturesOutMixin, Transfor
 
     def _concentrations(self, counts: csr_array) -> Array:
         """Return the concentrations of the proportions of documents, shape (documents, K)."""
+        if isinstance(counts, SparseRows):
+            return np.concatenate([self._concentrations(block) for _, block in counts.blocks()])
         return self.posterior_.local({"word": counts})["proportions"].concentration
 
     def _score(self, counts: csr_array, weights: Array | None = None) -> float:
@@ -603,6 +609,8 @@ class LatentDirichletAllocation(Words, ClassNamePrefixFeaturesOutMixin, Transfor
 
     def _validated(self, X: Any, *, reset: bool) -> csr_array:
         refuse_unmade(X)
+        if isinstance(X, SparseRows):
+            return checked_documents(self, X, reset=reset)
         refuse_texts(X)
         X = on_host(X)
         X = validate_data(

@@ -13,6 +13,7 @@ from ..._errors import DataError, PlateError
 from ..._typing import AnyArray
 from ...language import Constant, Data, Multinomial, Node, Plate, Variable
 from ...lazy.rows import LazyRows, in_memory
+from ...lazy.sparse_rows import SparseRows
 from ...numerics.cached import cached_property
 from .clamped.repetitions import as_pair, is_joint
 from .evidence import Observed
@@ -161,6 +162,11 @@ def _read(node: Node, value: Any, rank: int, is_leaf: bool) -> Given:
     if isinstance(node, Variable) and is_joint(node):
         return Given(as_pair(node, value, as_values), is_in_part=True)
     if isinstance(value, LazyRows):
+        if isinstance(value, SparseRows):
+            raise DataError(
+                f"the data of '{node.name}' are documents that are read in blocks, which are counts of words of a "
+                f"model of topics; pass them in memory, documents.to_numpy()"
+            )
         check_axes(node, value, rank)
         found = lazy_values(node, value, rank)
         if found is not None and (found.mask is None or is_leaf):

@@ -89,6 +89,8 @@ class RowMap:
         Digits of the sums.
     n_batches
         Batches of rows whose sums are kept apart, at the most; 0 keeps none apart.
+    keeps
+        Whether a look leaves local factors for the next one, where the row model keeps them.
     """
 
     model: RowModel
@@ -96,6 +98,7 @@ class RowMap:
     executor: Executor
     precision: Precision = Precision.DOUBLE
     n_batches: int = 0
+    keeps: bool = True
     _found: _Found = field(default_factory=_Found, repr=False)
 
     def at(self, model: RowModel) -> RowMap:
@@ -142,11 +145,15 @@ class RowMap:
             Local factors to start from, by chunk. Of chunks that are not looked at they come back as they are.
         """
         work = InferBlocks(
-            self.model, coefficients, self._found.scratch, exact=self.precision is not Precision.SINGLE
+            self.model,
+            coefficients,
+            self._found.scratch,
+            exact=self.precision is not Precision.SINGLE,
+            keeps=self.keeps,
         )
         before = [warm.get(chunk.number) for chunk in chunks] if warm else [None] * len(chunks)
         sums, after = self.executor.sum(work, self.source, chunks, before)
-        if self.model.keeps_locals:
+        if self.model.keeps_locals and self.keeps:
             warm = {**warm, **dict(zip((c.number for c in chunks), after, strict=True))}
         return sums, warm
 
@@ -235,7 +242,7 @@ class RowMap:
         Some of their rows must have a weight above zero.
         """
         scale, nothing = self.source.total_weight / self.weight(chunks), [None] * len(chunks)
-        work = InferBlocks(self.model, coefficients, self._found.scratch)
+        work = InferBlocks(self.model, coefficients, self._found.scratch, keeps=False)
         sums, _ = self.executor.sum(work, self.source, chunks, nothing)
         whole = self.model.with_entropies(sums, coefficients).scaled(scale)
         static = Sums.zero()

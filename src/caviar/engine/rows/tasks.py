@@ -97,6 +97,8 @@ class InferBlocks:
     """Whether an executor that works in float32 has to work in float64."""
     is_whole: bool = True
     """Whether a source is all there is, and not one of many pieces of it."""
+    keeps: bool = True
+    """Whether local factors are carried over where the rows keep them."""
 
     def __call__(
         self, source: RowSource, chunk: Chunk, carried: list[LocalState] | None
@@ -111,8 +113,9 @@ class InferBlocks:
                     total = sums.copied()
                 else:
                     total.add(sums)
-            after.append(state)
-        return total or Sums.zero(), after if self.rows.keeps_locals else None
+            if self.keeps and self.rows.keeps_locals:
+                after.append(state)
+        return total or Sums.zero(), after or None
 
     def _rows(self, source: RowSource, bounds: tuple[int, int]) -> Rows:
         """Return a block of rows: the same ones in each pass where there is no other block."""

@@ -35,7 +35,7 @@ def densities_of_words(bound: BoundDocuments, factors: Mapping[str, Any]) -> Arr
 
     In the order of the user's tokens; of counts, one for each that is above zero.
     """
-    counts, pattern = bound.counts, bound.pattern
+    counts, pattern = bound.counts_at_once, bound.pattern
     owners = np.repeat(np.arange(bound.n_rows), np.diff(counts.indptr))
     proportions, topics = factors[pattern.proportions.name].mean, factors[pattern.topics.name].mean
     densities = np.empty(counts.nnz)
@@ -59,7 +59,7 @@ def objective_of_documents(
     Those that are not given are at their optimum. All documents at once, in an array counts x topics.
     """
     arrays = statistics_of(problem, q)
-    pattern, counts = bound.pattern, bound.counts
+    pattern, counts = bound.pattern, bound.counts_at_once
     coefficients = rows.coefficients(arrays)
     prior = rows.prior_of(coefficients)
     owners = np.repeat(np.arange(bound.n_rows), np.diff(counts.indptr))

@@ -14,6 +14,7 @@ from ..._errors import DataError
 from ..._typing import AnyArray, Array
 from ...language import Node, Plate, Variable, nodes_above
 from ...language.nodes import membership
+from ...lazy.sparse_rows import SparseRows
 from ..binding.bind import bind
 from ..binding.bound_model import BoundModel
 from ..binding.evidence import Observed
@@ -30,7 +31,8 @@ class BoundDocuments(BoundModel):
     pattern
         Which variable is which.
     tokens
-        The same model and data with a row for each token, or for each word of a document with its count.
+        The same model and data with a row for each token, or for each word of a document with its count. Where counts
+        are read in blocks, of the first document alone.
     """
 
     pattern: Pattern
@@ -42,8 +44,25 @@ class BoundDocuments(BoundModel):
 
     @property
     def counts(self) -> Any:
-        """Counts of words, a sparse array by rows, documents x words, without zeros and duplicates."""
+        """Counts of words, documents x words: a sparse array by rows, without zeros and duplicates, or in blocks."""
         return self.values_of(self.pattern.word)
+
+    @property
+    def counts_at_once(self) -> Any:
+        """The counts, where these are in memory.
+
+        Raises
+        ------
+        DataError
+            If they are read in blocks.
+        """
+        if isinstance(self.counts, SparseRows):
+            raise DataError(
+                f"what is asked for has a number for each word of each document, and these are read in blocks: pass "
+                f"some documents, documents[start:stop], or all in memory, documents.to_numpy() "
+                f"({len(self.counts):,} documents of {self.counts.label})"
+            )
+        return self.counts
 
     @property
     def prior(self) -> Array:
@@ -54,10 +73,10 @@ class BoundDocuments(BoundModel):
 
     def entries(self) -> AnyArray:
         """Return the place of each token among the entries of the counts, shape (tokens,)."""
+        counts, n_words = self.counts_at_once, self.counts.shape[1]
         documents, words = _places(self.tokens, self.pattern)
-        n_words = self.counts.shape[1]
-        owners = np.repeat(np.arange(self.counts.shape[0]), np.diff(self.counts.indptr))
-        return np.searchsorted(owners * n_words + self.counts.indices, documents * n_words + words)
+        owners = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))
+        return np.searchsorted(owners * n_words + counts.indices, documents * n_words + words)
 
 
 def bind_rows(
@@ -90,22 +109,54 @@ def bind_rows(
         What was found of the same nodes before; what is found now is added.
     """
     facts = {} if facts is None else facts
-    bound = partial(bind, nodes, leaves, data, values=values, sizes=sizes, facts=facts)
     kept = facts.setdefault(None, {})
     if "pattern" not in kept:
         kept["pattern"] = pattern_of(nodes, leaves)
     pattern: Pattern | None = kept["pattern"]
-    if pattern is None or factors is not None or pattern.proportions.name in named:
+    bound = partial(bind, nodes, leaves, data, values=values, sizes=sizes, facts=facts)
+    if pattern is None:
+        return _with_rows(bound(data_plate=data_plate, sample_weight=sample_weight))
+    in_blocks = _in_blocks(data)
+    if in_blocks:
+        # what does not depend on the documents is known from the first of them
+        few = {**data, **{name: value[:1] for name, value in in_blocks.items()}}
+        bound = partial(bind, nodes, leaves, few, values=values, sizes=sizes, facts=facts)
+    if factors is not None or pattern.proportions.name in named:
+        _refuse_blocks(in_blocks)
         return _with_rows(bound(data_plate=data_plate, sample_weight=sample_weight))
     wanted = data_plate.name if isinstance(data_plate, Plate) else data_plate
     if wanted not in (None, pattern.document.name):
+        _refuse_blocks(in_blocks)
         return _with_rows(bound(data_plate=data_plate, sample_weight=sample_weight))
     tokens = bound()
     if _fits(tokens, pattern):
-        return _documents(tokens, pattern, sample_weight)
+        return _documents(tokens, pattern, sample_weight, in_blocks.get(pattern.word.name))
+    _refuse_blocks(in_blocks)
     if sample_weight is not None:
         tokens = bound(sample_weight=sample_weight)
     return _with_rows(tokens)
+
+
+def _in_blocks(data: Any) -> dict[str, SparseRows]:
+    """Return the counts that are read in blocks."""
+    if not isinstance(data, Mapping):
+        return {}
+    return {name: value for name, value in data.items() if isinstance(value, SparseRows)}
+
+
+def _refuse_blocks(in_blocks: Mapping[str, SparseRows]) -> None:
+    """Refuse counts that are read in blocks where each token is a row.
+
+    Raises
+    ------
+    DataError
+        If there are any.
+    """
+    for name, value in in_blocks.items():
+        raise DataError(
+            f"the counts of '{name}' are read in blocks of documents, and this model or fit has a row for each token: "
+            f"pass them in memory, documents.to_numpy() ({len(value):,} documents)"
+        )
 
 
 def _with_rows(bound: BoundModel) -> BoundModel:
@@ -147,18 +198,27 @@ def _places(tokens: BoundModel, pattern: Pattern) -> tuple[AnyArray, AnyArray]:
     )
 
 
-def _documents(tokens: BoundModel, pattern: Pattern, sample_weight: Any) -> BoundDocuments:
-    n_docs, n_words = tokens.sizes[pattern.document], pattern.word.dimension or 1
-    weights = np.ones(tokens.n_rows) if tokens.row_weights is None else tokens.row_weights
-    counts = csr_array((weights, _places(tokens, pattern)), shape=(n_docs, n_words))
-    counts.sum_duplicates()
+def _documents(
+    tokens: BoundModel, pattern: Pattern, sample_weight: Any, in_blocks: SparseRows | None
+) -> BoundDocuments:
+    counts = _counts_of(tokens, pattern) if in_blocks is None else in_blocks
+    n_docs = counts.shape[0]
     evidence = {node: own for node, own in tokens.evidence.items() if node is not membership(pattern.token)}
     return BoundDocuments(
         tokens.nodes,
-        tokens.sizes,
+        {**tokens.sizes, pattern.document: n_docs},
         pattern.document,
         {**evidence, pattern.word: Observed(counts)},
         as_weights(sample_weight, n_docs),
         pattern=pattern,
         tokens=tokens,
     )
+
+
+def _counts_of(tokens: BoundModel, pattern: Pattern) -> csr_array:
+    """Return the counts of words, documents x words, of a row for each token."""
+    weights = np.ones(tokens.n_rows) if tokens.row_weights is None else tokens.row_weights
+    shape = (tokens.sizes[pattern.document], pattern.word.dimension or 1)
+    counts = csr_array((weights, _places(tokens, pattern)), shape=shape)
+    counts.sum_duplicates()
+    return counts

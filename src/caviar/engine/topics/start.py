@@ -109,9 +109,9 @@ def given_tokens(
         probabilities = _of_tokens(bound, value)
     else:
         weights = _of_documents(bound, value)
-        owners = np.repeat(np.arange(len(weights)), np.diff(bound.counts.indptr))
+        owners = np.repeat(np.arange(len(weights)), np.diff(bound.counts_at_once.indptr))
         probabilities = weights[owners]
-    counts, tokens = bound.counts, problem.factors[1]
+    counts, tokens = bound.counts_at_once, problem.factors[1]
     numbers = csr_array((np.arange(counts.nnz), counts.indices, counts.indptr), shape=counts.shape)
 
     def give(rows: Rows) -> LocalState:

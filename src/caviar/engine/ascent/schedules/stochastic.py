@@ -189,11 +189,16 @@ class Stochastic(Schedule[StochasticState]):
         return replace(after, status=Status.CONVERGED) if abs(after.change) < tol else after
 
     def finish(self, state: StochasticState) -> AscentState:
-        """Return the end of a fit: a last pass over all rows, with the exact objective."""
-        end = begin(state.problem, state.q, state.rows)
+        """Return the end of a fit: a last pass over all rows, with the exact objective.
+
+        It leaves no local factors where a next look would start without them: they would grow with the rows.
+        """
+        keeps = not state.problem.rows.begins_anew
+        end = begin(state.problem, state.q, replace(state.rows, keeps=keeps))
         is_empty = has_collapsed(end.problem, end.q, end.arrays)
         status = Status.COLLAPSED if is_empty else state.status
-        return replace(end, trace=(*state.trace, end.elbo), status=status, n_updates=state.n_updates)
+        rows, trace = state.rows.at(end.problem.rows), (*state.trace, end.elbo)
+        return replace(end, rows=rows, trace=trace, status=status, n_updates=state.n_updates)
 
     def to_plain(self, state: StochasticState) -> dict[str, Any]:
         """Return a state as values that a checkpoint holds; the batches of a pass are drawn again."""

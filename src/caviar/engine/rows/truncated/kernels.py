@@ -53,10 +53,13 @@ def _gather(given: Array, at: int, pairs: AnyArray, by_feature: Array, by_row: A
         one, other, into = by_feature[pairs[p, 0]], by_feature[pairs[p, 1]], by_feature[n + p]
         for v in range(CELL):
             into[v] = one[v] * other[v]
-    for v in range(CELL):
-        own, into = flat[v:], by_row[v]
-        for f in range(n + len(pairs)):
-            into[f] = own[CELL * f]
+    # eight features at a time: row by row, with strides of a cell, took two fifths of the time of a cell
+    for eighth in range(by_row.shape[1] // 8):
+        some = flat[8 * CELL * eighth : 8 * CELL * (eighth + 1)]
+        for v in range(CELL):
+            into = by_row[v, 8 * eighth : 8 * (eighth + 1)]
+            for f in range(8):
+                into[f] = some[CELL * f + v]
 
 
 @numba.njit(nogil=True, cache=True, fastmath=_MOST)

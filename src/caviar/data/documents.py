@@ -1,0 +1,204 @@
+"""Documents in files: counts of words, copied once to a temporary file and read a block of documents at a time."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from .._errors import DataError
+from .._typing import AnyArray
+from ..lazy.sparse_rows import SparseRows
+from .document_batches import Layout, batches_of, label_of
+from .document_words import Numbering
+from .raw_file import Workspace
+
+_WORD, _COUNT, _START = np.dtype(np.int32), np.dtype(np.float64), np.dtype(np.int64)
+
+
+def scan_documents(
+    source: Any = None,
+    *,
+    words: str = "words",
+    counts: str | None = "counts",
+    document: str | None = None,
+    vocabulary: Sequence[str] | None = None,
+    sql: str | None = None,
+    directory: str | os.PathLike[str] | None = None,
+) -> Documents:
+    """Return documents on disk as counts of words, of which only blocks of documents are in memory.
+
+    Parameters
+    ----------
+    source
+        A Parquet or CSV file, a folder of Parquet files or a pattern; or an Arrow table, a reader or an iterator of
+        record batches, or a relation of DuckDB.
+    words
+        Name of the column with the words: texts, or numbers counted from 0.
+    counts
+        Name of the column that says how often each of them occurs; None if each entry is one token.
+    document
+        None: a row is a document, with lists in these two columns. A name: a row is a word of the document that this
+        column names, and the rows are in ascending order of it.
+    vocabulary
+        The words to count, in the order of the columns; others are left out. By default all words, in the order in
+        which they first occur.
+    sql
+        A DuckDB query whose result is read; ``data`` in it is the table of ``source``, if that is a file.
+    directory
+        Folder of the temporary copy; by default where ``TMPDIR`` says, or /var/tmp. It takes 12 bytes for each word of
+        a document, and is removed with the documents, and when Python ends.
+
+    Returns
+    -------
+    Documents
+        For :class:`caviar.LatentDirichletAllocation`, and as the counts of a model of documents.
+
+    Raises
+    ------
+    DataError
+        If there is no such file or column, a word or count is missing or impossible, or rows are not in order.
+    ImportError
+        If Arrow or DuckDB is missing.
+
+    Notes
+    -----
+    The source is read once, at the call. Memory does not grow with the documents: a batch of them, and the vocabulary.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> table = pa.table(
+    ...     {"words": [["goal", "ball"], ["law"], ["goal", "goal"]], "counts": [[3, 1], [2], [1, 1]]}
+    ... )
+    >>> documents = scan_documents(table)
+    >>> documents.shape, documents.column_names, documents.total
+    ((3, 3), ('goal', 'ball', 'law'), 8.0)
+    >>> documents[1:3].toarray()
+    array([[0., 0., 2.],
+           [2., 0., 0.]])
+    """
+    layout = Layout(words, counts, document)
+    label, numbering, workspace = label_of(source, sql), Numbering(vocabulary, words), Workspace(directory)
+    n_documents, total, start = 0, 0.0, 0
+    try:
+        with (
+            open(workspace.path / "words", "wb") as of_words,
+            open(workspace.path / "counts", "wb") as of_counts,
+            open(workspace.path / "starts", "wb") as of_starts,
+        ):
+            of_starts.write(np.zeros(1, _START).tobytes())
+            for lengths, texts, own in batches_of(source, sql, layout):
+                block = _counted(lengths, numbering.numbers(texts, own), own, numbering.size)
+                of_words.write(block.indices.astype(_WORD).tobytes())
+                of_counts.write(block.data.astype(_COUNT).tobytes())
+                of_starts.write((block.indptr[1:].astype(_START) + start).tobytes())
+                n_documents, total = n_documents + block.shape[0], total + float(block.data.sum())
+                start += block.nnz
+    except OSError as error:
+        raise DataError(
+            f"{label}: cannot write its temporary copy to {workspace.path.parent}: {error.strerror or error}; give a "
+            f"directory= with more room"
+        ) from error
+    if not n_documents:
+        raise DataError(f"{label} has no documents")
+    shape = (n_documents, numbering.size)
+    return Documents(workspace.path, label, shape, total, numbering, owner=workspace)
+
+
+def _counted(lengths: AnyArray, words: AnyArray, counts: AnyArray, n_words: int) -> csr_array:
+    """Return counts (documents, words) from the words of one document after another; those below 0 are left out."""
+    ends = np.concatenate([[0], np.cumsum(lengths)])
+    kept = np.concatenate([[0], np.cumsum(words >= 0)])[ends]
+    is_known = words >= 0
+    block = csr_array((counts[is_known], words[is_known], kept), shape=(len(lengths), n_words))
+    block.sum_duplicates()
+    block.eliminate_zeros()
+    return block
+
+
+class Documents(SparseRows):
+    """Counts of words, documents x words, that are read a block of documents at a time; see :func:`scan_documents`.
+
+    ``documents[start:stop]`` is a sparse array, and ``documents.to_numpy()`` has all of them in memory.
+
+    Attributes
+    ----------
+    shape
+        (documents, words).
+    total
+        Number of tokens.
+    column_names
+        The words; None where they came as numbers.
+    left_out
+        Tokens whose words are not in the vocabulary.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        label: str,
+        shape: tuple[int, int],
+        total: float,
+        numbering: Numbering,
+        first: int = 0,
+        owner: Workspace | None = None,
+    ) -> None:
+        self.shape, self.label, self.total = shape, label, total
+        self.column_names, self.left_out = numbering.words, numbering.left_out
+        self._folder, self._numbering, self._first, self._owner = folder, numbering, first, owner
+
+    def read(self, start: int, stop: int) -> Any:
+        """Return the counts of documents ``start`` to ``stop``, a sparse array by rows."""
+        stop = max(start, stop)
+        starts = self._numbers("starts", _START, self._first + start, stop - start + 1)
+        begin, length = int(starts[0]), int(starts[-1] - starts[0])
+        words = self._numbers("words", _WORD, begin, length)
+        counts = self._numbers("counts", _COUNT, begin, length)
+        block = csr_array(
+            (counts, words, (starts - begin).astype(_WORD)), shape=(stop - start, self.shape[1])
+        )
+        block.has_canonical_format = True
+        return block
+
+    def between(self, start: int, stop: int) -> Documents:
+        """Return documents ``start`` to ``stop`` as documents of their own."""
+        total = sum(
+            float(self.read(at, min(at + 8_192, stop)).data.sum()) for at in range(start, stop, 8_192)
+        )
+        shape = (stop - start, self.shape[1])
+        return Documents(
+            self._folder, self.label, shape, total, self._numbering, self._first + start, self._owner
+        )
+
+    @property
+    def n_counts(self) -> int:
+        """How many counts there are."""
+        first, last = (
+            int(self._numbers("starts", _START, at, 1)[0]) for at in (self._first, self._first + len(self))
+        )
+        return last - first
+
+    def _numbers(self, name: str, dtype: np.dtype[Any], first: int, length: int) -> AnyArray:
+        path = self._folder / name
+        try:
+            values = np.fromfile(path, dtype, length, offset=first * dtype.itemsize)
+        except OSError as error:
+            raise DataError(
+                f"{self.label}: its temporary copy {path} cannot be read: {error.strerror or error}. Scan the "
+                f"documents again; other machines need a directory= that they see"
+            ) from error
+        if len(values) < length:
+            raise DataError(f"{self.label}: its temporary copy {path} was cut off; scan the documents again")
+        return values
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_owner": None}
+
+    def __repr__(self) -> str:
+        n_documents, n_words = self.shape
+        return f"<{n_documents:,} documents, {self.total:,.0f} tokens of {n_words:,} words, of {self.label}>"
