@@ -126,9 +126,16 @@ def test_points_and_many_numbers_keep_linear_response():
 
 
 def test_what_is_corrected_in_part_or_not_at_all_is_told(tmp_path, monkeypatch):
-    """With seven rows the series is cut for a mixture; without tilted fixed points nothing is corrected."""
+    """The series is cut at a move of a standard deviation; without tilted fixed points nothing is corrected."""
     few = cv.datasets.load_faithful().values[::40]
-    posterior = cv.BayesianGaussianMixture(2, random_state=0, uncertainty="second_order").fit(few).posterior_
+    with monkeypatch.context() as patch:
+        patch.setattr(Tilts, "_correction", lambda _, tilt, sd: (2.0 * sd, 0.0))
+        posterior = (
+            cv.BayesianGaussianMixture(2, random_state=0, uncertainty="second_order").fit(few).posterior_
+        )
+    linear = cv.BayesianGaussianMixture(2, random_state=0).fit(few).posterior_
+    moved = posterior.mean("theta.mean")[0] - linear.mean("theta.mean")[0]
+    assert moved == pytest.approx(posterior.sd("theta.mean")[0])
     assert "Those of theta" in posterior.interval_remark
     assert posterior.interval_remark.endswith(" in part or not at all, for the correction is too large.")
     assert posterior.interval_remark in " ".join(str(posterior.summary()).split())

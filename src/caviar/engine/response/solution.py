@@ -102,10 +102,17 @@ class Formed(Solution):
     A repetition that counts in no term of others, for nothing is observed below it, is drawn given these: with their
     coordinates C and its own, S = G D G' with G = (I - K)^-1 and D = (I - K_CC) beside the identity. The factor of a
     forecast is averaged over its parents as mean field takes them: to it only what their covariances add comes.
+
+    Parameters
+    ----------
+    operator
+        Of the fit.
+    matrix
+        Its K, if that is known.
     """
 
-    def __init__(self, operator: ResponseOperator) -> None:
-        matrix = operator.matrix()
+    def __init__(self, operator: ResponseOperator, matrix: Array | None = None) -> None:
+        matrix = operator.matrix() if matrix is None else matrix
         counts = operator.counts
         own = matrix[np.ix_(counts, counts)]
         values, vectors = np.linalg.eigh(0.5 * (own + own.T))
@@ -130,13 +137,25 @@ class Formed(Solution):
 
     @property
     def log_determinant(self) -> float:
-        return float(np.log(self._values).sum()) if (self._values >= FLAT).all() else -np.inf
+        return _log_determinant(self._values)
 
     def excess(self, columns: Array) -> Array:
         return self._excess @ columns
 
     def flat(self, columns: Array) -> AnyArray:
         return _shares_in(self._flat, columns)
+
+
+def log_determinant_at(operator: ResponseOperator) -> float:
+    """Return that of :class:`Formed`, without its vectors."""
+    counts = operator.counts
+    values = np.linalg.eigvalsh(operator.matrix()[np.ix_(counts, counts)])
+    return _log_determinant(1.0 - np.asarray(values, dtype=np.float64))
+
+
+def _log_determinant(values: Array) -> float:
+    """Return the log of a product of eigenvalues; minus infinity with flat ones."""
+    return float(np.log(values).sum()) if (values >= FLAT).all() else -np.inf
 
 
 def _shares_in(flat: Array, columns: Array) -> AnyArray:
@@ -191,7 +210,7 @@ class LowRank(Solution):
 
     @property
     def log_determinant(self) -> float:
-        return float(np.log(self._values).sum()) if (self._values >= FLAT).all() else -np.inf
+        return _log_determinant(self._values)
 
     def excess(self, columns: Array) -> Array:
         return self._vectors @ (self._gains[:, None] * (self._vectors.T @ columns))
