@@ -6,8 +6,8 @@
 As ``textbook.py``, with models that were fitted here for the first time. Importance sampling is left out where a draw
 would need hidden values that cannot be summed out. The table is the second one of docs/uncertainty.md.
 
-Sources: beetles, Bliss (1935); jaws, Elston and Grizzle (1962); beta blockers, Carlin (1992); coal mines, Jarrett (1979);
-teeth, Potthoff and Roy (1964).
+Sources: beetles, Bliss (1935); jaws, Elston and Grizzle (1962); beta blockers, Carlin (1992); coal mines, Jarrett
+(1979); teeth, Potthoff and Roy (1964).
 """
 
 from __future__ import annotations
@@ -107,8 +107,8 @@ def blockers() -> Textbook:
     return Textbook("beta blockers", cv.Model(y), data, nuts, told)
 
 
-COAL = """4 5 4 0 1 4 3 4 0 6 3 3 4 0 2 6 3 3 5 4 5 3 1 4 4 1 5 5 3 4 2 5 2 2 3 4 2 1 3 2 2 1 1 1 1 3 0 0 1 0 1 1 0 0 3 1
-0 3 2 2 0 1 1 1 0 1 0 1 0 0 0 2 1 0 0 0 1 1 0 2 3 3 1 1 2 1 1 1 1 2 4 2 0 0 1 4 0 0 0 1 0 0 0 0 0 1 0 0 1 0 1"""
+COAL = """4 5 4 0 1 4 3 4 0 6 3 3 4 0 2 6 3 3 5 4 5 3 1 4 4 1 5 5 3 4 2 5 2 2 3 4 2 1 3 2 2 1 1 1 1 3 0 0 1 0 1 1 0 0 3
+1 0 3 2 2 0 1 1 1 0 1 0 1 0 0 0 2 1 0 0 0 1 1 0 2 3 3 1 1 2 1 1 1 1 2 4 2 0 0 1 4 0 0 0 1 0 0 0 0 0 1 0 0 1 0 1"""
 
 
 def coal() -> Textbook:
@@ -142,16 +142,20 @@ def coal() -> Textbook:
     def in_order(draws: Draws) -> Draws:
         order = np.argsort(-draws["rate"], axis=1)
         stays = np.take_along_axis(np.diagonal(draws["transition"], axis1=1, axis2=2), order, axis=1)
-        rows = np.stack([np.stack([stays[:, 0], 1 - stays[:, 0]], 1), np.stack([1 - stays[:, 1], stays[:, 1]], 1)], 1)
+        rows = np.stack(
+            [np.stack([stays[:, 0], 1 - stays[:, 0]], 1), np.stack([1 - stays[:, 1], stays[:, 1]], 1)], 1
+        )
         return draws | {"rate": np.take_along_axis(draws["rate"], order, axis=1), "transition": rows}
 
     told = {"rate": None, "transition": ([0, 1], [0, 1])}
     arguments = {"init": {"rate": np.array([3.0, 1.0])}}
-    return Textbook("coal mines", cv.Model(y), {"y": disasters}, nuts, told, of_draws=in_order, fitted=arguments)
+    return Textbook(
+        "coal mines", cv.Model(y), {"y": disasters}, nuts, told, of_draws=in_order, fitted=arguments
+    )
 
 
-TEETH = """26 25 29 31 21.5 22.5 23 26.5 23 22.5 24 27.5 25.5 27.5 26.5 27 20 23.5 22.5 26 24.5 25.5 27 28.5 22 22 24.5 26.5
-24 21.5 24.5 25.5 23 20.5 31 26 27.5 28 31 31.5 23 23 23.5 25 21.5 23.5 24 28 17 24.5 26 29.5 22.5 25.5 25.5 26
+TEETH = """26 25 29 31 21.5 22.5 23 26.5 23 22.5 24 27.5 25.5 27.5 26.5 27 20 23.5 22.5 26 24.5 25.5 27 28.5 22 22 24.5
+26.5 24 21.5 24.5 25.5 23 20.5 31 26 27.5 28 31 31.5 23 23 23.5 25 21.5 23.5 24 28 17 24.5 26 29.5 22.5 25.5 25.5 26
 23 24.5 26 30 22 21.5 23.5 25 21 20 21.5 23 21 21.5 24 25.5 20.5 24 24.5 26 23.5 24.5 25 26.5 21.5 23 22.5 23.5
 20 21 21 22.5 21.5 22.5 23 25 23 23 23.5 24 20 21 22 21.5 16.5 19 19 19.5 24.5 25 28 28"""
 
@@ -177,7 +181,9 @@ def teeth() -> Textbook:
         between, tau = nuts_half_t("between", 2.0), nuts_half_t("tau", 2.0)
         z = numpyro.sample("z", dist.Normal(0.0, 1.0).expand([27]))
         effects = numpyro.deterministic("child", z / between**0.5)
-        numpyro.sample("y", dist.StudentT(4.0, design @ coefficients + effects[child], tau**-0.5), obs=distance)
+        numpyro.sample(
+            "y", dist.StudentT(4.0, design @ coefficients + effects[child], tau**-0.5), obs=distance
+        )
 
     told = {"w": None, "child": ([9, 25],), "sd between": None, "sd tau": None}
     return Textbook("teeth", cv.Model(y), {"y": distance, "X": design, "of": child}, nuts, told)
@@ -196,7 +202,9 @@ def lines(book: Textbook, n_draws: int) -> Iterator[str]:
         posteriors[kind], seconds[kind] = fit, time.process_time() - start
     start = time.process_time()
     weighted = sampled(posteriors["auto"], book.data)
-    by_weights = f"importance sampling {time.process_time() - start:.1f} s" if weighted else "no importance sampling"
+    by_weights = (
+        f"importance sampling {time.process_time() - start:.1f} s" if weighted else "no importance sampling"
+    )
     start = time.process_time()
     draws = drawn(book, n_draws)
     first = (

@@ -54,7 +54,7 @@ class Tilts:
         self._state = replaced(state, natural={own: operator.natural[own] for own in problem.order})
         self._root, images = operator.times(np.eye(operator.size)), operator.images()
         # the natural parameters that change a standardised coordinate by one
-        self._inverse = np.linalg.pinv(self._root)
+        self._inverse = _left_inverse(self._root)
         solved = Formed(operator, operator.transposed(images)).excess(np.eye(operator.size))
         self._solved = solved + np.eye(operator.size)
         # by how much the natural parameters change through those of all updates, with each coordinate
@@ -128,3 +128,10 @@ class Tilts:
             return -0.5 * log_determinant_at(operator)
         except np.linalg.LinAlgError:
             return np.nan
+
+
+def _left_inverse(root: Array) -> Array:
+    """Return a left inverse of L, (r, P), whatever the units of the statistics are."""
+    sizes = np.sqrt((root * root).sum(axis=1))
+    units = np.where(sizes > 0, sizes, 1.0)
+    return np.linalg.pinv(root / units[:, None]) / units

@@ -146,11 +146,22 @@ class Formed(Solution):
         return _shares_in(self._flat, columns)
 
 
-def log_determinant_at(operator: ResponseOperator) -> float:
-    """Return that of :class:`Formed`, without its vectors."""
-    counts = operator.counts
-    values = np.linalg.eigvalsh(operator.matrix()[np.ix_(counts, counts)])
+def log_determinant_at(operator: ResponseOperator, which: AnyArray | None = None) -> float:
+    """Return that of :class:`Formed`, without its vectors; if asked, of some of the coordinates."""
+    if operator.size > MOST_FORMED:
+        raise ModelError(_why_no_determinant(operator))
+    kept = operator.counts if which is None else operator.counts & which
+    if not kept.any():
+        return 0.0
+    values = np.linalg.eigvalsh(operator.matrix()[np.ix_(kept, kept)])
     return _log_determinant(1.0 - np.asarray(values, dtype=np.float64))
+
+
+def _why_no_determinant(operator: ResponseOperator) -> str:
+    return (
+        f"the determinant of linear response needs at most {MOST_FORMED:,} coordinates; this model has "
+        f"{operator.size:,}"
+    )
 
 
 def _log_determinant(values: Array) -> float:
@@ -297,10 +308,7 @@ class Iterated(Solution):
 
     @property
     def log_determinant(self) -> float:
-        raise ModelError(
-            f"the determinant of linear response needs at most {MOST_FORMED:,} coordinates; this model has "
-            f"{self._operator.size:,}"
-        )
+        raise ModelError(_why_no_determinant(self._operator))
 
     def excess(self, columns: Array) -> Array:
         """Return (S - I) w of each column w: x with (I - K) x = K w."""
