@@ -42,6 +42,15 @@ def test_point_masses_are_at_their_values():
     assert every.evidence({"x": x}, method="second_order").value == pytest.approx(every.elbo, abs=1e-12)
 
 
+def test_a_single_factor_has_no_correction():
+    rng = np.random.default_rng(0)
+    data = {"X": rng.normal(size=(9, 2)), "y": rng.normal(size=9)}
+    w = cv.MultivariateNormal("w", np.zeros(2), np.eye(2))
+    posterior = cv.Model(cv.Normal("y", cv.dot(cv.Data("X", plates=OBS), w), 1.0, plates=OBS)).fit(data)
+    exact = stats.multivariate_normal(np.zeros(9), np.eye(9) + data["X"] @ data["X"].T).logpdf(data["y"])
+    assert posterior.evidence(data, method="second_order").value == pytest.approx(exact, abs=1e-10)
+
+
 @pytest.mark.parametrize("factors", ["apart", [("mu", "a")]])
 def test_second_order_is_exact_where_the_posterior_is_normal(factors):
     posterior, data, exact = _crossed(factors=factors)

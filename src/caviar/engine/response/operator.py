@@ -187,6 +187,8 @@ class ResponseOperator:
         others = np.ones(self.size, dtype=bool)
         others[own] = False
         found = np.zeros((self.size, self.size))
+        if not others.any():
+            return found
         found[:, others] = self.apply(np.eye(self.size)[:, others])
         found[np.ix_(others, ~others)] = found[np.ix_(~others, others)].T
         return found
