@@ -297,7 +297,7 @@ class Told:
 
 def of_fit(posterior: cv.Posterior, name: str, as_sd: bool) -> Told:
     """Return what a posterior shows; of a precision, its Gamma distribution as that of a standard deviation."""
-    mean, sd = np.asarray(posterior[name].mean), posterior.sd(name)
+    mean, sd = posterior.mean(name), posterior.sd(name)
     lower, upper = posterior.interval(name, 0.9)
     if not as_sd:
         return Told(mean, sd, lower, upper)

@@ -92,6 +92,22 @@ def test_corrections_are_the_derivatives_along_tilted_fits():
     assert added[0] == pytest.approx((ends[0] - 2 * here + ends[1]) / size**2, rel=0.01)
 
 
+@pytest.mark.parametrize("scale", [1e-9, 1e9])
+def test_the_units_of_the_data_do_not_matter(scale):
+    x = np.random.default_rng(5).normal(size=6)
+
+    def fitted(unit):
+        mu, tau = cv.Normal("mu", 0, 0.1 / unit**2), cv.Gamma("tau", 2, 2 * unit**2)
+        model = cv.Model(cv.Normal("x", mu, tau, plates=OBS))
+        return model.fit({"x": unit * x}, tol=1e-12, uncertainty="second_order")
+
+    one, other = fitted(1.0), fitted(scale)
+    assert one.sd("mu") > 1.05 * np.sqrt(one["mu"].variance)
+    for name, unit in (("mu", scale), ("tau", scale**-2)):
+        assert other.mean(name) / unit == pytest.approx(one.mean(name), rel=1e-5)
+        assert other.sd(name) / unit == pytest.approx(one.sd(name), rel=1e-5)
+
+
 def test_it_is_kept_in_files_and_says_so(tmp_path):
     rng = np.random.default_rng(0)
     data = {"x": rng.normal(size=12)}
@@ -126,9 +142,16 @@ def test_points_and_many_numbers_keep_linear_response():
 
 
 def test_what_is_corrected_in_part_or_not_at_all_is_told(tmp_path, monkeypatch):
-    """With seven rows the series is cut for a mixture; without tilted fixed points nothing is corrected."""
+    """The series is cut at a move of a standard deviation; without tilted fixed points nothing is corrected."""
     few = cv.datasets.load_faithful().values[::40]
-    posterior = cv.BayesianGaussianMixture(2, random_state=0, uncertainty="second_order").fit(few).posterior_
+    with monkeypatch.context() as patch:
+        patch.setattr(Tilts, "_correction", lambda _, tilt, sd: (2.0 * sd, 0.0))
+        posterior = (
+            cv.BayesianGaussianMixture(2, random_state=0, uncertainty="second_order").fit(few).posterior_
+        )
+    linear = cv.BayesianGaussianMixture(2, random_state=0).fit(few).posterior_
+    moved = posterior.mean("theta.mean")[0] - linear.mean("theta.mean")[0]
+    assert moved == pytest.approx(posterior.sd("theta.mean")[0])
     assert "Those of theta" in posterior.interval_remark
     assert posterior.interval_remark.endswith(" in part or not at all, for the correction is too large.")
     assert posterior.interval_remark in " ".join(str(posterior.summary()).split())

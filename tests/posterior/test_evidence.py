@@ -29,6 +29,28 @@ def _crossed(**arguments):
     return posterior, data, stats.multivariate_normal(np.zeros(n), covariance).logpdf(y)
 
 
+def test_point_masses_are_at_their_values():
+    x = np.random.default_rng(5).normal(size=6)
+    model = cv.Model(cv.Normal("x", cv.Normal("mu", 0, 0.1), cv.Gamma("tau", 2, 2), plates=OBS))
+    posterior = model.fit({"x": x}, point=["tau"], tol=1e-13)
+    tau = float(posterior["tau"].mean)
+    given = stats.multivariate_normal(np.zeros(6), np.eye(6) / tau + 10.0).logpdf(x)
+    exact = given + stats.gamma(2, scale=0.5).logpdf(tau)
+    found = posterior.evidence({"x": x}, method="second_order")
+    assert found.value == pytest.approx(exact, abs=1e-8)
+    every = model.fit({"x": x}, point=["mu", "tau"], tol=1e-13)
+    assert every.evidence({"x": x}, method="second_order").value == pytest.approx(every.elbo, abs=1e-12)
+
+
+def test_a_single_factor_has_no_correction():
+    rng = np.random.default_rng(0)
+    data = {"X": rng.normal(size=(9, 2)), "y": rng.normal(size=9)}
+    w = cv.MultivariateNormal("w", np.zeros(2), np.eye(2))
+    posterior = cv.Model(cv.Normal("y", cv.dot(cv.Data("X", plates=OBS), w), 1.0, plates=OBS)).fit(data)
+    exact = stats.multivariate_normal(np.zeros(9), np.eye(9) + data["X"] @ data["X"].T).logpdf(data["y"])
+    assert posterior.evidence(data, method="second_order").value == pytest.approx(exact, abs=1e-10)
+
+
 @pytest.mark.parametrize("factors", ["apart", [("mu", "a")]])
 def test_second_order_is_exact_where_the_posterior_is_normal(factors):
     posterior, data, exact = _crossed(factors=factors)

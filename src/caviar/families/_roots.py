@@ -19,6 +19,9 @@ from scipy.sparse import csc_array
 
 from caviar._typing import AnyArray, Array
 
+_MOST_DENSE = 20_000
+"""Numbers of a block-diagonal matrix up to which a dense product takes less than the calls of a sparse one."""
+
 
 class Roots(ABC):
     """Square roots of the covariances of the statistics of R repetitions."""
@@ -66,8 +69,17 @@ class MatrixRoots(Roots):
         return self.of_values
 
     @cached_property
-    def _whole(self) -> csc_array:
-        """All of them, block diagonal."""
+    def _whole(self) -> csc_array | Array:
+        """All of them, block diagonal; dense if they are small."""
+        n_rows, n_columns = (sum(root.shape[axis] for root in self.matrices) for axis in (0, 1))
+        if n_rows * n_columns <= _MOST_DENSE:
+            dense = np.zeros((n_rows, n_columns))
+            row = column = 0
+            for root in self.matrices:
+                below, beside = row + root.shape[0], column + root.shape[1]
+                dense[row:below, column:beside] = root
+                row, column = below, beside
+            return dense
         rows, columns, entries = [], [], []
         row = column = 0
         for root in self.matrices:
@@ -76,8 +88,6 @@ class MatrixRoots(Roots):
             columns.append(column + j.ravel())
             entries.append(root.ravel())
             row, column = row + root.shape[0], column + root.shape[1]
-        if not entries:
-            return csc_array((0, 0))
         triples = (np.concatenate(entries), (np.concatenate(rows), np.concatenate(columns)))
         return csc_array(triples, shape=(row, column))
 

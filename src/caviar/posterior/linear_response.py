@@ -60,7 +60,8 @@ class LinearResponse:
     def log_determinant(self) -> float:
         """The log of the determinant of I - V H: minus twice the second-order correction of the ELBO.
 
-        It is 0 where all factors are independent, and else negative. See :meth:`Posterior.evidence`.
+        It is 0 where all factors are independent, and else negative. Point masses are at their values, as in the ELBO.
+        See :meth:`Posterior.evidence`.
 
         Raises
         ------

@@ -27,8 +27,8 @@ from ..local.statistics import Arrays, Sums
 from ..rows.row_map import RowMap, Warm
 from .blocks import RespondBlocks, is_worth_curving, look_with_curvature
 from .factors import MOST_OF_SHARED, FactorResponse, factor_response
-from .multilinear import Multilinear
 from .shared import SharedResponse, shared_response
+from .terms import directions_of, terms_of
 
 _MOST_AT_ONCE = 64
 """Changes of a pass: their sums over the rows are held together."""
@@ -56,6 +56,8 @@ class ResponseOperator:
         Natural parameters of the globals, where they are not those of their updates.
     curvature
         The change of the sums of each local factor with its matrix, if a pass has formed it.
+    like
+        An operator of the same problem elsewhere, whose derivatives of the terms are the same.
 
     Attributes
     ----------
@@ -77,6 +79,7 @@ class ResponseOperator:
         is_whole: bool = True,
         at: Mapping[Variable, Statistics] | None = None,
         curvature: Mapping[FactorKey, Array] | None = None,
+        like: ResponseOperator | None = None,
     ) -> None:
         self.problem, self._arrays, self._curvature = problem, dict(arrays), curvature
         self._rows, self._warm, self._model = rows, warm, rows.model
@@ -98,16 +101,7 @@ class ResponseOperator:
             start += size
         self.n_statistics = start
         self._coordinates = _coordinates(self.factors)
-        self._of_updates = Multilinear(_uses(problem))
-        needed: set[Hashable] = set(self._model.parts_of_messages) if problem.factors else set()
-        if problem.factors:
-            needed |= {key for key, part in problem.compiled.parts.items() if part.factor is not None}
-        self._of_coefficients = Multilinear(
-            (key, term.contraction, position)
-            for term in problem.compiled.terms
-            for position, key in enumerate(term.contraction.keys)
-            if key in needed
-        )
+        self._terms = like._terms if like else terms_of(problem)
         self._coefficients = self._model.coefficients(self._arrays) if problem.factors else None
         self._settle_shared()
 
@@ -133,7 +127,7 @@ class ResponseOperator:
             if self._coefficients is None:
                 self.factors[number] = factor.along(messages)
                 continue
-            _, concerned = self._of_coefficients.change(
+            _, concerned = self._terms.of_coefficients.change(
                 self._arrays, self._apart(self.times(others)), self.size
             )
             if concerned.any():
@@ -144,7 +138,7 @@ class ResponseOperator:
                 whole[place] = moved
                 sums = self._sums_changes(self._apart(whole), moved.shape[1])
                 return self._joined(
-                    self._of_updates.change(self._arrays, sums, moved.shape[1])[0], moved.shape[1]
+                    self._terms.of_updates.change(self._arrays, sums, moved.shape[1])[0], moved.shape[1]
                 )[place]
 
             self.factors[number] = factor.along(messages, through_rows)
@@ -185,14 +179,42 @@ class ResponseOperator:
         return np.repeat(np.asarray(values), ranks)
 
     def matrix(self) -> Array:
-        """Return K = L' H L, (r, r): a pass for every 64 coordinates."""
-        return self.apply(np.eye(self.size))
+        """Return K = L' H L, (r, r): a pass for every 64 coordinates.
+
+        Where the rows hide nothing, a factor says nothing to itself, and the columns of all others are enough.
+        """
+        own = self._silent
+        others = np.ones(self.size, dtype=bool)
+        others[own] = False
+        found = np.zeros((self.size, self.size))
+        if not others.any():
+            return found
+        found[:, others] = self.apply(np.eye(self.size)[:, others])
+        found[np.ix_(others, ~others)] = found[np.ix_(~others, others)].T
+        return found
+
+    @property
+    def _silent(self) -> slice:
+        """The coordinates of the largest factor if it says nothing to itself; none where K may not be symmetric."""
+        if self._coefficients is not None or not self.counts.all():
+            return slice(0)
+        sizes = [own.stop - own.start for own in self._coordinates]
+        number = int(np.argmax(sizes)) if sizes else 0
+        if not sizes or self.factors[number].variable.name in self._terms.with_themselves:
+            return slice(0)
+        return self._coordinates[number]
+
+    def images(self) -> Array:
+        """Return H L, (P, r): by how much the natural parameters of all updates change with each coordinate."""
+        return self._images(np.eye(self.size))
 
     def apply(self, coordinates: Array) -> Array:
         """Return K times some columns of coordinates, (r, n)."""
+        return self.transposed(self._images(coordinates))
+
+    def _images(self, coordinates: Array) -> Array:
         images = [self.changes(columns) for columns in self._portions(coordinates)]
-        whole = np.concatenate(images, axis=1) if images else np.zeros((self.n_statistics, 0))
-        return self.transposed(whole)
+        return np.concatenate(images, axis=1) if images else np.zeros((self.n_statistics, 0))
 
     def times(self, coordinates: Array) -> Array:
         """Return the changes of the statistics, L z, (P, n), from coordinates, (r, n)."""
@@ -226,7 +248,7 @@ class ResponseOperator:
         n = coordinates.shape[1]
         changes = self._apart(self.times(coordinates))
         sums = {} if self.rows_are_apart else self._sums_changes(changes, n)
-        natural, _ = self._of_updates.change(self._arrays, {**changes, **sums}, n)
+        natural, _ = self._terms.of_updates.change(self._arrays, {**changes, **sums}, n)
         return self._joined(natural, n)
 
     def _apart(self, statistics: Array) -> Arrays:
@@ -258,34 +280,35 @@ class ResponseOperator:
         """Return by how much the sums over the rows change with n changes of the globals, (n, ...)."""
         if self._coefficients is None:
             return {}
-        parts, concerned = self._of_coefficients.change(self._arrays, changes, n)
+        parts, concerned = self._terms.of_coefficients.change(self._arrays, changes, n)
         if not concerned.any():
             return {}
-        model, rows = self._model, self._rows
         if self._is_curved:
-            return model.curved(self._whole_curvature, parts, n)
-        places = np.flatnonzero(concerned)
-        of_rows = tuple(
-            model.changed(
-                {key: own[place if len(own) > 1 else 0] for key, own in parts.items()}, self._coefficients
-            )
-            for place in places
-        )
+            return self._model.curved(self._whole_curvature, parts, n)
+        directions, shares = directions_of(parts, concerned)
+        own = self._responses(directions)
+        return {key: np.tensordot(shares, value, axes=(1, 0)) for key, value in own.items()}
+
+    def _responses(self, directions: Sequence[Arrays]) -> Arrays:
+        """Return by how much the sums over the rows change along some changes of the coefficients, by a pass."""
+        model, rows = self._model, self._rows
+        assert self._coefficients is not None
+        of_rows = tuple(model.changed(own, self._coefficients) for own in directions)
         work = RespondBlocks(model, self._coefficients, of_rows)
         chunks = rows.chunks
         carried = [self._warm.get(chunk.number) for chunk in chunks]
         total, _ = rows.executor.sum(work, rows.source, chunks, carried)
-        found: Arrays = {}
-        for number, place in enumerate(places):
+        found: dict[Hashable, list[Array]] = {}
+        for number, change in enumerate(of_rows):
             own = Sums(
                 {key: value[number] for key, value in total.fused.items()},
                 {key: value[number] for key, value in total.parts.items()},
                 {},
                 {},
             )
-            for key, value in model.summary(own, Sums.zero(), of_rows[number]).parts.items():
-                found.setdefault(key, np.zeros((n, *np.shape(value))))[place] = value
-        return found
+            for key, value in model.summary(own, Sums.zero(), change).parts.items():
+                found.setdefault(key, []).append(value)
+        return {key: np.stack(values) for key, values in found.items()}
 
     @cached_property
     def _is_curved(self) -> bool:
@@ -303,15 +326,3 @@ def _coordinates(factors: Sequence[FactorResponse]) -> list[slice]:
     """Return the coordinates of each factor."""
     ranks = [sum(factor.roots.ranks) for factor in factors]
     return [slice(b - a, b) for a, b in zip(ranks, accumulate(ranks), strict=True)]
-
-
-def _uses(problem: Problem) -> Iterator[tuple[Hashable, Any, int]]:
-    """Yield where the statistics of the globals are in the terms: what is said to each."""
-    names = {variable.name for variable in problem.order}
-    shared = {variable.name for variable in problem.order if variable.members}
-    for term in problem.compiled.terms:
-        for position, key in enumerate(term.contraction.keys):
-            if isinstance(key, StatisticKey) and key.variable in names:
-                # groups without rows in a shared factor follow the others, as forecasts; they respond to nothing
-                said = term.contraction if key.variable in shared else term.said_to(position)
-                yield key, said, position

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..._errors import ModelError
-from ..._typing import Array, Statistics
+from ..._typing import AnyArray, Array, Statistics
 from ..ascent.problem import Factors, Problem, statistics_of
 from ..ascent.state import AscentState, begun, ready
 from ..design.keys import FactorKey
@@ -20,7 +20,7 @@ from .factors import FactorResponse
 from .operator import ResponseOperator
 from .priors import parameters_of, slopes_of_objective, tilts_of
 from .second_order import Tilts
-from .solution import ALWAYS_FORMED, Solution, solution_of, why_saddle
+from .solution import ALWAYS_FORMED, Solution, log_determinant_at, solution_of, why_saddle
 
 _MOST_AT_ONCE = 512
 """Entries whose variances are found together."""
@@ -103,7 +103,7 @@ class Response:
         return named[0] if len(named) == 1 else f"{', '.join(named[:-1])} and {named[-1]}"
 
     def log_determinant(self) -> float:
-        """Return the log of the determinant of I - V^(1/2) H V^(1/2).
+        """Return the log of the determinant of I - V^(1/2) H V^(1/2), point masses at their values.
 
         Raises
         ------
@@ -117,10 +117,24 @@ class Response:
                 "the rows"
             )
         with self._session():
-            found = self._solution.log_determinant
+            are_points = self._are_points
+            found = (
+                log_determinant_at(self._operator, ~are_points)
+                if are_points.any()
+                else self._solution.log_determinant
+            )
         if found == -np.inf:
             raise ModelError(f"the determinant of linear response is 0: {FLAT_DIRECTION}")
         return found
+
+    @property
+    def _are_points(self) -> AnyArray:
+        """Whether each coordinate is of a point mass, (r,)."""
+        found = [
+            np.full(sum(own.roots.ranks), self._state.q[own.variable].learnt is None)
+            for own in self._operator.factors
+        ]
+        return np.concatenate(found) if found else np.zeros(0, dtype=bool)
 
     @property
     def hides_labels(self) -> bool:
@@ -231,9 +245,7 @@ class Response:
             raise ModelError(
                 f"second order takes at most {ALWAYS_FORMED} coordinates; this model has {operator.size:,}"
             )
-        if any(
-            self._state.q[own.variable].learnt is None and sum(own.roots.ranks) for own in operator.factors
-        ):
+        if self._are_points.any():
             raise ModelError("second order is about distributions, and some variables are point masses")
         with self._session():
             return self._tilts.corrections(self._columns(name), np.sqrt(variances))

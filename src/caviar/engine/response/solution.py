@@ -102,10 +102,17 @@ class Formed(Solution):
     A repetition that counts in no term of others, for nothing is observed below it, is drawn given these: with their
     coordinates C and its own, S = G D G' with G = (I - K)^-1 and D = (I - K_CC) beside the identity. The factor of a
     forecast is averaged over its parents as mean field takes them: to it only what their covariances add comes.
+
+    Parameters
+    ----------
+    operator
+        Of the fit.
+    matrix
+        Its K, if that is known.
     """
 
-    def __init__(self, operator: ResponseOperator) -> None:
-        matrix = operator.matrix()
+    def __init__(self, operator: ResponseOperator, matrix: Array | None = None) -> None:
+        matrix = operator.matrix() if matrix is None else matrix
         counts = operator.counts
         own = matrix[np.ix_(counts, counts)]
         values, vectors = np.linalg.eigh(0.5 * (own + own.T))
@@ -130,13 +137,36 @@ class Formed(Solution):
 
     @property
     def log_determinant(self) -> float:
-        return float(np.log(self._values).sum()) if (self._values >= FLAT).all() else -np.inf
+        return _log_determinant(self._values)
 
     def excess(self, columns: Array) -> Array:
         return self._excess @ columns
 
     def flat(self, columns: Array) -> AnyArray:
         return _shares_in(self._flat, columns)
+
+
+def log_determinant_at(operator: ResponseOperator, which: AnyArray | None = None) -> float:
+    """Return that of :class:`Formed`, without its vectors; if asked, of some of the coordinates."""
+    if operator.size > MOST_FORMED:
+        raise ModelError(_why_no_determinant(operator))
+    kept = operator.counts if which is None else operator.counts & which
+    if not kept.any():
+        return 0.0
+    values = np.linalg.eigvalsh(operator.matrix()[np.ix_(kept, kept)])
+    return _log_determinant(1.0 - np.asarray(values, dtype=np.float64))
+
+
+def _why_no_determinant(operator: ResponseOperator) -> str:
+    return (
+        f"the determinant of linear response needs at most {MOST_FORMED:,} coordinates; this model has "
+        f"{operator.size:,}"
+    )
+
+
+def _log_determinant(values: Array) -> float:
+    """Return the log of a product of eigenvalues; minus infinity with flat ones."""
+    return float(np.log(values).sum()) if (values >= FLAT).all() else -np.inf
 
 
 def _shares_in(flat: Array, columns: Array) -> AnyArray:
@@ -191,7 +221,7 @@ class LowRank(Solution):
 
     @property
     def log_determinant(self) -> float:
-        return float(np.log(self._values).sum()) if (self._values >= FLAT).all() else -np.inf
+        return _log_determinant(self._values)
 
     def excess(self, columns: Array) -> Array:
         return self._vectors @ (self._gains[:, None] * (self._vectors.T @ columns))
@@ -278,10 +308,7 @@ class Iterated(Solution):
 
     @property
     def log_determinant(self) -> float:
-        raise ModelError(
-            f"the determinant of linear response needs at most {MOST_FORMED:,} coordinates; this model has "
-            f"{self._operator.size:,}"
-        )
+        raise ModelError(_why_no_determinant(self._operator))
 
     def excess(self, columns: Array) -> Array:
         """Return (S - I) w of each column w: x with (I - K) x = K w."""
