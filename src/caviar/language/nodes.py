@@ -331,7 +331,7 @@ class Indexed(Algebra):
 
 
 def _each(index: Index | tuple[Index, ...]) -> tuple[Index, ...]:
-    return index if isinstance(index, tuple) else (index,)
+    return index if isinstance(index, tuple) and index else (index,)
 
 
 def _refuse_twice(node: Node, labels: Sequence[Any]) -> None:

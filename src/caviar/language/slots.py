@@ -71,12 +71,22 @@ class Slot:
         if isinstance(node, Indexed):
             chosen = (node, *node.others)
             node, index, through = node.node, node.by, node.through
-        gates = tuple([own.given or own for own in chosen if own.given or isinstance(own.by, Label)])
-        known = [own.through or own for own in chosen]
+        gates = tuple(
+            [
+                own if own.given is None else own.given
+                for own in chosen
+                if own.given is not None or isinstance(own.by, Label)
+            ]
+        )
+        known = [own if own.through is None else own.through for own in chosen]
         choices = tuple([own for own in known if isinstance(own.by, Data)])
         vars(self).update(
             node=node, index=index, through=through, chosen=chosen, gates=gates, choices=choices
         )
+
+    def is_chosen_by(self, gate: Node) -> bool:
+        """Whether a label chooses what is in it."""
+        return self.chosen_by(gate) is not None
 
     def chosen_by(self, gate: Node) -> Indexed | None:
         """Return what this node chooses here; None if it chooses nothing."""

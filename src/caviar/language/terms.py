@@ -183,7 +183,9 @@ class _Writer:
         self.uses = {gate: _uses_of_label(variable, gate) for gate in gates}
         """Gates with what says of which group each record is: of labels that meet, two; None of labels of rows."""
         self.within = {
-            slot.index: slot.along for slot in variable.slots.values() if slot.along and slot.index
+            slot.index: slot.along
+            for slot in variable.slots.values()
+            if slot.along and slot.index is not None
         }
         """Gates that choose for each entry of a value, with the plate that runs along the entries."""
         self.gates = [

@@ -97,7 +97,7 @@ def _chooses_widths(basis: Basis, gate: Gate) -> bool:
 
 def _is_width_chosen(leaf: Variable, gate: Gate) -> bool:
     return any(
-        slot.chosen_by(gate.variable) and "precision" in (slot.name.split(".")[0], *slot.role.statistics)
+        slot.is_chosen_by(gate.variable) and "precision" in (slot.name.split(".")[0], *slot.role.statistics)
         for slot in leaf.slots.values()
     )
 
