@@ -34,7 +34,8 @@ ROWS = {
         "stochastic inference": "bayespy::stochastic_inference",
         "multinomial with a Dirichlet": "bayespy::multinomial",
         "GammaShape": "bayespy::gamma_shape",
-        "Concentration": "bayespy::concentration",
+        "Concentration": "bayespy::concentration "
+        "oracles/hierarchical_dirichlet::hidden_sticks_alone_have_their_exact_posterior",
         "Markov chain of mixtures": "oracles/labels_beside_chains::states_and_labels_are_exact",
         "switching state space": "oracles/switching_dynamics::bound_and_both_factors_are_those_of_mean_field_by_hand "
         "bayespy::switching_state_space",

@@ -130,9 +130,11 @@ class FunctionOfScalar:
     def _refuse_several(self) -> None:
         """Refuse an unknown number for each category, or unknown shares of a Dirichlet."""
         node: Any = _node(self._affine.scalar)
-        own = [plate for plate in getattr(node, "plates", ()) if plate not in self._owner.plates]
+        if not self._rank or not isinstance(node, Stated):
+            return
+        own = [plate for plate in node.plates if plate not in self._owner.plates]
         of_each = isinstance(self._affine.scalar, Node) and len(own) == 1 and own[0].size is not None
-        if self._rank and (of_each or getattr(node, "value_rank", 0) == 1):
+        if of_each or node.value_rank == 1:
             size = own[0].size if of_each else node.dimension
             raise ConjugacyError(
                 f"{self._where} cannot have an unknown number for each category: the normaliser has their sum, whose "

@@ -84,10 +84,6 @@ class Slot:
             node=node, index=index, through=through, chosen=chosen, gates=gates, choices=choices
         )
 
-    def is_chosen_by(self, gate: Node) -> bool:
-        """Whether a label chooses what is in it."""
-        return self.chosen_by(gate) is not None
-
     def chosen_by(self, gate: Node) -> Indexed | None:
         """Return what this node chooses here; None if it chooses nothing."""
         return next((own for own in (*self.chosen, *self.gates) if own.by is gate), None)

@@ -365,7 +365,7 @@ def prove_conjugate(nodes: Sequence[Node]) -> None:
             continue
         parents = [parent for parent in variable.parents if isinstance(parent, Variable)]
         # where none is in two slots, none appears twice in a term
-        if len(set(parents)) < len(parents) or variable in parents:
+        if len(set(parents)) < len(parents) or variable in set(parents):
             for term in terms_of(variable):
                 _check_multilinear(variable, term)
 
