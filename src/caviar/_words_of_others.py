@@ -12,7 +12,6 @@ from ._errors import ParameterError
 _A_PRECISION = "state the inverse variance, a precision, as a Gamma: Normal(name, mean, Gamma('tau', 1, 1))"
 
 INSTEAD = {
-    "HalfNormal": _A_PRECISION,
     "HalfCauchy": _A_PRECISION,
     "HalfStudentT": _A_PRECISION,
     "InverseGamma": _A_PRECISION,
@@ -100,6 +99,7 @@ _KEYWORDS: dict[str, dict[str, str]] = {
         **dict.fromkeys(("tau", "prec", "precision_matrix"), "its name is precision="),
         **dict.fromkeys(("sd", "sigma", "scale"), "give covariance= of all entries, or precision="),
     },
+    "HalfNormal": dict.fromkeys(("sigma", "sd", "scale"), "give precision=, which is 1 / sigma**2"),
     "Gamma": {
         "alpha": "its name is shape=",
         "concentration": "its name is shape=",

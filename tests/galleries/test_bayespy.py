@@ -24,6 +24,18 @@ def test_linear_regression():
     assert found == pytest.approx(published.REGRESSION_MEAN_FIELD_BOUNDS[-1], abs=2e-5)
 
 
+def test_gaussian_mixture():
+    """Old Faithful by two components: the bound that BayesPy 0.6.6 ends at, from the same labels and from none."""
+    rows, k = cv.datasets.load_faithful().values, cv.Plate("k", 2)
+    mean = cv.MultivariateNormal("mean", np.zeros(2), 0.01 * np.eye(2), plates=k)
+    precision = cv.Wishart("precision", 3, np.eye(2), plates=k)
+    z = cv.Categorical("z", cv.Dirichlet("weights", np.ones(2)), plates=OBS)
+    model = cv.Model(cv.MultivariateNormal("x", mean[z], precision[z], plates=OBS))
+    for arguments in ({"init": {"z": (rows[:, 0] > 3).astype(int)}}, {"seed": 0}):
+        found = model.fit({"x": rows}, tol=1e-12, **arguments).elbo
+        assert found == pytest.approx(-1224.733241, abs=2e-6)
+
+
 def test_multinomial():
     row, p = cv.Plate("row"), published.DIRICHLET_MULTINOMIAL_CONCENTRATION
     model = cv.Model(cv.Multinomial("x", None, cv.Dirichlet("p", p, plates=row), plates=row))

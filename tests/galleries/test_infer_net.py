@@ -186,6 +186,8 @@ def test_wet_grass():
     posterior = cv.Model(cv.Categorical("grass", wet[rain, sprinkler], plates=day)).fit({"grass": [1]})
     local = posterior.local({"grass": [1]})
     assert local["rain"].probabilities[0, 1] == pytest.approx(0.3577, abs=5e-5)
+    given_rain, given_none = 0.99 * 0.8 + 0.01 * 0.99, 0.4 * 0.9
+    assert posterior.elbo == pytest.approx(np.log(0.2 * given_rain + 0.8 * given_none), rel=1e-12)
 
 
 def test_student_skills():

@@ -234,6 +234,11 @@ def test_bayesian_network():
     # Russell and Norvig, "Artificial Intelligence": 0.284
     found = posterior.local(data)["burglary"].probabilities[0, 1]
     assert found == pytest.approx(0.284, abs=5e-4)
+    calling = np.array([0.05 * 0.01, 0.9 * 0.7])
+    prior = np.outer([0.999, 0.001], [0.998, 0.002])
+    both = (prior[..., None] * np.stack([1 - ring, ring], axis=-1) * calling).sum(axis=(1, 2))
+    assert found == pytest.approx(both[1] / both.sum(), rel=1e-10)
+    assert posterior.elbo == pytest.approx(np.log(both.sum()), rel=1e-11)
 
 
 def test_poisson_and_exponential_counts():

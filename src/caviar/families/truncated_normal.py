@@ -10,6 +10,7 @@ from scipy.special import log_ndtr, ndtri_exp
 
 from caviar._typing import AnyArray, Array, Statistics
 from caviar.families._base import ExponentialFamily, Seed, Size, as_value, draw_shape
+from caviar.families._marginals import Ends, Marginals
 from caviar.families._parameters import read_parameters, refuse_improper, require
 from caviar.numerics.bregman import NEAR, near_divergence
 from caviar.numerics.cached import cached_property
@@ -20,6 +21,8 @@ _HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 
 _EXPONENTIAL_BELOW = -2.0
 """Location (in standard deviations) below which draws come from an exponential, of which at least 80% are kept."""
+_EXPONENTIAL_ALONE = -1e4
+"""Location below which quantiles are those of an exponential, to eight digits."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -221,6 +224,18 @@ class TruncatedNormal(ExponentialFamily):
     def mode(self) -> Array:
         """Return the location, or 0 where that is negative."""
         return np.maximum(self.location, 0.0)
+
+    def _quantile(self, probability: float) -> Array:
+        log_above, location = math.log1p(-probability), self._standardised
+        direct = location - ndtri_exp(log_above + log_ndtr(location))
+        # far below zero the difference cancels, and the distribution is nearly exponential
+        far = location < _EXPONENTIAL_ALONE
+        exponential = -log_above / np.where(far, -location, 1.0)
+        return np.maximum(np.where(far, exponential, direct), 0.0) * self._unit
+
+    def entry_marginals(self, ends: Ends) -> list[Marginals]:
+        low, high = (self._quantile(end) for end in ends)
+        return [Marginals(self.mean, np.sqrt(self.variance), low, high)]
 
     def sample(self, size: Size = None, seed: Seed = None) -> Array:
         """Return draws of shape size + batch."""

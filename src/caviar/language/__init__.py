@@ -10,6 +10,7 @@ from .chains import MarkovChain
 from .constants import Constant
 from .discrete import Bernoulli, Categorical, Multinomial, Poisson
 from .factors import with_factors
+from .half_normals import HalfNormal
 from .linear_gaussian_chains import LinearGaussianChain
 from .links import Hidden, exp, logistic, probit
 from .negative_binomial import NegativeBinomial
@@ -53,6 +54,7 @@ __all__ = [
     "Diagonal",
     "Dirichlet",
     "Gamma",
+    "HalfNormal",
     "Indexed",
     "Label",
     "LinearGaussianChain",

@@ -5,16 +5,17 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar
 
 import numpy as np
 
 from .._errors import ModelError
 from .._typing import AnyArray, Array
-from .numpy_functions import applied, refuse_array, refuse_function
+from .numpy_functions import applied, refuse_function
+from .unknown import Unknown
 
 
-class Algebra:
+class Algebra(Unknown):
     """Base of expressions that can be added and multiplied."""
 
     @property
@@ -30,18 +31,6 @@ class Algebra:
     def __array_ufunc__(self, function: np.ufunc, method: str, *inputs: Any, **_: Any) -> Any:
         """Return what an operator gives behind an array, as ``X + a``; refuse other functions of NumPy."""
         return applied(function.__name__, method, inputs, Algebra)
-
-    def __array__(self, *_: Any, **__: Any) -> NoReturn:
-        """Refuse: it is no array."""
-        refuse_array(self)
-
-    def __float__(self) -> NoReturn:
-        """Refuse: it is no number yet."""
-        refuse_array(self)
-
-    def __round__(self, digits: int | None = None) -> NoReturn:
-        """Refuse: it is no number yet."""
-        refuse_function("round", self)
 
     def __add__(self, other: Any) -> Predictor:
         """Return the sum."""
@@ -65,6 +54,14 @@ class Algebra:
     def __neg__(self) -> Predictor:
         """Return the negative."""
         return as_predictor(self) * -1.0
+
+    def __pos__(self) -> Predictor:
+        """Return it as it is."""
+        return as_predictor(self)
+
+    def __getitem__(self, index: Any) -> Any:
+        """Refuse: variables are indexed, not what is made of them."""
+        raise ModelError(f"{self!r} cannot be indexed; index the variables in it, as a[z] + b[z]")
 
     def __sub__(self, other: Any) -> Predictor:
         """Return the difference."""
@@ -107,15 +104,6 @@ class Algebra:
             f"the absolute value of {self!r} has no update: a predictor is linear in each variable. A number that is "
             f"positive is a Gamma, or a TruncatedNormal that is observed"
         )
-
-    def __lt__(self, other: Any) -> bool:
-        """Refuse to compare what is unknown."""
-        raise ModelError(
-            f"{self!r} and {other!r} cannot be compared. That one is larger is an answer behind a link: "
-            f"Bernoulli('larger', probit(a - b)), observed as 1"
-        )
-
-    __gt__ = __le__ = __ge__ = __lt__
 
     def __rtruediv__(self, other: Any) -> Predictor:
         """Refuse to divide by a variable."""

@@ -192,7 +192,7 @@ class Bernoulli(Answer):
     )
     zeros = template((1, "probability.zero_x self.x"), (1, "probability.zero_complement self.complement"))
 
-    is_zero_or_one = True
+    is_zero_or_one = is_anchored = True
 
     @property
     def as_label(self) -> str:

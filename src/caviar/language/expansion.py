@@ -213,7 +213,6 @@ class _LocationSum:
         node: Any = number.node if isinstance(number, Indexed | Part) else number
         if not isinstance(node, Stated) or not node.is_zero_or_one:
             return LINEAR
-        node.refuse_as_parent(operands.owner, operands.name)
         return ZERO_OR_ONE
 
     def pieces(self, target: Factor) -> list[_Piece]:

@@ -62,6 +62,7 @@ class FunctionOfScalar:
         if self._affine.weights is not None:
             self.slots[self._weights_key] = Slot(name, self._affine.weights, WEIGHTS)
             owner.dimension = agreed_dimension(owner, name, self._affine.weights, WEIGHTS)
+        self._refuse_several()
         self._check_support()
 
     def _read(self, predictor: Predictor) -> _Affine:
@@ -125,6 +126,22 @@ class FunctionOfScalar:
                 f"one of them be known, as a number"
             )
         return coefficient, vectors, hidden
+
+    def _refuse_several(self) -> None:
+        """Refuse an unknown number for each category, or unknown shares of a Dirichlet."""
+        node: Any = _node(self._affine.scalar)
+        if not self._rank or not isinstance(node, Stated):
+            return
+        own = [plate for plate in node.plates if plate not in self._owner.plates]
+        of_each = isinstance(self._affine.scalar, Node) and len(own) == 1 and own[0].size is not None
+        if of_each or node.value_rank == 1:
+            size = own[0].size if of_each else node.dimension
+            raise ConjugacyError(
+                f"{self._where} cannot have an unknown number for each category: the normaliser has their sum, whose "
+                f"functions have no expectation in closed form. Let all but one be known: alpha * Constant('shares', "
+                f"array) with a Gamma alpha; unknown shares are 4.0 * StickBreaking('{node.name}', 1.0, "
+                f"truncation={size}), with a known number or, for a wide bound, a Gamma in the place of 4.0"
+            )
 
     def _check_support(self) -> None:
         node: Any = _node(self._affine.scalar)

@@ -37,6 +37,8 @@ class Node(Algebra):
     """Whether its values are given, with the statement or with the data."""
     is_zero_or_one: ClassVar[bool] = False
     """Whether it is the number 0 or 1, whose square is itself, where a location may be."""
+    is_anchored: ClassVar[bool] = False
+    """Whether its values cannot be measured from another point than zero, where a location may be."""
     has_parts: ClassVar[bool] = False
     """Whether it is a joint factor, whose location and precision are passed on as ``.mean`` and ``.precision``."""
     kept_aside: ClassVar[frozenset[str]] = frozenset({"_axes", "_plate_axes", "_terms"})
@@ -329,7 +331,7 @@ class Indexed(Algebra):
 
 
 def _each(index: Index | tuple[Index, ...]) -> tuple[Index, ...]:
-    return index if isinstance(index, tuple) else (index,)
+    return index if isinstance(index, tuple) and index else (index,)
 
 
 def _refuse_twice(node: Node, labels: Sequence[Any]) -> None:

@@ -34,6 +34,8 @@ class Operands:
         chosen: tuple[Node, ...] = ()
         if isinstance(expression, Indexed):
             node, chosen = expression.node, expression.choosers
+        if isinstance(node, Stated):
+            node.refuse_as_parent(self.owner, self.name)
         identity = (id(node), *map(id, chosen))
         if identity in self._keys:
             return self._keys[identity]

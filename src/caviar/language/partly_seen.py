@@ -73,7 +73,8 @@ class _PartlySeen(Answer):
         """Refuse to be a parent: it can only be observed."""
         raise ConjugacyError(
             f"'{slot}' of {type(owner).__name__} '{owner.name}' cannot be the {type(self).__name__} '{self.name}', "
-            f"which can only be observed. Let '{owner.name}' depend on what '{self.name}' depends on, or state a Normal"
+            f"which can only be observed. Let '{owner.name}' depend on what '{self.name}' depends on, or state a "
+            f"Normal; a hidden number that is not negative is HalfNormal('{self.name}', precision)"
         )
 
 

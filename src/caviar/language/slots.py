@@ -71,8 +71,14 @@ class Slot:
         if isinstance(node, Indexed):
             chosen = (node, *node.others)
             node, index, through = node.node, node.by, node.through
-        gates = tuple([own.given or own for own in chosen if own.given or isinstance(own.by, Label)])
-        known = [own.through or own for own in chosen]
+        gates = tuple(
+            [
+                own if own.given is None else own.given
+                for own in chosen
+                if own.given is not None or isinstance(own.by, Label)
+            ]
+        )
+        known = [own if own.through is None else own.through for own in chosen]
         choices = tuple([own for own in known if isinstance(own.by, Data)])
         vars(self).update(
             node=node, index=index, through=through, chosen=chosen, gates=gates, choices=choices
@@ -110,7 +116,7 @@ def as_expression(
     is_joint = role is LOCATION_AND_PRECISION or role is LOCATION_AND_PRECISION_MATRIX
     if isinstance(value, (Node, Indexed)):
         node = value.node if isinstance(value, Indexed) else value
-        if role is LOCATION and isinstance(node, Stated) and node.is_zero_or_one:
+        if role is LOCATION and node.is_anchored:
             return as_predictor(value)
         if (
             takes_scalar(role)

@@ -183,7 +183,9 @@ class _Writer:
         self.uses = {gate: _uses_of_label(variable, gate) for gate in gates}
         """Gates with what says of which group each record is: of labels that meet, two; None of labels of rows."""
         self.within = {
-            slot.index: slot.along for slot in variable.slots.values() if slot.along and slot.index
+            slot.index: slot.along
+            for slot in variable.slots.values()
+            if slot.along and slot.index is not None
         }
         """Gates that choose for each entry of a value, with the plate that runs along the entries."""
         self.gates = [
@@ -363,7 +365,7 @@ def prove_conjugate(nodes: Sequence[Node]) -> None:
             continue
         parents = [parent for parent in variable.parents if isinstance(parent, Variable)]
         # where none is in two slots, none appears twice in a term
-        if len(set(parents)) < len(parents) or variable in parents:
+        if len(set(parents)) < len(parents) or variable in set(parents):
             for term in terms_of(variable):
                 _check_multilinear(variable, term)
 

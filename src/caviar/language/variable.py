@@ -137,7 +137,9 @@ class Variable(Stated):
         if along:
             self.slots |= {slot: replace(self.slots[slot], along=plate) for slot, plate in along.items()}
         self.slots |= expanded.slots
-        self.stated: dict[str, Any] = {slot: sums.get(slot) or self.slots[slot].expression for slot in stated}
+        self.stated: dict[str, Any] = {
+            slot: sums[slot] if slot in sums else self.slots[slot].expression for slot in stated
+        }
         for slot in self.slots.values():
             check_slot(self, slot)
         self.is_flat = self._states_flat_prior()

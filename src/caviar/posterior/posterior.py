@@ -133,7 +133,7 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
         self.restart_elbos = np.array(restart_elbos)
         self.restart_traces = tuple(restart_traces)
         self._evaluator = evaluator
-        hidden = result.problem.bound.latent
+        hidden = set(result.problem.bound.latent)
         self._local = {v.name for factor in result.problem.factors for v in factor.variables if v in hidden}
         self._factors = with_forecasts(result.problem, factors_at(result.problem, result.q))
         self._shared = SharedFactors.taken_from(self._factors)

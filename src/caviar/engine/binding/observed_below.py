@@ -76,7 +76,9 @@ class _Search:
             for slot in child.slots.values():
                 self._uses.setdefault(slot.node, []).append(_Use(child, slot.expression))
                 for own in slot.gates:
-                    self._uses.setdefault(own.by, []).append(_Use(child, own.through or own.by))
+                    self._uses.setdefault(own.by, []).append(
+                        _Use(child, own.by if own.through is None else own.through)
+                    )
 
     def reached(self, variable: Variable) -> AnyArray:
         """Return which repetitions of a variable off the rows lead to an observation, or are known: (plates...)."""

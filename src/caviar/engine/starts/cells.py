@@ -81,7 +81,7 @@ def _known_beside(basis: Basis, gate: Gate) -> Iterator[AnyArray]:
     data_plate = basis.problem.bound.data_plate
     for leaf in leaves_below(basis.problem, gate.variable):
         for slot in leaf.slots.values():
-            for known in slot.chosen if slot.chosen_by(gate.variable) else ():
+            for known in slot.chosen if slot.chosen_by(gate.variable) is not None else ():
                 column = basis.sample.columns.get(ColumnKey(known.by.name))
                 if isinstance(known.by, Data) and known.by.plates == (data_plate,) and column is not None:
                     yield np.asarray(column, dtype=np.int64)

@@ -72,7 +72,7 @@ def _locations(problem: Problem, factor: LocalFactor, sample: Sample) -> Iterato
     gates = factor.labels or factor.variables[:1]
     for group in problem.coordinates.groups:
         slots = [slot for v in group.variables for slot in v.slots.values() if slot.role.moves]
-        if not any(slot.chosen_by(gate) for slot in slots for gate in gates):
+        if not any(slot.chosen_by(gate) is not None for slot in slots for gate in gates):
             continue
         for leaf in group.variables:
             if leaf in problem.compiled.sources:

@@ -28,8 +28,9 @@ def differs_in_weights(problem: Problem, gate: Gate) -> bool:
     node = gate.variable.slots["probabilities"].node
     if isinstance(node, StickBreaking):
         return True
-    own = Axis(gate.variable, "k") if node not in problem.order else Axis(node, "k")  # type: ignore[arg-type]
-    owner = gate.variable if node not in problem.order else node
+    is_global = node in set(problem.order)
+    own = Axis(node, "k") if is_global else Axis(gate.variable, "k")  # type: ignore[arg-type]
+    owner = node if is_global else gate.variable
     return _varies(problem, {own}, lambda term: term.owner is owner)
 
 

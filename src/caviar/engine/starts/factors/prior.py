@@ -127,7 +127,7 @@ def _shape(problem: Problem, variable: Variable) -> tuple[int, ...]:
 def _spread(problem: Problem, variable: Variable) -> float:
     """Return the standard deviation of the data that a variable is about, over all columns; 1 if there is none."""
     children = (
-        node for node in problem.bound.nodes if isinstance(node, Variable) and variable in node.parents
+        node for node in problem.bound.nodes if isinstance(node, Variable) and variable in set(node.parents)
     )
     for node in (variable, *children):
         spread = problem.coordinates.spread_of(node)

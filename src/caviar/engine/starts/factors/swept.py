@@ -133,7 +133,7 @@ def _is_added(problem: Problem, variable: Variable) -> bool:
     return isinstance(variable, Normal | MultivariateNormal | SparseVector) and any(
         slot.role.adds_up
         for node in problem.bound.nodes
-        if isinstance(node, Variable) and variable in node.parents
+        if isinstance(node, Variable) and variable in set(node.parents)
         for slot in node.slots.values()
     )
 

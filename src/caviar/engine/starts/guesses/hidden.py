@@ -65,7 +65,7 @@ def _has_chosen_parent(variable: Variable, gate: Gate) -> bool:
     return (
         isinstance(variable, Normal | MultivariateNormal | Gamma)
         and set(gate.variable.plates) <= set(variable.plates)
-        and any(slot.chosen_by(gate.variable) for slot in variable.slots.values())
+        and any(slot.chosen_by(gate.variable) is not None for slot in variable.slots.values())
     )
 
 

@@ -97,7 +97,8 @@ def _chooses_widths(basis: Basis, gate: Gate) -> bool:
 
 def _is_width_chosen(leaf: Variable, gate: Gate) -> bool:
     return any(
-        slot.chosen_by(gate.variable) and "precision" in (slot.name.split(".")[0], *slot.role.statistics)
+        slot.chosen_by(gate.variable) is not None
+        and "precision" in (slot.name.split(".")[0], *slot.role.statistics)
         for slot in leaf.slots.values()
     )
 

@@ -139,14 +139,16 @@ def is_added(problem: Problem, gate: Variable) -> bool:
 def _is_located(leaf: Variable, gate: Gate) -> bool:
     """Whether a leaf is a plain Normal whose location a gate chooses: its values are located points as they are."""
     return isinstance(leaf, Normal | MultivariateNormal) and any(
-        slot.role.moves and (slot.index is None or slot.chosen_by(gate.variable))
+        slot.role.moves and (slot.index is None or slot.chosen_by(gate.variable) is not None)
         for slot in leaf.slots.values()
     )
 
 
 def _chooses_width(leaf: Variable, gate: Gate) -> bool:
     """Whether a gate chooses known precisions of a Normal, or its precision but not its location."""
-    chosen = {slot.name: slot.node for slot in leaf.slots.values() if slot.chosen_by(gate.variable)}
+    chosen = {
+        slot.name: slot.node for slot in leaf.slots.values() if slot.chosen_by(gate.variable) is not None
+    }
     precision = chosen.get("precision")
     return (
         isinstance(leaf, Normal | MultivariateNormal)
@@ -185,7 +187,7 @@ def _averaged(problem: Problem, sample: Sample, gate: Gate, leaf: Variable, valu
         for node in problem.bound.nodes
         if isinstance(node, Variable)
         for slot in node.slots.values()
-        if slot.chosen_by(gate.variable)
+        if slot.chosen_by(gate.variable) is not None
         for plate in slot.node.plates
     }
     values = leaf.evened(values)

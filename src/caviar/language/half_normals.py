@@ -1,0 +1,88 @@
+"""Numbers that are not negative, with a Normal prior cut off at zero: where a Gamma would have no update."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from .. import families
+from .._typing import AnyArray, Array
+from .expected_slots import ExpectedSlots
+from .nodes import Expression
+from .plates import Plates
+from .roles import PRECISION
+from .templates import LOG_2PI, template
+from .variable import Variable
+
+_SQUARE_OF_MEAN = 2.0 / np.pi
+"""Of the size of a standard Normal number."""
+
+
+class HalfNormal(Variable):
+    r"""A number that is not negative: the size of a Normal number around zero.
+
+    .. math::
+        \log p(x) = -\tfrac12\tau x^2 + \tfrac12\log\tau - \tfrac12\log\tfrac\pi2, \qquad x \ge 0
+
+    It may be in sums and products in the mean of a Normal, where a Gamma has no update: coefficients of a known sign,
+    nonnegative factors of a table with Gaussian noise. Its factor is a Normal restricted to numbers that are not
+    negative. For a precision or a rate state a :class:`Gamma`.
+
+    Parameters
+    ----------
+    name
+        Unique within the model; also the name of its factor in the posterior.
+    precision
+        Of the Normal number, the inverse of its mean square: number, array, Gamma, or a product of these.
+    plates
+        Its repetitions.
+
+    Notes
+    -----
+    Source: Schmidt, Winther and Hansen, "Bayesian non-negative matrix factorization" (2009), whose prior is an
+    exponential one.
+
+    Examples
+    --------
+    Two nonnegative coefficients, one of which least squares would make negative:
+
+    >>> import caviar as cv
+    >>> obs = cv.Plate("obs")
+    >>> a, b = cv.HalfNormal("a", 0.1), cv.HalfNormal("b", 0.1)
+    >>> y = cv.Normal("y", a * cv.Data("u", plates=obs) + b * cv.Data("v", plates=obs), 25.0, plates=obs)
+    >>> data = {"y": [1.0, 2.1, 0.9, 2.0], "u": [1.0, 2.0, 1.0, 2.0], "v": [0.0, 0.1, 1.0, 1.0]}
+    >>> posterior = cv.Model(y).fit(data)
+    >>> print(posterior["a"].mean.round(2), posterior["b"].mean.round(2))
+    0.97 0.11
+    """
+
+    family = families.TruncatedNormal
+    letters: ClassVar = {"x": "", "xx": ""}
+    density = template(
+        (-1 / 2, "precision.x self.xx"),
+        (1 / 2, "precision.log_x"),
+        (float(np.log(2.0)) - LOG_2PI / 2, ""),
+    )
+    is_anchored = True
+
+    def __init__(self, name: str, precision: Expression, *, plates: Plates = ()) -> None:
+        self._state(name, plates, {"precision": (precision, PRECISION)}, dimension=1)
+        self._refuse_zero("precision", "nothing")
+
+    def distribution_given(self, slots: Mapping[str, Any]) -> families.TruncatedNormal:
+        """Return the distribution with this precision."""
+        return families.TruncatedNormal(0.0, slots["precision"])
+
+    def moments_given(self, slots: ExpectedSlots) -> tuple[Array, Array]:
+        """Return mean and variance given a known precision."""
+        known = self.known("precision")
+        if known is None:
+            slots.refuse("the mean of its size needs the expected square root of 1 / precision")
+        square = slots.inverse("precision")[0]
+        return np.sqrt(_SQUARE_OF_MEAN * square), (1.0 - _SQUARE_OF_MEAN) * square
+
+    def problem_with(self, value: AnyArray) -> str:
+        """Return what is wrong with numbers that are negative."""
+        return "" if np.all(value >= 0) else f"must not be negative; its smallest value is {value.min()}"

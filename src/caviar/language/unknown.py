@@ -1,0 +1,114 @@
+"""What Python asks of numbers, lists and answers, and a part of a model is not yet: refused with what to write."""
+
+from __future__ import annotations
+
+from numbers import Number
+from typing import Any, NoReturn
+
+import numpy as np
+
+from .._errors import ModelError
+from .numpy_functions import refuse_array, refuse_function
+
+__all__ = ["Unknown"]
+
+_WITH_VALUES = Number | str | bytes | np.ndarray | list | tuple | set | dict
+
+_CHOICE = (
+    "What depends on a label is chosen by it, as level[z] with a Categorical z and level on a plate; a number times a "
+    "Bernoulli is there or absent; values that are known are given to the fit, Model(...).fit({'name': values})"
+)
+
+
+class Unknown:
+    """Base of what has no value while a model is stated."""
+
+    __hash__ = object.__hash__
+
+    def __array__(self, *_: Any, **__: Any) -> NoReturn:
+        """Refuse: it is no array."""
+        refuse_array(self)
+
+    def __float__(self) -> NoReturn:
+        """Refuse: it is no number yet."""
+        refuse_array(self)
+
+    __int__ = __index__ = __complex__ = __float__
+
+    def __format__(self, how: str) -> str:
+        """Return how it is written; refuse to write it as a number."""
+        if how:
+            raise ModelError(
+                f"{self!r} has no number to write as {how!r} before a fit; the fit has it: posterior['name'].mean"
+            )
+        return str(self)
+
+    def __round__(self, digits: int | None = None) -> NoReturn:
+        """Refuse: it is no number yet."""
+        refuse_function("round", self)
+
+    def __bool__(self) -> NoReturn:
+        """Refuse: it is neither true nor false."""
+        raise ModelError(f"{self!r} is neither true nor false while a model is stated. {_CHOICE}")
+
+    def __eq__(self, other: object) -> bool:
+        """Whether it is this very part of a model; refuse to compare it with values."""
+        if isinstance(other, _WITH_VALUES):
+            raise ModelError(
+                f"{self!r} has no value that could equal {other!r} while a model is stated. {_CHOICE}"
+            )
+        return NotImplemented
+
+    def __lt__(self, other: Any) -> bool:
+        """Refuse to compare what is unknown."""
+        raise ModelError(
+            f"{self!r} and {other!r} cannot be compared. That one is larger is an answer behind a link: "
+            f"Bernoulli('larger', probit(a - b)), observed as 1"
+        )
+
+    __gt__ = __le__ = __ge__ = __lt__
+
+    def __len__(self) -> NoReturn:
+        """Refuse: it is no list."""
+        raise ModelError(
+            f"{self!r} is no list and has no length: its repetitions are .plates, each with a .size, the length of a "
+            f"vector is .dimension"
+        )
+
+    def __contains__(self, value: object) -> NoReturn:
+        """Refuse: it is no list."""
+        raise ModelError(f"{self!r} is no list, and nothing is in it while a model is stated. {_CHOICE}")
+
+    def __setitem__(self, index: Any, value: Any) -> NoReturn:
+        """Refuse: values come with the data."""
+        raise ModelError(
+            f"{self!r} takes no values; they are given to the fit, Model(...).fit({{'name': values}}), with NaN where "
+            f"they are not known"
+        )
+
+    def __floordiv__(self, other: Any) -> NoReturn:
+        """Refuse: a predictor is linear in each variable."""
+        refuse_function("a division without rest", self)
+
+    __rfloordiv__ = __floordiv__
+
+    def __mod__(self, other: Any) -> NoReturn:
+        """Refuse: a predictor is linear in each variable."""
+        refuse_function("the rest of a division", self)
+
+    __rmod__ = __mod__
+
+    def __and__(self, other: Any) -> NoReturn:
+        """Refuse: what two labels say together is a table."""
+        raise ModelError(
+            f"{self!r} is no answer that could be joined with another one. What labels decide together is a table that "
+            f"both choose from: table[z, v] with Categoricals z and v, and table on a plate for each"
+        )
+
+    __or__ = __xor__ = __rand__ = __ror__ = __rxor__ = __and__
+
+    def __invert__(self) -> NoReturn:
+        """Refuse: the other outcome is stated."""
+        raise ModelError(
+            f"{self!r} has no opposite; of a Bernoulli it is 1 - x, of a label a table in the other order"
+        )
