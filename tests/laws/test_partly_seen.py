@@ -5,6 +5,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import norm, truncnorm
 
+import caviar as cv
 from caviar import ImproperError, ParameterError
 from caviar.families import IntervalNormal, UnseenNormal
 
@@ -126,3 +127,26 @@ def test_improper_ones_are_refused():
         IntervalNormal(0.0, 1.0, 2.0, 1.0)
     with pytest.raises(ParameterError, match="log_weight must not be positive"):
         UnseenNormal(0.1, 0.0, 1.0, 0.0, 1.0)
+
+
+def test_the_log_partition_has_the_expected_number_as_its_slope_beyond_a_whole_weight():
+    """A move beyond the updates may lead there: the numbers outside still have a weight below one."""
+    at = UnseenNormal(0.0, 1.5, 0.4, -1e30, 5.0)
+    for constant in (-0.1, 0.0, 2e-9, 1e-3, 0.02):
+        natural = (at.natural[0] + constant, *at.natural[1:])
+        step = 1e-6
+        ends = [
+            UnseenNormal.from_natural((natural[0] + own, *natural[1:])).log_partition for own in (-step, step)
+        ]
+        outside = np.exp(constant) * norm.sf(5.0, 1.5, 0.4**-0.5)
+        middle = UnseenNormal.from_natural(natural)
+        np.testing.assert_allclose(middle.log_partition, -np.log1p(-outside), rtol=1e-7)
+        np.testing.assert_allclose(middle.expected_statistics[0], outside / (1 - outside), rtol=1e-7)
+        np.testing.assert_allclose((ends[1] - ends[0]) / (2 * step), middle.expected_statistics[0], rtol=1e-5)
+
+
+def test_a_truncated_number_of_a_known_distribution_is_at_an_optimum():
+    model = cv.Model(cv.TruncatedNormal("y", 1.5, 0.4, upper=5.0))
+    data = {"y": 2.8}
+    slopes = cv.testing.elbo_slopes(model.fit(data), data)
+    assert max(slopes.values(), default=0.0) < 1e-4

@@ -18,6 +18,9 @@ from caviar.numerics.cached import cached_property
 _TOGETHER = 1 << 18
 """Numbers that are drawn at once."""
 
+_ROUNDING = 1e-9
+"""Logarithm of a whole weight that counts as 0."""
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class UnseenNormal(ExponentialFamily):
@@ -85,7 +88,9 @@ class UnseenNormal(ExponentialFamily):
         }
         own = read_parameters("UnseenNormal", given, (0, 0, 0, 0, 0))
         require(own["precision"] > 0, own["precision"], "UnseenNormal: precision must be positive")
-        require(own["log_weight"] <= 1e-9, own["log_weight"], "UnseenNormal: log_weight must not be positive")
+        require(
+            own["log_weight"] <= _ROUNDING, own["log_weight"], "UnseenNormal: log_weight must not be positive"
+        )
         require(own["lower"] < own["upper"], own["lower"], "UnseenNormal: lower must be below upper")
         vars(self).update(own)
 
@@ -158,7 +163,9 @@ class UnseenNormal(ExponentialFamily):
         linear, quadratic = self.precision * self.location, -0.5 * self.precision
         inside = interval_moments(linear, quadratic, self.lower, np.maximum(self.upper, self.lower))
         whole = self.log_weight - 0.5 * linear * self.location - 0.5 * np.log(2.0 * np.pi / self.precision)
-        seen = np.exp(whole + inside.log_integral) - np.expm1(np.minimum(self.log_weight, 0.0))
+        # beyond rounding a weight above 1 is one: of a factor that a move has led to
+        beyond = np.where(self.log_weight > _ROUNDING, self.log_weight, np.minimum(self.log_weight, 0.0))
+        seen = np.exp(whole + inside.log_integral) - np.expm1(beyond)
         return np.where(np.isneginf(self.log_weight), 1.0, np.minimum(seen, 1.0))
 
     @cached_property
