@@ -69,7 +69,7 @@ class BayesianGaussianMixture(GaussianEstimator):
         The fit has converged when an iteration changes the bound by less than this, in nats per row.
     {max_iter}
     n_init
-        Number of starts; the best end is kept. With ``n_components="auto"``, of searches.
+        Number of starts; the best fit is kept. With ``n_components="auto"``, of searches.
     init_params
         Where the starts begin: ``"auto"``, or as in scikit-learn ``"kmeans"``, ``"k-means++"``, ``"random"``,
         ``"random_from_data"``; or labels (N,) or responsibilities (N, K). With ``n_components="auto"`` a search

@@ -64,7 +64,7 @@ class GaussianMixture(GaussianEstimator):
         floor.
     {max_iter}
     n_init
-        Number of starts; the best end is kept. With ``means_init`` there is one.
+        Number of starts; the best fit is kept. With ``means_init`` there is one.
     init_params
         Where the starts begin: ``"auto"``, or as in scikit-learn ``"kmeans"``, ``"k-means++"``, ``"random"``,
         ``"random_from_data"``; or labels (N,) or responsibilities (N, K).

@@ -15,7 +15,7 @@ class Status(StrEnum):
     """
 
     CONVERGED = "converged", "the objective changed by less than tol per row"
-    MAX_ITER = "max_iter", "not converged within max_iter iterations; raise max_iter or tol"
+    MAX_ITER = "max_iter", "max_iter passes were made before the fit converged; raise max_iter or tol"
     STOPPED = "stopped", "the progress function ended the fit before it converged"
     INTERRUPTED = "interrupted", "the fit was interrupted; this is the best so far"
     COLLAPSED = (
