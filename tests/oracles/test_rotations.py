@@ -278,7 +278,7 @@ def test_only_what_meets_in_products_alone_is_turned():
         {"z": True, "w0": False, "w1": False},
         {"z": False, "w0": True, "w1": True},
     )
-    assert {own.relevance.name for own in group.members if own.relevance} == {"alpha0", "alpha1"}
+    assert {own.relevance.name for own in group.members if own.relevance is not None} == {"alpha0", "alpha1"}
     assert {own.variable.name for own in shrunk_of(_problem(model, data))} == {"w0", "w1"}
     rng = np.random.default_rng(0)
     column = cv.Plate("column", 4)

@@ -199,7 +199,9 @@ def wrong_kind(stated: Stated, data: Data, name: str) -> list[Data]:
 def _is_label(stated: Stated, name: str) -> bool:
     """Whether data are labels, which may be texts."""
     variables = stated.model.variables
-    choosing = {slot.index.name for own in variables.values() for slot in own.slots.values() if slot.index}
+    choosing = {
+        slot.index.name for own in variables.values() for slot in own.slots.values() if slot.index is not None
+    }
     return name in choosing or isinstance(variables.get(name), cv.Categorical)
 
 

@@ -48,16 +48,21 @@ def unpack(value: Any, arrays: Mapping[str, AnyArray]) -> Any:
         If it did not make these parts.
     """
     if isinstance(value, list):
-        return [unpack(item, arrays) for item in value]
+        return [item if type(item) in _PLAIN else unpack(item, arrays) for item in value]
     if not isinstance(value, dict):
         return value
-    kind = next((key for key in value if key.startswith("$")), None)
-    if kind is None:
-        return {key: unpack(item, arrays) for key, item in value.items()}
+    for kind in value:
+        if kind.startswith("$"):
+            break
+    else:
+        return {key: item if type(item) in _PLAIN else unpack(item, arrays) for key, item in value.items()}
     if len(value) > 1 or kind not in _KINDS:
         raise ValueError(f"it has an unknown value {', '.join(value):.60}")
     return _KINDS[kind](value[kind], arrays)
 
+
+_PLAIN = frozenset({str, int, float, bool, type(None)})
+"""Types of what stays as it is: most of a long list."""
 
 _KINDS = {
     "$array": lambda name, arrays: arrays[name],

@@ -247,7 +247,7 @@ class Expectations:
                 else:
                     latent = operand
             shift, scale = (shift + coefficient, scale) if latent is None else (shift, scale + coefficient)
-            hidden = latent or hidden
+            hidden = hidden if latent is None else latent
         mean, variance = self._entries(operand_slot(self.owner, hidden))
         return scale * mean + shift, np.square(scale) * variance
 
