@@ -330,7 +330,7 @@ class Indexed(Algebra):
         return self.node.name + "".join(f"[{_spelled(index)}]" for index in self.indices)
 
 
-def _each(index: Index | tuple[Index, ...]) -> tuple[Index, ...]:
+def _each(index: Any) -> tuple[Any, ...]:
     return index if isinstance(index, tuple) and index else (index,)
 
 

@@ -214,9 +214,10 @@ class Variable(Stated):
         """Of labels of which two choose among its parents, the second; the first is in :attr:`chosen_by`."""
         first, found = self.chosen_by, {}
         for own in (own for slot in self.slots.values() for own in slot.gates if own.through is not None):
-            other = first[own.by].through if own.by in first else None
+            label = own.by
+            other = first[label].through if isinstance(label, Variable) and label in first else None
             if other is not None and own.through is not None and own.through.by is not other.by:
-                found.setdefault(own.by, SecondLabel(own))
+                found.setdefault(label, SecondLabel(own))
         return found
 
     def known(self, slot: str) -> Array | None:

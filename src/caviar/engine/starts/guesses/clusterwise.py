@@ -179,7 +179,7 @@ def _problem_of(
         for operand in operands:
             node = operand.node if isinstance(operand, Indexed) else operand
             index = operand.by if isinstance(operand, Indexed) else None
-            if index in of_rows:
+            if isinstance(index, Variable) and index in of_rows:
                 gate = of_rows[index]
                 if number is not None or gate.variable.plates != (basis.problem.bound.data_plate,):
                     return None
