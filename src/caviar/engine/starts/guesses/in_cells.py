@@ -60,9 +60,7 @@ def _tables(basis: Basis) -> list[tuple[Gate, ...]]:
     found: dict[frozenset[Variable], tuple[Gate, ...]] = {}
     for node in basis.problem.bound.nodes:
         for slot in node.slots.values() if isinstance(node, Variable) else ():
-            labels = [
-                own.by for own in slot.gates if isinstance(own.by, Variable) and own.by in by_variable
-            ]
+            labels = [own.by for own in slot.gates if isinstance(own.by, Variable) and own.by in by_variable]
             if len(labels) > 1 and all(label.plates == labels[0].plates for label in labels):
                 gates = sorted((by_variable[own] for own in labels), key=lambda gate: gate.chain is None)
                 found.setdefault(frozenset(labels), tuple(gates))
