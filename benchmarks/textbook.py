@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -379,22 +379,42 @@ def lines(book: Textbook, n_draws: int) -> Iterator[str]:
             first = ""
 
 
-def main() -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser(description="Fit models of textbooks with caviar and with NUTS.")
+def tabulate(
+    what: str,
+    methods: Sequence[str],
+    models: Sequence[Callable[[], Textbook]],
+    of: Callable[[Textbook, int], Iterator[str]],
+) -> None:
+    """Print the lines of models, as the command line asks.
+
+    Parameters
+    ----------
+    what
+        What the program does.
+    methods
+        What each three columns are of.
+    models
+        Each returns a model with its data.
+    of
+        Returns the lines of a model, for a number of draws of NUTS.
+    """
+    parser = argparse.ArgumentParser(description=what)
     parser.add_argument("--draws", type=int, default=4000, help="of NUTS")
     parser.add_argument("--only", help="part of the name of a model")
     asked = parser.parse_args()
-    of_methods = " | ".join(
-        f"{own}mean | sd | 90%" for own in ("", "integrated: ", "importance sampling: ", "NUTS: ")
-    )
-    print(f"| model | number | {of_methods} |")
-    print("|" + "---|" * 14)
-    for make in MODELS:
+    print(f"| model | number | {' | '.join(f'{own}mean | sd | 90%' for own in methods)} |")
+    print("|" + "---|" * (2 + 3 * len(methods)))
+    for make in models:
         book = make()
         if asked.only is None or asked.only in book.name:
-            for line in lines(book, asked.draws):
+            for line in of(book, asked.draws):
                 print(line, flush=True)
+
+
+def main() -> None:
+    """Print the table."""
+    what = "Fit models of textbooks with caviar and with NUTS."
+    tabulate(what, ("", "integrated: ", "importance sampling: ", "NUTS: "), MODELS, lines)
 
 
 if __name__ == "__main__":

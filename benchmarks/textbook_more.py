@@ -12,12 +12,23 @@ Sources: beetles, Bliss (1935); jaws, Elston and Grizzle (1962); beta blockers, 
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Iterator
 
 import numpy as np
-from textbook import OBS, Draws, Textbook, drawn, half_t, nuts_half_t, of_draws, of_fit, of_weights, sampled
+from textbook import (
+    OBS,
+    Draws,
+    Textbook,
+    drawn,
+    half_t,
+    nuts_half_t,
+    of_draws,
+    of_fit,
+    of_weights,
+    sampled,
+    tabulate,
+)
 
 import caviar as cv
 
@@ -226,18 +237,8 @@ def lines(book: Textbook, n_draws: int) -> Iterator[str]:
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description="Fit more models of textbooks with caviar and with NUTS.")
-    parser.add_argument("--draws", type=int, default=4000, help="of NUTS")
-    parser.add_argument("--only", help="part of the name of a model")
-    asked = parser.parse_args()
-    methods = ("", "second order: ", "importance sampling: ", "NUTS: ")
-    print(f"| model | number | {' | '.join(f'{own}mean | sd | 90%' for own in methods)} |")
-    print("|" + "---|" * 14)
-    for make in MODELS:
-        book = make()
-        if asked.only is None or asked.only in book.name:
-            for line in lines(book, asked.draws):
-                print(line, flush=True)
+    what = "Fit more models of textbooks with caviar and with NUTS."
+    tabulate(what, ("", "second order: ", "importance sampling: ", "NUTS: "), MODELS, lines)
 
 
 if __name__ == "__main__":
