@@ -90,6 +90,7 @@ def test_a_killed_search_ends_with_the_same_moves(tmp_path):
     assert len(last) < len(said)
 
 
+@pytest.mark.slow  # tests/cli/test_checkpoint.py ends a command so
 @pytest.mark.posix
 def test_terminating_stops_the_fit_and_leaves_a_checkpoint(undisturbed, tmp_path):
     bits, said = undisturbed

@@ -260,6 +260,7 @@ def test_a_check_of_the_whole_passes(run, penguins, saved):
     assert run("check", saved, penguins, "--rows", 60).exit_code == 0
 
 
+@pytest.mark.slow  # the same is claimed of the estimator in tests/estimators/test_mixed.py
 def test_columns_may_have_the_names_of_the_model(run, tmp_path):
     """A column ``z`` beside the label of a row, and ``weights`` beside the mixture's."""
     rows = "SELECT (range * 7) % 5 AS z, CASE WHEN range < 9 THEN 'low' ELSE 'high' END AS weights FROM range(20)"

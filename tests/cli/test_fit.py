@@ -197,7 +197,9 @@ def test_one_row_is_one_row(run, tmp_path):
 def test_unusual_tables_of_results_stay_readable(run, tmp_path):
     rng = np.random.default_rng(0)
     cv.data.write_table(tmp_path / "wide.csv", {f"c{j}": rng.normal(size=60) for j in range(90)})
-    lines = run("fit", tmp_path / "wide.csv", "-k", 12, "-q", "--seed", 0).stdout.splitlines()
+    lines = run(
+        "fit", tmp_path / "wide.csv", "-k", 12, "-q", "--seed", 0, "--max-iter", 3
+    ).stdout.splitlines()
     assert len(lines) < 220
     assert "... and 10 lighter components; --json shows all" in lines
 

@@ -355,6 +355,7 @@ def test_dask_collections_of_unknown_sizes_and_other_types():
     assert "'a'" in refusal(cv.data.as_rows, text)
 
 
+@pytest.mark.slow  # tests/architecture/test_imports.py tells what an import loads
 def test_dask_is_not_imported_for_other_data():
     code = "import sys, numpy as np, caviar as cv; cv.BayesianGaussianMixture().fit(np.eye(3)); "
     code += "print('dask' in sys.modules)"

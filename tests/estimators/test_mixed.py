@@ -305,6 +305,7 @@ def test_columns_with_other_names_are_refused(penguins):
         penguins.predict(table)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize(
     "names", [("z", "weights", "z_theta"), ("weights", "weights_theta", "z"), ("z_", "z", "z__probabilities")]
 )

@@ -275,7 +275,7 @@ def test_factors_that_are_smooth_in_time():
     w = cv.Normal("w", 0.0, 1.0, plates=feature)
     at = cv.dot(cv.Data("at", plates=OBS), f)
     posterior = cv.Model(cv.Normal("y", w * at, 4.0, plates=(OBS, feature))).fit({"y": Y, "at": np.eye(8)})
-    grid = np.linspace(-4, 4, 81)
+    grid = np.linspace(-4, 4, 41)
     logs = np.array(
         [
             [

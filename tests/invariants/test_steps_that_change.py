@@ -70,6 +70,7 @@ def data_of(build, n=24):
 EVERY = [switching, labels_with_shares, drifting, controlled]
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("build", EVERY)
 def test_a_saved_file_says_the_same(build, tmp_path):
     data = data_of(build)
@@ -101,6 +102,7 @@ def test_threads_give_the_same_bits_over_several_sequences(build):
     assert elbos[0] == elbos[1]
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.filterwarnings("ignore::caviar.CaviarWarning")
 @pytest.mark.parametrize("build", EVERY)
 def test_a_fit_that_is_broken_off_ends_with_the_same_bits(build, tmp_path):
@@ -116,6 +118,7 @@ def test_a_fit_that_is_broken_off_ends_with_the_same_bits(build, tmp_path):
     assert_same_bits(found, fit())
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("build", EVERY)
 def test_weights_of_one_are_no_weights(build):
     data = data_of(build, 16)
@@ -140,15 +143,15 @@ def test_weights_of_steps_of_vectors_are_refused(build):
 
 def test_sequences_that_are_the_same_count_twice():
     """With parameters known and two copies of a sequence the ELBO is twice that of one."""
-    y, _, transition = simulated(1, 30)
+    y, _, transition = simulated(1, 12)
     starts = cv.Data("starts", plates=TIME)
     mode = cv.Plate("mode", 2)
     z = cv.MarkovChain("z", [0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]], along=TIME, starts=starts)
     a = cv.Constant("a", transition, plates=mode)[z]
     x = cv.LinearGaussianChain("x", np.zeros(2), np.eye(2), a, np.eye(2) / 0.09, along=TIME, starts=starts)
     model = cv.Model(cv.MultivariateNormal("y", x, 100 * np.eye(2), plates=TIME))
-    one = model.fit({"y": y, "starts": np.arange(30) == 0.0}, tol=1e-13).elbo
-    two = model.fit({"y": np.concatenate([y, y]), "starts": np.arange(60) % 30 == 0.0}, tol=1e-13).elbo
+    one = model.fit({"y": y, "starts": np.arange(12) == 0.0}, tol=1e-13).elbo
+    two = model.fit({"y": np.concatenate([y, y]), "starts": np.arange(24) % 12 == 0.0}, tol=1e-13).elbo
     assert two == pytest.approx(2 * one, rel=1e-9)
 
 

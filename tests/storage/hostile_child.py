@@ -146,7 +146,7 @@ def main(folder: Path, chosen: list[int]) -> None:
 
     if 0 in chosen:
         for path in files[-1:]:
-            for what, content in bombs(contents[path], in_both=len(chosen) > 100):
+            for what, content in bombs(contents[path], every=len(chosen) > 100):
                 check(what, path, content, traced=True)
     for number in chosen:
         path = files[number // 5 % len(files)]
