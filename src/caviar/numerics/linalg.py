@@ -1,5 +1,6 @@
 """Linear algebra over stacks of small symmetric matrices; the last two axes are the matrix."""
 
+from collections.abc import Callable
 from typing import cast
 
 import numpy as np
@@ -14,6 +15,15 @@ _FEW = 16
 
 _ROUNDING = 1e-8
 """Difference of two entries, in units of their diagonals, that is taken for rounding."""
+
+_MANY = 128
+"""Matrices of a stack from which on an entry of all of them at a time takes less than a call of LAPACK for each."""
+
+_SMALL, _SMALL_TRIANGLE = 4, 12
+"""Rows up to which that is so, of a factorisation or a product, and of the inverse of a triangular matrix."""
+
+_TOGETHER = 1024
+"""Matrices that are taken together, so that their entries stay in the cache."""
 
 
 def cholesky(matrix: Array) -> Array:
@@ -30,7 +40,72 @@ def cholesky(matrix: Array) -> Array:
     array([[2., 0.],
            [1., 1.]])
     """
+    if _are_many(matrix, _SMALL):
+        return _by_entries(_lower_factors, matrix)
     return cast(Array, np.linalg.cholesky(matrix))
+
+
+def inverse_of_lower(lower: Array) -> Array:
+    """Return the inverse of each lower triangular matrix.
+
+    Examples
+    --------
+    >>> inverse_of_lower(np.array([[2.0, 0.0], [1.0, 4.0]]))
+    array([[ 0.5  ,  0.   ],
+           [-0.125,  0.25 ]])
+    """
+    return _by_entries(_inverses_of_lower, lower) if _are_many(lower, _SMALL_TRIANGLE) else inverse(lower)
+
+
+def _are_many(stack: Array, largest: int) -> bool:
+    """Return whether a stack holds many matrices, of few rows each."""
+    size = stack.shape[-1]
+    return 0 < size <= largest and stack.size >= _MANY * size * size and stack.dtype == np.float64
+
+
+def _by_entries(operation: Callable[[Array], Array], stack: Array) -> Array:
+    """Return what an operation on matrices (D, D, N) makes of each matrix of a stack, (..., D, D)."""
+    size = stack.shape[-1]
+    rows = stack.reshape(-1, size * size)
+    found = np.empty(rows.shape)
+    with np.errstate(all="ignore"):
+        for first in range(0, len(rows), _TOGETHER):
+            own = slice(first, first + _TOGETHER)
+            entries = np.array(rows[own].T, order="C").reshape(size, size, -1)
+            found[own] = operation(entries).reshape(size * size, -1).T
+    return found.reshape(stack.shape)
+
+
+def _lower_factors(matrices: Array) -> Array:
+    """Overwrite positive definite matrices (D, D, N) by their Cholesky factors."""
+    for k in range(len(matrices)):
+        if np.less_equal(matrices[k, k], 0.0).any():
+            raise np.linalg.LinAlgError("Matrix is not positive definite")
+        matrices[k, k] = np.sqrt(matrices[k, k])
+        column = matrices[k + 1 :, k]
+        column /= matrices[k, k]
+        matrices[k + 1 :, k + 1 :] -= column[:, np.newaxis] * column
+        matrices[k, k + 1 :] = 0.0
+    return matrices
+
+
+def _inverses_of_lower(lower: Array) -> Array:
+    """Return the inverses of lower triangular matrices (D, D, N), by forward substitution."""
+    found = np.zeros(lower.shape)
+    for k in range(len(lower)):
+        found[k, k] = 1.0
+        found[k, : k + 1] /= lower[k, k]
+        found[k + 1 :, : k + 1] -= lower[k + 1 :, k, np.newaxis] * found[k, : k + 1]
+    return found
+
+
+def _grams_of_lower(lower: Array) -> Array:
+    """Return L'L of lower triangular matrices (D, D, N)."""
+    found = np.zeros(lower.shape)
+    for k in range(len(lower)):
+        row = lower[k, : k + 1]
+        found[: k + 1, : k + 1] += row[:, np.newaxis] * row
+    return found
 
 
 def inverse(matrix: Array) -> Array:
@@ -101,6 +176,22 @@ def log_determinant(lower: Array) -> Array:
     return 2.0 * np.add.reduce(np.log(lower.diagonal(0, -2, -1)), axis=-1)
 
 
+def log_determinant_of(matrix: Array) -> Array:
+    r"""Return :math:`\log|A|` of positive definite matrices, up to rounding minus infinity of singular ones.
+
+    Examples
+    --------
+    >>> float(log_determinant_of(np.diag([2.0, 0.5])))
+    0.0
+    """
+    if _are_many(matrix, _SMALL):
+        try:
+            return log_determinant(_by_entries(_lower_factors, matrix))
+        except np.linalg.LinAlgError:
+            pass
+    return np.asarray(np.linalg.slogdet(matrix)[1])
+
+
 def inverse_from_factor(inverse_lower: Array) -> Array:
     r"""Return :math:`A^{-1}`, exactly symmetric, from the inverse :math:`L^{-1}` of A's Cholesky factor.
 
@@ -110,6 +201,8 @@ def inverse_from_factor(inverse_lower: Array) -> Array:
     array([[0.25  , 0.    ],
            [0.    , 0.0625]])
     """
+    if _are_many(inverse_lower, _SMALL):
+        return _by_entries(_grams_of_lower, inverse_lower)
     return inverse_lower.swapaxes(-1, -2) @ inverse_lower
 
 
@@ -122,6 +215,8 @@ def outer(x: Array) -> Array:
     array([[1., 2.],
            [2., 4.]])
     """
+    if x.size > _FEW:
+        return cast(Array, np.einsum("...i,...j->...ij", x, x))
     return x[..., :, np.newaxis] * x[..., np.newaxis, :]
 
 
@@ -136,6 +231,8 @@ def times_vector(matrix: Array, x: Array) -> Array:
     if matrix.size == x.shape[-1] ** 2 < x.size and matrix.ndim <= x.ndim + 1:
         # one matrix for many vectors
         return x @ matrix.reshape(matrix.shape[-2:]).T
+    if x.size > _FEW and x.shape[-1] <= _SMALL_TRIANGLE:
+        return cast(Array, np.einsum("...ij,...j->...i", matrix, x))
     return (matrix @ x[..., np.newaxis])[..., 0]
 
 

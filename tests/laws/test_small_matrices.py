@@ -1,0 +1,66 @@
+"""Stacks of many small matrices, of which an entry of all is taken at a time, beside LAPACK one by one."""
+
+import numpy as np
+import pytest
+
+from caviar.numerics.linalg import (
+    cholesky,
+    inverse_from_factor,
+    inverse_of_lower,
+    log_determinant_of,
+    outer,
+    times_vector,
+)
+
+MANY = 1_500
+
+
+def drawn(size: int) -> np.ndarray:
+    """Return positive definite matrices whose rows have units far apart."""
+    rng = np.random.default_rng(size)
+    root = rng.normal(size=(3, MANY // 3, size, size + 2))
+    units = 10.0 ** np.linspace(-6, 6, size)
+    return units[:, None] * (root @ np.swapaxes(root, -1, -2)) * units
+
+
+@pytest.mark.parametrize("size", [1, 2, 4, 5, 12, 13])
+def test_they_have_the_factors_and_inverses_of_each(size: int) -> None:
+    matrices = drawn(size)
+    found = cholesky(matrices)
+    each = np.array([np.linalg.cholesky(one) for one in matrices.reshape(-1, size, size)])
+    units = 10.0 ** np.linspace(-6, 6, size)
+    np.testing.assert_allclose(found / units[:, None], each.reshape(found.shape) / units[:, None], atol=1e-12)
+    inverse = inverse_of_lower(found)
+    assert np.all(inverse == np.tril(inverse)) or size > 12
+    product = (inverse * units) @ (found / units[:, None])
+    np.testing.assert_allclose(product, np.broadcast_to(np.eye(size), product.shape), atol=1e-9)
+    np.testing.assert_allclose(
+        inverse_from_factor(inverse), np.swapaxes(inverse, -1, -2) @ inverse, rtol=1e-9
+    )
+    np.testing.assert_allclose(log_determinant_of(matrices), np.linalg.slogdet(matrices)[1], rtol=1e-11)
+
+
+@pytest.mark.parametrize("size", [2, 4, 12, 13])
+def test_products_with_vectors_are_those_of_each(size: int) -> None:
+    rng = np.random.default_rng(size)
+    matrices, x = rng.normal(size=(MANY, size, size)), rng.normal(size=(MANY, size))
+    expected = np.array([matrix @ vector for matrix, vector in zip(matrices, x, strict=True)])
+    np.testing.assert_allclose(times_vector(matrices, x), expected, atol=1e-12)
+    np.testing.assert_allclose(times_vector(matrices[:1], x), x @ matrices[0].T, atol=1e-12)
+    np.testing.assert_array_equal(outer(x), x[:, :, None] * x[:, None, :])
+
+
+@pytest.mark.parametrize("size", [2, 4])
+def test_one_that_is_not_positive_definite_is_refused(size: int) -> None:
+    matrices = drawn(size)
+    matrices[2, 7] = -matrices[2, 7]
+    with pytest.raises(np.linalg.LinAlgError, match="not positive definite"):
+        cholesky(matrices)
+    np.testing.assert_allclose(log_determinant_of(matrices), np.linalg.slogdet(matrices)[1], rtol=1e-11)
+
+
+def test_how_many_there_are_beside_it_changes_no_bit_of_one() -> None:
+    matrices = drawn(3)
+    few, many = cholesky(matrices[:1]), cholesky(matrices)
+    np.testing.assert_array_equal(few[0], many[0])
+    np.testing.assert_array_equal(inverse_of_lower(few)[0], inverse_of_lower(many)[0])
