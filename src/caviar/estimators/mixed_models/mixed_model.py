@@ -82,9 +82,9 @@ class MixedModel(Saveable):
         The :class:`caviar.Posterior`, with everything below. The common effects are its ``"common effects"``, effects
         of groups ``"x | g"``, their precision ``"precision of x | g"``.
     elbo_
-        Lower bound of the log evidence in nats, every constant included.
+        Lower bound of the log evidence in nats, including all constants.
     n_iter_, converged_
-        Iterations, and whether the bound settled.
+        Number of iterations, and whether the fit converged.
     names_
         Names of the common effects.
     levels_
