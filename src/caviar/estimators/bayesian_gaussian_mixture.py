@@ -21,6 +21,7 @@ from ._checkpointing import NextFit
 from ._component_prior import component_prior
 from ._data_scale import DataScale, scale_of
 from ._declared import estimator
+from ._evidence import HasEvidence
 from ._fitted import Fitted, keep
 from ._gaussian import GaussianEstimator, restate, state
 from ._known import fixed_weights
@@ -35,7 +36,7 @@ from .automatic.arguments import AUTO_CONCENTRATION, is_auto, refuse_one_per_com
 
 
 @estimator
-class BayesianGaussianMixture(GaussianEstimator):
+class BayesianGaussianMixture(HasEvidence, GaussianEstimator):
     r"""Bayesian mixture of Gaussians with unknown weights, means and precision matrices.
 
     .. math::

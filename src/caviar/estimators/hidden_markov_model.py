@@ -25,10 +25,10 @@ from ._arguments import as_generator, require_choice, require_whole
 from ._checkpointing import Checkpointing, NextFit
 from ._components import Component, Estimate
 from ._declared import estimator
+from ._evidence import HasEvidence
 from ._fitted import Fitted, keep
 from ._labels import known_labels
 from ._mixture import UnsettledWarning
-from ._saveable import Saveable
 from ._sequences import checked_lengths, continued, log_densities_in_turn, starts_of, weights_of_rows
 from ._transitions import StepsPrior, largest_first, stationary, steps_prior
 from .automatic import Move, SequenceProblem, best_search
@@ -40,7 +40,7 @@ _ALGORITHMS = ("viterbi", "map")
 
 
 @estimator
-class HiddenMarkovModel(Saveable):
+class HiddenMarkovModel(HasEvidence):
     r"""Hidden Markov model: sequences of rows, each emitted by a hidden state that depends on the state before.
 
     .. math::

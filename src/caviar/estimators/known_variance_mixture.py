@@ -18,6 +18,7 @@ from ..posterior.posterior import Posterior
 from ._arguments import as_array, as_weights, require_number
 from ._components import Component, components_of_gaussians
 from ._declared import estimator
+from ._evidence import HasEvidence
 from ._fitted import Fitted, keep
 from ._lazy_rows import as_column, lazy_rows
 from ._mixture import REMEDY, MixtureEstimator, RowsToFit, Statement
@@ -25,7 +26,7 @@ from ._uncertainty import known_sds, mean_sds
 
 
 @estimator
-class KnownVarianceMixture(MixtureEstimator):
+class KnownVarianceMixture(HasEvidence, MixtureEstimator):
     r"""Mixture of Gaussians in one dimension with known variance and weights; only the means are learned.
 
     .. math:: \mu_k \sim N(m_0, s_0^2), \qquad z_n \sim \mathrm{Cat}(w), \qquad x_n \mid z_n \sim N(\mu_{z_n}, v)

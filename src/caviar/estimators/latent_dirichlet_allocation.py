@@ -39,12 +39,12 @@ from ._collapsed import (
 )
 from ._declared import estimator
 from ._documents_in_blocks import for_collapsed_passes, total_of
+from ._evidence import HasEvidence
 from ._fitted import Fitted, keep
 from ._lazy_rows import checked_documents, checked_weights
 from ._mixture import UnsettledWarning
 from ._numbers import refuse_texts
 from ._perplexity import PerplexityWatch, divided, perplexity_of
-from ._saveable import Saveable
 from ._topic_schedule import schedule_of
 from ._topics import TopicsPrior, divergence, is_process, moved, topics_prior
 from ._words import Words
@@ -56,7 +56,7 @@ _UNCERTAINTIES = ("auto", "mean_field")
 
 
 @estimator
-class LatentDirichletAllocation(Words, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Saveable):
+class LatentDirichletAllocation(Words, ClassNamePrefixFeaturesOutMixin, TransformerMixin, HasEvidence):
     r"""Documents as mixtures of topics, which are distributions over words; names as in scikit-learn.
 
     .. math::

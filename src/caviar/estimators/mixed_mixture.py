@@ -25,6 +25,7 @@ from ._checkpointing import NextFit
 from ._components import Component, Estimate
 from ._data_scale import scale_of
 from ._declared import estimator
+from ._evidence import HasEvidence
 from ._fitted import Fitted, keep
 from ._lazy_rows import checked_rows, lazy_rows, whole
 from ._mixed_columns import (
@@ -48,7 +49,7 @@ _LEAVES = {"Normal": NUMBER, "Categorical": CATEGORY, "Poisson": COUNT}
 
 
 @estimator
-class MixedMixture(MixtureEstimator):
+class MixedMixture(HasEvidence, MixtureEstimator):
     r"""Bayesian mixture for tables with columns of several kinds: numbers, categories (including binary) and counts.
 
     Given its component, the columns of a row are independent, each with a distribution of its own kind:

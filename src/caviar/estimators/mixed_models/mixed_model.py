@@ -14,15 +14,14 @@ from sklearn.utils.validation import check_is_fitted
 from ..._errors import ParameterError
 from ...engine.ascent.status import Status
 from ...engine.binding.values import as_weights
-from ...posterior.evidence.evidence import Evidence
 from ...posterior.pandas_tables import data_frame
 from ...posterior.posterior import Posterior
 from ...posterior.prediction import Prediction
 from .._arguments import as_generator, require_choice, require_number
 from .._declared import estimator
+from .._evidence import HasEvidence
 from .._fitted import Fitted, keep
 from .._mixture import UnsettledWarning
-from .._saveable import Saveable
 from .columns import Rows
 from .design import COMMON, Encoding
 from .families import ORDINAL, Family, categories_of, family_of, trials_of
@@ -38,7 +37,7 @@ _SIZES = (0.02, 1000.0)
 
 
 @estimator
-class MixedModel(Saveable):
+class MixedModel(HasEvidence):
     r"""Regression with effects of groups: a linear, or generalised linear, mixed model.
 
     .. math::
@@ -418,52 +417,6 @@ class MixedModel(Saveable):
             rows = with_thresholds(rows, self.posterior_, self.categories_, self.fixed_covariance_, level)
             remark = f"{AT_MODE} Those of groups: {remark}" if self._blocks else AT_MODE
         return MixedSummary(title_of(self, sizes), rows, level, remark)
-
-    @property
-    def observed_names(self) -> frozenset[str]:
-        """The name of the response."""
-        return frozenset({self._formula.response})
-
-    def data_of_model(self, data: Any) -> Any:
-        """Return a table as it is: columns that the formula does not name are ignored."""
-        return data
-
-    def evidence(
-        self,
-        X: Any,
-        *,
-        method: str = "auto",
-        n_draws: int = 1000,
-        seed: int | np.random.Generator | None = 0,
-        sample_weight: Any = None,
-    ) -> Evidence:
-        """Return the log evidence of the model with an error, as :meth:`Posterior.evidence` does.
-
-        ``cv.compare({"slopes": one, "intercepts": other}, table)`` puts several models side by side by it.
-
-        Parameters
-        ----------
-        X
-            The table of the fit. It is not needed for ``method="elbo"``.
-        method, n_draws, seed, sample_weight
-            As for :meth:`Posterior.evidence`.
-
-        Raises
-        ------
-        DataError
-            If the table is not that of the fit.
-        """
-        check_is_fitted(self)
-        if method == "elbo":
-            return self.posterior_.evidence(None, method=method)
-        formula, rows = self._formula, Rows.of(X)
-        response = self._family.values(rows, formula.response)
-        design = design_of(self._encoding, rows)
-        data = {**design.data, **trials_of(formula, rows, len(response)), formula.response: response}
-        weights = as_weights(sample_weight, len(response))
-        return self.posterior_.evidence(
-            data, method=method, n_draws=n_draws, seed=seed, sample_weight=weights
-        )
 
     def _repr_html_(self) -> str:
         """Return the summary, for a notebook; before a fit the call."""
