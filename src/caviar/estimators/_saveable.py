@@ -130,8 +130,10 @@ class Saveable(FitArguments):
         ParameterError
             If an argument of the estimator is of a type that cannot be saved.
 
-        Notes ----- A ``random_state`` that is not a whole number, a ``verbose`` that is a function, and the
-        ``executor`` are not saved.
+        Notes
+        -----
+        A ``random_state`` that is not a whole number, a ``verbose`` that is a function, and the ``executor`` are not
+        saved.
         """
         check_is_fitted(self)
         if not type(self).__module__.startswith("caviar."):

@@ -155,10 +155,11 @@ class BayesianGaussianMixture(HasEvidence, GaussianEstimator):
         The :class:`caviar.Posterior`.
     {columns}
 
-    Notes ----- :meth:`score_samples` is the predictive density of a new row, which integrates to one. In the joint
-    family it is the exact predictive :math:`\sum_k \langle\pi_k\rangle \mathrm{St}_{\nu_k + 1 - D}(x; m_k, \cdot)`. In
-    the independent family it is an approximation by Student-t distributions with the exact mean and covariance of each
-    component.
+    Notes
+    -----
+    :meth:`score_samples` is the predictive density of a new row, which integrates to one. In the joint family it is the
+    exact predictive :math:`\sum_k \langle\pi_k\rangle \mathrm{St}_{\nu_k + 1 - D}(x; m_k, \cdot)`. In the independent
+    family it is an approximation by Student-t distributions with the exact mean and covariance of each component.
 
     ``n_components="auto"`` begins with one component, unless ``init_params`` says otherwise, and tries moves: split a
     component in two, merge two into one, delete one. Moves are proposed from the responsibilities. For a split, two

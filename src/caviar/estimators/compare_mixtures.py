@@ -99,11 +99,13 @@ def compare_mixtures(
     ValueError
         If the data or an argument is invalid; the message says what was expected.
 
-    Notes ----- *log K!* If components are well separated, q covers only one of the K! equivalent numberings of the
-    components, so the ELBO is about log K! below the log evidence, and ELBO + log K! is the better estimate. If
-    components overlap or are superfluous, the modes of the numberings overlap, less is lost, and the sum may exceed the
-    log evidence: it is not a bound. ``best`` is chosen by the ELBO itself. If the two criteria disagree, the data do
-    not decide. See section 2 of ``docs/mathematics.md``.
+    Notes
+    -----
+    *log K!* If components are well separated, q covers only one of the K! equivalent numberings of the components, so
+    the ELBO is about log K! below the log evidence, and ELBO + log K! is the better estimate. If components overlap or
+    are superfluous, the modes of the numberings overlap, less is lost, and the sum may exceed the log evidence: it is
+    not a bound. ``best`` is chosen by the ELBO itself. If the two criteria disagree, the data do not decide. See
+    section 2 of ``docs/mathematics.md``.
 
     ELBOs can also be compared between priors, for example ``covariance_prior="auto"`` and ``"empirical"``.
 

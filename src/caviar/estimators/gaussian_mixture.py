@@ -169,7 +169,9 @@ class GaussianMixture(GaussianEstimator):
         ParameterError
             If a shape or a value is impossible.
 
-        Notes ----- ``elbo_`` is NaN, because there are no data.
+        Notes
+        -----
+        ``elbo_`` is NaN, because there are no data.
 
         Examples
         --------

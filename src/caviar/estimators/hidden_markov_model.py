@@ -131,8 +131,10 @@ class HiddenMarkovModel(HasEvidence):
         With ``n_components="auto"``, every :class:`caviar.Move` that was tried.
     {columns}
 
-    Notes ----- ``X`` contains all sequences, one below the other, and ``lengths`` their numbers of rows. Missing rows
-    or entries (NaN) are integrated out.
+    Notes
+    -----
+    ``X`` contains all sequences, one below the other, and ``lengths`` their numbers of rows. Missing rows or entries
+    (NaN) are integrated out.
 
     :meth:`predict` and :meth:`predict_proba` use the factor of the states, q(s), as the fit does. :meth:`score_samples`
     is the predictive density of each row given the rows before it, with expected transition probabilities and the

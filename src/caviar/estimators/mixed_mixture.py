@@ -120,8 +120,10 @@ class MixedMixture(HasEvidence, MixtureEstimator):
     n_components_, n_features_in_, feature_names_in_
         Number of components K, number of columns, and the names of the columns if ``X`` had names.
 
-    Notes ----- ``X`` may be a table of pandas, Polars or Arrow, an array, a list of rows, or a table of this library
-    such as that of :func:`caviar.datasets.load_penguins`. Tables that are read in blocks must contain only numbers.
+    Notes
+    -----
+    ``X`` may be a table of pandas, Polars or Arrow, an array, a list of rows, or a table of this library such as that
+    of :func:`caviar.datasets.load_penguins`. Tables that are read in blocks must contain only numbers.
 
     A category that did not occur in the fit counts as missing, with a warning, because the model has no probability for
     it. :func:`caviar.report.component_table` returns the components with intervals.

@@ -20,7 +20,7 @@ class Node(Algebra):
     Attributes
     ----------
     name
-        Unique within a model.
+        Name of the node, unique within a model.
     plates
         Its repetitions, outermost first.
     dimension
@@ -117,18 +117,18 @@ class Label(Node):
 
 
 class Data(Node):
-    """A known array whose values come with the data, by name: a covariate, a known noise level, labels per row.
+    """A known array whose values come with the data, by name: a covariate, a known noise level, or labels of the rows.
 
-    Integers from 0 can index a plate, like a Categorical: ``intercept[county]``.
+    Whole numbers from 0 can index a plate, like a Categorical: ``intercept[county]``.
 
     Parameters
     ----------
     name
         Name of the values in the data.
     plates
-        The plates that its leading axes run over.
+        Plates of its leading axes.
     names
-        Names of the entries of a row of vectors: the columns that hold them if the data are a table.
+        Names of the entries, if each row is a vector. If the data are a table, these are its columns.
 
     Examples
     --------

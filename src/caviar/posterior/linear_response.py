@@ -613,12 +613,14 @@ class Responds(Factored):
             For documents whose proportions have hidden parents. If the fit ended at a saddle point or has not
             converged, the methods of the result raise it.
 
-        Notes ----- For point masses it gives the standard errors of EM: square roots of the diagonal of the inverse
-        observed information, or with priors of the inverse Hessian of the log posterior. It describes only the mode of
-        the fit and cannot show an error of the means. With up to 300 coordinates (statistics of factors) the matrix is
-        computed in passes of 64 coordinates each, or in a single pass for mixtures. With more coordinates each request
-        takes conjugate gradients, until there are many requests. Giordano, Broderick and Jordan, "Covariances,
-        robustness, and variational Bayes" (2018).
+        Notes
+        -----
+        For point masses it gives the standard errors of EM: square roots of the diagonal of the inverse observed
+        information, or with priors of the inverse Hessian of the log posterior. It describes only the mode of the fit
+        and cannot show an error of the means. With up to 300 coordinates (statistics of factors) the matrix is computed
+        in passes of 64 coordinates each, or in a single pass for mixtures. With more coordinates each request takes
+        conjugate gradients, until there are many requests. Giordano, Broderick and Jordan, "Covariances, robustness,
+        and variational Bayes" (2018).
 
         Examples
         --------

@@ -369,10 +369,12 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
         ModelError
             If a mean or variance has no closed form; the message says why. Use draws of :meth:`predictive` instead.
 
-        Notes ----- Moments are exact under q for Normal variables with any predictor, for other variables with global
-        parents, and for a ``probit`` of a predictor that is Normal under q, :math:`\Phi(m / \sqrt{1 + v})`. A
-        ``logistic`` is integrated over N(m, v) with 64 Gauss-Hermite nodes, or by the trapezoidal rule if the standard
-        deviation exceeds 1. Components of a mixture have the probabilities of the row's local factor if the row has an
+        Notes
+        -----
+        Moments are exact under q for Normal variables with any predictor, for other variables with global parents, and
+        for a ``probit`` of a predictor that is Normal under q, :math:`\Phi(m / \sqrt{1 + v})`. A ``logistic`` is
+        integrated over N(m, v) with 64 Gauss-Hermite nodes, or by the trapezoidal rule if the standard deviation
+        exceeds 1. Components of a mixture have the probabilities of the row's local factor if the row has an
         observation below the Categorical, and their expected prior probabilities otherwise. Other local variables
         without an observation below them, and new repetitions of global variables, such as a group without rows, are
         forecast: their distribution given their parents is averaged over q, keeping mean and covariance. If this
@@ -560,7 +562,9 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
             Gamma precision of a Normal), or because of a local variable other than one Categorical. Draw with
             :meth:`predictive` instead.
 
-        Notes ----- O(N K D^3) for D-dimensional locations whose factor has a covariance matrix, in blocks of rows.
+        Notes
+        -----
+        O(N K D^3) for D-dimensional locations whose factor has a covariance matrix, in blocks of rows.
 
         Examples
         --------
@@ -618,10 +622,11 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
         ImportError
             If ArviZ is not installed.
 
-        Notes ----- Draws of q cannot show regions that q misses. If the posterior has several modes, as with
-        exchangeable components, the weights show how well q fits its own mode. Globals that are point masses stay
-        fixed. With very many globals (a thousand, for example) k is large for any factorised q, although each marginal
-        may be good.
+        Notes
+        -----
+        Draws of q cannot show regions that q misses. If the posterior has several modes, as with exchangeable
+        components, the weights show how well q fits its own mode. Globals that are point masses stay fixed. With very
+        many globals (a thousand, for example) k is large for any factorised q, although each marginal may be good.
 
         Examples
         --------
@@ -760,9 +765,11 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
         ParameterError
             If there are fewer rows than folds.
 
-        Notes ----- This is a generator: it fits a fold when the fold is requested. The ascent begins at the posterior
-        of all rows and so stays in its mode. Priors do not change, even if they depend on all rows, as the default
-        priors of the estimators do.
+        Notes
+        -----
+        This is a generator: it fits a fold when the fold is requested. The ascent begins at the posterior of all rows
+        and so stays in its mode. Priors do not change, even if they depend on all rows, as the default priors of the
+        estimators do.
 
         Examples
         --------
@@ -844,7 +851,9 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
         ImportError
             If ArviZ is not installed.
 
-        Notes ----- ``arviz.loo`` assumes draws from the posterior, so it is only as accurate as q.
+        Notes
+        -----
+        ``arviz.loo`` assumes draws from the posterior, so it is only as accurate as q.
 
         Examples
         --------

@@ -106,13 +106,14 @@ class MixedModel(HasEvidence):
     fixed_covariance_
         Covariance of the thresholds and common effects (in this order) of an ordinal response; None for other families.
 
-    Notes ----- The priors are weakly informative, like those of bambi. Let s be the standard deviation of the response
-    (1 for binary outcomes). A coefficient is Normal with mean 0 and standard deviation 2.5 s / sd(column). The
-    intercept at the means of all columns is Normal with the mean of the response (0 for binary outcomes) and standard
-    deviation 2.5 s. The standard deviation of the noise is half-t with 4 degrees of freedom and scale s, and that of a
-    group effect with scale 2.5 s / sd(column). Correlated effects have half-t standard deviations with 2 degrees of
-    freedom, and each correlation is uniform (Huang and Wand, 2013). The degrees of freedom of Student-t noise are
-    Gamma(2, 0.1).
+    Notes
+    -----
+    The priors are weakly informative, like those of bambi. Let s be the standard deviation of the response (1 for
+    binary outcomes). A coefficient is Normal with mean 0 and standard deviation 2.5 s / sd(column). The intercept at
+    the means of all columns is Normal with the mean of the response (0 for binary outcomes) and standard deviation 2.5
+    s. The standard deviation of the noise is half-t with 4 degrees of freedom and scale s, and that of a group effect
+    with scale 2.5 s / sd(column). Correlated effects have half-t standard deviations with 2 degrees of freedom, and
+    each correlation is uniform (Huang and Wand, 2013). The degrees of freedom of Student-t noise are Gamma(2, 0.1).
 
     Thresholds of an ordinal response have a flat prior and are point masses at the mode. Their standard deviations, and
     those of the common effects, come from Laplace's approximation: from the information at the mode, with the

@@ -104,8 +104,10 @@ class TellsEvidence(Factored):
         ModelError
             If the method is not available for the model; the message says why. With ``"auto"``, ``.remark`` says why.
 
-        Notes ----- The error of second order is a sixth of the correction, plus 0.02 nats if rows have hidden labels, a
-        rule from simulations. Second order is exact if the posterior of all hidden variables is Normal, and ignores the
+        Notes
+        -----
+        The error of second order is a sixth of the correction, plus 0.02 nats if rows have hidden labels, a rule from
+        simulations. Second order is exact if the posterior of all hidden variables is Normal, and ignores the
         dependence between several local factors of a row. All methods describe the mode of the fit. For a model with K
         exchangeable, well-separated components, add log K! for their orders.
 

@@ -71,8 +71,10 @@ class Integrates(Factored):
             If one of them is a point mass, a label or partly known, if their density does not decay, or if the prior of
             the fit was an earlier posterior.
 
-        Notes ----- It takes about 30 fits for one number, 150 for two and 500 for three, each started at a neighbour,
-        and linear response for those with weight.
+        Notes
+        -----
+        It takes about 30 fits for one number, 150 for two and 500 for three, each started at a neighbour, and linear
+        response for those with weight.
 
         Examples
         --------

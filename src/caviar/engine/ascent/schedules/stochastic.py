@@ -69,35 +69,35 @@ class StochasticState(FitState):
 
 @dataclass(frozen=True)
 class Stochastic(Schedule[StochasticState]):
-    r"""Update the globals from one small batch of rows after another: natural-gradient steps of falling size.
+    r"""Update the globals from one small batch of rows after another, by natural-gradient steps of decreasing size.
 
-    A batch that holds the share s of all rows is taken for all of them: with its sums divided by s, the update of each
-    global has the natural parameter :math:`\hat\eta`, and step t goes a part of the way,
+    A batch with the share s of all rows represents all of them: its sums are divided by s. If the update of a global
+    then has the natural parameter :math:`\hat\eta`, step t moves part of the way,
 
     .. math:: \eta \leftarrow (1 - \rho_t)\,\eta + \rho_t\,\hat\eta, \qquad \rho_t = (t + \tau)^{-\kappa},
 
-    and the more of the way, the more the batch weighs beside the others. The ELBO of the posterior is exact: a
-    last pass over all rows. Before it the trace has estimates, one a pass.
+    and further for batches of larger weight. The ELBO of the posterior is exact, from a last pass over all rows. Before
+    that, the trace has one estimate for each pass.
 
     Parameters
     ----------
     batch_rows
-        Rows of a batch, about: it is made of whole blocks, taken at random all over the table.
+        Approximate number of rows of a batch. A batch consists of random blocks of the table.
     delay
-        :math:`\tau \ge 0`: the larger, the smaller the first steps.
+        :math:`\tau \ge 0`. Larger values make the first steps smaller.
     decay
-        :math:`\kappa`, from 0.5 to 1: above 0.5 the steps lead to a stationary point (Robbins and Monro), and at 0.5
-        they wander about it ever more narrowly, without a promise to settle.
+        :math:`\kappa`, from 0.5 to 1. Above 0.5 the steps converge to a stationary point (Robbins and Monro); at 0.5
+        convergence is not guaranteed.
 
     Raises
     ------
     ParameterError
-        If one of them is out of range.
+        If an argument is out of range.
 
     Notes
     -----
-    Hoffman, Blei, Wang and Paisley, "Stochastic variational inference" (2013). Factors of the rows that depend on each
-    other are found anew in each batch.
+    Hoffman, Blei, Wang and Paisley, "Stochastic variational inference" (2013). Local factors that depend on each other
+    start from scratch in each batch.
 
     Examples
     --------
