@@ -32,9 +32,9 @@ def weights(
     variable
         Name of the weights: a Dirichlet or StickBreaking without plates.
     level
-        Probability of the central credible intervals. Those of :math:`\mathrm{Dir}(\alpha)` are of the marginals
-        :math:`\mathrm{Beta}(\alpha_k, \sum_j \alpha_j - \alpha_k)`; those of StickBreaking come from 4,000 draws.
-        Points (EM, MAP-EM) have none.
+        Probability of the central credible intervals. For :math:`\mathrm{Dir}(\alpha)` they are those of the marginals
+        :math:`\mathrm{Beta}(\alpha_k, \sum_j \alpha_j - \alpha_k)`; for StickBreaking they come from 4,000 draws. Point
+        masses (EM, MAP-EM) have no intervals.
     names
         Names of the components; by default those of the posterior, or their numbers.
     ax

@@ -118,8 +118,8 @@ def write(
     path
         Path of the file, ending with ``.html``. If writing fails, no partial file is left.
     data
-        As the methods of an estimator, or of the posterior, take them: those it was fitted to, or new ones; of several
-        sequences ``{"X": rows, "lengths": lengths}``. Without them, less is shown, and the page says so.
+        Data of the fit or new data, as for the methods of the estimator or posterior; for several sequences ``{"X":
+        rows, "lengths": lengths}``. Without data the report shows less, and says so.
     source
         Name of the data on the page.
     progress
