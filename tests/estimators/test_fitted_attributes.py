@@ -78,7 +78,7 @@ def test_the_message_says_what_to_do():
     ):
         mixture.means_ = mixture.means_ + 1.0
     with pytest.raises(
-        cv.FittedAttributeError, match="precisions_cholesky_ of GaussianMixture follows from its fit"
+        cv.FittedAttributeError, match="precisions_cholesky_ of GaussianMixture is computed from the fit"
     ):
         mixture.precisions_cholesky_ = mixture.precisions_cholesky_
     with pytest.raises(cv.FittedAttributeError, match="add documents by partial_fit"):

@@ -37,8 +37,8 @@ from ._saveable import Saveable
 from ._uncertainty import known_sds, weight_sds
 
 REMEDY = (
-    "GaussianMixture.from_parameters(weights, means, covariances) makes a mixture of other parameters, and fixed= "
-    "holds some of them in a fit"
+    "GaussianMixture.from_parameters(weights, means, covariances) makes a mixture with given parameters, and fixed= "
+    "keeps some of them fixed in a fit"
 )
 _FEW = 65_536
 """Numbers that are looked at in one go."""
@@ -555,17 +555,25 @@ def words_told(X: Any) -> Iterator[None]:
     try:
         yield
     except (TypeError, ValueError) as error:
-        firsts = {name: _first_word(X[name]) for name in getattr(X, "columns", ())}
+        firsts = {name: _first_word(column) for name, column in _columns_of(X)}
         words = {name: found for name, found in firsts.items() if found is not None}
         if not words:
             raise
         name, (row, word) = next(iter(words.items()))
         good = [str(other) for other in firsts if other not in words]
-        numbers = f"choose the columns of numbers, {listed(good)}, or take" if good else "take"
+        numbers = f"choose the columns of numbers, {listed(good)}, or use" if good else "use"
         raise DataError(
-            f"column {named(str(name))} of X does not hold numbers: it has {named(word)} in row {row}; {numbers} "
-            f"MixedMixture, in which columns of words are categories"
+            f"column {named(name) if isinstance(name, str) else name} of X does not contain numbers: it has {named(word)} in row {row}; {numbers} "
+            f"MixedMixture, which takes columns of texts as categories"
         ) from error
+
+
+def _columns_of(X: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield the columns of a table by name, and those of an array of texts by number."""
+    if hasattr(X, "columns"):
+        yield from ((name, X[name]) for name in X.columns)
+    elif isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "OU":
+        yield from enumerate(X.T)
 
 
 def _first_word(column: Any) -> tuple[int, str] | None:

@@ -26,7 +26,7 @@ class Potential(Variable):
     .. math:: \log p(x \mid z) = \sum_k [z = k]\, x_k
 
     The table is the data: one number for each repetition and category. So any distribution whose parameters are known
-    for each category can be the component density of a mixture or hidden Markov model. A label can also stand for a
+    for each category can be the component density of a mixture or hidden Markov model. A label can also represent a
     grid of values of a parameter.
 
     Parameters

@@ -115,7 +115,7 @@ def _check_arguments(
         raise ParameterError(f"check_model takes a caviar.Model; got {model!r}")
     if not isinstance(data, Mapping):
         raise ParameterError(
-            f"data is a mapping from names to arrays, as for the fit; got {type(data).__name__}"
+            f"data must be a mapping from names to arrays, as for the fit; got {type(data).__name__}"
         )
     counts = {"n_draws": (n_draws, 2), "n_directions": (n_directions, 1), "replications": (replications, 0)}
     for name, (value, fewest) in counts.items():
