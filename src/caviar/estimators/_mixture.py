@@ -562,8 +562,9 @@ def words_told(X: Any) -> Iterator[None]:
         name, (row, word) = next(iter(words.items()))
         good = [str(other) for other in firsts if other not in words]
         numbers = f"choose the columns of numbers, {listed(good)}, or use" if good else "use"
+        which = named(name) if isinstance(name, str) else name
         raise DataError(
-            f"column {named(name) if isinstance(name, str) else name} of X does not contain numbers: it has {named(word)} in row {row}; {numbers} "
+            f"column {which} of X does not contain numbers: it has {named(word)} in row {row}; {numbers} "
             f"MixedMixture, which takes columns of texts as categories"
         ) from error
 
