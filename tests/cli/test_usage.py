@@ -99,7 +99,7 @@ def test_a_query_that_duckdb_interrupts_ends_like_any_other_interrupt(run, erupt
 def test_paragraphs_of_a_help_text_are_folded_to_the_terminal(run_program):
     done = run_program("predict", "--help", env={**os.environ, "COLUMNS": "200"})
     assert any(
-        "label, the most probable path. Of topics: topic, topic_0" in line
+        "the most probable path, instead of label. For topics they are topic" in line
         for line in done.stdout.splitlines()
     )
 
