@@ -23,7 +23,7 @@ def message_of(result):
         (["fit", "*.nope"], "error: no file matches *.nope"),
         (["fit", "{csv}"], "column 'kind' does not hold numbers"),
         (["fit", "{csv}"], "--columns eruptions,waiting"),
-        (["fit", "{csv}", "--model", "hmm"], "or say --sequence COLUMN, if the column says which sequence"),
+        (["fit", "{csv}", "--model", "hmm"], "or use --sequence COLUMN, if the column has the sequence"),
         (
             ["compare", "{csv}", "--non-numeric", "categorical", "--covariance", "full"],
             "the columns of a component are independent; caviar compare --help",

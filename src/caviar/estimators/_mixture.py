@@ -252,8 +252,8 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         asked, found = self.n_components, rows.n_counting
         if not isinstance(asked, str) and found < asked:
             message = (
-                f"X has {found} row{'s' * (found != 1)}, fewer than the {asked} components, of which some tell nothing "
-                f"but their prior; give fewer components or more rows"
+                f"X has {found} row{'s' * (found != 1)}, fewer than the {asked} components, so some components "
+                f"have only their prior; use fewer components or more rows"
             )
             warnings.warn(message, errors.CaviarWarning, stacklevel=4)
 

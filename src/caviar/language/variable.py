@@ -28,7 +28,7 @@ from .templates import Density
 
 
 class Variable(Stated):
-    """A random variable: a node with a distribution whose slots hold its parents.
+    """A random variable: a node with a distribution whose slots contain its parents.
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class Variable(Stated):
     log_density
         Its log density, term by term, in statistics of itself and of its slots.
     is_flat
-        Whether it has the flat, improper prior density 1.
+        Whether its prior is flat and improper, with density 1.
     """
 
     base: ClassVar[Density] = ()
@@ -150,7 +150,7 @@ class Variable(Stated):
 
     @property
     def parents(self) -> Iterator[Node]:
-        """Nodes that its distribution depends on, in the order of its slots."""
+        """Parents: nodes that its distribution depends on, in the order of its slots."""
         found: list[Node] = []
         for slot in self.slots.values():
             found.append(slot.node)
