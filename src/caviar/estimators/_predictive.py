@@ -25,7 +25,7 @@ from ._uncertainty import known_sds, mean_marginal, mean_sds, weight_interval
 
 @dataclass(frozen=True, eq=False)
 class ParameterDraws:
-    """Draws of whole sets of parameters from the posterior q, n of them.
+    """Joint draws of all parameters from the posterior q.
 
     Attributes
     ----------
@@ -34,7 +34,7 @@ class ParameterDraws:
     means
         Shape (n, K, D).
     covariances
-        In the shape of ``covariances_``, n times.
+        Shape (n, ...), each in the shape of ``covariances_``.
     """
 
     weights: Array
@@ -44,12 +44,12 @@ class ParameterDraws:
 
 @dataclass(frozen=True, eq=False)
 class CredibleIntervals:
-    """Central intervals that hold each parameter with a probability under the posterior q, each by itself.
+    """Central credible intervals of each parameter under the posterior q.
 
     Attributes
     ----------
     level
-        The probability.
+        Probability of the intervals.
     weights, means, covariances
         Lower and upper ends: shapes (2, K), (2, K, D), and (2, ...) in the shape of ``covariances_``. NaN for the
         covariances of point estimates, which have standard errors of weights and means only.

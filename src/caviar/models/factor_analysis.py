@@ -45,7 +45,7 @@ def factor_analysis(
     n_features, n_factors
         D and K.
     relevance
-        Whether each factor has a precision of its own.
+        Whether each factor has its own precision (ARD).
     loading_precision
         :math:`\lambda` without ``relevance``; 0 is the flat, improper prior.
     relevance_shape, relevance_rate
@@ -64,11 +64,11 @@ def factor_analysis(
     Raises
     ------
     ModelError
-        If an argument is impossible.
+        If an argument is invalid.
 
     Notes
     -----
-    The factors are known up to a rotation, which the means of loadings and z share.
+    The factors are determined up to a rotation of loadings and z.
 
     Examples
     --------

@@ -60,7 +60,7 @@ class Weighted:
 
     @property
     def mean(self) -> Array:
-        """Of each entry."""
+        """Mean of each entry."""
         return np.tensordot(self.weights, self.values, axes=1)
 
     @property
