@@ -26,7 +26,7 @@ def message_of(result):
         (["fit", "{csv}", "--model", "hmm"], "or use --sequence COLUMN, if the column has the sequence"),
         (
             ["compare", "{csv}", "--non-numeric", "categorical", "--covariance", "full"],
-            "the columns of a component are independent; caviar compare --help",
+            "the columns of a component are independent; see caviar compare --help",
         ),
         (["fit", "{csv}", "--columns", "eruption"], "Did you mean 'eruptions'?"),
         (["fit", "{csv}", "--columns", ""], "expected the name of at least one column"),
@@ -51,7 +51,7 @@ def message_of(result):
         (["fit", "--sql", "SELEC 1"], 'syntax error at or near "SELEC"; LINE 1: SELEC 1'),
         (["predict", "{csv}", "{csv}", "-o", "out.csv"], "is not a model saved by caviar"),
         (["predict", "nope.caviar", "{csv}", "-o", "out.csv"], "there is no file nope.caviar"),
-        (["predict", "nope.caviar", "{csv}", "-o", "out.xlsx"], "must end with .csv or .parquet"),
+        (["predict", "nope.caviar", "{csv}", "-o", "out.xlsx"], "must end with .csv, .parquet or .pq"),
         (["predict", "nope.caviar", "{csv}"], "missing option"),
         (["predict", "nope.caviar", "-o", "out.csv"], "expected DATA"),
         (["show", "nope.caviar"], "there is no file nope.caviar"),
@@ -61,7 +61,7 @@ def message_of(result):
         (["frobnicate"], "no such command 'frobnicate'"),
         (["--frobnicate"], "no such option"),
         (["fit", "{csv}", "--covariance", "ful"], "'ful' is not one of 'full', 'tied'"),
-        (["fit", "{csv}", "--tol", "small"], "'--tol': expected a number; caviar fit --help"),
+        (["fit", "{csv}", "--tol", "small"], "'--tol': expected a number; see caviar fit --help"),
     ],
 )
 def test_what_cannot_be_done_is_refused_in_words(run, eruptions, tmp_path, monkeypatch, arguments, words):
