@@ -74,7 +74,7 @@ def test_entries_cannot_be_set_either(case):
 def test_the_message_says_what_to_do():
     mixture = cv.GaussianMixture(2, random_state=0).fit(FAITHFUL)
     with pytest.raises(
-        cv.FittedAttributeError, match=r"would change none.*from_parameters\(weights, means, cov"
+        cv.FittedAttributeError, match=r"would not change them.*from_parameters\(weights, means, cov"
     ):
         mixture.means_ = mixture.means_ + 1.0
     with pytest.raises(

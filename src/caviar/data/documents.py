@@ -167,7 +167,7 @@ class Documents(SparseRows):
         return block
 
     def between(self, start: int, stop: int) -> Documents:
-        """Return documents ``start`` to ``stop`` as documents of their own."""
+        """Return documents ``start`` to ``stop`` as a separate object."""
         total = sum(
             float(self.read(at, min(at + 8_192, stop)).data.sum()) for at in range(start, stop, 8_192)
         )

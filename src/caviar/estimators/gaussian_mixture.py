@@ -167,7 +167,7 @@ class GaussianMixture(GaussianEstimator):
         Raises
         ------
         ParameterError
-            If a shape or a value is impossible.
+            If a shape or a value is invalid.
 
         Notes
         -----

@@ -261,7 +261,7 @@ class SeveralLocations(Joint):
         return self.of_one._trusted(mean=self.mean, mean_precision=self.mean_precision, **shared)
 
     def repeated(self, n_locations: int) -> Self:
-        """Return the distributions of so many locations, where one counts for all."""
+        """Return the distributions of this number of locations, from one that represents all."""
         batch = self.batch_shape
         mean = np.broadcast_to(self.mean, (*batch, n_locations, *self.event_shape[1:]))
         mean_precision = np.broadcast_to(self.mean_precision, (*batch, n_locations))

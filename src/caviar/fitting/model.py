@@ -220,8 +220,8 @@ class Model(ShownAsGraph):
             variables that are added up, such as a common level, effects of groups and coefficients, can share one
             Gaussian factor, which has all their covariances. By default they do if they have at most 200 numbers, not
             counting the most repeated variable; otherwise ``posterior.summary()`` says so. ``"apart"`` gives each
-            global its own factor. Of local variables, every Categorical shares a factor with what it gates by default;
-            ``[]`` separates them. ``posterior["a"]`` is the marginal of ``a``.
+            global its own factor. By default every local Categorical shares a factor with the local variables that it
+            gates; ``[]`` separates them. ``posterior["a"]`` is the marginal of ``a``.
         order
             Names of global variables in the order of their updates; by default that of the statement.
         init
@@ -282,7 +282,7 @@ class Model(ShownAsGraph):
             takes as long as about four linear responses. ``"mean_field"`` takes those of the factors. ``"auto"`` takes
             linear response if it costs at most as much as the fit, and mean field otherwise, or if the schedule is
             stochastic, the prior is an earlier posterior, all variables are point masses, or the rows are on a cluster.
-            With ``"auto"`` linear response is computed when it is first asked for, and until then the posterior keeps a
+            With ``"auto"`` linear response is computed when it is first needed, and until then the posterior keeps a
             reference to the data. A line below each table says which it shows.
 
         Raises

@@ -166,12 +166,12 @@ class Variable(Stated):
 
     @property
     def stated_with(self) -> Variable:
-        """The variable whose slots hold what is in its own statement: itself."""
+        """The variable whose slots contain the arguments as stated: itself."""
         return self
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """What it was stated with besides its name and plates: what is in its slots, and what is in none."""
+        """The arguments it was stated with, except name and plates."""
         return dict(self.stated)
 
     @classmethod
@@ -226,7 +226,7 @@ class Variable(Stated):
         return node.value if isinstance(node, Constant) else None
 
     def is_stated_with_constant(self, slot: str) -> bool:
-        """Whether what is in a slot is a constant; of a sum or product there is no such slot."""
+        """Whether the argument in a slot is a constant; False for a sum or product."""
         return slot in self.slots and isinstance(self.slots[slot].node, Constant)
 
     def _holds(self, slot: str, value: float) -> bool:
@@ -260,7 +260,7 @@ class Variable(Stated):
         return self.own_family(**slots)
 
     def moments_given(self, slots: ExpectedSlots) -> tuple[Array, Array]:
-        """Return mean and variance, over its plates and event, given what is expected of its slots.
+        """Return mean and variance, over its plates and event, given the expectations of its slots.
 
         Raises
         ------

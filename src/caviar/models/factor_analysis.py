@@ -26,7 +26,7 @@ def factor_analysis(
         w_d \sim N(0, \lambda^{-1} I), \quad \mu_d \sim N(0, 1/\lambda_0), \quad \tau_d \sim \mathrm{Gamma}(a, b), \\
         z_n \sim N(0, I), \quad x_{nd} \sim N(w_d' z_n + \mu_d, \tau_d^{-1})
 
-    With ``relevance=True`` each factor has a precision of its own, :math:`w_d \sim N(0, \mathrm{diag}(\alpha)^{-1})`,
+    With ``relevance=True`` each factor has its own precision, :math:`w_d \sim N(0, \mathrm{diag}(\alpha)^{-1})`,
     :math:`\alpha_k \sim \mathrm{Gamma}(a_0, b_0)`, and those that explain nothing vanish (ARD). The optimal factors,
     with :math:`A = \lambda I` or :math:`\mathrm{diag}\langle\alpha\rangle`:
 

@@ -99,12 +99,12 @@ class Incremental(StatedSchedule):
             )
 
     def resolved(self, problem: Problem, n_rows: int, *, accelerate: bool) -> ByBatches:
-        """Return the schedule with as many batches as there is room for.
+        """Return the schedule with as many batches as memory allows.
 
         Raises
         ------
         ModelError
-            If the objective might fall, since local factors do not maximise it.
+            If the objective might decrease, because local factors do not maximise it.
         """
         if not problem.rows.maximises:
             raise ModelError(
@@ -220,7 +220,7 @@ class ByBatches(Ascent[IncrementalState]):
         return {**plain_place(state), "half": half, "visits": visits}
 
     def from_plain(self, document: Mapping[str, Any], problem: Problem, rows: RowMap) -> IncrementalState:
-        """Return the state that these values tell of."""
+        """Return the state from these values."""
         state = IncrementalState(**place_of(document, problem, rows))
         visits = {
             int(number): Visit(state.problem, by_variable(natural, problem))
