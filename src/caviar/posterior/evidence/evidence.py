@@ -33,7 +33,7 @@ class Evidence:
     pareto_k
         Shape k of the tail of the importance weights; None for other methods.
     because
-        Why a better method was not used; empty if there is none, or the method was given.
+        Why a better method was not used; empty if no better method exists, or the method was given.
     """
 
     value: float
