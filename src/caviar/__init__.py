@@ -277,7 +277,8 @@ def __getattr__(name: str) -> object:
         globals()[name] = value
         return value
     advice = import_module("._words_of_others", __name__).advice(name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}{advice}")
+    message = f"module {__name__!r} has no attribute {name!r}{advice}"
+    raise AttributeError(message, name=name, obj=import_module(__name__))
 
 
 def _under_its_new_name(name: str, new: str, last: str) -> object:

@@ -39,7 +39,7 @@ def test_bash_gets_commands_options_and_values(line, answers):
 
 def test_zsh_and_fish_get_them_with_what_they_mean():
     zsh = asked(_CAVIAR_COMPLETE="complete_zsh", _TYPER_COMPLETE_ARGS="caviar rep")
-    assert zsh.startswith('_arguments \'*: :(("report":"Write a page of HTML about a model')
+    assert zsh.startswith('_arguments \'*: :(("report":"Write an HTML report about a model')
     fish = asked(
         _CAVIAR_COMPLETE="complete_fish",
         _TYPER_COMPLETE_FISH_ACTION="get-args",

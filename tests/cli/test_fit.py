@@ -147,7 +147,7 @@ def test_names_with_commas_stand_in_quotes(run, tmp_path):
 def test_a_fit_that_does_not_settle_is_told(run, eruptions):
     result = run("fit", eruptions, *COLUMNS, "-k", 5, "--max-iter", 2, "--tol", 0, "--seed", 0, "-q")
     assert result.exit_code == 0
-    assert "warning: the fit has not settled after 2 iterations: raise --max-iter, or --tol" in result.stderr
+    assert "warning: the fit has not converged after 2 iterations; raise --max-iter or --tol" in result.stderr
     assert "max_iter: " in result.stdout
 
 

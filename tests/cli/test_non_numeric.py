@@ -15,7 +15,7 @@ def test_by_default_they_are_refused_and_the_choices_are_named(run, eruptions):
     result = run("fit", eruptions)
     assert result.exit_code == 2
     assert "column 'kind' does not hold numbers" in result.stderr
-    assert "--non-numeric categorical, which is right for a mixture" in result.stderr
+    assert "--non-numeric categorical (best for a mixture" in result.stderr
 
 
 def test_dropped_columns_are_named(run, eruptions):

@@ -110,7 +110,7 @@ def test_a_report_on_rows(run, model, days, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--sequence", "subjet"), "--sequence names 'subjet'"),
+        (("--sequence", "subjet"), "--sequence: there is no column 'subjet'"),
         (("--emission", "categorical"), "takes one column"),
         (("--variance", "1"), "--variance belongs to --model known-variance"),
     ],

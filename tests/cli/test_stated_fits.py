@@ -41,7 +41,7 @@ def test_the_fit_is_that_of_python(run, folder):
         "fit", "pupils.csv", "--model", "model.py:build", "-o", "m.caviar", "--seed", 0, "--json", "-q"
     )
     assert result.exit_code == 0
-    assert "running the Python code of model.py: fit only models of files that you trust" in result.stderr
+    assert "running the Python code of model.py; use only files that you trust" in result.stderr
     found = cv.load("m.caviar")
     assert found.names.plate("school") == ("Elm", "Oak")
     sums = np.array([2.5, 12.0]) / (0.1 + np.array([2, 3]))

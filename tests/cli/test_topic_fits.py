@@ -153,7 +153,7 @@ def test_stop_words_and_rare_words_are_chosen(run, corpus, tmp_path):
 @pytest.mark.parametrize(
     ("where", "words"),
     [
-        (["table.csv"], "or say --text COLUMN, if the column holds the documents"),
+        (["table.csv"], "or use --text COLUMN, if the column has the documents"),
         (["table.csv", "--text", "txt"], "has no column 'txt' of texts; its columns are number, text"),
         (["counts.csv", "--min-documents", 3], "--min-documents belongs to texts"),
         (["counts.csv", "--vocabulary", "words.txt"], "a table names its words itself"),

@@ -23,10 +23,10 @@ def message_of(result):
         (["fit", "*.nope"], "error: no file matches *.nope"),
         (["fit", "{csv}"], "column 'kind' does not hold numbers"),
         (["fit", "{csv}"], "--columns eruptions,waiting"),
-        (["fit", "{csv}", "--model", "hmm"], "or say --sequence COLUMN, if the column says which sequence"),
+        (["fit", "{csv}", "--model", "hmm"], "or use --sequence COLUMN, if the column has the sequence"),
         (
             ["compare", "{csv}", "--non-numeric", "categorical", "--covariance", "full"],
-            "the columns of a component are independent; caviar compare --help",
+            "the columns of a component are independent; see caviar compare --help",
         ),
         (["fit", "{csv}", "--columns", "eruption"], "Did you mean 'eruptions'?"),
         (["fit", "{csv}", "--columns", ""], "expected the name of at least one column"),
@@ -49,19 +49,19 @@ def message_of(result):
         (["fit", "{csv}", "--columns", "waiting", "--picture", "m.gif"], "must end with .png"),
         (["fit", "{csv}", "{csv}"], "unexpected extra argument"),
         (["fit", "--sql", "SELEC 1"], 'syntax error at or near "SELEC"; LINE 1: SELEC 1'),
-        (["predict", "{csv}", "{csv}", "-o", "out.csv"], "is no model that caviar saved"),
+        (["predict", "{csv}", "{csv}", "-o", "out.csv"], "is not a model saved by caviar"),
         (["predict", "nope.caviar", "{csv}", "-o", "out.csv"], "there is no file nope.caviar"),
-        (["predict", "nope.caviar", "{csv}", "-o", "out.xlsx"], "must end with .csv or .parquet"),
+        (["predict", "nope.caviar", "{csv}", "-o", "out.xlsx"], "must end with .csv, .parquet or .pq"),
         (["predict", "nope.caviar", "{csv}"], "missing option"),
         (["predict", "nope.caviar", "-o", "out.csv"], "expected DATA"),
         (["show", "nope.caviar"], "there is no file nope.caviar"),
-        (["show", "{csv}"], "is no model that caviar saved"),
+        (["show", "{csv}"], "is not a model saved by caviar"),
         (["show"], "missing argument"),
         (["demo", "--output-dir", "{csv}"], "it is a file"),
         (["frobnicate"], "no such command 'frobnicate'"),
         (["--frobnicate"], "no such option"),
         (["fit", "{csv}", "--covariance", "ful"], "'ful' is not one of 'full', 'tied'"),
-        (["fit", "{csv}", "--tol", "small"], "'--tol': expected a number; caviar fit --help"),
+        (["fit", "{csv}", "--tol", "small"], "'--tol': expected a number; see caviar fit --help"),
     ],
 )
 def test_what_cannot_be_done_is_refused_in_words(run, eruptions, tmp_path, monkeypatch, arguments, words):
@@ -99,7 +99,7 @@ def test_a_query_that_duckdb_interrupts_ends_like_any_other_interrupt(run, erupt
 def test_paragraphs_of_a_help_text_are_folded_to_the_terminal(run_program):
     done = run_program("predict", "--help", env={**os.environ, "COLUMNS": "200"})
     assert any(
-        "label, the most probable path. Of topics: topic, topic_0" in line
+        "the most probable path, instead of label. For topics they are topic" in line
         for line in done.stdout.splitlines()
     )
 

@@ -118,7 +118,7 @@ def test_numbers_of_the_kit(model: cv.Model, name: str, value: Any) -> None:
 def test_the_kit_takes_a_model_and_data(model: cv.Model) -> None:
     with pytest.raises(cv.ParameterError, match=r"check_model takes a caviar.Model; got 3"):
         cv.testing.check_model(3, {"x": X})  # type: ignore[arg-type]
-    with pytest.raises(cv.ParameterError, match="data is a mapping from names to arrays"):
+    with pytest.raises(cv.ParameterError, match="data must be a mapping from names to arrays"):
         cv.testing.check_model(model, 3)  # type: ignore[arg-type]
 
 

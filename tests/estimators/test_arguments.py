@@ -43,7 +43,7 @@ def test_impossible_settings_are_refused_by_name(estimator_class, arguments, mes
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"covariance_type": "banded"}, "covariance_type must be .full. or .tied. or .diag. .*got .banded."),
+        ({"covariance_type": "banded"}, "covariance_type must be .full., .tied., .diag., .*got .banded."),
         ({"covariance_type": None}, "covariance_type"),
         ({"reg_covar": 1e-6}, "reg_covar of BayesianGaussianMixture must be 0.*a larger covariance_prior"),
         (

@@ -74,11 +74,11 @@ def test_entries_cannot_be_set_either(case):
 def test_the_message_says_what_to_do():
     mixture = cv.GaussianMixture(2, random_state=0).fit(FAITHFUL)
     with pytest.raises(
-        cv.FittedAttributeError, match=r"would change none.*from_parameters\(weights, means, cov"
+        cv.FittedAttributeError, match=r"would not change them.*from_parameters\(weights, means, cov"
     ):
         mixture.means_ = mixture.means_ + 1.0
     with pytest.raises(
-        cv.FittedAttributeError, match="precisions_cholesky_ of GaussianMixture follows from its fit"
+        cv.FittedAttributeError, match="precisions_cholesky_ of GaussianMixture is computed from the fit"
     ):
         mixture.precisions_cholesky_ = mixture.precisions_cholesky_
     with pytest.raises(cv.FittedAttributeError, match="add documents by partial_fit"):

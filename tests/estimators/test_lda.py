@@ -381,7 +381,7 @@ def test_it_is_saved_and_loaded(tmp_path) -> None:
     ("arguments", "message"),
     [
         ({"n_components": 0}, "n_components must be a whole number of at least 1"),
-        ({"learning_method": "stochastic"}, "learning_method must be 'batch' or 'incremental' or 'online'"),
+        ({"learning_method": "stochastic"}, "learning_method must be 'batch', 'incremental' or 'online'"),
         ({"learning_method": "online", "learning_decay": 0.49}, "learning_decay must be from 0.5 to 1"),
         ({"learning_decay": 1.1}, "learning_decay must be from 0.5 to 1"),
         ({"mean_change_tol": 1e-3}, "mean_change_tol=0.001 has no counterpart"),

@@ -76,7 +76,7 @@ def test_imputed_values_are_better_than_the_mean_of_the_column():
 def test_a_column_without_values_is_refused_in_words():
     empty = FAITHFUL.copy()
     empty[:, 1] = np.nan
-    with pytest.raises(ValueError, match="column 1 has no value in any row with weight"):
+    with pytest.raises(ValueError, match="column 1 is NaN in every row with weight"):
         cv.BayesianGaussianMixture(2).fit(empty)
 
 

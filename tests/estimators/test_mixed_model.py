@@ -97,7 +97,7 @@ BAD_TABLES = {
     "one group": (lambda t: t.assign(school="Adams"), "needs at least 2 groups"),
     "a group for each row": (lambda t: t.assign(school=[f"s{i}" for i in t.index]), "a group of its own"),
     "constant response": (lambda t: t.assign(y=2.0), "2 in all rows"),
-    "no table": (lambda t: t.to_numpy(), "a table has named columns"),
+    "no table": (lambda t: t.to_numpy(), "expected a table with named columns"),
     "no rows": (lambda t: t.iloc[:0], "the table has no rows"),
     "response far from zero": (lambda t: t.assign(y=t["y"] + 1e7), "'y' is .* standard deviations from zero"),
     "no noise": (lambda t: t.assign(y=3 + 2 * t["x"]), "without any noise"),

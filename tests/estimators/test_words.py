@@ -22,14 +22,16 @@ def table(n_rows: int = 60):
 @pytest.mark.parametrize("kind", [cv.BayesianGaussianMixture, cv.GaussianMixture])
 def test_a_mixture_of_gaussians_names_the_column_of_words(kind):
     X = table()
-    told = "column 'city' of X does not hold numbers: it has '.*' in row 0; choose .* age, income, or take MixedMixture"
+    told = "column 'city' of X does not contain numbers: it has '.*' in row 0; choose .* age, income, or use Mixed"
     with pytest.raises(cv.DataError, match=told):
         kind(2, random_state=0).fit(X)
     polars = pytest.importorskip("polars")
     with pytest.raises(cv.DataError, match=told):
         kind(2, random_state=0).fit(polars.DataFrame(X.to_dict("list")))
     fitted = kind(2, random_state=0).fit(X[["age", "income"]])
-    with pytest.raises(cv.DataError, match="column 'age' of X does not hold numbers: it has 'old' in row 3"):
+    with pytest.raises(
+        cv.DataError, match="column 'age' of X does not contain numbers: it has 'old' in row 3"
+    ):
         fitted.predict(X[["age", "income"]].astype(object).assign(age=[1, "2", 3, "old", *range(56)]))
 
 
@@ -64,3 +66,8 @@ def test_words_are_labels_and_no_numbers():
         cv.DataError, match=r"the data of 'y' must be numbers; got 'no'.* Texts are the labels"
     ):
         model.fit({**data, "group": places, "y": ["no", "yes"]})
+
+
+def test_a_mixture_of_gaussians_names_the_column_of_an_array_of_words():
+    with pytest.raises(cv.DataError, match="column 1 of X does not contain numbers: it has 'a' in row 0"):
+        cv.GaussianMixture(2).fit(np.array([["1", "a"], ["2", "b"], ["3", "b"]]))

@@ -216,7 +216,7 @@ def test_errors_name_what_is_missing():
         model.simulate(0, data={"x": np.zeros(3)})
     with pytest.raises(cv.ParameterError, match="names 'mu', which is no variable"):
         model.simulate(0, given={"mu": 0.0})
-    with pytest.raises(cv.PlateError, match="'x' must have 1 axes"):
+    with pytest.raises(cv.PlateError, match="'x' must have 1 axis"):
         model.simulate(0, given={"x": 0.0})
     with pytest.raises(cv.ParameterError, match="seed is None"):
         model.simulate("a", sizes={"obs": 2})

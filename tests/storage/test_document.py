@@ -206,7 +206,7 @@ def test_other_files_are_refused(tmp_path):
     for content in (b"", b"a,b\n1,2\n", zlib.compress(b"x" * 1000), pickle.dumps({"a": 1})):
         path = tmp_path / "other.caviar"
         path.write_bytes(content)
-        assert "is no model that caviar saved" in refusal(path)
+        assert "is not a model saved by caviar" in refusal(path)
     assert "no header.json" in refusal(archive(tmp_path / "other.npz", [("x.npy", npy())]))
 
 

@@ -56,7 +56,7 @@ def caviar(
 
     To see what it does: caviar demo
 
-    show, report, predict and sample also take what Python saved: topics, and posteriors of stated models.
+    show, report, predict and sample also take files saved in Python: estimators, and posteriors of your own models.
     """
 
 
@@ -69,14 +69,14 @@ def demo(
         Path,
         option(
             metavar="FOLDER",
-            help="Where to write the plot, the model and the data.",
+            help="Folder for the plot, the model and the data.",
             default="demo-output",
         ),
     ] = Path("demo-output"),
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Take a tour: fit the eruptions of Old Faithful, and plot them."""
+    """Try caviar: fit a mixture to the eruptions of Old Faithful, and plot it."""
     # Imported here, as in all commands: --help need not wait for NumPy and what they need besides.
     from .demo import run_demo
 
@@ -100,16 +100,16 @@ def demo(
 )
 @taking(FitOptions)
 def fit(given: FitOptions) -> None:
-    """Fit a mixture, a hidden Markov model, topics, a mixed model, or a model stated in Python, to a table.
+    """Fit a mixture, hidden Markov model, topic model, mixed model, or your own Python model to a table.
 
-    --formula fits a regression with effects of groups, as lme4 writes it: 'y ~ x + (x | school)'.
+    --formula fits a regression with group effects, in the notation of lme4: 'y ~ x + (x | school)'.
 
-    --model topics takes documents: a folder of text files, a column of texts (--text), a table with a column of counts
-    for each word, or counts in a .npz file of SciPy. Words are runs of at least two letters, in lower case.
+    --model topics reads documents from a folder of text files, a column of texts (--text), a table with a column of
+    counts for each word, or a SciPy .npz file of counts. Words are runs of at least two letters, in lower case.
 
     --model FILE.py:FUNCTION runs the Python code of that file, so use only files that you trust. The function takes no
-    argument and returns a caviar.Model. The columns of DATA go to its variables by name; columns of texts are labels.
-    DATA may also be a NumPy file .npz with an array for each name.
+    arguments and returns a caviar.Model, whose variables are the columns of DATA by name; text columns are labels. DATA
+    may also be a NumPy .npz file with an array for each variable.
     """
     from .fit_request import request_of
     from .fitting import fit_to_table
@@ -128,11 +128,11 @@ def fit(given: FitOptions) -> None:
 )
 @taking(CompareOptions)
 def compare(given: CompareOptions) -> None:
-    """Compare mixtures of several sizes and covariances, or topics, by their ELBO, a lower bound on the log evidence.
+    """Compare mixtures with several numbers of components and covariances, or topic models, by their ELBO.
 
-    --model topics fits topics to documents, read as by caviar fit; those held out are judged by the perplexity of half
-    of their words. K components can be numbered in K! ways that are equally good, and a fit finds one of them; ELBO +
-    log K! counts all.
+    The ELBO is a lower bound of the log evidence. A fit finds one of the K! equivalent numberings of K components; ELBO
+    + log K! counts all of them. --model topics fits topics to documents, which are read as by caviar fit; with
+    --held-out they are also compared by the perplexity of half of the words in held-out documents.
     """
     from .comparing import ComparisonRequest
     from .comparing import compare as compare_mixtures
@@ -192,7 +192,7 @@ def _refuse_beside_topics(non_numeric: NonNumeric, covariance: str | None) -> No
     "caviar show m.caviar --json | jq .components",
 )
 def show(model: options.Model, as_json: options.AsJson = False) -> None:
-    """Show a saved model: components with intervals, words of topics, or the variables of a stated model."""
+    """Show a saved model: components with intervals, words of topics, or the variables of your own model."""
     require_file(model)
     from .opening import show_model
 
@@ -214,20 +214,20 @@ def report(
     output: Annotated[
         Path | None,
         option(
-            "--output", "-o", metavar="FILE", help="Page to write.", default="beside the model, MODEL.html"
+            "--output", "-o", metavar="FILE", help="Report to write.", default="MODEL.html, beside the model"
         ),
     ] = None,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Write a page of HTML about a model: whether to trust it, what was found, plots, data quality.
+    """Write an HTML report about a model: whether to trust it, its parameters, plots, and data quality.
 
-    Of a mixture it shows components and outliers; of topics their words; of the posterior of a model stated in Python,
-    saved by posterior.save, its statement, every variable with its interval, hidden states and predictions.
+    For a mixture it shows components and outliers, for topics their words. For the posterior of your own model, saved
+    by posterior.save, it shows the model, every variable with its interval, hidden states and predictions.
 
-    DATA may be the rows that the model was fitted to, or new ones; without them less is shown. A stated model takes a
-    table with columns like its arrays (y, X_0, X_1), or a NumPy file .npz with an array for each. The page is one
-    file, which needs no network.
+    DATA may be the rows of the fit or new rows; without DATA the report shows less. For your own model, DATA is a table
+    with a column for each array entry (y, X_0, X_1), or a NumPy .npz file with the arrays. The report is one file that
+    can be read offline.
     """
     require_file(model)
     from .opening import write_report
@@ -258,7 +258,7 @@ def predict(
             "--output",
             "-o",
             metavar="FILE",
-            help="Table to write: labels.csv, labels.parquet; - is standard output.",
+            help="Table to write, such as labels.csv or labels.parquet; - is standard output.",
         ),
     ],
     data: options.Data = None,
@@ -269,12 +269,12 @@ def predict(
 ) -> None:
     """Write the prediction of a model for each row of a table.
 
-    Of a mixture: the columns label, probability_0, probability_1, ..., log_density; of a hidden Markov model state
-    instead of label, the most probable path. Of topics: topic, topic_0, ..., the proportions. Of the posterior of a
-    stated model: mean and sd of the missing columns, and what is hidden in the rows.
+    For a mixture the columns are label, probability_0, probability_1, ..., log_density. For a hidden Markov model they
+    have state, the most probable path, instead of label. For topics they are topic and the proportions topic_0, ... For
+    your own model they are mean and sd of the missing columns, and the hidden variables of the rows.
 
-    The rows are those of DATA in their order. The columns that the model was fitted to are found by their names; a
-    stated model also takes a NumPy file .npz with an array for each name.
+    Rows are in the order of DATA. Columns of the fit are found by name; for your own model, DATA may also be a NumPy
+    .npz file with an array for each variable.
     """
     from .opening import predict_table
 
@@ -296,12 +296,12 @@ def sample(
         str | None,
         typer.Argument(
             metavar="DATA",
-            help="Known columns of the new rows, where a stated model has some, as a regression: a table, or .npz.",
+            help="Known columns of the new rows, if your own model needs them: a table or a .npz file.",
             show_default=False,
         ),
     ] = None,
     n: Annotated[
-        int | None, option("--number", "-n", metavar="N", min=1, help="How many rows.", default="1")
+        int | None, option("--number", "-n", metavar="N", min=1, help="Number of rows.", default="1")
     ] = None,
     output: Annotated[
         Path,
@@ -309,25 +309,30 @@ def sample(
             "--output",
             "-o",
             metavar="FILE",
-            help="Table to write: new.csv, new.parquet.",
+            help="Table to write, such as new.csv or new.parquet.",
             default="-, standard output",
         ),
     ] = _STANDARD_OUTPUT,
     seed: Annotated[
         int | None,
-        option(metavar="S", min=0, help="The same seed gives the same rows.", default="that of the model"),
+        option(
+            metavar="S",
+            min=0,
+            help="Random seed; the same seed gives the same rows.",
+            default="that of the model",
+        ),
     ] = None,
     with_component: Annotated[
         bool,
-        option("--with-component", help="Add where each row comes from: its component, or its state."),
+        option("--with-component", help="Add a column with the component, or the state, of each row."),
     ] = False,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Draw new rows from a model, with the columns of the table that it was fitted to.
+    """Draw new rows from a model, with the columns of the table of the fit.
 
-    From topics: documents as counts of words, each of the average length of those of the fit. From the posterior of a
-    stated model: the rows of one new data set.
+    Topics give documents as word counts, with the average length of the documents of the fit. Your own model gives the
+    rows of one new data set.
     """
     from .opening import write_sample
 
@@ -347,7 +352,7 @@ def check(
     data: options.Data = None,
     sql: options.Query = None,
     rows: Annotated[
-        int, option(metavar="N", min=2, help="Check with this many rows, chosen at random.", default="300")
+        int, option(metavar="N", min=2, help="Number of rows to check with, chosen at random.", default="300")
     ] = 300,
     seed: Annotated[
         int, option(metavar="S", min=0, help="Seed of the fit and of all draws.", default="0")
@@ -355,9 +360,9 @@ def check(
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Check that what a fit reports is true: fit the model of MODEL to DATA again, and verify the result.
+    """Check a fit: fit the model of MODEL to DATA again, and verify the result.
 
-    The objective must rise at every iteration, be stationary at the end, and agree with an estimate from draws. The
+    The objective must increase in every iteration, be stationary at the end, and agree with an estimate from draws. The
     exit status is 1 if a check fails.
     """
     from .checking import check_model

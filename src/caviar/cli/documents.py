@@ -252,6 +252,6 @@ def _counts(
         raise typer.BadParameter(
             "--vocabulary belongs to texts, or to a .npz file; a table names its words itself"
         )
-    with told_where_no_numbers("or say --text COLUMN, if the column holds the documents"):
+    with told_where_no_numbers("or use --text COLUMN, if the column has the documents"):
         table = cv.data.read_table(data, columns=columns, sql=sql)
     return Documents(table.values, table.columns)

@@ -34,7 +34,8 @@ def require_writable(path: Path | None, *suffixes: str, inputs: tuple[str | Path
             f"cannot write {path}: you may not write to the folder {path.absolute().parent}; choose another"
         )
     if suffixes and path.suffix.lower() not in suffixes:
-        raise cv.DataError(f"cannot write {path}: its name must end with {' or '.join(suffixes)}")
+        endings = " or ".join(filter(None, [", ".join(suffixes[:-1]), suffixes[-1]]))
+        raise cv.DataError(f"cannot write {path}: its name must end with {endings}")
 
 
 def require_file(path: Path) -> None:

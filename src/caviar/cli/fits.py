@@ -89,8 +89,8 @@ def tell_end(request: FitRequest, status: str, n_iter: int) -> None:
         If it was stopped.
     """
     if status == "max_iter":
-        advice = "raise --max-iter, or --tol, or begin elsewhere with --seed"
-        complain("warning", f"the fit has not settled after {counted(n_iter, 'iteration')}: {advice}")
+        advice = "raise --max-iter or --tol, or try another --seed"
+        complain("warning", f"the fit has not converged after {counted(n_iter, 'iteration')}; {advice}")
     if status == "interrupted":
         kept = "" if request.output is None else f", and is saved in {request.output}"
         again = "" if request.checkpoint is None else "; the same command again goes on from the checkpoint"

@@ -30,7 +30,7 @@ from .stated_fits import fit_stated
 from .tables import input_file
 from .topic_fits import fit_to_documents
 
-_CHOICES = "categorical, which is right for a mixture (each value gets a probability), one-hot, or drop"
+_CHOICES = "categorical (best for a mixture: each value gets a probability), one-hot, or drop"
 
 
 def fit_to_table(request: FitRequest) -> None:

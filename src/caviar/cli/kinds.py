@@ -156,7 +156,7 @@ def model_named(text: str) -> ModelName | str:
     if text not in {name.value for name in ModelName}:
         names = ", ".join(name.value for name in ModelName)
         raise typer.BadParameter(
-            f"{text!r} is none of {names}, and no FILE.py:FUNCTION, which states a model in Python",
+            f"{text!r} is unknown; choose {names}, or FILE.py:FUNCTION, a Python function that returns a model",
             param_hint="--model",
         )
     return ModelName(text)

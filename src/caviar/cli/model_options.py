@@ -9,14 +9,14 @@ from .kinds import Covariance, EmissionName, MeanPrecision
 from .options import beginning_with, option
 
 _GAUSSIAN, _HMM, _TOPICS = "Mixtures of Gaussians", "Hidden Markov models", "Topics"
-_REGRESSION = "Mixed models: regression with effects of groups"
+_REGRESSION = "Mixed models: regression with group effects"
 """Headings of the help text."""
 
 CovarianceType = Annotated[
     Covariance | None,
     option(
         metavar="TYPE",
-        help="full, tied, diag, spherical or unit covariances; also of hmm.",
+        help="Covariances: full, tied, diag, spherical or unit; also for hmm.",
         default="full",
         panel=_GAUSSIAN,
     ),
@@ -26,7 +26,7 @@ EmissionKind = Annotated[
     option(
         "--emission",
         metavar="KIND",
-        help="gaussian, categorical or poisson rows.",
+        help="Distribution of a row given its state: gaussian, categorical or poisson.",
         default="gaussian",
         panel=_HMM,
     ),
@@ -36,7 +36,7 @@ Stickiness = Annotated[
     option(
         metavar="S",
         min=0,
-        help="For each state, how many steps that stay in it the prior is worth.",
+        help="Prior number of steps that stay in each state; large values favour long states.",
         default="0",
         panel=_HMM,
     ),
@@ -46,7 +46,7 @@ FormulaText = Annotated[
     option(
         "--formula",
         metavar="FORMULA",
-        help="Response, common effects and effects of groups: 'y ~ x + (x | school)'.",
+        help="Response, common effects and group effects: 'y ~ x + (x | school)'.",
         panel=_REGRESSION,
     ),
 ]
@@ -55,7 +55,8 @@ FamilyName = Annotated[
     option(
         "--family",
         metavar="NAME",
-        help="Family of the response: gaussian, student, bernoulli, probit, binomial, negative_binomial or ordinal.",
+        help="Distribution of the response: gaussian, student, bernoulli, probit, binomial, negative_binomial or "
+        "ordinal.",
         default="gaussian",
         panel=_REGRESSION,
         autocompletion=beginning_with(
@@ -68,7 +69,7 @@ SequenceColumn = Annotated[
     option(
         "--sequence",
         metavar="COLUMN",
-        help="Column that says which sequence a row belongs to.",
+        help="Column with the sequence that each row belongs to.",
         default="one sequence",
         panel=_HMM,
     ),
@@ -77,7 +78,7 @@ MeanPrecisionForm = Annotated[
     MeanPrecision | None,
     option(
         metavar="FORM",
-        help="With bayesian: one factor for mean and precision of a component (joint), or one each.",
+        help="With bayesian: one factor for mean and precision of a component (joint), or two (independent).",
         default="joint",
         panel=_GAUSSIAN,
     ),
@@ -102,8 +103,8 @@ TextColumn = Annotated[
     str | None,
     option(
         metavar="COLUMN",
-        help="Column of the table that holds the documents, a text in each row.",
-        default="none: a column of counts for each word",
+        help="Column with the documents, one text in each row.",
+        default="none; the table has a column of counts for each word",
         panel=_TOPICS,
     ),
 ]
@@ -115,7 +116,7 @@ StopWords = Annotated[
     str | None,
     option(
         metavar="WHICH",
-        help="Words to leave out: english, none, or a file of words.",
+        help="Words to leave out: english, none, or a file with one word in each line.",
         default="english",
         panel=_TOPICS,
     ),
@@ -125,7 +126,7 @@ MinDocuments = Annotated[
     option(
         metavar="N",
         min=1,
-        help="Leave out words that occur in fewer documents.",
+        help="Leave out words that occur in fewer documents than this.",
         default="2",
         panel=_TOPICS,
     ),
@@ -135,7 +136,7 @@ MaxWords = Annotated[
     option(
         metavar="N",
         min=1,
-        help="Keep only this many words, the most frequent.",
+        help="Largest number of words; the most frequent are kept.",
         default="all",
         panel=_TOPICS,
     ),
@@ -144,13 +145,18 @@ VocabularyFile = Annotated[
     Path | None,
     option(
         metavar="FILE",
-        help="File with the words to count, one a line; with a .npz file, the words of its columns.",
+        help="File with the words to count, one in each line; for a .npz file, the words of its columns.",
         panel=_TOPICS,
     ),
 ]
 DocTopicPrior = Annotated[
     float | None,
-    option(metavar="A", help="Concentration of the topics in a document.", default="1/K", panel=_TOPICS),
+    option(
+        metavar="A",
+        help="Concentration of the topic proportions of a document.",
+        default="1/K",
+        panel=_TOPICS,
+    ),
 ]
 TopicWordPrior = Annotated[
     float | None,

@@ -72,9 +72,9 @@ def complain_of_indicators(table: NumericTable, covariances: Iterable[str]) -> N
         complain(
             "warning",
             f"the columns of 0 and 1 of {listed(list(table.categories))} are not Gaussian: in a component whose rows "
-            f"all have one value their variance is next to 0, and its density so high that components follow these "
-            f"columns whatever the others say. caviar fit --non-numeric categorical gives each component a "
-            f"probability of each value, which is right for a mixture; drop leaves them out",
+            f"all have one value their variance is almost 0, and the density so high that components follow these "
+            f"columns and ignore the others. caviar fit --non-numeric categorical gives each component a "
+            f"probability of each value, which is best for a mixture; drop leaves them out",
         )
 
 
@@ -93,7 +93,7 @@ def other_choice_told(
     choice: NonNumeric, *, others: str = "one-hot, or drop"
 ) -> AbstractContextManager[None]:
     """Add to the refusal of a column without numbers what else could be done with it, unless that was chosen."""
-    return told_where_no_numbers(f"or say --non-numeric {others}" if choice is NonNumeric.ERROR else "")
+    return told_where_no_numbers(f"or use --non-numeric {others}" if choice is NonNumeric.ERROR else "")
 
 
 @contextmanager

@@ -94,18 +94,23 @@ FitData = Annotated[
     typer.Argument(
         metavar="DATA",
         help="CSV or Parquet file, folder of Parquet files, pattern such as '2024-*.csv', or - for standard input; "
-        "optional with --sql. Topics: also a folder of text files, or counts in a .npz file of SciPy.",
+        "optional with --sql. For topics also a folder of text files, or a SciPy .npz file of counts.",
         show_default=False,
     ),
 ]
 Model = Annotated[
     Path,
     typer.Argument(
-        metavar="MODEL", help="File that caviar fit -o, or save in Python, wrote.", show_default=False
+        metavar="MODEL", help="File written by caviar fit -o, or by save in Python.", show_default=False
     ),
 ]
 Query = Annotated[
-    str | None, option("--sql", help="DuckDB query to read; in it, data is the table DATA.", metavar="QUERY")
+    str | None,
+    option(
+        "--sql",
+        help="DuckDB query whose result is read; in it, the table DATA is called data.",
+        metavar="QUERY",
+    ),
 ]
 AsJson = Annotated[bool, option("--json", help="Print the result as JSON.")]
 OtherColumns = Annotated[
@@ -113,23 +118,27 @@ OtherColumns = Annotated[
     option(
         "--non-numeric",
         metavar="CHOICE",
-        help="What to do with columns of words: error, categorical (right for a mixture), one-hot (0 and 1 for each "
-        "value), drop.",
+        help="What to do with text columns: error, categorical (best for a mixture), one-hot (a column of 0 and 1 for "
+        "each value), or drop.",
         default="error",
     ),
 ]
 Quiet = Annotated[bool, option("--quiet", "-q", help="Show no progress; warnings are still shown.")]
 Columns = Annotated[
     str | None,
-    option(metavar="A,B", help="Columns; a name with a comma in double quotes.", default="all"),
+    option(
+        metavar="A,B",
+        help="Columns to use; put a name that contains a comma in double quotes.",
+        default="all",
+    ),
 ]
 Mixture = Annotated[
     str | None,
     option(
         metavar="NAME",
-        help="bayesian, em (maximum likelihood), known-variance: mixtures of Gaussians; hmm (hidden Markov); topics; "
-        "mixed (regression with effects of groups); or FILE.py:FUNCTION, which states a model in Python: its code "
-        "is run.",
+        help="Mixtures of Gaussians: bayesian, em (maximum likelihood) or known-variance. Other models: hmm (hidden "
+        "Markov), topics, mixed (regression with group effects), or FILE.py:FUNCTION, a Python function that "
+        "returns a model (its code is run).",
         default="bayesian; mixed with --formula",
         autocompletion=beginning_with(*(name.value for name in ModelName)),
     ),
@@ -145,7 +154,10 @@ Components = Annotated[
     ),
 ]
 Numbers = Annotated[
-    str, option("--components", "-k", metavar="LIST", help="Numbers: 1-8, or 2,4,auto.", default="1-6")
+    str,
+    option(
+        "--components", "-k", metavar="LIST", help="Numbers of components: 1-8, or 2,4,auto.", default="1-6"
+    ),
 ]
 CovarianceList = Annotated[
     str | None, option(metavar="LIST", help="Covariances: full, tied, diag, spherical, unit.", default="full")
@@ -172,7 +184,7 @@ MaxIter = Annotated[
     option(
         metavar="N",
         min=0,
-        help="Largest number of iterations of each start, not counting the sweeps that choose it.",
+        help="Largest number of iterations for each start, without the passes that find it.",
         default="500",
         panel=_FIT,
     ),
@@ -182,7 +194,7 @@ Tolerance = Annotated[
     option(
         metavar="T",
         min=0,
-        help="Stop when an iteration raises the ELBO by less, in nats per row (topics: per document).",
+        help="Stop when an iteration changes the ELBO by less than this, in nats per row (topics: per document).",
         default="1e-6; topics 0.01; mixed 1e-8",
         panel=_FIT,
     ),
@@ -192,33 +204,37 @@ FitSeed = Annotated[
     option(
         metavar="S",
         min=0,
-        help="The same seed gives the same result.",
+        help="Random seed; the same seed gives the same result.",
         default="a new one; 0 with --checkpoint",
         panel=_FIT,
     ),
 ]
 FixedSeed = Annotated[
-    int, option(metavar="S", min=0, help="The same seed gives the same result.", default="0")
+    int, option(metavar="S", min=0, help="Random seed; the same seed gives the same result.", default="0")
 ]
 Threads = Annotated[
     int | None,
     option(
         metavar="N",
         min=1,
-        help="Threads to use; the result does not depend on their number.",
-        default="one a core",
+        help="Number of threads; the result does not depend on it.",
+        default="one for each core",
         panel=_FIT,
     ),
 ]
 HeldOut = Annotated[
     float | None,
-    option(metavar="SHARE", help="Share of rows to hold out and judge by, such as 0.25.", default="none"),
+    option(
+        metavar="SHARE",
+        help="Share of rows to hold out and evaluate the fits on, such as 0.25.",
+        default="none",
+    ),
 ]
 Models = Annotated[
     list[Path] | None,
     option(
         metavar="FILE",
-        help="A saved model, instead of new fits; several times for several. topics: fit topics to documents.",
+        help="A saved model to compare instead of new fits; repeat it for several models. Or topics: fit topic models.",
     ),
 ]
 UncertaintyKind = Annotated[
@@ -226,29 +242,32 @@ UncertaintyKind = Annotated[
     option(
         "--uncertainty",
         metavar="KIND",
-        help="How to find standard deviations and intervals: linear-response, second-order, mean-field, or auto, which "
-        "is linear-response where it costs at most as much as the fit.",
+        help="Method for standard deviations and intervals: linear-response, second-order, mean-field, or auto, which "
+        "is linear-response if it costs at most as much as the fit.",
         default="auto",
         panel=_FIT,
     ),
 ]
-SaveModel = Annotated[Path | None, option("--output", "-o", metavar="FILE", help="Save the model: m.caviar.")]
-SaveBest = Annotated[
-    Path | None, option("--output", "-o", metavar="FILE", help="Save the best new fit: best.caviar.")
+SaveModel = Annotated[
+    Path | None, option("--output", "-o", metavar="FILE", help="File for the model, such as m.caviar.")
 ]
-Picture = Annotated[Path | None, option(metavar="FILE", help="Draw what was found: m.png.")]
+SaveBest = Annotated[
+    Path | None,
+    option("--output", "-o", metavar="FILE", help="File for the best new fit, such as best.caviar."),
+]
+Picture = Annotated[Path | None, option(metavar="FILE", help="File for a plot of the fit, such as m.png.")]
 Checkpoint = Annotated[
     Path | None,
     option(
         metavar="FILE",
-        help="Keep the state of the fit; the same command again goes on from there.",
+        help="File that keeps the state of the fit; after an interruption the same command continues from it.",
         panel=_FIT,
     ),
 ]
 
 
 def require_rows(data: str | None, sql: str | None) -> None:
-    """Refuse a command without anything to read."""
+    """Refuse a command without data."""
     if data is None and sql is None:
         raise typer.BadParameter("expected DATA, a file to read, or --sql QUERY", param_hint="DATA")
 

@@ -78,7 +78,7 @@ def sequences_of(
     """
     there = cv.scan(data, sql=sql).columns
     if sequence is not None and sequence not in there:
-        raise cv.DataError(f"--sequence names {sequence!r}; the columns are {listed(there)}")
+        raise cv.DataError(f"--sequence: there is no column {sequence!r}; the columns are {listed(there)}")
     names = [name for name in (columns or there) if name != sequence]
     begun = None if sequence is None else _lengths(_as_read(data, sql, sequence), sequence)
     if emission == "categorical":
@@ -88,7 +88,7 @@ def sequences_of(
             )
         rows = _as_read(data, sql, names[0])[:, None]
     else:
-        advice = "or say --sequence COLUMN, if the column says which sequence a row belongs to"
+        advice = "or use --sequence COLUMN, if the column has the sequence of each row"
         with told_where_no_numbers(advice if sequence is None else ""):
             rows = cv.data.read_table(data, columns=names, sql=sql, missing_ok=True).values
     lengths, called = (np.array([len(rows)]), (0,)) if begun is None else begun

@@ -79,7 +79,7 @@ def model_of(place: str) -> cv.Model:
     file, _, name = place.rpartition(":")
     if not Path(file).is_file():
         raise cv.DataError(f"there is no file {file}")
-    complain("warning", f"running the Python code of {file}: fit only models of files that you trust")
+    complain("warning", f"running the Python code of {file}; use only files that you trust")
     try:
         found = runpy.run_path(file)
     except Exception as error:

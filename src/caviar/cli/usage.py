@@ -58,7 +58,7 @@ def told(error: Any) -> str:
     if context is None:
         return text
     clause = text if text.endswith("...") else text.rstrip(".")
-    return f"{clause}; {context.command_path} --help says what it takes"
+    return f"{clause}; see {context.command_path} --help"
 
 
 def in_words(message: str) -> str:

@@ -7,6 +7,7 @@ import re
 _OPTIONS = {
     "n_components": "--components",
     "n_init": "--restarts",
+    "held_out": "--held-out",
     "max_iter": "--max-iter",
     "random_state": "--seed",
     "n_jobs": "--threads",

@@ -16,21 +16,21 @@ from ..lazy.rows import LazyRows
 
 @dataclass(frozen=True)
 class ArrayRows:
-    """Named arrays whose first axis runs over the rows of the data plate.
+    """Named arrays whose first axis is that of the rows.
 
     Attributes
     ----------
     columns
-        Name, or another key -> array, shape (N, ...), of any numeric type, or a sparse matrix by rows, or lazy rows;
+        Name or other key -> array of shape (N, ...) and any numeric type, sparse matrix by rows, or lazy rows. They are
         never copied as a whole.
     n_rows
         N.
     row_weights
-        Weight of each row, shape (N,), or None for one each.
+        Weight of each row, shape (N,); None if all weights are 1.
     order
-        The place of each row among the rows of the user, shape (N,); None if they are in that order.
+        Position of each row among the rows of the user, shape (N,); None if they are in this order.
     first
-        The place of the first row, where they are in that order.
+        Position of the first row, if they are in this order.
     """
 
     columns: Mapping[Any, AnyArray]
@@ -42,14 +42,14 @@ class ArrayRows:
     def read(self, start: int, stop: int) -> dict[Any, AnyArray]:
         """Return the rows from ``start`` to ``stop`` of every column, one after another in memory.
 
-        Sums over another layout may be other bits. Rows in memory that lie so are not copied.
+        Sums may differ in the last bits for another memory layout. Rows that already have this layout are not copied.
         """
         return {name: _contiguous(array[start:stop]) for name, array in self.columns.items()}
 
     def between(self, start: int, stop: int) -> ArrayRows:
-        """Return the rows from ``start`` to ``stop`` as rows of their own, whose places stay known.
+        """Return the rows from ``start`` to ``stop`` as a separate object that keeps their positions.
 
-        They can be pickled by themselves: of arrays these rows travel, of tables on disk where they are.
+        They can be pickled separately: arrays as these rows, tables on disk as their location.
         """
         columns = {name: _between(array, start, stop) for name, array in self.columns.items()}
         weights = None if self.row_weights is None else _between(self.row_weights, start, stop)
@@ -57,37 +57,37 @@ class ArrayRows:
         return ArrayRows(columns, stop - start, weights, order, self.first + start)
 
     def take(self, rows: AnyArray) -> ArrayRows:
-        """Return the given rows, copied, as rows of their own."""
+        """Return a copy of the given rows as a separate object."""
         weights = None if self.row_weights is None else self.row_weights[rows]
         return ArrayRows({name: array[rows] for name, array in self.columns.items()}, len(rows), weights)
 
     def in_order(self, order: AnyArray) -> ArrayRows:
-        """Return all rows in another order, copied; their places stay known."""
+        """Return a copy of all rows in another order; it keeps their positions."""
         taken = self.take(order)
         return ArrayRows(taken.columns, taken.n_rows, taken.row_weights, order)
 
     def weights(self, start: int, stop: int) -> Array | None:
-        """Return the weights of the rows from ``start`` to ``stop``, or None where every row counts once."""
+        """Return the weights of the rows from ``start`` to ``stop``, or None if all weights are 1."""
         return None if self.row_weights is None else self.row_weights[start:stop]
 
     def places(self, start: int, stop: int) -> slice | AnyArray:
-        """Return the places of the rows from ``start`` to ``stop`` among the rows of the user."""
+        """Return the positions of the rows from ``start`` to ``stop`` among the rows of the user."""
         return slice(self.first + start, self.first + stop) if self.order is None else self.order[start:stop]
 
     @property
     def arrays(self) -> tuple[AnyArray, ...]:
-        """The columns, and the weights where there are any."""
+        """The columns, and the weights if there are any."""
         weights = () if self.row_weights is None else (self.row_weights,)
         return *self.columns.values(), *weights
 
     @property
     def rows_together(self) -> int:
-        """Rows that are read at the cost of one: those of the largest piece that a column is stored in."""
+        """Number of rows that are read together: the size of the largest piece in which a column is stored."""
         return max((rows.together for rows in self.columns.values() if isinstance(rows, LazyRows)), default=1)
 
     @property
     def total_weight(self) -> float:
-        """Sum of the weights: the number of rows where there are none."""
+        """Sum of the weights, or the number of rows if there are none."""
         return self._total_weight
 
     @cached_property

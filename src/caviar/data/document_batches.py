@@ -58,7 +58,7 @@ def batches_of(source: Any, sql: str | None, layout: Layout) -> Iterator[Documen
     DataError
         If there is no such file or column, or lists or counts are impossible.
     ParameterError
-        If there is neither a source nor a query.
+        If neither a source nor a query is given.
     """
     tables_extra("pyarrow")
     tables = _tables(source, sql, layout)

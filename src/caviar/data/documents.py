@@ -30,44 +30,45 @@ def scan_documents(
     sql: str | None = None,
     directory: str | os.PathLike[str] | None = None,
 ) -> Documents:
-    """Return documents on disk as counts of words, of which only blocks of documents are in memory.
+    """Return documents on disk as word counts that are read in blocks of documents.
 
     Parameters
     ----------
     source
-        A Parquet or CSV file, a folder of Parquet files or a pattern; or an Arrow table, a reader or an iterator of
-        record batches, or a relation of DuckDB.
+        A Parquet or CSV file, a folder of Parquet files, or a pattern; or an Arrow table, a reader or iterator of
+        record batches, or a DuckDB relation.
     words
-        Name of the column with the words: texts, or numbers counted from 0.
+        Name of the column with the words: texts, or word numbers from 0.
     counts
-        Name of the column that says how often each of them occurs; None if each entry is one token.
+        Name of the column with the count of each word; None if each entry is one token.
     document
-        None: a row is a document, with lists in these two columns. A name: a row is a word of the document that this
-        column names, and the rows are in ascending order of it.
+        None if each row is a document, with lists in these two columns. Otherwise the name of the column that
+        identifies the document of each row; a row is then one word, and the rows must be sorted by this column.
     vocabulary
-        The words to count, in the order of the columns; others are left out. By default all words, in the order in
-        which they first occur.
+        The words to count, in the order of the columns; other words are left out. By default all words in order of
+        first occurrence.
     sql
-        A DuckDB query whose result is read; ``data`` in it is the table of ``source``, if that is a file.
+        A DuckDB query whose result is read. In it, ``data`` is the table of ``source``, if that is a file.
     directory
-        Folder of the temporary copy; by default where ``TMPDIR`` says, or /var/tmp. It takes 12 bytes for each word of
-        a document, and is removed with the documents, and when Python ends.
+        Folder for the temporary copy; by default ``TMPDIR``, or /var/tmp. The copy takes 12 bytes for each distinct
+        word of each document, and is deleted with the documents, or when Python ends.
 
     Returns
     -------
     Documents
-        For :class:`caviar.LatentDirichletAllocation`, and as the counts of a model of documents.
+        Word counts for :class:`caviar.LatentDirichletAllocation`, or for a model of documents.
 
     Raises
     ------
     DataError
-        If there is no such file or column, a word or count is missing or impossible, or rows are not in order.
+        If the file or a column does not exist, a word or count is missing or invalid, or rows are not sorted.
     ImportError
         If Arrow or DuckDB is missing.
 
     Notes
     -----
-    The source is read once, at the call. Memory does not grow with the documents: a batch of them, and the vocabulary.
+    The source is read once, in this call. Memory holds one batch of documents and the vocabulary, whatever the number
+    of documents.
 
     Examples
     --------
@@ -122,9 +123,9 @@ def _counted(lengths: AnyArray, words: AnyArray, counts: AnyArray, n_words: int)
 
 
 class Documents(SparseRows):
-    """Counts of words, documents x words, that are read a block of documents at a time; see :func:`scan_documents`.
+    """Word counts, documents x words, that are read in blocks of documents; see :func:`scan_documents`.
 
-    ``documents[start:stop]`` is a sparse array, and ``documents.to_numpy()`` has all of them in memory.
+    ``documents[start:stop]`` is a sparse array; ``documents.to_numpy()`` returns all documents, in memory.
 
     Attributes
     ----------
@@ -133,9 +134,9 @@ class Documents(SparseRows):
     total
         Number of tokens.
     column_names
-        The words; None where they came as numbers.
+        The words; None if they were given as numbers.
     left_out
-        Tokens whose words are not in the vocabulary.
+        Number of tokens whose words are not in the vocabulary.
     """
 
     def __init__(
@@ -166,7 +167,7 @@ class Documents(SparseRows):
         return block
 
     def between(self, start: int, stop: int) -> Documents:
-        """Return documents ``start`` to ``stop`` as documents of their own."""
+        """Return documents ``start`` to ``stop`` as a separate object."""
         total = sum(
             float(self.read(at, min(at + 8_192, stop)).data.sum()) for at in range(start, stop, 8_192)
         )
@@ -177,7 +178,7 @@ class Documents(SparseRows):
 
     @property
     def n_counts(self) -> int:
-        """How many counts there are."""
+        """Number of stored counts."""
         first, last = (
             int(self._numbers("starts", _START, at, 1)[0]) for at in (self._first, self._first + len(self))
         )

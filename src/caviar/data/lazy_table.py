@@ -41,48 +41,48 @@ def scan(
     copy: bool | None = None,
     directory: str | os.PathLike[str] | None = None,
 ) -> LazyTable:
-    """Return a table on disk that fits read in blocks of rows, in bounded memory.
+    """Return a table on disk that is read in blocks of rows, so that a fit uses bounded memory.
 
     Parameters
     ----------
     source
         A CSV or Parquet file, a folder of Parquet files (with its subfolders), or a pattern such as ``'2024-*.csv'``.
-        Of folders named like ``year=2024`` the key is a column, too. The first line of a CSV file holds the names of
-        the columns, unless all its entries are numbers.
+        Folder names like ``year=2024`` add a column. The first line of a CSV file contains the names of the columns,
+        unless all its entries are numbers.
     columns
-        Names of the columns, in this order; by default all.
+        Names of the columns to read, in this order; by default all.
     sql
-        A DuckDB query whose result is the table; ``data`` in it is the table of ``source``, if one is given. It may
-        read files by itself: ``select a, b from 'flow/*.parquet' where a > 0``.
+        A DuckDB query whose result is the table. In it, ``data`` is the table of ``source``, if one is given. It may
+        also read files directly: ``select a, b from 'flow/*.parquet' where a > 0``.
     copy
-        Whether numbers of Parquet files are first copied to a temporary file, from which a pass over the rows is
-        several times as fast as decoding them again. By default they are where that takes no more than a quarter of
-        the free space on disk, or a row group is too large to be held. CSV files and queries always are: they
-        can be read from the beginning only.
+        Whether the numbers of Parquet files are first copied to a temporary file, which makes each pass over the rows
+        several times faster. By default they are copied if that takes at most a quarter of the free disk space, or if a
+        row group is too large for memory. CSV files and queries are always copied, because they can only be read from
+        the beginning.
     directory
-        Folder of the temporary files; by default where ``TMPDIR`` says, or /var/tmp. They are removed with the table,
-        and when Python ends.
+        Folder for the temporary files; by default ``TMPDIR``, or /var/tmp. They are deleted with the table, or when
+        Python ends.
 
     Returns
     -------
     LazyTable
-        To be handed to :meth:`caviar.Model.fit`, whole or by columns, and to the estimators.
+        A table for :meth:`caviar.Model.fit`, whole or by columns, and for the estimators.
 
     Raises
     ------
     DataError
-        If there is no such file or column, or files differ in their columns.
+        If the file or a column does not exist, or files have different columns.
     ParameterError
-        If there is neither a source nor a query.
+        If neither a source nor a query is given.
     ImportError
         If DuckDB or Arrow is missing.
 
     Notes
     -----
-    Missing values (null, NaN, in CSV an empty entry or NA) are missing entries. Columns of float32 stay so where all
-    that are read together are; all other numbers are read as float64. The fit is the same bits as of the same
-    numbers in memory, except for ``schedule="stochastic"``, whose batches follow how rows are stored. Files must not
-    change while they are used: a change is noticed, and refused.
+    Null, NaN, and in CSV files an empty entry or NA, are missing values. Columns of float32 are read as float32 if all
+    columns read together are; all other numbers are read as float64. A fit gives the same result to the bit as with the
+    same numbers in memory, except with ``schedule="stochastic"``, whose batches depend on how rows are stored. Files
+    must not change while they are used; a changed file raises DataError.
 
     Examples
     --------
@@ -121,9 +121,10 @@ class _Made:
 
 
 class LazyTable:
-    """Columns of numbers of a table on disk; see :func:`caviar.scan`, which makes it.
+    """A table on disk that is read in blocks of rows, as :func:`caviar.scan` returns it.
 
-    A column ``table["a"]`` has the shape (N,), several ``table[["a", "b"]]`` and the table itself (N, D).
+    A column ``table["a"]`` has shape (N,); several columns ``table[["a", "b"]]``, and the table itself, have shape (N,
+    D).
     """
 
     def __init__(self, origin: _Origin, columns: tuple[str, ...], made: _Made | None = None) -> None:
@@ -143,7 +144,7 @@ class LazyTable:
 
     @property
     def n_rows(self) -> int:
-        """Number of rows. CSV files and queries are read once to find out."""
+        """Number of rows. CSV files and queries are read once to count them."""
         return self._origin.n_rows
 
     @property
@@ -173,12 +174,12 @@ class LazyTable:
         return LazyTable(self._origin, names, self._made)
 
     def rows(self) -> PieceRows:
-        """Return the numbers of all columns as rows, shape (N, D), that are read in blocks.
+        """Return the numbers of all columns as rows, shape (N, D), which are read in blocks.
 
         Raises
         ------
         DataError
-            If a column does not hold numbers: the message names it, its type, and its first value.
+            If a column does not contain numbers. The message names the column, its type and its first value.
         """
         return self._read(self._columns, is_vector=True)
 
@@ -195,11 +196,11 @@ class LazyTable:
         return rows
 
     def to_numpy(self) -> AnyArray:
-        """Return all numbers in memory, shape (N, D)."""
+        """Return all numbers as an array in memory, shape (N, D)."""
         return self.rows().to_numpy()
 
     def to_arrays(self) -> dict[str, AnyArray]:
-        """Return the columns in memory: name -> shape (N,)."""
+        """Return the columns as arrays in memory: name -> array of shape (N,)."""
         return {name: self[name].to_numpy() for name in self._columns}
 
     def __repr__(self) -> str:

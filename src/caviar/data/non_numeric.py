@@ -55,9 +55,9 @@ def numeric_query(
     source
         As for :func:`caviar.data.read_table`.
     non_numeric
-        ``"drop"`` leaves columns without numbers out; ``"one-hot"`` turns each into a column ``name=value`` for each of
-        its values, 1 where the row has it, 0 where it has another, missing where it has none; ``"categorical"`` puts
-        the place of the value among the values of its column, 0, 1, ..., in its stead.
+        ``"drop"`` leaves out columns without numbers. ``"one-hot"`` replaces each by a column ``name=value`` for each
+        of its values, with 1 if the row has the value, 0 if it has another, and missing if it has none.
+        ``"categorical"`` replaces each value by its position among the values of the column, 0, 1, ...
     columns
         Names of the columns to read; by default all.
     sql
@@ -66,9 +66,9 @@ def numeric_query(
     Raises
     ------
     DataError
-        If no column of numbers would remain, or a column without numbers that is kept has more than 50 values.
+        If no column of numbers would remain, or a column that is not numeric and is kept has more than 50 values.
     ParameterError
-        If ``non_numeric`` is none of these.
+        If ``non_numeric`` is not one of these.
 
     Examples
     --------
@@ -144,7 +144,7 @@ def category_query(
 ) -> str:
     r"""Return the query that replaces each value of some columns by its number, 0, 1, ...
 
-    A value that is not among the categories is missing; :func:`unknown_values` tells which are.
+    A value that is not among the categories becomes missing; :func:`unknown_values` lists such values.
 
     Parameters
     ----------

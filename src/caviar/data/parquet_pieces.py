@@ -78,7 +78,7 @@ class ParquetPieces:
     Attributes
     ----------
     label
-        What the rows are called in messages.
+        Name of the rows in messages.
     groups
         (file, row group) of each piece.
     names

@@ -23,7 +23,7 @@ class Pieces(Protocol):
     Attributes
     ----------
     label
-        What the rows are called in messages.
+        Name of the rows in messages.
     lengths
         Rows of each piece.
     event_shape, dtype

@@ -87,7 +87,7 @@ class RawFile:
     path
         The file.
     label
-        What the rows are called in messages.
+        Name of the rows in messages.
     n_rows, n_columns, piece_rows, type_name
         How the file is written.
     columns

@@ -14,16 +14,16 @@ from .lazy_table import LazyTable
 
 
 def as_rows(value: Any) -> Any:
-    """Return lazy rows for tables and arrays that are read in blocks, and any other data unchanged.
+    """Return lazy rows for tables and arrays that are read in blocks, and all other data unchanged.
 
-    Lazy tables (:func:`caviar.scan`), Dask arrays and DataFrames, Arrow tables and columns, and memory maps become
-    lazy; arrays and tables of pandas and Polars are in memory anyway. Of an xarray.DataArray its values are taken, and
-    arrays of other libraries are brought to NumPy.
+    Lazy tables (:func:`caviar.scan`), Dask arrays and DataFrames, Arrow tables and columns, and memory maps become lazy
+    rows; arrays and tables of pandas and Polars are in memory anyway. An xarray.DataArray is replaced by its values,
+    and arrays of other libraries are converted to NumPy.
 
     Raises
     ------
     DataError
-        If a column does not hold numbers, or it is no table yet.
+        If a column does not contain numbers, or the object is not a table yet.
     """
     if type(value) is np.ndarray or isinstance(value, LazyRows):
         return value

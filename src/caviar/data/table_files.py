@@ -95,7 +95,7 @@ class CsvFiles(TableFiles):
     Attributes
     ----------
     dialect
-        How they are written.
+        Encoding of the files.
     copies
         What is read in the place of each: the file itself, or a copy in which all lines end alike.
     workspace

@@ -39,21 +39,21 @@ def read_table(
     ----------
     source
         A CSV or Parquet file, a folder of Parquet files, or a pattern such as ``'2024-*.csv'``. The first line of a CSV
-        file holds the names of the columns, unless all its entries are numbers.
+        file contains the names of the columns, unless all its entries are numbers.
     columns
         Names of the columns to read, in this order; by default all.
     sql
-        A DuckDB query whose result is read instead; ``data`` is the table of ``source``, if one is given.
+        A DuckDB query whose result is read instead. In it, ``data`` is the table of ``source``, if one is given.
     missing_ok
-        Whether values may be missing: they are then NaN.
+        Whether values may be missing; they are then NaN.
 
     Raises
     ------
     DataError
-        If there is no such file or column, a chosen column does not hold numbers, or a value is infinite,
-        unreadable or (unless ``missing_ok``) missing. The message names the column and the row.
+        If the file or a column does not exist, a column does not contain numbers, or a value is infinite, unreadable or
+        (unless ``missing_ok``) missing. The message names the column and the row.
     ParameterError
-        If there is neither a source nor a query.
+        If neither a source nor a query is given.
     ImportError
         If DuckDB or Arrow is missing.
 
@@ -87,7 +87,7 @@ def read_columns(
     columns: Sequence[str] | None = None,
     sql: str | None = None,
 ) -> Any:
-    """Return a table as it is, texts included, as an Arrow table.
+    """Return a table with all its columns, including texts, as an Arrow table.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def read_columns(
     Raises
     ------
     DataError
-        If there is no such file or column.
+        If the file or a column does not exist.
 
     Examples
     --------
@@ -116,19 +116,19 @@ def read_columns(
 
 
 def write_table(path: str | os.PathLike[str], columns: Mapping[str, AnyArray]) -> None:
-    """Write a table to a CSV or Parquet file, by the suffix of its name; whole or not at all.
+    """Write a table to a CSV or Parquet file, according to the suffix of its name.
 
     Parameters
     ----------
     path
-        Ends with ``.csv``, ``.parquet`` or ``.pq``.
+        Path that ends with ``.csv``, ``.parquet`` or ``.pq``. If writing fails, no partial file is left.
     columns
         Name -> array of shape (N,).
 
     Raises
     ------
     DataError
-        If the suffix is another one, the columns differ in length, or the file cannot be written.
+        If the path has another suffix, the columns differ in length, or the file cannot be written.
     ImportError
         If Arrow is missing.
     """

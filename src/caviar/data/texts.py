@@ -24,7 +24,7 @@ _SUFFIX = ".txt"
 
 @dataclass(frozen=True, eq=False)
 class WordCounts:
-    """How often each word occurs in each document.
+    """Number of occurrences of each word in each document.
 
     Attributes
     ----------
@@ -33,7 +33,7 @@ class WordCounts:
     words
         The word of each column.
     left_out
-        Occurrences of words that have no column.
+        Number of tokens whose words have no column.
     """
 
     counts: csr_array
@@ -43,16 +43,16 @@ class WordCounts:
 
 @dataclass(frozen=True, eq=False)
 class TextFiles(Sequence[str]):
-    """Texts in files, each read when it is asked for.
+    """Texts in files, each read when it is accessed.
 
     Attributes
     ----------
     names
-        Name of each text: its path within the folder, or that of its file.
+        Name of each text: the path of its file within the folder, or the name of its file.
     paths
         The files.
     encoding
-        How they are written.
+        Encoding of the files.
     """
 
     names: tuple[str, ...]
@@ -89,17 +89,17 @@ def read_texts(source: str | os.PathLike[str], *, encoding: str = "utf-8") -> Te
     Parameters
     ----------
     source
-        A folder, whose files ``*.txt`` are taken, those of its subfolders too; a pattern such as ``'2024-*.txt'``; or
-        one file. Files come in the order of their names.
+        A folder, whose ``*.txt`` files are read, including those of subfolders; a pattern such as ``'2024-*.txt'``; or
+        one file. Files are sorted by name.
     encoding
-        How the files are written.
+        Encoding of the files.
 
     Raises
     ------
     DataError
-        If there is no such file.
+        If no file is found.
     ParameterError
-        If there is no such encoding.
+        If the encoding is unknown.
 
     Examples
     --------
@@ -162,31 +162,31 @@ def count_words(
     max_words: int | None = None,
     tokenizer: Callable[[str], Iterable[str]] | None = None,
 ) -> WordCounts:
-    """Return how often each word occurs in each text.
+    """Return the number of occurrences of each word in each text.
 
     Parameters
     ----------
     texts
-        The documents. They are read once, one after the other.
+        The documents; they are read once, one after the other.
     vocabulary
-        The words to count, in the order of the columns; by default all words, in alphabetical order, less those that
-        the next three arguments leave out.
+        The words to count, in the order of the columns. By default all words in alphabetical order, except those that
+        the next three arguments exclude.
     stop_words
-        Words that are not counted; ``"english"`` for common words of English that say little of a topic.
+        Words that are not counted. ``"english"`` excludes common English words.
     min_documents
-        Documents that a word must occur in, at least.
+        Smallest number of documents that a word must occur in.
     max_words
-        Most words, of which the most frequent are taken; None for all.
+        Largest number of words; the most frequent are kept. None keeps all.
     tokenizer
-        What returns the words of a text; by default runs of at least two letters, in lower case, are words. Texts of
-        languages that are written without spaces need another one.
+        Function that returns the words of a text. By default words are runs of at least two letters, in lower case;
+        languages that are written without spaces need another tokenizer.
 
     Raises
     ------
     ParameterError
-        If an argument is impossible, or one of three is given beside a vocabulary.
+        If an argument is invalid, or one of the three is given together with a vocabulary.
     DataError
-        If no word is left.
+        If no word remains.
 
     Examples
     --------

@@ -43,9 +43,9 @@ __all__ = [
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """A table with the names of its columns, which models and estimators take as it is.
+    """A table with named columns, which models and estimators accept directly.
 
-    ``table["species"]`` is a column, with words where the column has words.
+    ``table["species"]`` is a column; text columns have texts.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class Dataset:
     columns
         The name of each column, in order.
     categories
-        Name of a column of words -> the words, in order: ``values`` has their positions, from 0.
+        Name of each text column -> its categories in order; ``values`` contains their positions, from 0.
     """
 
     values: Array
@@ -67,7 +67,7 @@ class Dataset:
         Raises
         ------
         KeyError
-            If there is no such column; the message names the columns there are.
+            If the column does not exist; the message lists the columns.
         """
         if name not in self.columns:
             raise KeyError(f"no column {name!r}; the columns are {', '.join(map(repr, self.columns))}")
@@ -106,7 +106,7 @@ class Dataset:
         return np.array(self.values, dtype=dtype)
 
     def to_frame(self) -> Any:
-        """Return the table as a DataFrame of pandas, with words in the columns of words.
+        """Return the table as a pandas DataFrame, in which text columns contain texts.
 
         Raises
         ------
@@ -210,9 +210,9 @@ def load_penguins() -> Dataset:
     Returns
     -------
     Dataset
-        Columns ``species``, ``island`` and ``sex`` (words, see ``categories``), ``bill_length_mm``,
-        ``bill_depth_mm``, ``flipper_length_mm``, ``body_mass_g`` and ``year``; ``values`` has shape (344, 8). What was
-        not recorded is NaN: the measurements of 2 penguins, and the sex of 11.
+        Columns ``species``, ``island`` and ``sex`` (texts, see ``categories``), ``bill_length_mm``, ``bill_depth_mm``,
+        ``flipper_length_mm``, ``body_mass_g`` and ``year``; ``values`` has shape (344, 8). NaN marks missing values:
+        the measurements of 2 penguins, and the sex of 11.
 
     Notes
     -----
@@ -236,8 +236,8 @@ def load_motion_capture() -> Dataset:
     Returns
     -------
     Dataset
-        Columns ``sequence`` (1 to 6), ``activity`` (words, see ``categories``: what was being done, as annotated by
-        hand) and 12 angles in degrees, named joint and axis; ``values`` has shape (2058, 14), rows in order of time.
+        Columns ``sequence`` (1 to 6), ``activity`` (texts, see ``categories``; annotated by hand) and 12 angles in
+        degrees, named by joint and axis; ``values`` has shape (2058, 14), with rows in order of time.
 
     Notes
     -----

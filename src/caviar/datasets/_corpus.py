@@ -13,12 +13,12 @@ from scipy.sparse import csr_array
 
 @dataclass(frozen=True, eq=False)
 class Corpus:
-    """Documents as counts of words.
+    """Documents as word counts.
 
     Attributes
     ----------
     counts
-        How often each word occurs in each document, a sparse array of shape (documents, words).
+        Number of occurrences of each word in each document, a sparse array of shape (documents, words).
     words
         The vocabulary, in the order of the columns.
     """

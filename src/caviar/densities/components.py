@@ -15,7 +15,7 @@ from .parameters import as_names
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Components(ABC):
-    """Weighted densities of rows, and the operations on them that depend on their kind.
+    """Weighted component densities, and the operations that depend on their kind.
 
     Attributes
     ----------
@@ -24,7 +24,7 @@ class Components(ABC):
     locations
         Centres of the components, shape (K, D).
     feature_names
-        Names of the columns, by which they can be called; None if they have none.
+        Names of the columns, which methods accept in place of numbers; None without names.
     """
 
     weights: Array
@@ -44,7 +44,7 @@ class Components(ABC):
         return f"{type(self).__name__}(n_components={self.n_components}, n_features={self.n_features}{names})"
 
     def names_of(self, columns: AnyArray) -> tuple[str, ...] | None:
-        """Return the names of some columns; None if they have none."""
+        """Return the names of some columns; None without names."""
         names = self.feature_names
         return None if names is None else tuple(names[column] for column in columns)
 
@@ -61,7 +61,7 @@ class Components(ABC):
     @property
     @abstractmethod
     def separable(self) -> bool:
-        """Whether :meth:`component_log_densities` takes rows with NaN, any pattern of them at a time."""
+        """Whether :meth:`component_log_densities` accepts rows with any patterns of NaN in one call."""
 
     @abstractmethod
     def component_log_densities(self, X: Array) -> Array:
@@ -69,30 +69,30 @@ class Components(ABC):
 
     @abstractmethod
     def distances(self, X: Array) -> Array:
-        """Return the distances of rows from the centres of the components, in their scales, (B, D) -> (K, B)."""
+        """Return the scaled distances of rows from the centres of the components, (B, D) -> (K, B)."""
 
     @abstractmethod
     def component_scales(self) -> Array:
-        """Return the scale of each column by itself, (K, D)."""
+        """Return the scale of each column in each component, (K, D)."""
 
     @abstractmethod
     def component_df(self) -> Array | None:
-        """Return the degrees of freedom of each column by itself, (K, D); None for Normal ones."""
+        """Return the degrees of freedom of each column in each component, (K, D); None for Normal components."""
 
     @abstractmethod
     def component_shapes(self) -> Array:
-        """Return the shape matrices, (K, D, D): covariances up to what the degrees of freedom make of them."""
+        """Return the shape matrices, (K, D, D): covariances up to a factor from the degrees of freedom."""
 
     @abstractmethod
     def draw_residuals(self, labels: AnyArray, rng: np.random.Generator) -> Array:
-        """Return draws of x - m_k of the component of each label, (n,) -> (n, D)."""
+        """Return draws of x - m_k from the component of each label, (n,) -> (n, D)."""
 
     @abstractmethod
     def stretched(self, factors: Array) -> Self:
         """Return the mixture with the scales of its components multiplied by positive factors, (K,)."""
 
     def draw(self, n: int, rng: np.random.Generator) -> tuple[Array, AnyArray]:
-        """Return independent rows, (n, D), and the components that they come from, (n,)."""
+        """Return independent rows, shape (n, D), and their components, shape (n,)."""
         labels = rng.choice(self.n_components, size=n, p=self.weights / self.weights.sum())
         return self.locations[labels] + self.draw_residuals(labels, rng), labels
 

@@ -28,7 +28,7 @@ from .rows import as_rows
 class MixtureDensity(Conditionable):
     r"""A mixture of K densities of rows with D columns, :math:`p(x) = \sum_k w_k f_k(x)`.
 
-    Wherever rows are taken, a NaN (or masked) entry is one that was not observed: it is integrated out, exactly.
+    In all methods, NaN (or masked) entries of rows are missing values, and are integrated out exactly.
 
     Attributes
     ----------
@@ -37,7 +37,7 @@ class MixtureDensity(Conditionable):
     locations
         Centres of the components, shape (K, D).
     feature_names
-        Names of the columns, by which they can be called; None if they have none.
+        Names of the columns, which methods accept in place of numbers; None without names.
     """
 
     def log_density(self, X: ArrayLike) -> Array:
@@ -46,17 +46,17 @@ class MixtureDensity(Conditionable):
         Parameters
         ----------
         X
-            Rows, shape (N, D); NaN where an entry was not observed.
+            Rows, shape (N, D); NaN marks missing entries.
 
         Returns
         -------
         Array
-            Shape (N,); 0.0 where nothing was observed.
+            Shape (N,); 0.0 for a row without observed entries.
 
         Raises
         ------
         DataError
-            If the shape is wrong or an entry infinite.
+            If the shape is wrong or an entry is infinite.
 
         Examples
         --------
@@ -68,12 +68,12 @@ class MixtureDensity(Conditionable):
         return log_densities(self, as_rows(X, self.n_features))
 
     def component_log_density(self, X: ArrayLike) -> Array:
-        """Return the log density of the observed entries of rows under each component by itself, shape (N, K), in nats.
+        """Return the log density of the observed entries of rows under each component, shape (N, K), in nats.
 
         Parameters
         ----------
         X
-            Rows, shape (N, D); NaN where an entry was not observed. 0.0 where nothing was.
+            Rows, shape (N, D); NaN marks missing entries. A row without observed entries has 0.0.
 
         Examples
         --------
@@ -93,7 +93,7 @@ class MixtureDensity(Conditionable):
         Parameters
         ----------
         X
-            Rows, shape (N, D); NaN where an entry was not observed. The weights where nothing was.
+            Rows, shape (N, D); NaN marks missing entries. A row without observed entries has the weights.
 
         Examples
         --------
@@ -107,12 +107,12 @@ class MixtureDensity(Conditionable):
         return shares(self, as_rows(X, self.n_features))
 
     def marginal(self, columns: Columns) -> Self:
-        """Return the distribution of some columns, in the order given: a mixture of the same kind.
+        """Return the marginal distribution of some columns, in the given order: a mixture of the same kind.
 
         Parameters
         ----------
         columns
-            A column or several, by number or name.
+            One or several columns, by number or name.
 
         Raises
         ------
@@ -131,23 +131,23 @@ class MixtureDensity(Conditionable):
         return self.select(column_numbers(columns, self.n_features, self.feature_names))
 
     def condition(self, given: Mapping[Any, float] | Columns, values: ArrayLike | None = None) -> Self:
-        r"""Return the distribution of the other columns given the values of some: a mixture of the same kind.
+        r"""Return the conditional distribution of the other columns given values of some: a mixture of the same kind.
 
-        Its weights are the responsibilities given these values. A Student-t component with :math:`\nu` degrees of
-        freedom has :math:`\nu + o` after o columns were seen at squared distance :math:`\delta`, and its shape
-        matrix is the residual one times :math:`(\nu + \delta) / (\nu + o)`.
+        Its weights are the responsibilities given these values. If o columns are given, at squared distance
+        :math:`\delta`, a Student-t component with :math:`\nu` degrees of freedom then has :math:`\nu + o`, and its
+        shape matrix is the conditional one times :math:`(\nu + \delta) / (\nu + o)`.
 
         Parameters
         ----------
         given
-            Column -> value; or columns, with their ``values``.
+            A mapping from columns to values; or the columns alone, if ``values`` is given.
         values
-            Values of the columns, if ``given`` does not hold them.
+            Values of the columns in ``given``.
 
         Raises
         ------
         ParameterError
-            If a column does not exist, or none is left.
+            If a column does not exist, or no column remains.
 
         Examples
         --------
@@ -177,7 +177,7 @@ class MixtureDensity(Conditionable):
         Raises
         ------
         ImproperError
-            If a component has :math:`\nu \le 1` degrees of freedom, so that it does not exist.
+            If a component has :math:`\nu \le 1` degrees of freedom, so that the mean does not exist.
 
         Examples
         --------
@@ -195,7 +195,7 @@ class MixtureDensity(Conditionable):
         Raises
         ------
         ImproperError
-            If a component has :math:`\nu \le 2` degrees of freedom: then it is not finite.
+            If a component has :math:`\nu \le 2` degrees of freedom, so that the covariance is not finite.
 
         Examples
         --------
@@ -214,14 +214,14 @@ class MixtureDensity(Conditionable):
         )
 
     def sample(self, n_samples: int, rng: int | np.random.Generator | None) -> tuple[Array, AnyArray]:
-        """Return independent rows, (n, D), and the components that they come from, (n,).
+        """Return independent rows, shape (n, D), and their components, shape (n,).
 
         Parameters
         ----------
         n_samples
-            How many.
+            Number of rows.
         rng
-            Generator, or the seed of one; None for fresh entropy.
+            Generator, or a seed; None for a random seed.
 
         Examples
         --------
@@ -246,7 +246,7 @@ class MixtureDensity(Conditionable):
         )
 
     def cdf(self, x: ArrayLike) -> Array:
-        """Return the probability of values up to x, of a mixture with one column.
+        """Return the cumulative distribution function P(X <= x) of a mixture with one column.
 
         Parameters
         ----------
@@ -256,7 +256,7 @@ class MixtureDensity(Conditionable):
         Raises
         ------
         ParameterError
-            If there are several columns.
+            If the mixture has several columns.
 
         Examples
         --------
@@ -269,7 +269,7 @@ class MixtureDensity(Conditionable):
         return self._univariate("cdf").cdf(x.ravel()).reshape(x.shape)
 
     def quantile(self, p: ArrayLike) -> Array:
-        """Return the x below which a probability p lies, of a mixture with one column: the inverse of :meth:`cdf`.
+        """Return the quantiles of a mixture with one column, the inverse of :meth:`cdf`.
 
         Parameters
         ----------
@@ -279,7 +279,7 @@ class MixtureDensity(Conditionable):
         Raises
         ------
         ParameterError
-            If there are several columns, or p is no probability.
+            If the mixture has several columns, or p is not between 0 and 1.
 
         Examples
         --------
@@ -294,7 +294,7 @@ class MixtureDensity(Conditionable):
         return self._univariate("quantile").quantile(p.ravel()).reshape(p.shape)
 
     def interval(self, level: float) -> tuple[float, float]:
-        """Return the equal-tailed interval that has this probability, of a mixture with one column.
+        """Return the equal-tailed interval with this probability, for a mixture with one column.
 
         Examples
         --------
@@ -310,29 +310,29 @@ class MixtureDensity(Conditionable):
     def predict(
         self, X: ArrayLike, targets: Columns, *, given: Columns | None = None, level: float = 0.95
     ) -> ConditionalPrediction:
-        """Return mean, standard deviation and interval of target columns given the others: a regression.
+        """Return mean, standard deviation and interval of target columns given the others, a regression.
 
         Parameters
         ----------
         X
-            Rows, shape (N, D), whose entries in the target columns are ignored; or, with ``given``, shape
-            (N, len(given)). NaN where an entry was not observed.
+            Rows, shape (N, D); entries in the target columns are ignored. With ``given``, shape (N, len(given)). NaN
+            marks missing entries.
         targets
-            A column or several, by number or name.
+            One or several columns, by number or name.
         given
-            The columns of ``X``, if it does not have all.
+            The columns of ``X``, if it does not have all columns.
         level
             Probability of the equal-tailed intervals.
 
         Returns
         -------
         ConditionalPrediction
-            Arrays of shape (N, T); (N,) if ``targets`` is a single column and no list.
+            Arrays of shape (N, T), or (N,) if ``targets`` is a single column and not a list.
 
         Raises
         ------
         ImproperError
-            If a row leaves a target without a mean.
+            If the conditional mean of a target does not exist.
 
         Examples
         --------
@@ -354,21 +354,21 @@ class MixtureDensity(Conditionable):
     def impute(
         self, X: ArrayLike, n_draws: int | None = None, rng: int | np.random.Generator | None = None
     ) -> Array:
-        """Return rows with their missing entries filled in: by conditional means, or by draws.
+        """Return rows with their missing entries filled in, by conditional means or by draws.
 
         Parameters
         ----------
         X
-            Rows, shape (N, D); NaN where an entry was not observed.
+            Rows, shape (N, D); NaN marks missing entries.
         n_draws
             Number of independent completions (multiple imputation); None for conditional means.
         rng
-            Generator of the draws, or the seed of one; None for fresh entropy.
+            Generator of the draws, or a seed; None for a random seed.
 
         Returns
         -------
         Array
-            Shape (N, D), or (n_draws, N, D); what was observed is in it as it was.
+            Shape (N, D), or (n_draws, N, D). Observed entries do not change.
 
         Raises
         ------
@@ -391,10 +391,10 @@ class MixtureDensity(Conditionable):
         return imputation.draws(self, rows, require_whole("n_draws", n_draws, 1), generator(rng))
 
     def outlier_scores(self, X: ArrayLike) -> Array:
-        """Return minus the log density of rows, (N, D) -> (N,): the larger, the less expected.
+        """Return minus the log density of rows, (N, D) -> (N,); larger scores are less expected.
 
-        Scores of rows with missing entries are those of what was observed, and not comparable with those of complete
-        rows; :meth:`is_outlier` compares like with like.
+        Scores of rows with missing entries use the observed entries, so they are not comparable with those of complete
+        rows; :meth:`is_outlier` compares rows with the same missing entries.
 
         Examples
         --------
@@ -407,16 +407,16 @@ class MixtureDensity(Conditionable):
     def outlier_threshold(
         self, rate: float, rng: int | np.random.Generator | None = None, n_draws: int = 100_000
     ) -> OutlierThreshold:
-        """Return the score that complete rows of this distribution exceed at a given rate, from draws.
+        """Return the score that complete rows of this distribution exceed at a given rate, estimated from draws.
 
         Parameters
         ----------
         rate
-            False alarms a row, between 0 and 1.
+            Rate of false alarms, between 0 and 1.
         rng
-            Generator of the draws, or the seed of one; None for fresh entropy.
+            Generator of the draws, or a seed; None for a random seed.
         n_draws
-            How many; at least 10 / rate.
+            Number of draws, at least 10 / rate.
 
         Raises
         ------
@@ -439,19 +439,19 @@ class MixtureDensity(Conditionable):
         rng: int | np.random.Generator | None = None,
         n_draws: int = 100_000,
     ) -> AnyArray:
-        """Return which rows are less expected than all but a share ``rate`` of rows with the same entries observed.
+        """Return which rows are outliers, at the false alarm rate ``rate`` among rows with the same observed entries.
 
         Parameters
         ----------
         X
-            Rows, shape (N, D); NaN where an entry was not observed.
+            Rows, shape (N, D); NaN marks missing entries.
         rate, rng, n_draws
-            As for :meth:`outlier_threshold`; each pattern of missing entries gets a threshold of its own.
+            As for :meth:`outlier_threshold`. Each pattern of missing entries has its own threshold.
 
         Returns
         -------
         AnyArray
-            Booleans, shape (N,); False where nothing was observed.
+            Booleans, shape (N,); False for a row without observed entries.
 
         Examples
         --------

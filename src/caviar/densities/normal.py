@@ -18,8 +18,8 @@ from .parameters import as_locations, as_weights, whitening_of
 class NormalMixture(EllipticalMixture):
     r"""A mixture of Normal distributions, :math:`\sum_k w_k N(x; m_k, (W_k' W_k)^{-1})`.
 
-    :meth:`from_covariances` makes one from covariances; the constructor takes what is stored and checks only its
-    shapes.
+    Use :meth:`from_covariances` to make one from covariances. The constructor takes the stored arrays and checks only
+    their shapes.
 
     Attributes
     ----------
@@ -58,17 +58,17 @@ class NormalMixture(EllipticalMixture):
         weights
             Shape (K,), summing to one.
         locations
-            Means, shape (K, D); of one column (K,) will do.
+            Means, shape (K, D), or (K,) for one column.
         covariances
-            Matrices (K, D, D); variances of uncorrelated columns (K, D), or of all columns alike (K,). A first axis of
-            length 1 is the same for all components.
+            Covariance matrices (K, D, D); variances (K, D) for diagonal, or (K,) for spherical covariances. A first
+            axis of length 1 is shared by all components.
         feature_names
             Names of the columns.
 
         Raises
         ------
         ParameterError
-            If a shape or a value is impossible.
+            If a shape or a value is invalid.
 
         Examples
         --------

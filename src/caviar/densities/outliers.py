@@ -21,16 +21,16 @@ _FEWEST_ALARMS = 10
 
 @dataclass(frozen=True)
 class OutlierThreshold:
-    """A score, and how often a row of the distribution itself exceeds it.
+    """An outlier score, and how often rows of the distribution itself exceed it.
 
     Attributes
     ----------
     threshold
         Score above which a row is called an outlier, in nats.
     rate
-        Expected share of false alarms.
+        Expected rate of false alarms.
     standard_error
-        Standard deviation of the actual share over sets of draws: sqrt(rate (1 - rate) / n_draws).
+        Standard error of the rate, because the threshold is estimated from draws: sqrt(rate (1 - rate) / n_draws).
     """
 
     threshold: float

@@ -13,16 +13,17 @@ from .rows import blocks, patterns
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ConditionalPrediction:
-    """Target columns under a mixture, given the observed entries of each row.
+    """Prediction of target columns under a mixture, given the observed entries of each row.
 
     Attributes
     ----------
     mean
-        Conditional mean, shape (N, T), or (N,) of a single target.
+        Conditional mean, shape (N, T), or (N,) for a single target.
     standard_deviation
-        Of the target itself and not of its mean, the same shape; infinite where the variance is.
+        Standard deviation of the target itself (not of its mean), in the same shape; infinite if the variance is
+        infinite.
     lower, upper
-        Ends of the equal-tailed interval, the same shape.
+        Ends of the equal-tailed interval, in the same shape.
 
     Examples
     --------

@@ -22,13 +22,13 @@ _ONE = np.array(1.0)
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ProductStudentMixture(MixtureDensity):
-    r"""A mixture of products of Student-t distributions, a column each.
+    r"""A mixture of products of Student-t distributions, one for each column.
 
     .. math:: p(x) = \sum_k w_k \prod_d \mathrm{St}_{\nu_{kd}}(x_d; m_{kd}, s_{kd}^2)
 
-    The predictive distribution of mixtures whose precisions are diagonal. Given the component, what was observed of a
-    row says nothing of its other columns; it does say which component. With Normal columns it is a
-    :class:`NormalMixture` with diagonal covariances.
+    It is the predictive distribution of mixtures with diagonal precisions. Given the component, columns are
+    independent, so observed columns only determine the probabilities of the components. With Normal columns it would be
+    a :class:`NormalMixture` with diagonal covariances.
 
     Attributes
     ----------
@@ -74,18 +74,18 @@ class ProductStudentMixture(MixtureDensity):
         weights
             Shape (K,), summing to one.
         locations
-            Centres, shape (K, D); of one column (K,) will do.
+            Centres, shape (K, D), or (K,) for one column.
         scales
-            Scales (roots of the squared ones), positive, of the same shape as ``locations``.
+            Scales :math:`s_{kd}`, positive, in the same shape as ``locations``.
         df
-            Degrees of freedom, positive: the same shape, or what broadcasts to (K, D).
+            Degrees of freedom, positive: the same shape, or one that broadcasts to (K, D).
         feature_names
             Names of the columns.
 
         Raises
         ------
         ParameterError
-            If a shape or a value is impossible.
+            If a shape or a value is invalid.
 
         Examples
         --------

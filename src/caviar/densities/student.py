@@ -24,8 +24,8 @@ class StudentMixture(EllipticalMixture):
         \mathrm{St}_\nu(x; m, T) = \frac{\Gamma((\nu + D)/2)}{\Gamma(\nu/2)} |\nu \pi T|^{-1/2}
         \Bigl( 1 + \tfrac1\nu (x - m)' T^{-1} (x - m) \Bigr)^{-(\nu + D)/2}
 
-    :meth:`from_shapes` makes one from shape matrices; the constructor takes what is stored and checks only its
-    shapes.
+    Use :meth:`from_shapes` to make one from shape matrices. The constructor takes the stored arrays and checks only
+    their shapes.
 
     Attributes
     ----------
@@ -43,8 +43,8 @@ class StudentMixture(EllipticalMixture):
 
     Notes
     -----
-    Columns with a diagonal shape matrix are uncorrelated and not independent: they share the distance from the centre.
-    :class:`ProductStudentMixture` has independent ones.
+    With a diagonal shape matrix, columns are uncorrelated but not independent, because they share the distance from the
+    centre. :class:`ProductStudentMixture` has independent columns.
 
     Examples
     --------
@@ -77,19 +77,19 @@ class StudentMixture(EllipticalMixture):
         weights
             Shape (K,), summing to one.
         locations
-            Centres, shape (K, D); of one column (K,) will do.
+            Centres, shape (K, D), or (K,) for one column.
         shapes
-            Matrices :math:`T_k`, (K, D, D); diagonals (K, D), or multiples of the identity (K,). A first axis of
-            length 1 is the same for all components. The covariance matrix is :math:`T_k \nu_k / (\nu_k - 2)`.
+            Matrices :math:`T_k`, (K, D, D); diagonals (K, D), or multiples of the identity (K,). A first axis of length
+            1 is shared by all components. The covariance matrix is :math:`T_k \nu_k / (\nu_k - 2)`.
         df
-            :math:`\nu_k`, positive, shape (K,); one number for all components.
+            :math:`\nu_k`, positive, shape (K,), or one number for all components.
         feature_names
             Names of the columns.
 
         Raises
         ------
         ParameterError
-            If a shape or a value is impossible.
+            If a shape or a value is invalid.
 
         Examples
         --------

@@ -33,7 +33,7 @@ def require_number(name: str, value: Any, above: float | None = None) -> None:
 def require_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
     """Raise ParameterError unless an argument is one of the words that exist."""
     if not isinstance(value, str) or value not in choices:
-        listed = " or ".join(repr(choice) for choice in choices)
+        listed = " or ".join(filter(None, [", ".join(map(repr, choices[:-1])), repr(choices[-1])]))
         raise ParameterError(f"{name} must be {listed}; got {value!r}")
 
 

@@ -14,7 +14,7 @@ from ._uncertainty import mean_marginal, weight_interval
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number, and the credible interval that it lies in; without one where the fit gives only a point."""
+    """A number and its credible interval; without an interval if the fit gives a point estimate."""
 
     value: float
     low: float | None = None
@@ -28,15 +28,16 @@ class Component:
     Attributes
     ----------
     label
-        Its number, as ``predict`` gives it.
+        Number of the component, as ``predict`` returns it.
     weight
         Share of the rows.
     mean
-        For each column; None for one of categories.
+        Mean of each column; None for columns of categories.
     standard_deviation
-        Of the rows of the component in each column; None for one of categories.
+        Standard deviation of each column within the component; None for columns of categories.
     probabilities
-        For each column of categories the probability of each value, None for others; empty where all hold numbers.
+        For each column of categories, the probability of each value; None for other columns. Empty if all columns have
+        numbers.
     """
 
     label: int

@@ -128,7 +128,7 @@ def _refuse_empty_columns(lowest: Array) -> None:
     empty = np.flatnonzero(np.isnan(lowest))
     if empty.size:
         raise DataError(
-            f"column {empty[0]} has no value in any row with weight, only NaN: there is nothing to learn. Leave it out"
+            f"column {empty[0]} is NaN in every row with weight, so nothing can be learned from it. Leave it out"
         )
 
 

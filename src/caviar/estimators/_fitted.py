@@ -53,8 +53,8 @@ def refuse_setting(instance: Any, name: str, remedy: str) -> None:
         Always.
     """
     raise FittedAttributeError(
-        f"{name} of {type(instance).__name__} follows from its fit, posterior_, and so do all predictions: setting it "
-        f"would change none of them. {remedy}".rstrip()
+        f"{name} of {type(instance).__name__} is computed from the fit, posterior_, as are all predictions, so setting "
+        f"it would not change them. {remedy}".rstrip()
     )
 
 

@@ -132,11 +132,12 @@ class GaussianEstimator(PredictiveMethods, FittedMany):
         ----------
         {X}
         y
-            Ignored, unless ``semi_supervised=True``: then a label of 0 to K - 1 for each row, -1 where unknown.
+            Ignored unless ``semi_supervised=True``. Then the component of each row, 0 to K - 1, and -1 where it is
+            unknown.
         {sample_weight}
         noise_covariance
-            Known covariance of the error that each row was measured with: variances (N, D), or matrices (N, D, D);
-            (D,) or (D, D) for all rows. The mixture is then that of the true values (extreme deconvolution).
+            Known covariance of the measurement error of each row: variances (N, D) or matrices (N, D, D); (D,) or (D,
+            D) if it is the same for all rows. The mixture then describes the true values (extreme deconvolution).
         {checkpoint}
 
         {end_of_fit}
@@ -146,16 +147,17 @@ class GaussianEstimator(PredictiveMethods, FittedMany):
     def partial_fit(
         self, X: Any, y: Any = None, sample_weight: Any = None, noise_covariance: Any = None
     ) -> Self:
-        """Add rows to what the mixture was fitted to: its posterior is their prior.
+        """Update the mixture with more rows: its posterior is the prior for them.
 
         {partial_fit}
 
         Parameters
         ----------
         X, y, sample_weight
-            As for :meth:`fit`; other rows than before.
+            As for :meth:`fit`; only rows that were not fitted before.
         noise_covariance
-            Of the errors of these rows, as for :meth:`fit`; needed where the first rows had it, and only there.
+            Covariance of the errors of these rows, as for :meth:`fit`. It is required if the first rows had it, and
+            refused otherwise.
 
         Returns
         -------
@@ -164,7 +166,7 @@ class GaussianEstimator(PredictiveMethods, FittedMany):
         Raises
         ------
         ParameterError
-            If the first rows had errors and these have none, or the other way round.
+            If the first rows had measurement errors and these have none, or the other way round.
         """
         if not hasattr(self, "posterior_"):
             return self.fit(X, y, sample_weight, noise_covariance)
@@ -241,14 +243,15 @@ class GaussianEstimator(PredictiveMethods, FittedMany):
         return self.fit(X, y, sample_weight, noise_covariance).predict(X, noise_covariance)
 
     def predict_proba(self, X: Any, noise_covariance: Any = None) -> Array:
-        """Return the responsibilities q(z) of rows, shape (N, K): what the fit uses, the globals as they are.
+        """Return the responsibilities q(z) of rows, shape (N, K), as the fit computes them; the globals do not change.
 
         Parameters
         ----------
         X
             Rows, as for :meth:`fit`.
         noise_covariance
-            Of their errors, as for :meth:`fit`; needed where the fit had it, and only there.
+            Covariance of the errors of the rows, as for :meth:`fit`. It is required if the fit had it, and refused
+            otherwise.
         """
         return self._responsibilities(self._rows_to_predict(X, noise_covariance))
 
@@ -292,13 +295,13 @@ class GaussianEstimator(PredictiveMethods, FittedMany):
         Raises
         ------
         ParameterError
-            If the mixture was fitted to rows with errors.
+            If the mixture was fitted to rows with measurement errors.
         """
         self._require_true_values("score_samples")
         return super().score_samples(X)
 
     def transform(self, X: Any, noise_covariance: Any = None) -> Array:
-        """Return the responsibilities of rows, (N, K), as :meth:`predict_proba`: features for what comes next.
+        """Return the responsibilities of rows, shape (N, K), as :meth:`predict_proba` does: features for a pipeline.
 
         Parameters
         ----------
@@ -373,7 +376,7 @@ class GaussianEstimator(PredictiveMethods, FittedMany):
 
     @property
     def precisions_cholesky_(self) -> Array:
-        """Factors P of the precisions in the shape of the structure: P P' of a matrix, upper triangular; else roots."""
+        """Upper triangular factors P of the precisions P P'; square roots of diagonal and spherical precisions."""
         check_is_fitted(self)
         return self._structure.precision_roots(self.precisions_)
 
@@ -382,6 +385,6 @@ class GaussianEstimator(PredictiveMethods, FittedMany):
         refuse_setting(self, "precisions_cholesky_", REMEDY)
 
     def covariance_matrices(self) -> Array:
-        """Return ``covariances_`` as matrices whatever the structure, shape (K, D, D)."""
+        """Return the covariance matrices of all components, shape (K, D, D), whatever the structure."""
         check_is_fitted(self)
         return self._structure.matrices(self.covariances_, *self.means_.shape)

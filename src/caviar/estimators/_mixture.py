@@ -37,8 +37,8 @@ from ._saveable import Saveable
 from ._uncertainty import known_sds, weight_sds
 
 REMEDY = (
-    "GaussianMixture.from_parameters(weights, means, covariances) makes a mixture of other parameters, and fixed= "
-    "holds some of them in a fit"
+    "GaussianMixture.from_parameters(weights, means, covariances) makes a mixture with given parameters, and fixed= "
+    "keeps some of them fixed in a fit"
 )
 _FEW = 65_536
 """Numbers that are looked at in one go."""
@@ -111,8 +111,8 @@ class UnsettledWarning(ConvergenceWarning, errors.ConvergenceWarning):
 class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, Saveable, ABC):
     """A mixture under scikit-learn's contract.
 
-    Subclasses state their model, read attributes off the posterior, and give the density of a new row. As a
-    transformer it turns rows into responsibilities.
+    Subclasses state their model, read their attributes from the posterior, and give the density of a new row. As a
+    transformer, a mixture turns rows into responsibilities.
 
     Attributes
     ----------
@@ -208,7 +208,7 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         ----------
         {X}
         y
-            Ignored; it is there so that pipelines can pass one.
+            Ignored; present so that pipelines can pass it.
         {sample_weight}
         {checkpoint}
 
@@ -252,8 +252,8 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         asked, found = self.n_components, rows.n_counting
         if not isinstance(asked, str) and found < asked:
             message = (
-                f"X has {found} row{'s' * (found != 1)}, fewer than the {asked} components, of which some tell nothing "
-                f"but their prior; give fewer components or more rows"
+                f"X has {found} row{'s' * (found != 1)}, fewer than the {asked} components, so some components "
+                f"have only their prior; use fewer components or more rows"
             )
             warnings.warn(message, errors.CaviarWarning, stacklevel=4)
 
@@ -262,14 +262,14 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         return posterior.status.explanation
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Add rows to what the mixture was fitted to: its posterior is their prior.
+        """Update the mixture with more rows: its posterior is the prior for them.
 
         {partial_fit}
 
         Parameters
         ----------
         X, y, sample_weight
-            As for :meth:`fit`; other rows than before.
+            As for :meth:`fit`; only rows that were not fitted before.
 
         Returns
         -------
@@ -372,16 +372,16 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
 
     @property
     def weights_sd_(self) -> Array:
-        """Standard deviations of ``weights_``, (K,), as ``posterior_`` shows them; 0 for known weights.
+        """Standard deviations of ``weights_``, shape (K,), as ``posterior_`` shows them; 0 for known weights.
 
-        If the weights are points, these are standard errors and need ``uncertainty="linear_response"``.
+        If the weights are point estimates, these are standard errors and need ``uncertainty="linear_response"``.
         """
         check_is_fitted(self)
         return known_sds(weight_sds(self), "weights")
 
     @property
     def lower_bounds_(self) -> Array:
-        """The objective after each iteration, shape (n_iter_,): ``elbo_trace_`` without the start."""
+        """The objective after each iteration, shape (n_iter_,): ``elbo_trace_`` without its first entry."""
         check_is_fitted(self)
         return self.elbo_trace_[1:]
 
@@ -406,7 +406,7 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         return self._labels(self._rows_to_predict(X))
 
     def predict_proba(self, X: Any) -> Array:
-        """Return the responsibilities q(z) of rows, shape (N, K): what the fit uses, the globals as they are.
+        """Return the responsibilities q(z) of rows, shape (N, K), as the fit computes them; the globals do not change.
 
         Parameters
         ----------
@@ -445,7 +445,7 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         return self.posterior_.local({"x": self._values(rows.X)})["z"].probabilities
 
     def transform(self, X: Any) -> Array:
-        """Return the responsibilities of rows, (N, K), as :meth:`predict_proba`: features for what comes next.
+        """Return the responsibilities of rows, shape (N, K), as :meth:`predict_proba` does: features for a pipeline.
 
         Parameters
         ----------
@@ -477,7 +477,7 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
             yield where, self._predictive.log_density(rows[where])
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Return the mean log density of the rows, in nats a row.
+        """Return the mean log density of the rows, in nats per row.
 
         Parameters
         ----------
@@ -486,7 +486,8 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         y
             Ignored.
         sample_weight
-            Weight of each row, shape (N,), not negative; 2 is the row twice. None weighs each row 1.
+            Weight of each row, shape (N,), not negative. A row of weight 2 counts as two equal rows. By default all
+            weights are 1.
         """
         densities = self.score_samples(X)
         if sample_weight is None:
@@ -497,7 +498,7 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         return float(np.average(densities[counts], weights=weights[counts]))
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[Array, AnyArray]:
-        """Return independent new rows, (n, D), and the components that they come from, (n,).
+        """Return independent new rows, shape (n, D), and their components, shape (n,).
 
         Parameters
         ----------
@@ -554,17 +555,26 @@ def words_told(X: Any) -> Iterator[None]:
     try:
         yield
     except (TypeError, ValueError) as error:
-        firsts = {name: _first_word(X[name]) for name in getattr(X, "columns", ())}
+        firsts = {name: _first_word(column) for name, column in _columns_of(X)}
         words = {name: found for name, found in firsts.items() if found is not None}
         if not words:
             raise
         name, (row, word) = next(iter(words.items()))
         good = [str(other) for other in firsts if other not in words]
-        numbers = f"choose the columns of numbers, {listed(good)}, or take" if good else "take"
+        numbers = f"choose the columns of numbers, {listed(good)}, or use" if good else "use"
+        which = named(name) if isinstance(name, str) else name
         raise DataError(
-            f"column {named(str(name))} of X does not hold numbers: it has {named(word)} in row {row}; {numbers} "
-            f"MixedMixture, in which columns of words are categories"
+            f"column {which} of X does not contain numbers: it has {named(word)} in row {row}; {numbers} "
+            f"MixedMixture, which takes columns of texts as categories"
         ) from error
+
+
+def _columns_of(X: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield the columns of a table by name, and those of an array of texts by number."""
+    if hasattr(X, "columns"):
+        yield from ((name, X[name]) for name in X.columns)
+    elif isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "OU":
+        yield from enumerate(X.T)
 
 
 def _first_word(column: Any) -> tuple[int, str] | None:

@@ -55,13 +55,13 @@ def refuse_texts(X: Any) -> None:
     if isinstance(X, Corpus | WordCounts):
         raise DataError(
             f"X is a {type(X).__name__}, counts of words together with the words: give vocabulary=X.words to the "
-            f"estimator, and X.counts in the place of X"
+            f"estimator, and X.counts in place of X"
         )
     is_array = isinstance(X, np.ndarray) or hasattr(X, "to_numpy")
     is_flat = isinstance(X, list | tuple) or (is_array and getattr(X, "ndim", 2) == 1)
     if is_flat and isinstance(next(iter(X), None), str):
         raise DataError(
-            "X has a text in row 0, but topics take counts of words, documents x words: count them with "
-            "found = caviar.data.count_words(texts), and give vocabulary=found.words to the estimator and "
-            "found.counts in the place of X (or use CountVectorizer of scikit-learn)"
+            "X has a text in row 0, but topics are fitted to word counts, documents x words. Count the words with "
+            "found = caviar.data.count_words(texts), then pass vocabulary=found.words to the estimator and "
+            "found.counts as X (or use scikit-learn's CountVectorizer)"
         )

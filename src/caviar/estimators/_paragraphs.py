@@ -8,7 +8,7 @@ tol
 
 [max_iter]
 max_iter
-    Largest number of iterations of each start, without the passes that find the start.
+    Largest number of iterations for each start. The passes that find the start do not count.
 
 [n_init]
 n_init
@@ -16,44 +16,45 @@ n_init
 
 [random_state]
 random_state
-    Whole number, Generator or RandomState, for the starts and for :meth:`sample`.
+    Seed of the starts and of :meth:`sample`: a whole number, a Generator or a RandomState.
 
 [n_jobs]
 n_jobs
-    Number of threads; None or -1 for one on each core that this process may use. It does not change the result.
+    Number of threads; with None or -1, one for each core that this process may use. The result does not depend on it.
 
 [executor]
 executor
-    Where blocks of rows are processed, as for :meth:`caviar.Model.fit`: a :class:`caviar.DaskExecutor`, or the
-    address of a Dask scheduler. It does not change the result.
+    Where blocks of rows are processed, as for :meth:`caviar.Model.fit`: a :class:`caviar.DaskExecutor`, or the address
+    of a Dask scheduler. The result does not depend on it.
 
 [verbose]
 verbose
-    Whether to print a line on each iteration; or a function that is called with the progress of each.
+    True prints a line for each iteration. A function is called with the progress of each iteration.
 
 [uncertainty]
 uncertainty
-    Which standard deviations and intervals the fit shows, as for :meth:`caviar.Model.fit`: ``"linear_response"``
-    computes them at the end of the fit, for points as standard errors; ``"second_order"`` also corrects means, for few
-    rows; ``"mean_field"`` takes those of the factors; ``"auto"`` takes linear response if it costs at most as much as
-    the fit, but not for points.
+    Which standard deviations and intervals the fit shows, as for :meth:`caviar.Model.fit`. ``"linear_response"``
+    computes them at the end of the fit; for point estimates they are standard errors. ``"second_order"`` also corrects
+    the means, and is meant for few rows. ``"mean_field"`` takes those of the factors. ``"auto"`` uses linear response
+    if it costs at most as much as the fit and the parameters are not point estimates, and mean field otherwise.
 
 [responsibilities]
 responsibilities
-    How many components a row may belong to during the fit, on average, as for :meth:`caviar.Model.fit`: a whole number,
-    ``"all"``, or ``"auto"``, which takes 16 for large tables with 200 components or more. The last pass uses all
-    components.
+    Average number of components that a row may belong to during the fit, as for :meth:`caviar.Model.fit`: a whole
+    number, ``"all"``, or ``"auto"``, which is 16 for large tables with 200 components or more, and all otherwise. The
+    last pass uses all components.
 
 [swaps]
 swaps
-    Whether a converged fit tries to merge two components and split another one in two, as for
-    :meth:`caviar.Model.fit`: False; True, as long as that raises the objective; or ``"auto"``, once, for 8 components
-    or more if no start is given, with at most one and a half times the passes of the fit.
+    Whether a converged fit tries swaps, as for :meth:`caviar.Model.fit`: a swap merges two components and splits
+    another in two. False tries none. True continues as long as swaps raise the objective. ``"auto"`` tries them once,
+    for 8 to 199 components if no start is given, and takes at most one and a half times the passes of the fit.
 
 [semi_supervised]
 semi_supervised
-    Whether ``y`` has labels 0 to K - 1 for some rows, and -1 for the others. False ignores ``y``. With True a fit needs
-    such a ``y``, so tools of scikit-learn that fit without labels, or with other classes, do not work with it.
+    Whether ``y`` gives the components of some rows: 0 to K - 1, and -1 where the component is unknown. With False,
+    ``y`` is ignored. With True, ``fit`` needs such a ``y``, so scikit-learn tools that fit without labels, or with
+    other classes, fail.
 
 [warm_start]
 warm_start
@@ -61,26 +62,26 @@ warm_start
 
 [columns]
 n_features_in_, feature_names_in_
-    Number of columns; their names if ``X`` had any.
+    Number of columns, and their names if ``X`` had names.
 
 [X]
 X
-    Rows, shape (N, D); NaN where an entry is missing. An array, a table of pandas, Polars or Arrow, or one that
-    is read in blocks and need not fit in memory: of :func:`caviar.scan`, or a Dask array or DataFrame.
+    Rows, shape (N, D); NaN marks missing entries. An array, or a table of pandas, Polars or Arrow. Tables of
+    :func:`caviar.scan` and Dask arrays and DataFrames are read in blocks and need not fit in memory.
 
 [sample_weight]
 sample_weight
-    Weight of each row, shape (N,), not negative; a weight of 2 equals the row twice. None gives each row the weight 1.
-    (In tables so large that components are updated after each batch of rows, the optimum also depends on which rows
-    share a batch.)
+    Weight of each row, shape (N,), not negative. A row of weight 2 counts as two equal rows. By default all weights are
+    1. (If a table is so large that components are updated after each batch of rows, the optimum also depends on which
+    rows share a batch.)
 
 [checkpoint]
 checkpoint
-    Path of a file that keeps the state of the fit, as for :meth:`caviar.Model.fit`: the same call on an
-    estimator with the same arguments continues from there, with all starts and all fits of a search for the number
-    of components. It needs a ``random_state``.
+    Path of a file that keeps the state of the fit, as for :meth:`caviar.Model.fit`. After an interruption, the same
+    call on an estimator with the same arguments continues from there, including all starts and the search for the
+    number of components. It needs a ``random_state``.
 checkpoint_every
-    Seconds between two writings of the file; 0 writes it after every iteration.
+    Seconds between two writes of the file; 0 writes it after every iteration.
 
 [end_of_fit]
 
@@ -91,25 +92,25 @@ self
 Raises
 ------
 ValueError
-    If the data or an argument are impossible; the message says what was expected.
+    If the data or an argument is invalid; the message says what was expected.
 
 Warns
 -----
 ConvergenceWarning
     If ``max_iter`` was reached before the fit converged, or the fit was interrupted.
 CollapseWarning
-    If every start ended with a component on (almost) no data.
+    If every start ended with a component that has (almost) no data.
 
 [partial_fit]
-The first call is a fit. Later calls do not change the components of earlier rows, so the order of the rows matters,
-and the first call should have rows of every component. ``elbo_`` is that of the last rows.
+The first call is a fit. Later calls do not assign earlier rows again, so the order of the rows matters,
+and the first call should contain rows of every component. ``elbo_`` is that of the rows of the last call.
 
 [sample]
 n_samples
     Number of rows.
 random_state
-    Whole number, Generator or RandomState: the same number gives the same rows. By default each call gives new
-    rows; the first call after a fit follows from the estimator's own ``random_state``.
+    Seed: a whole number, a Generator or a RandomState. The same number gives the same rows. By default each call gives
+    new rows, and the first call after a fit is determined by the estimator's own ``random_state``.
 """
 
 from __future__ import annotations
@@ -136,7 +137,7 @@ def with_paragraphs(text: str) -> str:
     --------
     >>> print(with_paragraphs("    {max_iter}"))
         max_iter
-            Largest number of iterations of each start, without the passes that find the start.
+            Largest number of iterations for each start. The passes that find the start do not count.
     """
     return _PLACE.sub(lambda match: indent(PARAGRAPHS[match["name"]], match["margin"]), text)
 

@@ -25,7 +25,7 @@ from ._uncertainty import known_sds, mean_marginal, mean_sds, weight_interval
 
 @dataclass(frozen=True, eq=False)
 class ParameterDraws:
-    """Draws of whole sets of parameters from the posterior q, n of them.
+    """Joint draws of all parameters from the posterior q.
 
     Attributes
     ----------
@@ -34,7 +34,7 @@ class ParameterDraws:
     means
         Shape (n, K, D).
     covariances
-        In the shape of ``covariances_``, n times.
+        Shape (n, ...), each in the shape of ``covariances_``.
     """
 
     weights: Array
@@ -44,12 +44,12 @@ class ParameterDraws:
 
 @dataclass(frozen=True, eq=False)
 class CredibleIntervals:
-    """Central intervals that hold each parameter with a probability under the posterior q, each by itself.
+    """Central credible intervals of each parameter under the posterior q.
 
     Attributes
     ----------
     level
-        The probability.
+        Probability of the intervals.
     weights, means, covariances
         Lower and upper ends: shapes (2, K), (2, K, D), and (2, ...) in the shape of ``covariances_``. NaN for the
         covariances of point estimates, which have standard errors of weights and means only.
@@ -62,7 +62,7 @@ class CredibleIntervals:
 
 
 class PredictiveMethods(MixtureEstimator):
-    """Methods of a fitted mixture of Gaussians that follow from its predictive density and its posterior."""
+    """Methods of a fitted mixture of Gaussians that use its predictive density and its posterior."""
 
     means_: ClassVar[Any] = Fitted(REMEDY)
     covariances_: ClassVar[Any] = Fitted(REMEDY)
@@ -84,7 +84,7 @@ class PredictiveMethods(MixtureEstimator):
 
     @property
     def predictive_(self) -> MixtureDensity:
-        """Density of a new row, with the names of the columns if they had any: what :meth:`score_samples` evaluates."""
+        """Predictive density of a new row, which :meth:`score_samples` evaluates; it knows the names of the columns."""
         check_is_fitted(self)
         names = getattr(self, "feature_names_in_", None)
         if names is None:
@@ -95,13 +95,13 @@ class PredictiveMethods(MixtureEstimator):
     def means_sd_(self) -> Array:
         """Standard deviations of ``means_``, in the same shape, as ``posterior_`` shows them; 0 for known means.
 
-        If the means are points, these are standard errors and need ``uncertainty="linear_response"``.
+        If the means are point estimates, these are standard errors and need ``uncertainty="linear_response"``.
         """
         check_is_fitted(self)
         return known_sds(mean_sds(self), "means").reshape(self.means_.shape)
 
     def marginal(self, columns: Any) -> MixtureDensity:
-        """Return the predictive density of some columns, by number or name: a mixture that can be scored and sampled.
+        """Return the marginal predictive density of some columns, by number or name, as a mixture.
 
         Examples
         --------
@@ -114,14 +114,14 @@ class PredictiveMethods(MixtureEstimator):
         return self.predictive_.marginal(columns)
 
     def condition(self, given: Mapping[Any, float] | Any, values: Any = None) -> MixtureDensity:
-        """Return the predictive density of the other columns given values of some: a mixture again.
+        """Return the predictive density of the other columns given values of some, as a mixture.
 
         Parameters
         ----------
         given
-            Column, by number or name -> value; or columns, with ``values`` beside.
+            A mapping from columns, by number or name, to their values; or the columns alone, if ``values`` is given.
         values
-            Their values.
+            Values of the columns in ``given``.
 
         Examples
         --------
@@ -137,17 +137,17 @@ class PredictiveMethods(MixtureEstimator):
     def predict_columns(
         self, X: Any, targets: Any, *, given: Any = None, level: float = 0.95
     ) -> ConditionalPrediction:
-        """Return mean, standard deviation and interval of some columns given the others: the mixture as a regression.
+        """Return mean, standard deviation and interval of some columns given the others, a regression by the mixture.
 
         Parameters
         ----------
         X
-            Rows, as for :meth:`fit`, whose entries in the target columns are ignored; or, with ``given``, those columns
-            only. NaN where an entry was not observed.
+            Rows, as for :meth:`fit`; entries in the target columns are ignored. With ``given``, only the columns that
+            it names. NaN marks missing entries.
         targets
-            A column or several, by number or name.
+            One or several columns, by number or name.
         given
-            The columns of ``X``, if it does not have all.
+            The columns of ``X``, if it does not have all columns of the fit.
         level
             Probability of the intervals.
 
@@ -170,10 +170,10 @@ class PredictiveMethods(MixtureEstimator):
         X
             Rows, as for :meth:`fit`.
         n_draws
-            Number of completions drawn at random (multiple imputation), shape (n_draws, N, D); None for conditional
-            means, shape (N, D).
+            Number of random completions (multiple imputation), returned with shape (n_draws, N, D). None returns
+            conditional means, shape (N, D).
         random_state
-            Whole number, Generator or RandomState, of the draws.
+            Seed of the draws: a whole number, a Generator or a RandomState.
 
         Examples
         --------
@@ -187,19 +187,19 @@ class PredictiveMethods(MixtureEstimator):
         return self.predictive_.impute(self._rows(X), n_draws, as_generator(random_state))
 
     def outlier_scores(self, X: Any) -> Array:
-        """Return how unexpected rows are, (N,): minus the log density of what was observed of each, in nats."""
+        """Return minus the log density of the observed entries of each row, in nats, shape (N,)."""
         self._require_true_values("outlier_scores")
         return self.predictive_.outlier_scores(self._rows(X))
 
     def outlier_threshold(self, rate: float, random_state: Any = None) -> OutlierThreshold:
-        """Return the score that a share ``rate`` of rows of the fitted distribution exceed: the rate of false alarms.
+        """Return the outlier score that a share ``rate`` of rows from the fitted mixture exceeds (false alarms).
 
-        It is found from draws, and comes with the standard error of the rate.
+        It is estimated from draws and comes with the standard error of the rate.
         """
         return self.predictive_.outlier_threshold(rate, as_generator(random_state))
 
     def is_outlier(self, X: Any, rate: float = 0.01, random_state: Any = None) -> AnyArray:
-        """Return which rows are less expected than all but a share ``rate`` of rows of the fitted distribution, (N,).
+        """Return which rows are outliers, shape (N,), at the false alarm rate ``rate``.
 
         Examples
         --------
@@ -213,17 +213,17 @@ class PredictiveMethods(MixtureEstimator):
         return self.predictive_.is_outlier(self._rows(X), rate, as_generator(random_state))
 
     def sample_parameters(self, n_draws: int, random_state: Any = None) -> ParameterDraws:
-        """Return draws of weights, means and covariances together, from the posterior q.
+        """Return joint draws of weights, means and covariances from the posterior q.
 
-        Means and covariances of a component belong together in the joint form; labels of components do not switch
-        between draws. Point masses and known values are repeated.
+        With ``mean_precision_family="joint"`` the mean and the covariance of a component are dependent. Labels of
+        components do not switch between draws. Point estimates and known values are repeated.
 
         Parameters
         ----------
         n_draws
             How many.
         random_state
-            Whole number, Generator or RandomState.
+            Seed of the draws: a whole number, a Generator or a RandomState.
 
         Examples
         --------
@@ -247,23 +247,24 @@ class PredictiveMethods(MixtureEstimator):
     def credible_intervals(
         self, level: float = 0.95, *, n_draws: int = 10_000, random_state: Any = 0
     ) -> CredibleIntervals:
-        """Return central intervals of weights, means and covariances.
+        """Return central credible intervals of weights, means and covariances.
 
-        Intervals of means, and of weights with a Dirichlet prior, are those of Student-t, Normal and Beta distributions
-        with the standard deviations that ``posterior_`` shows (``uncertainty=``). Intervals of covariances, and of the
-        weights of a Dirichlet process under mean field, are quantiles of draws from q.
+        Intervals of means are those of a Student-t or Normal distribution, and intervals of weights with a Dirichlet
+        prior those of a Beta distribution, with the standard deviations that ``posterior_`` shows (``uncertainty=``).
+        Intervals of covariances, and of the weights of a Dirichlet process under mean field, are quantiles of draws
+        from q.
 
         Parameters
         ----------
         level
             Probability of each interval, between 0 and 1.
         n_draws, random_state
-            Of the draws.
+            Number of draws, and their seed.
 
         Raises
         ------
         ParameterError
-            If the parameters are point masses, as in maximum likelihood: they have no posterior.
+            If the parameters are point estimates, as in maximum likelihood, and so have no posterior.
 
         Examples
         --------

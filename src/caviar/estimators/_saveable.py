@@ -74,14 +74,14 @@ class Saveable(FitArguments):
         """
 
     def summary(self, *, level: float = 0.95, max_rows: int | None = 10) -> Summary:
-        """Return a table of what was learnt: mean, standard deviation and central interval of each entry.
+        """Return a table of the learned parameters: mean, standard deviation and central interval of each entry.
 
         Parameters
         ----------
         level
-            Of the intervals, between 0 and 1.
+            Probability of the intervals, between 0 and 1.
         max_rows
-            Most rows of each variable; None for all.
+            Largest number of rows for each variable; None shows all.
 
         Returns
         -------
@@ -110,17 +110,18 @@ class Saveable(FitArguments):
         return self.summary()._repr_html_() if hasattr(self, "posterior_") else ""
 
     def save(self, path: str | os.PathLike[str], *, about: Mapping[str, Any] | None = None) -> None:
-        """Save the fitted estimator to one file, which :func:`caviar.load` reads; whole or not at all.
+        """Save the fitted estimator to a file that :func:`caviar.load` reads.
 
-        The file holds arrays and JSON, never code, and so can be loaded from anywhere.
+        The file contains arrays and JSON but no code, so loading a file from an unknown source is safe. If saving
+        fails, no partial file is left.
 
         Parameters
         ----------
         path
-            Where to; by custom it ends with ``.caviar``. A file that is there is replaced.
+            Path of the file, by convention ending in ``.caviar``. An existing file is replaced.
         about
-            What else to keep with it, in plain values (texts, numbers, lists, dictionaries): where the data come from,
-            the names of columns. It comes back as the attribute ``about_``.
+            Further information to save, as texts, numbers, lists and dictionaries: the source of the data, for example.
+            A loaded estimator has it as ``about_``.
 
         Raises
         ------
@@ -131,8 +132,8 @@ class Saveable(FitArguments):
 
         Notes
         -----
-        A ``random_state`` other than a whole number, a ``verbose`` that is a function, and the ``executor`` are left
-        out.
+        A ``random_state`` that is not a whole number, a ``verbose`` that is a function, and the ``executor`` are not
+        saved.
         """
         check_is_fitted(self)
         if not type(self).__module__.startswith("caviar."):

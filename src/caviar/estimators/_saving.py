@@ -43,17 +43,17 @@ _MISFITS = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError,
 def load(path: str | os.PathLike[str]) -> Any:
     """Return the estimator, posterior or model that was saved to a file; its results are the same to the last bit.
 
-    The file may come from anywhere: it holds arrays and JSON, and nothing in it can run.
+    The file contains arrays and JSON but no code, so loading a file from an unknown source is safe.
 
     Parameters
     ----------
     path
-        What ``estimator.save(path)``, ``posterior.save(path)`` or ``model.save(path)`` wrote.
+        Path of a file written by ``estimator.save``, ``posterior.save`` or ``model.save``.
 
     Raises
     ------
     DataError
-        If there is no such file, it is damaged or something else, or a later version of the library wrote it.
+        If the file does not exist, is damaged or of another kind, or was written by a later version of the library.
 
     Examples
     --------

@@ -31,7 +31,7 @@ class Words:
         return np.array([str(word) for word in words], dtype=object)
 
     def top_words(self, n_words: int = 10) -> list[list[str]]:
-        """Return the most probable words of each topic, the most probable one first.
+        """Return the most probable words of each topic, in decreasing order of probability.
 
         Parameters
         ----------
@@ -46,7 +46,7 @@ class Words:
         Raises
         ------
         AttributeError
-            If the words are not known: give ``vocabulary=``, or a table whose columns have names.
+            If the words are unknown. Give ``vocabulary=``, or a table with named columns.
 
         Examples
         --------

@@ -21,6 +21,7 @@ from ._checkpointing import NextFit
 from ._component_prior import component_prior
 from ._data_scale import DataScale, scale_of
 from ._declared import estimator
+from ._evidence import HasEvidence
 from ._fitted import Fitted, keep
 from ._gaussian import GaussianEstimator, restate, state
 from ._known import fixed_weights
@@ -35,14 +36,14 @@ from .automatic.arguments import AUTO_CONCENTRATION, is_auto, refuse_one_per_com
 
 
 @estimator
-class BayesianGaussianMixture(GaussianEstimator):
+class BayesianGaussianMixture(HasEvidence, GaussianEstimator):
     r"""Bayesian mixture of Gaussians with unknown weights, means and precision matrices.
 
     .. math::
         \pi \sim \mathrm{Dir}(\alpha), \quad \Lambda_k \sim \mathrm{Wishart}(\nu, B), \quad z_n \sim
         \mathrm{Cat}(\pi), \quad x_n \mid z_n \sim N(\mu_{z_n}, \Lambda_{z_n}^{-1})
 
-    with one of two priors of the means, and one of two forms of the posterior that belong to them:
+    There are two priors of the means, each with its own form of the posterior:
 
     - ``mean_precision_family="joint"``: :math:`\mu_k \mid \Lambda_k \sim N(m_0, (\kappa\Lambda_k)^{-1})`,
       :math:`q(\mu_k, \Lambda_k)` a Normal-Wishart; :func:`caviar.models.normal_wishart_mixture`;
@@ -54,66 +55,67 @@ class BayesianGaussianMixture(GaussianEstimator):
     Parameters
     ----------
     n_components
-        K; or ``"auto"``, the number that no split, merge or deletion of components improves, see Notes.
+        K, or ``"auto"``: the number that no split, merge or deletion of components improves, see Notes.
     covariance_type
-        What the covariance matrices share, each with its own conjugate posterior:
+        Structure of the covariance matrices; each has its own conjugate posterior:
 
-        - ``"full"``: nothing, one matrix a component;
-        - ``"tied"``: all are one matrix, whose degrees of freedom grow by N;
-        - ``"diag"``: each is diagonal, a Gamma a component and column;
-        - ``"spherical"``: each is a multiple of the identity, whose degrees of freedom grow by :math:`D N_k`;
-        - ``"unit"``: each is the identity, which is known.
+        - ``"full"``: each component has its own matrix;
+        - ``"tied"``: all components have the same matrix, whose degrees of freedom grow by N;
+        - ``"diag"``: each matrix is diagonal, with a Gamma posterior for each component and column;
+        - ``"spherical"``: each matrix is a multiple of the identity, whose degrees of freedom grow by :math:`D N_k`;
+        - ``"unit"``: each matrix is the identity and is not estimated.
     mean_precision_family
         ``"joint"`` or ``"independent"``, see above.
     tol
-        The fit has converged when an iteration changes the bound by less than this, in nats per row.
+        The fit has converged when an iteration changes the ELBO by less than this, in nats per row.
     {max_iter}
     n_init
-        Number of starts; the best fit is kept. With ``n_components="auto"``, of searches.
+        Number of starts, or with ``n_components="auto"`` of searches; the best fit is kept.
     init_params
-        Where the starts begin: ``"auto"``, or as in scikit-learn ``"kmeans"``, ``"k-means++"``, ``"random"``,
-        ``"random_from_data"``; or labels (N,) or responsibilities (N, K). With ``n_components="auto"`` a search
-        begins with one component, or with labels or responsibilities of any number.
+        How starts are found: ``"auto"``, or as in scikit-learn ``"kmeans"``, ``"k-means++"``, ``"random"`` or
+        ``"random_from_data"``. Or an array of labels (N,) or responsibilities (N, K) to start from. With
+        ``n_components="auto"`` a search begins with one component, or with the labels or responsibilities that are
+        given, for any number of components.
     weight_concentration_prior_type
-        ``"dirichlet_distribution"``, or ``"dirichlet_process"``: stick-breaking weights, of which the last takes
-        all that is left.
+        ``"dirichlet_distribution"``, or ``"dirichlet_process"``: truncated stick-breaking weights.
     weight_concentration_prior
-        :math:`\alpha`, a number or shape (K,); 1/K by default, and 1 with ``n_components="auto"``. Of a process,
-        the one number :math:`\gamma`.
+        :math:`\alpha`, a number or shape (K,); 1/K by default, and 1 with ``n_components="auto"``. For a Dirichlet
+        process, the number :math:`\gamma`.
     mean_prior
         :math:`m_0`, shape (D,), or (K, D); the mean of the data by default.
     mean_precision_prior
-        How many rows the prior knowledge of a mean is worth. ``"joint"``: :math:`\kappa`, a number or (K,); or
-        ``"auto"``, learnt: one number for all components, with the prior Gamma(1, 1) and a factor of its own,
-        ``posterior_["mean_precision"]``. ``"independent"``: :math:`S_0^{-1}` in units of the inverse covariance of the
-        data, 1 where it is ``"auto"``; or :math:`S_0^{-1}` itself, (D, D) or (K, D, D), of diagonal structures (D,) or
-        (K, D). None is 1, as in scikit-learn.
+        Precision of the prior of the means; None is 1, as in scikit-learn. ``"joint"`` family: :math:`\kappa`, the
+        number of rows that the prior is worth, a number or shape (K,). With ``"auto"`` it is learned: one number for
+        all components, with the prior Gamma(1, 1) and the factor ``posterior_["mean_precision"]``. ``"independent"``
+        family: a number, which gives :math:`S_0^{-1}` in units of the inverse covariance of the data (``"auto"`` is 1);
+        or :math:`S_0^{-1}` itself, shape (D, D) or (K, D, D), for diagonal structures (D,) or (K, D).
     degrees_of_freedom_prior
         :math:`\nu > D - 1` (``"diag"``, ``"spherical"``: > 0), a number or (K,); D by default.
     covariance_prior
-        :math:`B`, the inverse scale of the Wishart; the prior expects the precision :math:`\nu B^{-1}`.
+        :math:`B`, the inverse scale of the Wishart; the prior mean of the precision is :math:`\nu B^{-1}`.
 
-        - ``"auto"``: learnt. All components have one diagonal :math:`B`, whose entries have a prior and a factor of
-          their own, ``posterior_["scale"]``; see Notes.
+        - ``"auto"``: learned. All components share one diagonal :math:`B`, whose entries have a prior and the factor
+          ``posterior_["scale"]``; see Notes.
         - ``"empirical"``, or None as in scikit-learn: the covariance of the data, with its correlations shrunk.
-        - an array in the shape of ``covariances_`` or of one component's. It is *not* divided by the degrees of
-          freedom, in scikit-learn neither: the same matrix means the same there. ``"diag"`` and ``"spherical"``: a
-          Wishart for one column, :math:`\mathrm{Gamma}(\nu/2, B/2)`.
+        - an array in the shape of ``covariances_``, or of the covariance of one component. As in scikit-learn it is
+          *not* divided by the degrees of freedom. For ``"diag"`` and ``"spherical"`` the prior of each precision is
+          :math:`\mathrm{Gamma}(\nu/2, B/2)`, a Wishart in one dimension.
     reg_covar
-        0. In scikit-learn it is added to the variances; here the prior keeps them above zero, and a larger
-        ``covariance_prior`` keeps them larger.
+        Must be 0. scikit-learn adds it to the variances; here the prior keeps them above zero, and a larger
+        ``covariance_prior`` makes them larger.
     fixed
-        Parameters that are known, NaN where they are to be learnt: a mapping with any of ``"weights"`` (K,), all of
-        them, ``"means"`` (K, D), and ``"covariances"`` in the shape of ``covariances_``. In the joint form a component
-        has both or neither. The bound is then one of log p(x, known values).
+        Known parameters: a mapping with any of ``"weights"`` (K,), ``"means"`` (K, D), and ``"covariances"`` in the
+        shape of ``covariances_``. NaN marks means and covariances to be learned; weights must be given completely. In
+        the joint family the mean and the covariance of a component are both known or both unknown. The ELBO is then a
+        bound of log p(x, known values).
     {semi_supervised}
     {warm_start}
     {random_state}
     {n_jobs}
     {executor}
     verbose
-        Whether to print a line on each iteration (``n_components="auto"``: on each move); or a function that is
-        called with the progress of each iteration over all rows.
+        True prints a line for each iteration, or with ``n_components="auto"`` for each move. A function is called with
+        the progress of each iteration over all rows.
     {uncertainty}
     {responsibilities}
     {swaps}
@@ -121,10 +123,9 @@ class BayesianGaussianMixture(GaussianEstimator):
     Attributes
     ----------
     n_components_
-        K, given or found.
+        Number of components K, as given or found.
     moves_
-        With ``n_components="auto"`` a list of each :class:`caviar.Move` that was tried on all rows, accepted or
-        refused.
+        With ``n_components="auto"``, every :class:`caviar.Move` that was tried on all rows, accepted or refused.
     weights_
         Expected weights, shape (K,).
     means_
@@ -133,60 +134,61 @@ class BayesianGaussianMixture(GaussianEstimator):
         Expected precisions :math:`\langle\Lambda_k\rangle = \nu_k B_k^{-1}`: ``"full"`` (K, D, D), ``"tied"`` (D,
         D), ``"diag"`` (K, D), ``"spherical"`` and ``"unit"`` (K,).
     covariances_
-        Their inverses :math:`B_k / \nu_k`, which is what scikit-learn gives; not the expectation of
+        Inverses of ``precisions_``, :math:`B_k / \nu_k`, as in scikit-learn. They are not the expectations of
         :math:`\Lambda_k^{-1}`, which may be infinite.
     weight_concentration_, degrees_of_freedom_, mean_precision_
-        Parameters of the factors: :math:`\alpha_k` (K,), of a process the pair :math:`(a_k, b_k)` of Betas, (K -
-        1,) each; :math:`\nu_k`; and :math:`\kappa_k` or, if independent, :math:`S_k^{-1}`.
+        Parameters of the factors: :math:`\alpha_k`, shape (K,), or for a Dirichlet process the parameters :math:`(a_k,
+        b_k)` of the Beta factors, shape (K - 1,) each; :math:`\nu_k`; and :math:`\kappa_k`, or :math:`S_k^{-1}` in the
+        independent family.
     weight_concentration_prior_, mean_prior_, mean_precision_prior_, degrees_of_freedom_prior_, covariance_prior_
-        The prior that was used; of what was learnt its expectation, that of a scale in the shape of one component's
-        covariance.
+        The prior that was used. A prior parameter that was learned is given by its expectation, a scale in the shape of
+        the covariance of one component.
     elbo_, lower_bound_
-        Lower bound of the log evidence in nats, every constant included; comparable between any two fits to the
+        Lower bound of the log evidence in nats, including all constants. It is comparable between any two fits to the
         same rows.
     elbo_trace_
-        The bound at the start and after each iteration, shape (n_iter_ + 1,). It never falls.
+        The ELBO at the start and after each iteration, shape (n_iter_ + 1,). It never decreases.
     n_iter_, converged_
-        Iterations of the kept start, without the sweeps by which it was found (``n_components="auto"``: of the last
-        fit after an accepted move), and whether the bound settled.
+        Number of iterations of the best start (with ``n_components="auto"``, of the last fit after an accepted move),
+        and whether the fit converged. The passes that find the start do not count.
     posterior_
         The :class:`caviar.Posterior`.
     {columns}
 
     Notes
     -----
-    :meth:`score_samples` is the density of a new row given the fit, which integrates to one. Joint: the exact
-    predictive :math:`\sum_k \langle\pi_k\rangle \mathrm{St}_{\nu_k + 1 - D}(x; m_k, \cdot)`. Independent: an
-    approximation by Student-t distributions with the exact mean and covariance of each component.
+    :meth:`score_samples` is the predictive density of a new row, which integrates to one. In the joint family it is the
+    exact predictive :math:`\sum_k \langle\pi_k\rangle \mathrm{St}_{\nu_k + 1 - D}(x; m_k, \cdot)`. In the independent
+    family it is an approximation by Student-t distributions with the exact mean and covariance of each component.
 
-    ``n_components="auto"`` begins with one component, unless ``init_params`` says otherwise, and goes through
-    moves: split a component in two, merge two into one, delete one. Moves are proposed on responsibilities alone:
-    those of a split are a fit of two components of the same statement to the rows of one, weighted by their share
-    in it; merges are ranked by a fit of one against two in the same way; what a deleted component had goes to the
-    others. Promising moves of different components are tried at once, then by themselves. Each is fitted to all
-    rows by the ordinary loop and accepted only if the ELBO, every constant included, rises by more than ``tol`` a
-    row; where none is, the search ends. Beyond 20,000 rows proposals are made from a subsample. No N x K x K array
-    exists.
+    ``n_components="auto"`` begins with one component, unless ``init_params`` says otherwise, and tries moves: split a
+    component in two, merge two into one, delete one. Moves are proposed from the responsibilities. For a split, two
+    components of the same model are fitted to the rows of one component, weighted by their responsibilities. Merges are
+    ranked by a fit of one component against a fit of two. The rows of a deleted component go to the others. Promising
+    moves of different components are first tried together, then one by one. Each move is fitted to all rows and
+    accepted only if the ELBO, including all constants, rises by more than ``tol`` per row. The search ends when no move
+    is accepted. With more than 20,000 rows, proposals are made from a subsample. No array of size N x K x K is made.
 
-    The prior must not change with K, or ELBOs would compare priors: so the concentration of the weights is 1 by
-    default. The ELBO lacks up to log K! of the log evidence (:func:`caviar.compare_mixtures`), so of two numbers
-    that fit the data almost equally well the smaller is found. With a given ``covariance_prior`` the number depends on
-    its scale, too.
+    The prior must not change with K, because otherwise ELBOs would also compare priors. So the default concentration of
+    the weights is then 1. The ELBO is up to log K! below the log evidence (:func:`caviar.compare_mixtures`), so if two
+    numbers of components fit the data almost equally well, the smaller is found. With a given ``covariance_prior`` the
+    number found also depends on its scale.
 
-    A scale that is learnt is stated in the language, as the rest of the mixture, and its divergence is in the ELBO:
+    A learned scale is part of the model, and the ELBO includes its divergence from the prior:
 
     .. math::
         B = \mathrm{diag}(b_d + \epsilon_d), \qquad b_d \sim \mathrm{Gamma}(1, 1 / s_d^2)
 
-    with the variances :math:`s_d^2` of the data (``"spherical"``: one :math:`b`, and their mean). The prior of
-    :math:`b_d` is so wide that the components decide, and their correlations are not drawn to those of the data. The
-    small known :math:`\epsilon_d` keeps the evidence finite where rows of a component are all equal in some direction.
+    Here :math:`s_d^2` are the variances of the data (``"spherical"`` has one :math:`b`, with their mean). The prior of
+    :math:`b_d` is wide, so the components determine it, and it does not shrink their correlations towards those of the
+    data. The small known :math:`\epsilon_d` keeps the evidence finite if all rows of a component are equal in some
+    direction.
 
-    The covariance of the data, where a default needs one, has total weight as divisor, correlations shrunk by
-    the factor N / (N + D), and a substitute for the variance of constant columns. The defaults depend on
-    neither the order of the rows nor their repetition in place of weights, and follow the units of each column:
-    the fit to columns in other units is the same fit in other units. (Beyond 10,000 distinct rows the start is
-    made from a subsample, which the units change.)
+    Some defaults use the covariance of the data. It is divided by the total weight, its correlations are shrunk by the
+    factor N / (N + D), and constant columns get a substitute variance. The defaults do not depend on the order of the
+    rows, give a row of weight 2 the influence of two equal rows, and scale with the units of each column: in other
+    units the fit is the same. (With more than 10,000 distinct rows the start uses a subsample, which depends on the
+    units.)
 
     Examples
     --------

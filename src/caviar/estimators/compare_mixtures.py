@@ -50,64 +50,64 @@ def compare_mixtures(
     checkpoint_every: float = 60.0,
     **arguments: Any,
 ) -> MixtureComparison:
-    r"""Return fits of Bayesian mixtures with each number of components and each covariance structure, and the best.
+    r"""Fit Bayesian mixtures with each number of components and covariance structure, and compare them by their ELBO.
 
-    They are compared by their ELBO, which bounds the log evidence :math:`\log p(X \mid K, \text{structure})` from
-    below with every constant in, and so weighs fit against size without a penalty of its own.
+    The ELBO is a lower bound of the log evidence :math:`\log p(X \mid K, \text{structure})`, including all constants,
+    so it weighs fit against model size without an extra penalty.
 
     Parameters
     ----------
     X
-        Rows, shape (N, D); NaN where an entry is missing. As for the estimators, a table that is read in blocks, too;
-        of a ``MixedMixture`` any table that it takes.
+        Rows, shape (N, D), as for :meth:`BayesianGaussianMixture.fit`; NaN marks missing entries. With a
+        ``MixedMixture``, any table that it accepts.
     n_components
-        Numbers K, or one; ``"auto"`` among them is the number that splits, merges and deletions find.
+        One or several numbers K. ``"auto"`` is the number found by splits, merges and deletions.
     covariance_type
-        Structures, or one: see :class:`BayesianGaussianMixture`; by default full, tied, diag and spherical. A
+        One or several structures, see :class:`BayesianGaussianMixture`; by default full, tied, diag and spherical. A
         ``MixedMixture`` has none.
     estimator
-        A mixture that is not fitted, whose other arguments all fits have: a :class:`BayesianGaussianMixture`, which is
-        the default, or a :class:`MixedMixture` for columns of several kinds.
+        An unfitted mixture whose other arguments are used for all fits: by default a :class:`BayesianGaussianMixture`,
+        or a :class:`MixedMixture` for columns of several kinds.
     sample_weight
-        Weight of each row, shape (N,), not negative; 2 is the row twice.
+        Weight of each row, shape (N,), not negative. A row of weight 2 counts as two equal rows.
     held_out
-        Share of the rows, between 0 and 1, that a second fit of each kind does not see; their mean log density
-        under it is then a column of the table. None for no such fit.
+        Share of the rows, between 0 and 1, that is held out. Each mixture is fitted again without these rows, and the
+        table has their mean log density. None makes no such fits.
     n_init
-        Starts of each fit; the best end is kept.
+        Number of starts of each fit; the best fit is kept.
     random_state
-        Whole number, Generator or RandomState: of the starts, and of which rows are held out.
+        Seed of the starts and of the choice of held-out rows: a whole number, a Generator or a RandomState.
     verbose
-        Whether to print a line for each fit; or a function that is called with the progress of each iteration.
+        True prints a line for each fit. A function is called with the progress of each iteration.
     checkpoint
-        Path of a file that keeps the state of the comparison: the same call goes on from it, and fits that ended
-        are not made again; the seconds of these are those of looking them up. It needs a ``random_state``.
+        Path of a file that keeps the state of the comparison. The same call continues from there and does not repeat
+        finished fits; their seconds in the table are then those of reading the file. It needs a ``random_state``.
     checkpoint_every
-        Seconds between two writings of it; 0 writes it after every iteration.
+        Seconds between two writes of the file; 0 writes it after every iteration.
     **arguments
-        Further arguments of the estimator, for all fits. ``weight_concentration_prior`` is 1 by default, whatever K, so
-        that the prior of the weights is the same for all.
+        Further arguments of the estimator, for all fits. The default of ``weight_concentration_prior`` is 1 for every
+        K, so that the prior of the weights does not depend on K.
 
     Returns
     -------
     MixtureComparison
-        With ``rows``, ``best`` (the estimator with the highest ELBO, fitted to all rows) and ``to_dict()``; it
-        prints as a table. If interrupted, of the fits so far.
+        It prints as a table and has ``rows``, ``best`` (the estimator with the highest ELBO, fitted to all rows) and
+        ``to_dict()``. After an interruption it contains the fits made so far.
 
     Raises
     ------
     ValueError
-        If the data or an argument are impossible; the message says what was expected.
+        If the data or an argument is invalid; the message says what was expected.
 
     Notes
     -----
-    *log K!* Where components are well separated, q settles on one of K! numberings of them that are all as good;
-    the others hold the rest of the posterior, and the ELBO falls short of the log evidence by log K!. So ELBO + log
-    K! is the fairer figure there. Where components overlap or are superfluous, numberings run into each other, less
-    is lost, and the sum may exceed the log evidence: it is no bound. ``best`` goes by the bound itself; where the
-    two disagree, the data do not decide. Section 2 of ``docs/mathematics.md``.
+    *log K!* If components are well separated, q covers only one of the K! equivalent numberings of the components, so
+    the ELBO is about log K! below the log evidence, and ELBO + log K! is the better estimate. If components overlap or
+    are superfluous, the modes of the numberings overlap, less is lost, and the sum may exceed the log evidence: it is
+    not a bound. ``best`` is chosen by the ELBO itself. If the two criteria disagree, the data do not decide. See
+    section 2 of ``docs/mathematics.md``.
 
-    ELBOs of different priors can be compared too, as those of ``covariance_prior="auto"`` and ``"empirical"``.
+    ELBOs can also be compared between priors, for example ``covariance_prior="auto"`` and ``"empirical"``.
 
     Examples
     --------
@@ -224,13 +224,13 @@ def _structures(like: Any, covariance_type: Any) -> list[dict[str, Any]]:
 def _split(n_rows: int, share: float, weights: Array | None, generator: np.random.Generator) -> AnyArray:
     """Return which rows are held out, shape (N,)."""
     if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 < share < 1:
-        raise ParameterError(f"held_out must be None or a share of the rows between 0 and 1; got {share!r}")
+        raise ParameterError(f"held_out must be a share of the rows between 0 and 1, or None; got {share!r}")
     candidates = np.arange(n_rows) if weights is None else np.flatnonzero(weights)
     n_held = max(1, round(share * len(candidates)))
     if n_held >= len(candidates):
         raise DataError(
             f"held_out={share} of {len(candidates)} rows with weight leaves none to fit; give more rows, or "
-            f"held_out=None"
+            f"hold none out"
         )
     chosen = np.zeros(n_rows, dtype=bool)
     chosen[generator.permutation(candidates)[:n_held]] = True

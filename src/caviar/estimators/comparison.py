@@ -22,15 +22,16 @@ class ComparisonRow:
     covariance_type
         What the components share; None of mixtures of mixed columns.
     elbo
-        Of all rows, in nats: a lower bound of the log evidence.
+        ELBO of all rows, a lower bound of the log evidence, in nats.
     corrected
-        ``elbo`` + log K!, in nats: see :func:`compare_mixtures`.
+        ``elbo`` + log K!, in nats; see :func:`compare_mixtures`.
     n_iter, converged
-        Iterations of the kept start, without the sweeps by which it was found; and whether the ELBO settled.
+        Number of iterations of the best start, without the passes that find it, and whether the fit converged.
     seconds
-        For all starts.
+        Seconds that all starts took together.
     held_out
-        Mean log density, in nats per row, of rows that a fit of the same kind had not seen; None if not asked for.
+        Mean log density of the held-out rows, in nats per row, under a fit to the other rows; None if no rows were held
+        out.
     """
 
     n_components: int
@@ -48,16 +49,16 @@ _NAMES = tuple(entry.name for entry in fields(ComparisonRow))
 
 @dataclass(frozen=True)
 class MixtureComparison:
-    """Fits of mixtures with different numbers of components and covariance structures; prints as a table.
+    """Fits of mixtures with different numbers of components and covariance structures; it prints as a table.
 
     Attributes
     ----------
     rows
-        One for each fit, in the order in which they were made.
+        One row for each fit, in the order of the fits.
     best
         The fitted estimator with the highest ELBO.
     best_row
-        Its row.
+        The row of the best estimator.
     """
 
     rows: tuple[ComparisonRow, ...]
@@ -65,7 +66,7 @@ class MixtureComparison:
     best_row: ComparisonRow
 
     def to_dict(self) -> dict[str, list[Any]]:
-        """Return the table by column: name -> a list with an entry for each row, as data frames take it."""
+        """Return the table by column, name -> list with an entry for each row, which data frames accept."""
         return {name: [getattr(row, name) for row in self.rows] for name in _NAMES}
 
     def _cells(self) -> Iterator[tuple[str, ...]]:

@@ -40,50 +40,50 @@ _RELATIVE_FLOOR = 1e-6
 
 @estimator
 class GaussianMixture(GaussianEstimator):
-    r"""Mixture of Gaussians fitted by EM to the largest likelihood or, with ``prior=``, posterior density.
+    r"""Mixture of Gaussians fitted by EM: maximum likelihood, or with ``prior=`` maximum a posteriori (MAP).
 
     .. math:: x_n \sim \sum_k \pi_k N(\mu_k, \Lambda_k^{-1})
 
-    Coordinate ascent on the model of :func:`caviar.models.maximum_likelihood_mixture` with point masses on
-    weights, means and precisions; sections 1 and 4 of ``docs/mathematics.md``.
+    EM is coordinate ascent on the model of :func:`caviar.models.maximum_likelihood_mixture` with point masses for the
+    weights, means and precisions; see sections 1 and 4 of ``docs/mathematics.md``.
 
     Parameters
     ----------
     n_components
-        K, a number: a likelihood cannot choose it, for it grows with every component. :class:`BayesianGaussianMixture`
-        finds it.
+        Number of components K. The maximum likelihood cannot choose it, because it grows with every component;
+        :class:`BayesianGaussianMixture` can.
     covariance_type
-        What the covariance matrices share: ``"full"``, nothing; ``"tied"``, all are one; ``"diag"``, they are diagonal;
-        ``"spherical"``, multiples of the identity; ``"unit"``, the identity, which is known.
+        Structure of the covariance matrices. ``"full"``: each component has its own. ``"tied"``: all components have
+        the same one. ``"diag"``: they are diagonal. ``"spherical"``: they are multiples of the identity. ``"unit"``:
+        they are the identity and are not estimated.
     {tol}
     reg_covar
-        Floor on the eigenvalues of the covariance matrices, in squared units of the data: the fit maximises the
-        likelihood over matrices that respect it, so that no component collapses onto a single row.
-        (scikit-learn adds its ``reg_covar`` to the diagonal instead.) ``"auto"`` takes each column in units of
-        its standard deviation and 1e-6 as the floor, or no floor where ``prior`` has a covariance; 0 is no
-        floor.
+        Smallest eigenvalue allowed for the covariance matrices, in squared units of the data. The fit maximises the
+        likelihood over such matrices, so that no component collapses onto a single row. (scikit-learn adds its
+        ``reg_covar`` to the diagonal instead.) ``"auto"`` measures each column in its standard deviation and uses 1e-6,
+        or no floor if ``prior`` has a covariance. 0 means no floor.
     {max_iter}
     n_init
-        Number of starts; the best fit is kept. With ``means_init`` there is one.
+        Number of starts; the best fit is kept. With ``means_init`` there is only one start.
     init_params
-        Where the starts begin: ``"auto"``, or as in scikit-learn ``"kmeans"``, ``"k-means++"``, ``"random"``,
-        ``"random_from_data"``; or labels (N,) or responsibilities (N, K).
+        How starts are found: ``"auto"``, or as in scikit-learn ``"kmeans"``, ``"k-means++"``, ``"random"`` or
+        ``"random_from_data"``. Or an array of labels (N,) or responsibilities (N, K) to start from.
     prior
-        None for maximum likelihood. For MAP a mapping with any of ``"weight_concentration"`` (Dirichlet, a
-        number or (K,), at least 1), ``"mean"`` (D,) or (K, D) with ``"mean_precision"`` ((D, D), of diagonal structures
-        (D,), or a number in units of the inverse covariance of the data), and ``"covariance"``, the inverse scale
-        of a Wishart prior of the precisions in the shape of ``covariances_`` or of one component's, with
-        ``"degrees_of_freedom"`` (above D + 1; by default D + 2, which makes that covariance the mode of the
-        prior; of diagonal structures with 1 in place of D). What is left out is flat, and counts as density 1 in the
-        objective.
+        None for maximum likelihood. For MAP, a mapping with any of these priors. ``"weight_concentration"``: the
+        concentration of a Dirichlet, a number or shape (K,), at least 1. ``"mean"``, shape (D,) or (K, D), with
+        ``"mean_precision"``: shape (D, D), for diagonal structures (D,), or a number in units of the inverse covariance
+        of the data. ``"covariance"``: the inverse scale of a Wishart prior of the precisions, in the shape of
+        ``covariances_`` or of the covariance of one component; with ``"degrees_of_freedom"`` above D + 1, by default D
+        + 2, so that the mode of the prior is this covariance (for diagonal structures D is 1 here). Priors that are not
+        given are flat and have density 1 in the objective.
     weights_init, means_init, precisions_init
-        Where starts begin: (K,), (K, D), and the shape of ``precisions_``. With means there is one start, and what is
-        not given begins with equal weights and the covariance of the data. Without them each start begins with the
-        clusters of ``init_params``, which become those components whose weights and precisions suit them best. A
-        second fit with ``warm_start=True`` goes on where the first ended.
+        Starting values, of shapes (K,), (K, D), and that of ``precisions_``. If means are given there is one start,
+        with equal weights and the covariance of the data unless these are given too. Without means, each start begins
+        with the clusters of ``init_params``, which are matched to the given weights and precisions. With
+        ``warm_start=True`` a second fit continues where the first ended.
     fixed
-        Parameters that are known, NaN where they are to be learnt: a mapping with any of ``"weights"`` (K,), all of
-        them, ``"means"`` (K, D), and ``"covariances"`` in the shape of ``covariances_``.
+        Known parameters: a mapping with any of ``"weights"`` (K,), ``"means"`` (K, D), and ``"covariances"`` in the
+        shape of ``covariances_``. NaN marks means and covariances to be estimated; weights must be given completely.
     {semi_supervised}
     {warm_start}
     {random_state}
@@ -102,17 +102,16 @@ class GaussianMixture(GaussianEstimator):
         The fitted parameters: (K,), (K, D), and ``"full"`` (K, D, D), ``"tied"`` (D, D), ``"diag"`` (K, D),
         ``"spherical"`` and ``"unit"`` (K,).
     lower_bound_, elbo_
-        The log-likelihood of the rows in nats, not divided by their number; with ``prior`` plus the log density
-        of the prior.
+        Log-likelihood of all rows in nats (a sum, not a mean); with ``prior``, plus the log density of the prior.
     elbo_trace_
-        The same at the start and after each iteration, shape (n_iter_ + 1,). It never falls.
+        This objective at the start and after each iteration, shape (n_iter_ + 1,). It never decreases.
     n_iter_, converged_
-        Iterations of the kept start, without the sweeps by which it was found; and whether the fit converged.
+        Number of iterations of the best start, without the passes that find it, and whether the fit converged.
     reg_covar_
-        The floor that was used: a number, 0 for none; or one for each column, shape (D,).
+        The floor that was used: a number, 0 for no floor, or one number for each column, shape (D,).
     posterior_
-        The :class:`caviar.Posterior`: point masses. Its objective holds the constant log Gamma(K) of the proper flat
-        prior of the weights besides.
+        The :class:`caviar.Posterior`, whose factors are point masses. Its objective also contains the constant log
+        Gamma(K) of the uniform Dirichlet prior of the weights.
     {columns}
 
     Notes
@@ -152,27 +151,27 @@ class GaussianMixture(GaussianEstimator):
         covariance_type: str = "full",
         **arguments: Any,
     ) -> Self:
-        """Return the mixture with known parameters, as if it had been fitted: to be evaluated, sampled and saved.
+        """Return a mixture with the given parameters, which can be used like a fitted one.
 
         Parameters
         ----------
         weights, means
             Shapes (K,), summing to one, and (K, D).
         covariances
-            In the shape of ``covariances_``; left out for ``"unit"``.
+            Covariances in the shape of ``covariances_``; not given for ``"unit"``.
         covariance_type
-            What the covariances share.
+            Structure of the covariances, as for the constructor.
         **arguments
-            Further arguments of the estimator, for a later fit.
+            Further arguments of the estimator.
 
         Raises
         ------
         ParameterError
-            If a shape or a value is impossible.
+            If a shape or a value is invalid.
 
         Notes
         -----
-        There are no data, so ``elbo_`` is NaN.
+        ``elbo_`` is NaN, because there are no data.
 
         Examples
         --------
@@ -354,8 +353,8 @@ class GaussianMixture(GaussianEstimator):
         X
             Rows, as for :meth:`fit`.
         noise_covariance
-            Of their errors, as for :meth:`fit`: the density is then that of what is measured. Needed where the fit had
-            it.
+            Covariance of the errors of the rows, as for :meth:`fit`; the density is then that of the measured values.
+            It is required if the fit had it.
         """
         check_is_fitted(self)
         if noise_covariance is None:
@@ -367,7 +366,7 @@ class GaussianMixture(GaussianEstimator):
         return measured_log_density(self._predictive, rows, noise.covariances)
 
     def aic(self, X: Any, noise_covariance: Any = None) -> float:
-        """Return the Akaike information criterion on rows, lower is better: 2 parameters - 2 log-likelihood.
+        """Return Akaike's information criterion, 2 * parameters - 2 * log-likelihood of the rows; lower is better.
 
         Parameters
         ----------
@@ -377,7 +376,7 @@ class GaussianMixture(GaussianEstimator):
         return -2 * float(self.score_samples(X, noise_covariance).sum()) + 2 * self._n_parameters()
 
     def bic(self, X: Any, noise_covariance: Any = None) -> float:
-        """Return the Bayesian information criterion on N rows, lower is better: log(N) parameters - 2 log-likelihood.
+        """Return the Bayesian information criterion, log(N) * parameters - 2 * log-likelihood; lower is better.
 
         Parameters
         ----------

@@ -25,10 +25,10 @@ from ._arguments import as_generator, require_choice, require_whole
 from ._checkpointing import Checkpointing, NextFit
 from ._components import Component, Estimate
 from ._declared import estimator
+from ._evidence import HasEvidence
 from ._fitted import Fitted, keep
 from ._labels import known_labels
 from ._mixture import UnsettledWarning
-from ._saveable import Saveable
 from ._sequences import checked_lengths, continued, log_densities_in_turn, starts_of, weights_of_rows
 from ._transitions import StepsPrior, largest_first, stationary, steps_prior
 from .automatic import Move, SequenceProblem, best_search
@@ -40,7 +40,7 @@ _ALGORITHMS = ("viterbi", "map")
 
 
 @estimator
-class HiddenMarkovModel(Saveable):
+class HiddenMarkovModel(HasEvidence):
     r"""Hidden Markov model: sequences of rows, each emitted by a hidden state that depends on the state before.
 
     .. math::
@@ -48,43 +48,45 @@ class HiddenMarkovModel(Saveable):
         s_1 \sim \mathrm{Cat}(\pi), \quad s_t \mid s_{t-1} \sim \mathrm{Cat}(A_{s_{t-1}}), \quad
         x_t \mid s_t \sim p(x \mid \theta_{s_t})
 
-    The states of a sequence are one factor of the posterior, exact (forward-backward), so its rows are not taken for
-    independent.
+    All states of a sequence are in one factor of the posterior, computed exactly by forward-backward, so their
+    dependence is kept.
 
     Parameters
     ----------
     n_components
-        Number of states K; or ``"auto"``, the number that splits, merges and deletions of states find, as in
-        :class:`BayesianGaussianMixture`, and fits from new starts with one state more where no move is left. A move is
-        kept if it raises the ELBO of all sequences.
+        Number of states K, or ``"auto"``: splits, merges and deletions of states find the number, as in
+        :class:`BayesianGaussianMixture`; if no such move helps, fits from new starts with one more state are tried. A
+        move is kept if it raises the ELBO of all sequences.
     emission
-        What a state emits: ``"gaussian"``, rows of D numbers; ``"categorical"``, one column of categories (texts or
-        numbers); ``"poisson"``, D counts, independent given the state.
+        Distribution of a row given its state: ``"gaussian"`` for D numbers, ``"categorical"`` for one column of
+        categories (texts or numbers), ``"poisson"`` for D counts that are independent given the state.
     covariance_type
-        Of Gaussians: ``"full"``, ``"tied"``, ``"diag"``, ``"spherical"`` or ``"unit"``, as in
+        Structure of Gaussian emissions: ``"full"``, ``"tied"``, ``"diag"``, ``"spherical"`` or ``"unit"``, as in
         :class:`BayesianGaussianMixture`.
     transition_prior_type
-        ``"dirichlet_distribution"``: the Dirichlets are independent. ``"dirichlet_process"``: they are around common
-        weights of a broken stick, a hierarchical Dirichlet process; states that no row needs get none, so that
-        ``n_components`` is an upper bound.
+        ``"dirichlet_distribution"``: the rows of the transition matrix have independent Dirichlet priors.
+        ``"dirichlet_process"``: their priors are centred on common stick-breaking weights, a hierarchical Dirichlet
+        process; superfluous states become empty, so ``n_components`` is an upper bound.
     initial_prior
-        :math:`\alpha`, a number or shape (K,). Of a process a number, the sum of the concentrations.
+        :math:`\alpha`, a number or shape (K,). With a Dirichlet process, a number: the sum of the concentrations.
     transition_prior
-        :math:`\beta`, a number or shape (K,) or (K, K), a row for each present state. Of a process a number, the sum
-        of the concentrations of a row.
+        :math:`\beta`, a number, or shape (K,) or (K, K) with a row for each current state. With a Dirichlet process, a
+        number: the sum of the concentrations of a row.
     state_concentration
-        Of a process, that of the broken stick: the larger, the more states are expected.
+        With a Dirichlet process, the concentration of the stick-breaking weights. Larger values mean more states.
     stickiness
-        Added to the diagonal of ``transition_prior``: how many steps that stay in their state the prior is worth, for
-        each state. Large numbers expect states that last.
+        Added to the diagonal of ``transition_prior``, as if this number of steps had stayed in each state. Large values
+        favour states that last long.
     mean_precision_family, mean_prior, mean_precision_prior, degrees_of_freedom_prior, covariance_prior
-        Prior of Gaussians, as in :class:`BayesianGaussianMixture`.
+        Prior of Gaussian emissions, as in :class:`BayesianGaussianMixture`.
     categories
-        The categories, in their order; by default those of the fit, sorted. List them to include some without rows.
+        The categories in order; by default those in the data, sorted. List them to include categories that do not occur
+        in the data.
     category_prior
-        Concentration of the Dirichlet of the categories in each state: a number, or shape (M,) or (K, M).
+        Concentration of the Dirichlet prior of the M category probabilities in each state: a number, or shape (M,) or
+        (K, M).
     count_prior
-        Shape and rate of the Gamma of each rate of counts. By default 1, and the inverse of the mean of the column.
+        Shape and rate of the Gamma prior of each Poisson rate. By default 1 and the inverse of the mean of the column.
     {tol}
     {max_iter}
     {n_init}
@@ -99,48 +101,50 @@ class HiddenMarkovModel(Saveable):
     initial_
         Expected probabilities of the first state, shape (K,).
     transition_
-        Expected probabilities of the next state, shape (K, K), a row for each present state.
+        Expected probabilities of the next state, shape (K, K), a row for each current state.
     stationary_
-        Long-run share of each state under ``transition_``, shape (K,).
+        Stationary distribution of ``transition_``, shape (K,).
     state_weights_
-        Of a process, the expected common weights, shape (K,).
+        With a Dirichlet process, the expected common weights, shape (K,).
     occupancy_
-        Share of the rows of the fit in each state, shape (K,).
+        Expected share of the rows of the fit in each state, shape (K,).
     means_, covariances_, precisions_
-        Of Gaussian emissions, as in :class:`BayesianGaussianMixture`.
+        Parameters of Gaussian emissions, as in :class:`BayesianGaussianMixture`.
     emission_probabilities_
-        Of categories: their expected probabilities in each state, shape (K, M).
+        Expected probabilities of the categories in each state, shape (K, M).
     categories_
         The categories, in the order of the columns of ``emission_probabilities_``.
     rates_
-        Of counts: expected rates, shape (K, D).
+        Expected Poisson rates, shape (K, D).
     elbo_, lower_bound_
-        Lower bound of the log evidence in nats, every constant included.
+        Lower bound of the log evidence in nats, including all constants.
     elbo_trace_
-        The bound at the start and after each iteration, shape (n_iter_ + 1,). It never falls.
+        The ELBO at the start and after each iteration, shape (n_iter_ + 1,). It never decreases.
     n_iter_, converged_
-        Iterations of the kept start, and whether the bound settled.
+        Number of iterations of the best start, and whether the fit converged.
     posterior_
-        The :class:`caviar.Posterior`, with variables ``initial``, ``transition``, ``s``, ``x`` and those of the states.
+        The :class:`caviar.Posterior`, with the variables ``initial``, ``transition``, ``s``, ``x`` and the parameters
+        of the emissions.
     n_components_
         K.
     moves_
-        With ``n_components="auto"``, the moves that were tried, each a :class:`caviar.Move`.
+        With ``n_components="auto"``, every :class:`caviar.Move` that was tried.
     {columns}
 
     Notes
     -----
-    ``X`` holds all sequences, one below the other, and ``lengths`` says how many rows each has. Rows, or entries, that
-    are missing (NaN) are integrated out.
+    ``X`` contains all sequences, one below the other, and ``lengths`` their numbers of rows. Missing rows or entries
+    (NaN) are integrated out.
 
-    :meth:`predict` and :meth:`predict_proba` give the factor of the states, q(s), as the fit uses it.
-    :meth:`score_samples` is a density: each row given those before it, with expected transitions and the predictive
-    density of each state (Student-t, negative binomial). It integrates to one.
+    :meth:`predict` and :meth:`predict_proba` use the factor of the states, q(s), as the fit does. :meth:`score_samples`
+    is the predictive density of each row given the rows before it, with expected transition probabilities and the
+    predictive density of each state (Student-t for Gaussian emissions, negative binomial for counts). It integrates to
+    one.
 
     For users of hmmlearn: ``initial_`` is its ``startprob_``, and ``transition_`` its ``transmat_``. :meth:`score` is
     the mean over rows, as in scikit-learn; the log density of all sequences is ``score_samples(X, lengths).sum()``.
-    :meth:`fit` takes ``lengths=`` by name. A transition that is impossible, as in a left-to-right model, has a
-    ``transition_prior`` near 0, such as 1e-6.
+    :meth:`fit` takes ``lengths=`` by name only. For a transition that is impossible, as in a left-to-right model, set
+    its entry of ``transition_prior`` near 0, such as 1e-6.
 
     Examples
     --------
@@ -225,16 +229,16 @@ class HiddenMarkovModel(Saveable):
         Parameters
         ----------
         X
-            Rows of all sequences in the order of time, shape (N, D); NaN where an entry is missing. An array or a
-            table.
+            Rows of all sequences in order of time, shape (N, D): an array or a table. NaN marks missing entries.
         y
-            Ignored; it is there so that pipelines can pass one.
+            Ignored; present so that pipelines can pass it.
         lengths
-            Number of rows of each sequence; by default all rows are one sequence.
+            Number of rows of each sequence. By default all rows are one sequence.
         states
-            States that are known, shape (N,): a whole number of 0 to K - 1 for each row, -1 where unknown.
+            Known states, shape (N,): 0 to K - 1 for each row, and -1 where the state is unknown.
         sequence_weight
-            Weight of each sequence, not negative; 2 is the sequence twice. None weighs each sequence 1.
+            Weight of each sequence, not negative. A sequence of weight 2 counts as two equal sequences. By default all
+            weights are 1.
         {checkpoint}
 
         {end_of_fit}
@@ -466,20 +470,20 @@ class HiddenMarkovModel(Saveable):
         return self.decode(X, lengths)[1]
 
     def decode(self, X: Any, lengths: Any = None, algorithm: str = "viterbi") -> tuple[float, AnyArray]:
-        """Return states of the rows, shape (N,), and their log probability given the rows, in nats.
+        """Return the log probability of the decoded states given the rows, in nats, and the states, shape (N,).
 
         Parameters
         ----------
         X, lengths
             As for :meth:`fit`.
         algorithm
-            ``"viterbi"``: the path that is most probable as a whole. ``"map"``: the most probable state of each row by
-            itself; such a path may be impossible, and its log probability minus infinity.
+            ``"viterbi"`` finds the most probable path. ``"map"`` takes the most probable state of each row separately;
+            such a path may be impossible, and its log probability is then minus infinity.
 
         Returns
         -------
         log_probability, states
-            The log probability q(s) of these states, all sequences together.
+            The log probability log q(s) of these states, summed over all sequences, and the states.
         """
         require_choice("algorithm", algorithm, _ALGORITHMS)
         chain = self._states(*self._sequences(X, lengths))
@@ -489,7 +493,7 @@ class HiddenMarkovModel(Saveable):
         return float(chain.log_density(path) - np.log(own[path[0]])), path[1:]
 
     def predict_proba(self, X: Any, lengths: Any = None) -> Array:
-        """Return the probability of each state at each row, q(s), given all rows of its sequence, shape (N, K).
+        """Return the probability of each state at each row given all rows of its sequence, q(s), shape (N, K).
 
         Parameters
         ----------
@@ -506,7 +510,7 @@ class HiddenMarkovModel(Saveable):
         Parameters
         ----------
         X, lengths
-            As for :meth:`fit`. A missing row has 0.
+            As for :meth:`fit`. The log density of a missing row is 0.
         """
         rows, lengths = self._sequences(X, lengths)
         found = log_densities_in_turn(
@@ -515,7 +519,7 @@ class HiddenMarkovModel(Saveable):
         return np.where(np.isnan(rows).all(axis=1), 0.0, found)
 
     def score(self, X: Any, y: Any = None, lengths: Any = None) -> float:
-        """Return the mean log density of the rows, in nats a row.
+        """Return the mean log density of the rows, in nats per row.
 
         Parameters
         ----------
@@ -563,13 +567,13 @@ class HiddenMarkovModel(Saveable):
         X, lengths
             As for :meth:`fit`.
         n_steps
-            How many steps after each sequence.
+            Number of steps after each sequence.
 
         Returns
         -------
         Prediction
-            Rows are the steps after the first sequence, then those after the second, and so on: ``mean`` has shape
-            (sequences * n_steps, D). Of categories it has the probability of each.
+            Its rows are the steps after the first sequence, then those after the second, and so on, so ``mean`` has
+            shape (sequences * n_steps, D). For categories, ``mean`` has the probability of each category.
         """
         found = self._emitted.prediction(self.forecast_proba(X, n_steps, lengths))
         names = getattr(self, "feature_names_in_", None)
@@ -586,7 +590,7 @@ class HiddenMarkovModel(Saveable):
         Returns
         -------
         Array
-            Shape (sequences * n_steps, K), rows as for :meth:`forecast`.
+            Shape (sequences * n_steps, K), with rows in the order of :meth:`forecast`.
         """
         require_whole("n_steps", n_steps, 1)
         rows, lengths = self._sequences(X, lengths)

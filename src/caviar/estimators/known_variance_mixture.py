@@ -18,6 +18,7 @@ from ..posterior.posterior import Posterior
 from ._arguments import as_array, as_weights, require_number
 from ._components import Component, components_of_gaussians
 from ._declared import estimator
+from ._evidence import HasEvidence
 from ._fitted import Fitted, keep
 from ._lazy_rows import as_column, lazy_rows
 from ._mixture import REMEDY, MixtureEstimator, RowsToFit, Statement
@@ -25,22 +26,22 @@ from ._uncertainty import known_sds, mean_sds
 
 
 @estimator
-class KnownVarianceMixture(MixtureEstimator):
-    r"""Mixture of Gaussians in one dimension whose variance and weights are known; only the means are learned.
+class KnownVarianceMixture(HasEvidence, MixtureEstimator):
+    r"""Mixture of Gaussians in one dimension with known variance and weights; only the means are learned.
 
     .. math:: \mu_k \sim N(m_0, s_0^2), \qquad z_n \sim \mathrm{Cat}(w), \qquad x_n \mid z_n \sim N(\mu_{z_n}, v)
 
-    Stated by :func:`caviar.models.known_variance_mixture`; sections 2 and 3 of ``docs/mathematics.md``. Rows
-    may be given as shape (N,) or (N, 1). Of scikit-learn's contract it leaves tables of several columns, which it
-    refuses: choose one before it in a pipeline. The rest of the contract holds for one column.
+    The model is :func:`caviar.models.known_variance_mixture`; see sections 2 and 3 of ``docs/mathematics.md``. Rows
+    have shape (N,) or (N, 1). Tables with several columns are refused, so in a scikit-learn pipeline select one column
+    first.
 
     Parameters
     ----------
     n_components
         K.
     prior_variance
-        :math:`s_0^2` in squared units of the data; ``numpy.inf`` is the flat, improper prior: the objective is then no
-        lower bound of an evidence, and a component may collapse onto no data.
+        :math:`s_0^2` in squared units of the data. ``numpy.inf`` is the flat, improper prior; the objective is then not
+        a lower bound of the evidence, and a component may lose all its rows.
     prior_mean
         :math:`m_0`.
     variance
@@ -65,11 +66,11 @@ class KnownVarianceMixture(MixtureEstimator):
     weights_
         The known weights, shape (K,).
     elbo_, lower_bound_
-        Lower bound of the log evidence in nats, every constant included, for the means that are returned.
+        Lower bound of the log evidence in nats, including all constants, at the means that are returned.
     elbo_trace_
-        The bound at the start and after each iteration, shape (n_iter_ + 1,).
+        The ELBO at the start and after each iteration, shape (n_iter_ + 1,).
     n_iter_, converged_
-        Iterations of the kept start, without the sweeps by which it was found; and whether the bound settled.
+        Number of iterations of the best start, without the passes that find it, and whether the fit converged.
     posterior_
         The :class:`caviar.Posterior`.
     n_features_in_
@@ -125,7 +126,7 @@ class KnownVarianceMixture(MixtureEstimator):
     def means_sd_(self) -> Array:
         """Standard deviations of ``means_``, in the same shape, as ``posterior_`` shows them; 0 for known means.
 
-        If the means are points, these are standard errors and need ``uncertainty="linear_response"``.
+        If the means are point estimates, these are standard errors and need ``uncertainty="linear_response"``.
         """
         check_is_fitted(self)
         return known_sds(mean_sds(self), "means").reshape(self.means_.shape)

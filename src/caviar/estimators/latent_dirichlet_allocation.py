@@ -39,12 +39,12 @@ from ._collapsed import (
 )
 from ._declared import estimator
 from ._documents_in_blocks import for_collapsed_passes, total_of
+from ._evidence import HasEvidence
 from ._fitted import Fitted, keep
 from ._lazy_rows import checked_documents, checked_weights
 from ._mixture import UnsettledWarning
 from ._numbers import refuse_texts
 from ._perplexity import PerplexityWatch, divided, perplexity_of
-from ._saveable import Saveable
 from ._topic_schedule import schedule_of
 from ._topics import TopicsPrior, divergence, is_process, moved, topics_prior
 from ._words import Words
@@ -56,122 +56,124 @@ _UNCERTAINTIES = ("auto", "mean_field")
 
 
 @estimator
-class LatentDirichletAllocation(Words, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Saveable):
-    r"""Documents as mixtures of topics, which are distributions over words; names as in scikit-learn.
+class LatentDirichletAllocation(Words, ClassNamePrefixFeaturesOutMixin, TransformerMixin, HasEvidence):
+    r"""Topic model: documents are mixtures of topics, which are distributions over words. Names are as in scikit-learn.
 
     .. math::
         \theta_d \sim \mathrm{Dir}(\alpha), \quad \beta_k \sim \mathrm{Dir}(\eta), \quad
         z_{dn} \sim \mathrm{Cat}(\theta_d), \quad w_{dn} \mid z_{dn} \sim \mathrm{Cat}(\beta_{z_{dn}})
 
-    Stated by :func:`caviar.models.latent_dirichlet_allocation`. Data are counts of words, documents x words, dense or
+    The model is :func:`caviar.models.latent_dirichlet_allocation`. Data are word counts, documents x words, dense or
     sparse; they need not be whole numbers.
 
     Parameters
     ----------
     n_components
-        Number of topics K; of a process an upper bound.
+        Number of topics K; with a Dirichlet process, an upper bound.
     doc_topic_prior_type
-        ``"dirichlet_distribution"``: proportions are independent. ``"dirichlet_process"``: they are around common
-        weights of a broken stick, a hierarchical Dirichlet process; topics that no document needs are emptied.
+        ``"dirichlet_distribution"``: the proportions of documents have independent Dirichlet priors.
+        ``"dirichlet_process"``: their priors are centred on common stick-breaking weights, a hierarchical Dirichlet
+        process; superfluous topics become empty.
     doc_topic_prior
-        :math:`\alpha`, a number or shape (K,); by default 1/K. ``"learn"``: found along collapsed passes, an entry for
-        each topic. Of a process a number, the sum of the concentrations; by default 1.
+        :math:`\alpha`, a number or shape (K,); by default 1/K. ``"learn"`` estimates an entry for each topic during
+        collapsed passes. With a Dirichlet process, a number, the sum of the concentrations; by default 1.
     topic_concentration
-        Of a process, that of the broken stick: the larger, the more topics are expected.
+        With a Dirichlet process, the concentration of the stick-breaking weights. Larger values mean more topics.
     moves
-        Of a process, the most rounds of moves after the fit: merges, deletions and splits of topics, each kept only
-        where it raises the ELBO of all documents. They find the number of topics.
+        With a Dirichlet process, the largest number of rounds of moves after the fit. Moves merge, delete and split
+        topics, and are kept only if they raise the ELBO of all documents. They find the number of topics.
     topic_word_prior
-        :math:`\eta`, a number or shape (V,) for V words; by default 1/K. ``"learn"``: found along collapsed passes, a
-        number for all words. For both, what is found is a point, and the bound is that of the model with it.
+        :math:`\eta`, a number or shape (V,) for V words; by default 1/K. ``"learn"`` estimates one number for all words
+        during collapsed passes. Learned priors are point estimates, and the ELBO is that of the model with these
+        values.
     method
-        ``"mean_field"``: coordinate ascent of the bound, from the topics of a few collapsed passes. ``"collapsed"``:
-        collapsed passes alone, of which no bound rises, and which often tell words held out better (Asuncion and
-        others 2009); on one thread, with memory for K numbers for each count above zero. ``max_iter`` is the largest
-        number of them, and the passes have converged when fewer than a thousandth of the tokens change topics.
+        ``"mean_field"``: coordinate ascent of the ELBO, started with a few collapsed passes. ``"collapsed"``: only
+        collapsed passes, which do not raise a bound but often predict held-out words better (Asuncion et al., 2009).
+        They use one thread, and memory for K numbers for each nonzero count. ``max_iter`` is the largest number of
+        passes; they have converged when fewer than one token in a thousand changes its topic.
     learning_method
-        ``"batch"``: topics are updated after a pass over all documents; the bound rises to the end. ``"incremental"``:
-        after each of 16 batches, the sums of the others kept, with the exact bound too. ``"online"``: steps of falling
-        size, each from ``batch_size`` documents. A weight of 2 is the document twice with ``"batch"``, the start
-        included. With the others it is so only where one batch holds all documents: elsewhere the way of the fit, and
-        so the optimum that it ends in, depends on which documents share a batch.
+        When topics are updated. ``"batch"``: after a pass over all documents. ``"incremental"``: after each of 16
+        batches, with the exact ELBO. ``"online"``: by steps of decreasing size, each from ``batch_size`` documents.
+        With ``"batch"`` a document of weight 2 counts exactly as two equal documents. With the others the optimum may
+        depend on which documents share a batch.
     learning_decay, learning_offset
         :math:`\kappa` (from 0.5 to 1) and :math:`\tau` of the size :math:`(t + \tau)^{-\kappa}` of online steps. Above
-        0.5 they lead to a stationary point; at 0.5 they need not.
+        0.5 the steps converge to a stationary point; at 0.5 they need not.
     max_iter
-        Largest number of passes over the documents, after those of the start.
+        Largest number of passes over the documents. Passes of the start do not count.
     batch_size
-        Documents of an online step.
+        Number of documents of an online step.
     evaluate_every
-        Every how many passes the training perplexity :math:`\exp(-\mathrm{ELBO} / \mathrm{words})` is looked at, and
-        told if ``verbose=True``; the fit ends where it changed by less than ``perp_tol`` since the last look. 0 or a
-        negative number for never. Of online steps it is an estimate, made from the batches of the pass.
+        Number of passes between evaluations of the training perplexity :math:`\exp(-\mathrm{ELBO} / \mathrm{words})`,
+        which are printed if ``verbose=True``. The fit ends when the perplexity changes by less than ``perp_tol``
+        between two evaluations. 0 or a negative number: never. With online steps it is an estimate from the batches of
+        the pass.
     vocabulary
-        The word of each column of counts, V of them, as ``CountVectorizer.get_feature_names_out()`` returns them; by
-        default the names of the columns, if ``X`` has any. Plots, reports and :meth:`top_words` show these words.
+        The V words of the columns, as ``CountVectorizer.get_feature_names_out()`` returns them; by default the names of
+        the columns, if ``X`` has names. Plots, reports and :meth:`top_words` show these words.
     total_samples
-        None: :meth:`partial_fit` adds documents to those that came before, and each counts once. A number: its
-        documents count as a corpus of so many, and :meth:`partial_fit` makes online steps, as in scikit-learn.
-        :meth:`fit` does not use it.
+        None: :meth:`partial_fit` adds documents to earlier ones, and each counts once. A number: :meth:`partial_fit`
+        makes online steps, as in scikit-learn, as if the corpus had this number of documents. :meth:`fit` does not use
+        it.
     perp_tol
-        See ``evaluate_every``.
+        Tolerance of the perplexity, see ``evaluate_every``.
     mean_change_tol, max_doc_update_iter
-        Arguments of scikit-learn that have no counterpart; None is all that they can be. In each pass a document goes
-        on where the last pass left it, and :meth:`transform` finds its optimum.
+        Arguments of scikit-learn without a counterpart; must be None. In each pass the proportions of a document
+        continue from the last pass, and :meth:`transform` finds their optimum.
     tol
-        The fit has converged when a pass changes the bound by less than this, in nats per document.
+        The fit has converged when a pass changes the ELBO by less than this, in nats per document.
     {n_init}
     random_state
-        Whole number, Generator or RandomState: of the starts.
+        Seed of the starts: a whole number, a Generator or a RandomState.
     {n_jobs}
     executor
-        Where blocks of documents are mapped, in the place of threads: see :meth:`caviar.Model.fit`.
+        Where blocks of documents are processed, as for :meth:`caviar.Model.fit`.
     verbose
-        Whether to print a line on each pass; or a function that is called with the progress of each.
+        True prints a line for each pass. A function is called with the progress of each pass.
     uncertainty
-        ``"auto"`` or ``"mean_field"``: with ``"auto"`` ``posterior_`` shows standard deviations and intervals of linear
-        response where that costs at most as much as the fit, as of a few topics of a small vocabulary; otherwise, and
-        with ``"mean_field"``, those of the topics' factors.
+        Which standard deviations and intervals ``posterior_`` shows. ``"auto"`` takes those of linear response if they
+        cost at most as much as the fit, as for few topics and a small vocabulary, and mean field otherwise.
+        ``"mean_field"`` takes those of the factors of the topics.
 
     Attributes
     ----------
     components_
-        :math:`\eta_{kv}`, concentrations of :math:`q(\beta_k)`, shape (K, V). The mean of a topic is its row over the
-        sum of that.
+        :math:`\eta_{kv}`, concentrations of :math:`q(\beta_k)`, shape (K, V). The mean of a topic is its row divided by
+        the sum of the row.
     exp_dirichlet_component_
         :math:`\exp\langle\log\beta_{kv}\rangle`, shape (K, V).
     doc_topic_prior_, topic_word_prior_
         The priors that were used.
     topic_weights_
-        Of a process, the expected common weights, shape (K,).
+        With a Dirichlet process, the expected common weights, shape (K,).
     moves_
-        The moves that were tried, each a :class:`caviar.Move`.
+        Every :class:`caviar.Move` that was tried.
     elbo_
-        Lower bound of the log evidence of the words in their order, in nats, every constant included; for the topics
-        that are returned, and after :meth:`partial_fit` of the last documents given what was known before.
+        Lower bound of the log evidence of the sequences of words, in nats, including all constants. After
+        :meth:`partial_fit` it is that of the last documents given the earlier ones.
     elbo_trace_
-        The bound at the start and after each pass, shape (n_iter_ + 1,); of collapsed passes only that of their end.
+        The ELBO at the start and after each pass, shape (n_iter_ + 1,); with collapsed passes only that at the end.
     bound_
-        Perplexity that follows from the bound, :math:`\exp(-\mathrm{ELBO} / \mathrm{words})`; NaN if there is no word.
+        Perplexity from the ELBO, :math:`\exp(-\mathrm{ELBO} / \mathrm{words})`; NaN if there are no words.
     n_iter_, converged_
-        Passes of the kept start, and whether the bound settled, or the perplexity by ``perp_tol``.
+        Number of passes of the best start, and whether the ELBO (or the perplexity, by ``perp_tol``) converged.
     n_batch_iter_
-        Times that the topics were updated, in :meth:`fit` and all later calls of :meth:`partial_fit`: once a pass, or
-        once for each batch of a pass.
+        Number of updates of the topics in :meth:`fit` and all later calls of :meth:`partial_fit`: one for each pass, or
+        one for each batch of a pass.
     random_state_
-        The generator that draws on.
+        The random generator, as in scikit-learn.
     posterior_
         The :class:`caviar.Posterior`.
     n_features_in_, feature_names_in_
-        V, and the words if ``X`` had names of columns.
+        Number of words V, and the words if the columns of ``X`` had names.
     vocabulary_
-        The word of each column, (V,): ``vocabulary``, or the names of the columns.
+        The word of each column, shape (V,): ``vocabulary``, or the names of the columns.
 
     Notes
     -----
-    A pass takes time in proportion to K times the counts above zero; nothing of documents x vocabulary x topics is
-    made. Memory beyond the data: documents x K for ``"batch"`` and ``"incremental"``, topics x words for each of a few
-    batches; with ``"online"`` and documents of :func:`caviar.scan_documents` it does not grow with the documents.
+    The time of a pass is proportional to K times the number of nonzero counts. Memory beyond the data is documents x K
+    for ``"batch"`` and ``"incremental"``, and topics x words for each of a few batches; with ``"online"`` and documents
+    of :func:`caviar.scan_documents` it does not grow with the number of documents.
 
     Blei, Ng and Jordan (2003); Hoffman, Blei and Bach (2010) for online steps.
 
@@ -239,17 +241,17 @@ class LatentDirichletAllocation(Words, ClassNamePrefixFeaturesOutMixin, Transfor
         Parameters
         ----------
         X
-            Counts of words, documents x words, an array or a sparse matrix; not negative. Or documents on disk,
-            :func:`caviar.scan_documents`, which are read in blocks.
+            Word counts, documents x words, not negative: an array or a sparse matrix, or documents on disk that are
+            read in blocks, see :func:`caviar.scan_documents`.
         y
             Ignored.
         sample_weight
-            Weight of each document; 2 is the document twice.
+            Weight of each document. A document of weight 2 counts as two equal documents.
         checkpoint
-            Path of a file that keeps the state of the fit, as for :meth:`caviar.Model.fit`: the same call on an
-            estimator with the same arguments goes on from there. It needs a ``random_state``.
+            Path of a file that keeps the state of the fit, as for :meth:`caviar.Model.fit`. After an interruption, the
+            same call on an estimator with the same arguments continues from there. It needs a ``random_state``.
         checkpoint_every
-            Seconds between two writings of it; 0 writes it after every pass.
+            Seconds between two writes of the file; 0 writes it after every pass.
 
         Returns
         -------
@@ -258,7 +260,7 @@ class LatentDirichletAllocation(Words, ClassNamePrefixFeaturesOutMixin, Transfor
         Raises
         ------
         DataError, ParameterError
-            If counts or an argument are impossible.
+            If counts or an argument is invalid.
         """
         Checkpointing(checkpoint, checkpoint_every).check(self.random_state)
         counts, sample_weight = self._documents(X, sample_weight, reset=True)
@@ -337,7 +339,7 @@ class LatentDirichletAllocation(Words, ClassNamePrefixFeaturesOutMixin, Transfor
     def fit_transform(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, normalize: bool = True
     ) -> Array:
-        """Fit the topics to documents and return the expected proportions of these, shape (documents, K).
+        """Fit the topics to documents and return the expected topic proportions, shape (documents, K).
 
         Parameters
         ----------
@@ -386,16 +388,16 @@ class LatentDirichletAllocation(Words, ClassNamePrefixFeaturesOutMixin, Transfor
             )
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Add documents to what the topics were fitted to: their posterior is the prior of what comes.
+        """Update the topics with more documents: their posterior is the prior for these.
 
-        The first call is a fit. The order of the documents matters, and the first ones should have all topics. With
-        ``total_samples`` each call makes online steps instead, of sizes that go on to fall, and ``elbo_`` is the bound
-        of a corpus of so many documents like those of the last call.
+        The first call is a fit. The order of the documents matters, and the first call should contain all topics. With
+        ``total_samples`` each call makes online steps whose size continues to decrease, and ``elbo_`` is the bound for
+        a corpus of this many documents like those of the last call.
 
         Parameters
         ----------
         X, y, sample_weight
-            As for :meth:`fit`; other documents than before, with the same words.
+            As for :meth:`fit`: new documents with the same words.
 
         Returns
         -------
@@ -444,34 +446,34 @@ class LatentDirichletAllocation(Words, ClassNamePrefixFeaturesOutMixin, Transfor
         return self
 
     def transform(self, X: Any, *, normalize: bool = True) -> Array:
-        """Return the expected proportions of documents, shape (documents, K), the topics as they are.
+        """Return the expected topic proportions of documents, shape (documents, K); the topics do not change.
 
         Parameters
         ----------
         X
             Counts, as for :meth:`fit`.
         normalize
-            False for the concentrations of the factors of the proportions.
+            False returns the concentrations of the factors of the proportions instead.
         """
         check_is_fitted(self)
         concentration = self._concentrations(self._validated(X, reset=False))
         return concentration / concentration.sum(axis=1, keepdims=True) if normalize else concentration
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        r"""Return a lower bound of the log probability of documents given what is believed of the topics, in nats.
+        r"""Return a lower bound of the log probability of documents under the posterior of the topics, in nats.
 
         .. math:: \sum_d \mathrm E[\log p(w_d, z_d, \theta_d \mid \beta)] + \mathrm H[z_d] + \mathrm H[\theta_d]
 
-        under the optimal factors of each document. scikit-learn's takes off the topics' divergence from their prior
-        besides, whichever documents are scored: of those of the fit this gives ``elbo_``, and of a few new ones a
-        number that says little about them.
+        under the optimal factors of each document. The score of scikit-learn also subtracts the divergence of the
+        topics from their prior, whatever documents are scored. For the documents of the fit this gives ``elbo_``; for a
+        few new documents the divergence dominates.
 
         Parameters
         ----------
         X, y
             Counts, as for :meth:`fit`; ``y`` is ignored.
         sample_weight
-            Weight of each document; 2 is the document twice.
+            Weight of each document. A document of weight 2 counts as two equal documents.
         """
         check_is_fitted(self)
         return self._score(*self._documents(X, sample_weight, reset=False))
@@ -484,8 +486,8 @@ class LatentDirichletAllocation(Words, ClassNamePrefixFeaturesOutMixin, Transfor
         X
             Counts, as for :meth:`fit`.
         sub_sampling
-            Whether the documents count as ``total_samples``. Score and words then grow alike, and their ratio stays:
-            the number is the same. (scikit-learn's score has a part that does not grow, see :meth:`score`.)
+            Whether the documents count as ``total_samples``. It does not change the result here, because score and
+            words grow in proportion. (The score of scikit-learn has a part that does not grow, see :meth:`score`.)
         """
         check_is_fitted(self)
         counts = self._validated(X, reset=False)
@@ -495,23 +497,23 @@ class LatentDirichletAllocation(Words, ClassNamePrefixFeaturesOutMixin, Transfor
         return float(np.exp(-self._score(counts) / n_tokens))
 
     def completion_perplexity(self, X: Any, held_out: Any = None, *, random_state: Any = 0) -> float:
-        r"""Return how well words of documents are told from the others: the perplexity of document completion.
+        r"""Return the perplexity of document completion: how well some words of a document predict the others.
 
         .. math:: \exp\Bigl(-\frac{\sum_{dv} n_{dv} \log \sum_k \mathrm E[\theta_{dk}] \mathrm E[\beta_{kv}]}{\sum_{dv}
                   n_{dv}}\Bigr)
 
-        with the proportions found from the words of ``X`` and the sums over those held out. Unlike the bound it is a
-        measure of the predictive distribution, whatever method found the topics.
+        where the proportions come from the words of ``X``, and the sums run over the held-out words. Unlike the ELBO it
+        measures the predictive distribution and can compare methods.
 
         Parameters
         ----------
         X
-            Counts of the words that are seen.
+            Counts of the observed words.
         held_out
-            Counts of those that are to be told, of the same shape. Without it each word of ``X``, whole numbers, is
-            held out with probability one half.
+            Counts of the held-out words, in the same shape. Without it, each token of ``X`` (whole numbers) is held out
+            with probability one half.
         random_state
-            Of that division.
+            Seed of this division.
 
         Notes
         -----
@@ -589,7 +591,7 @@ class LatentDirichletAllocation(Words, ClassNamePrefixFeaturesOutMixin, Transfor
 
     @property
     def random_state_(self) -> np.random.Generator:
-        """The generator that draws on."""
+        """The random generator, as in scikit-learn."""
         check_is_fitted(self)
         return self._generator
 

@@ -25,6 +25,7 @@ from ._checkpointing import NextFit
 from ._components import Component, Estimate
 from ._data_scale import scale_of
 from ._declared import estimator
+from ._evidence import HasEvidence
 from ._fitted import Fitted, keep
 from ._lazy_rows import checked_rows, lazy_rows, whole
 from ._mixed_columns import (
@@ -48,8 +49,8 @@ _LEAVES = {"Normal": NUMBER, "Categorical": CATEGORY, "Poisson": COUNT}
 
 
 @estimator
-class MixedMixture(MixtureEstimator):
-    r"""Bayesian mixture for tables with columns of several kinds: numbers, categories (also binary ones), and counts.
+class MixedMixture(HasEvidence, MixtureEstimator):
+    r"""Bayesian mixture for tables with columns of several kinds: numbers, categories (including binary) and counts.
 
     Given its component, the columns of a row are independent, each with a distribution of its own kind:
 
@@ -61,31 +62,31 @@ class MixedMixture(MixtureEstimator):
             \mathrm{Poi}(\lambda_{z_n d}) & \text{of a count}
         \end{cases}
 
-    Stated by :func:`caviar.models.mixed_mixture`, section 1 of ``docs/mathematics.md``. Rows may lack entries of any
-    kind; these are integrated out.
+    The model is :func:`caviar.models.mixed_mixture`; see section 1 of ``docs/mathematics.md``. Missing entries of any
+    kind are integrated out.
 
     Parameters
     ----------
     n_components
-        K; or ``"auto"``, the number that no split, merge or deletion of components improves, as in
-        :class:`BayesianGaussianMixture`. The first search begins with one component; ``n_init`` is then a number of
+        K, or ``"auto"``: the number that no split, merge or deletion of components improves, as in
+        :class:`BayesianGaussianMixture`. The first search begins with one component, and ``n_init`` is the number of
         searches.
     kinds
-        What the columns are: ``"number"``, ``"category"`` or ``"count"`` for each, or a mapping from names, or places,
-        of some of them. A column of which nothing is said is one of numbers if all its entries are, and else (texts,
-        True and False) one of categories.
+        Kinds of the columns: a list with ``"number"``, ``"category"`` or ``"count"`` for each column, or a mapping from
+        the names or positions of some columns to their kinds. A column without a stated kind has numbers if all its
+        entries are numbers, and otherwise (texts, True and False) categories.
     weight_concentration_prior
         :math:`\alpha`, a number or shape (K,); 1/K by default, and 1 with ``n_components="auto"``.
     number_prior
-        :math:`m, \kappa, s, r` of the prior :math:`\tau \sim \mathrm{Gamma}(s, r)`,
-        :math:`\mu \mid \tau \sim N(m, 1 / (\kappa \tau))` of all columns of numbers; or name of a column -> its own. By
-        default, and for columns that are not named, those of the data: with D such columns, of mean :math:`\bar x` and
-        standard deviation u, they are :math:`\bar x`, 1, D/2 and :math:`u^2/2`.
+        :math:`m, \kappa, s, r` of the prior :math:`\tau \sim \mathrm{Gamma}(s, r)`, :math:`\mu \mid \tau \sim N(m, 1 /
+        (\kappa \tau))` for all columns of numbers, or a mapping from names of columns to such values. The default, also
+        for columns that are not named, is :math:`\bar x`, 1, D/2 and :math:`u^2/2`, where :math:`\bar x` and u are the
+        mean and the standard deviation of the column, and D is the number of such columns.
     category_prior
-        Concentration of the Dirichlet of each column of categories.
+        Concentration of the Dirichlet prior of each column of categories.
     count_prior
-        Shape and rate of the Gamma of all columns of counts; or name of a column -> its own. By default 1, and the
-        inverse of the mean of the column.
+        Shape and rate of the Gamma prior for all columns of counts, or a mapping from names of columns to such pairs.
+        By default 1 and the inverse of the mean of the column.
     {tol}
     {max_iter}
     {n_init}
@@ -102,30 +103,30 @@ class MixedMixture(MixtureEstimator):
     weights_
         Expected weights, shape (K,).
     kinds_
-        The kind of each column, a tuple.
+        Kind of each column, a tuple.
     categories_
-        Name of each column of categories -> its values, in their order. A column without a name is x0, x1, ...
+        Name of each column of categories -> its values in order. Columns without names are called x0, x1, ...
     elbo_, lower_bound_
-        Lower bound of the log evidence in nats, every constant included.
+        Lower bound of the log evidence in nats, including all constants.
     elbo_trace_
-        The bound at the start and after each iteration, shape (n_iter_ + 1,). It never falls.
+        The ELBO at the start and after each iteration, shape (n_iter_ + 1,). It never decreases.
     n_iter_, converged_
-        Iterations of the kept start, without the sweeps by which it was found; and whether the bound settled.
+        Number of iterations of the best start, without the passes that find it, and whether the fit converged.
     posterior_
         The :class:`caviar.Posterior`. The parameters of a column ``a`` are ``a_theta`` (numbers), ``a_probabilities``
         (categories) or ``a_rate`` (counts).
     moves_
-        With ``n_components="auto"``, the moves that were tried on all rows, each a :class:`caviar.Move`.
+        With ``n_components="auto"``, every :class:`caviar.Move` that was tried on all rows.
     n_components_, n_features_in_, feature_names_in_
-        K; number of columns; their names if ``X`` had any.
+        Number of components K, number of columns, and the names of the columns if ``X`` had names.
 
     Notes
     -----
-    ``X`` may be a table of pandas, Polars or Arrow, an array, lists of rows, or a table of this library, such as
-    :func:`caviar.datasets.load_penguins` gives. Of tables that are read in blocks the columns must hold numbers.
+    ``X`` may be a table of pandas, Polars or Arrow, an array, a list of rows, or a table of this library such as that
+    of :func:`caviar.datasets.load_penguins`. Tables that are read in blocks must contain only numbers.
 
-    A value of a column of categories that the fit has not seen counts as missing, with a warning: the model gives it no
-    probability. :func:`caviar.report.component_table` gives components with intervals.
+    A category that did not occur in the fit counts as missing, with a warning, because the model has no probability for
+    it. :func:`caviar.report.component_table` returns the components with intervals.
 
     Examples
     --------
@@ -154,17 +155,17 @@ class MixedMixture(MixtureEstimator):
 
     @classmethod
     def from_posterior(cls, posterior: Posterior) -> Self:
-        """Return the estimator of which this would be the posterior, as if it had been fitted.
+        """Return the fitted estimator that belongs to a posterior of the same model.
 
         Parameters
         ----------
         posterior
-            Of a model of :func:`caviar.models.mixed_mixture`, of which everything was learnt.
+            Posterior of a model of :func:`caviar.models.mixed_mixture` in which all parameters were learned.
 
         Raises
         ------
         ParameterError
-            If it is that of another model, or its parameters are points or known in part.
+            If it belongs to another model, or some parameters are point estimates or known.
 
         Examples
         --------
@@ -399,39 +400,40 @@ class MixedMixture(MixtureEstimator):
         return local[self._columns.label].probabilities[:-1]
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[AnyArray, AnyArray]:
-        """Return independent new rows, (n, D), and the components that they come from, (n,).
+        """Return independent new rows, shape (n, D), and their components, shape (n,).
 
         Parameters
         ----------
         n_samples
             How many.
         random_state
-            Whole number, Generator or RandomState: the same number gives the same rows. By default the draws go on
-            where the last call ended.
+            Seed: a whole number, a Generator or a RandomState. The same number gives the same rows. By default each
+            call gives new rows.
 
         Returns
         -------
         rows, components
-            Rows with the values of categories in their columns: numbers if there are no such columns, else objects.
+            Columns of categories contain their values. The array has numbers if there are no such columns, and objects
+            otherwise.
         """
         rows, labels = super().sample(n_samples, random_state)
         return self._columns.words(rows), labels
 
     def predict_columns(self, X: Any, targets: Any) -> dict[str, Prediction]:
-        """Return what the other columns of each row say of some columns.
+        """Return predictions of some columns of each row from its other columns.
 
         Parameters
         ----------
         X
-            Rows, as for :meth:`fit`, whose entries in the target columns are ignored.
+            Rows, as for :meth:`fit`. Entries in the target columns are ignored.
         targets
-            A column or several, by name or place.
+            One or several columns, by name or position.
 
         Returns
         -------
         dict
-            Name of a column -> :class:`caviar.Prediction`: mean and standard deviation; of a category the
-            probabilities of ``categories_``.
+            Name of each target column -> :class:`caviar.Prediction`, with mean and standard deviation; for categories,
+            with the probabilities of ``categories_``.
 
         Examples
         --------
@@ -454,29 +456,29 @@ class MixedMixture(MixtureEstimator):
         return {name: _for_rows(told[name], len(rows)) for name in wanted}
 
     def outlier_scores(self, X: Any) -> Array:
-        """Return how unexpected rows are, (N,): minus the log density of what was observed of each, in nats."""
+        """Return minus the log density of the observed entries of each row, in nats, shape (N,)."""
         return -self.score_samples(X)
 
     def outlier_threshold(self, rate: float, random_state: Any = None) -> OutlierThreshold:
-        """Return the score that a share ``rate`` of rows of the fitted distribution exceed: the rate of false alarms.
+        """Return the outlier score that a share ``rate`` of rows from the fitted mixture exceeds (false alarms).
 
-        It is found from draws, and comes with the standard error of the rate.
+        It is estimated from draws and comes with the standard error of the rate.
         """
         check_is_fitted(self)
         return self._predictive.outlier_threshold(rate, as_generator(random_state))
 
     def is_outlier(self, X: Any, rate: float = 0.01, random_state: Any = None) -> AnyArray:
-        """Return which rows are less expected than all but a share ``rate`` of rows of the fitted distribution, (N,).
+        """Return which rows are outliers, shape (N,), at the false alarm rate ``rate``.
 
         Parameters
         ----------
         X
-            Rows, as for :meth:`fit`. Each pattern of missing entries has a threshold of its own; a row without any
-            entry is no outlier.
+            Rows, as for :meth:`fit`. Each pattern of missing entries has its own threshold. A row with no observed
+            entry is not an outlier.
         rate
-            False alarms a row, between 0 and 1.
+            Rate of false alarms, between 0 and 1.
         random_state
-            Whole number, Generator or RandomState, of the draws that the thresholds come from.
+            Seed of the draws for the thresholds: a whole number, a Generator or a RandomState.
 
         Examples
         --------

@@ -37,37 +37,36 @@ _SMALL = 1 << 20
 class DaskExecutor(Executor):
     """Map blocks of rows over the workers of a Dask cluster.
 
-    Each chunk of the rows is sent to one worker once, or made there where Dask computes the rows; then only
-    coefficients go out and sums come back. They are added along the tree that threads add them along, so that results
-    are the same bits, also where workers were lost on the way. What has fewer than two chunks, such as the subsample
-    that starts are made from, is summed in this process.
+    Each chunk of rows is sent to one worker once, or computed there if the rows are a Dask collection. After that only
+    coefficients are sent and sums returned. Sums are added in the same order as with threads, so results are identical
+    to the bit, even if workers are lost. Work with fewer than two chunks, such as the subsample for the starts, is done
+    in this process.
 
     Parameters
     ----------
     client
-        A ``distributed.Client``, the address of a scheduler such as ``"tcp://10.0.0.1:8786"``, or None: then each fit
-        starts workers on this machine and ends them, unless the executor is held by ``with``.
+        A ``distributed.Client``, or the address of a scheduler such as ``"tcp://10.0.0.1:8786"``. With None each fit
+        starts workers on this machine and stops them at its end, unless the executor is used in a ``with`` statement.
     n_workers
-        Processes of one thread each that are started on this machine where there is no ``client``; by default one for
-        each core.
+        Number of workers, with one thread each, that are started on this machine if there is no ``client``; by default
+        one for each core.
     timeout
-        Seconds after which a scheduler that does not answer at first, or has no workers, is given up.
+        Seconds to wait for the first answer of the scheduler, and for workers.
     deadline
-        Seconds of silence after which a scheduler or a worker is given up while a fit runs: the fit ends with
-        ClusterError. After 30 seconds of silence it is told by ClusterWarning. Work may take any time while
-        those who do it are heard of.
+        Seconds after which a fit ends with ClusterError if the scheduler or a worker sends nothing, not even a
+        heartbeat. ClusterWarning is given after 30 seconds. Work may take any time as long as heartbeats arrive.
 
     Raises
     ------
     ClusterError
-        At a fit, if the scheduler cannot be reached, has no workers, these have other versions of caviar or NumPy, or
-        one of them falls silent.
+        During a fit, if the scheduler cannot be reached or has no workers, if workers have other versions of caviar or
+        NumPy, or if one stops responding.
 
     Warns
     -----
     ClusterWarning
-        If the scheduler or a worker is silent, or workers compute with other kernels than this process, so that last
-        digits may differ.
+        If the scheduler or a worker does not respond, or workers compute with other kernels than this process, so that
+        the last digits may differ.
 
     Examples
     --------
@@ -135,7 +134,7 @@ class DaskExecutor(Executor):
 
     @contextmanager
     def session(self) -> Iterator[None]:
-        """Hold what is needed for many passes; at its end the workers forget the rows."""
+        """Keep the rows on the workers for many passes; at the end the workers drop them."""
         with self._lock:
             self._depth += 1
         try:
@@ -150,12 +149,12 @@ class DaskExecutor(Executor):
                         self._close()
 
     def reach(self) -> None:
-        """Connect to the scheduler that was named; nothing is started where none was.
+        """Connect to the given scheduler; without one nothing is started.
 
         Raises
         ------
         ClusterError
-            If it cannot be reached, has no workers, or these have other versions.
+            If it cannot be reached or has no workers, or if these have other versions.
         """
         if self.client is not None:
             self._connected()

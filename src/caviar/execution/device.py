@@ -46,43 +46,44 @@ _RUNS = 64
 
 
 class Device(Executor):
-    """Map blocks on a device: data are moved there once, and only sums over the rows come back.
+    """Process blocks of rows on a device such as a GPU; data are moved there once, and only sums are returned.
 
-    An executor for ``Model.fit(executor=...)``. Rows of the data, their features and local factors are arrays of the
-    library on the device; globals stay on the processor, in float64.
+    An executor for ``Model.fit(executor=...)``. Rows, their features and local factors are arrays on the device;
+    globals stay on the CPU in float64.
 
     Parameters
     ----------
     device
-        Which device, in the words of the library: ``"cuda"``, ``"cuda:1"``, ``"cpu"``.
+        Name of the device in the array library: ``"cuda"``, ``"cuda:1"``, ``"cpu"``.
     library
-        Which array library: ``"torch"``, ``"cupy"``, or ``"array_api_strict"``, which is there to test with.
+        Array library: ``"torch"``, ``"cupy"``, or ``"array_api_strict"`` for tests.
     dtype
-        ``"float64"``: results are those of the processor to rounding. ``"float32"``: passes run in float32 on whitened
-        rows while no responsibility is off by more than 1e-4, and the fit ends with passes in float64, so that its
-        posterior and its ELBO are those of float64. How far they are off is measured on every row, in the first of any
-        16 passes and whenever reference points move.
+        ``"float64"`` gives the results of the CPU up to rounding. ``"float32"`` makes passes in float32 on whitened
+        rows as long as no responsibility is off by more than 1e-4, and ends with passes in float64, so that posterior
+        and ELBO have the accuracy of float64. The error is measured on every row, in one of every 16 passes and
+        whenever reference points change.
     block_rows
-        Rows of a block; by default 131,072 on an accelerator, or what a seventh of its free memory has room for.
+        Number of rows of a block; by default 131,072 on an accelerator, or as many as fit in a seventh of its free
+        memory.
     keep
-        Share of the device's free memory for rows that stay there between passes; others are moved again in each pass
-        while the device works on those before. On a processor all rows are kept.
+        Share of the free memory of the device for rows that stay there between passes. Other rows are moved again in
+        each pass, while the device computes. On a CPU all rows are kept.
 
     Raises
     ------
     ParameterError
-        If the library is not installed or cannot use the device, or an argument is impossible. When a fit starts: if
-        the model is one that no device takes. The message says why, and what to do.
+        If the library is not installed or cannot use the device, or an argument is invalid; at the start of a fit, if
+        the model is not supported on devices. The message says why, and what to do.
 
     Warns
     -----
     PrecisionWarning
-        During a fit in float32, if that would cost more than 1e-4 in a responsibility: float64 is used from there on.
+        During a fit in float32, if a responsibility would be off by more than 1e-4. The fit then continues in float64.
 
     Notes
     -----
-    Served are models whose local variables are independent, hidden Categoricals, with dense data: mixtures of all
-    kinds. Results differ from those of :class:`~caviar.execution.Threads` by rounding.
+    Supported models have dense data, and independent hidden Categoricals as local variables: mixtures of all kinds.
+    Results differ from those of :class:`~caviar.execution.Threads` by rounding.
 
     Examples
     --------

@@ -20,12 +20,13 @@ T = TypeVar("T")
 
 
 class Threads(Executor):
-    """Map blocks over threads.
+    """Process blocks of rows with threads.
 
     Parameters
     ----------
     n_threads
-        How many; by default one for each core that this process may use. The results are the same bits for any number.
+        Number of threads; by default one for each core that this process may use. The results are identical for any
+        number.
     """
 
     def __init__(self, n_threads: int | None = None) -> None:

@@ -55,8 +55,8 @@ class Prior(NamedTuple):
 class ExponentialFamily(Intervals):
     """A batch of distributions of one exponential family.
 
-    Subclasses are frozen dataclasses whose fields are the standard parameters. Every array begins with the batch
-    axes; the axes after them belong to one distribution.
+    Subclasses are frozen dataclasses whose fields are the standard parameters. Every array begins with the batch axes,
+    followed by the axes of one distribution.
     """
 
     statistics: ClassVar[tuple[str, ...]]
@@ -82,7 +82,7 @@ class ExponentialFamily(Intervals):
 
     @classmethod
     def statistic_shapes(cls, event_shape: tuple[int, ...] = ()) -> tuple[tuple[int, ...], ...]:
-        """Return the shape of each sufficient statistic for one value of shape ``event_shape``: mostly the same."""
+        """Return the shape of each sufficient statistic of one value of shape ``event_shape``; mostly this shape."""
         return (event_shape,) * len(cls.statistics)
 
     @classmethod
@@ -93,7 +93,7 @@ class ExponentialFamily(Intervals):
         Raises
         ------
         ImproperError
-            If they are not inside the natural parameter space; the message names the batch index.
+            If they are outside the natural parameter space; the message gives the batch index.
         """
 
     @classmethod
@@ -108,41 +108,41 @@ class ExponentialFamily(Intervals):
 
     @classmethod
     def statistic_of(cls, name: str, value: Any) -> Array:
-        """Return one of the sufficient statistics, by name; families override it where that saves making the others."""
+        """Return one of the sufficient statistics by name. Families override it to avoid computing the others."""
         return cls.statistics_of(value)[cls.statistics.index(name)]
 
     @classmethod
     def widened(cls, member: Any) -> Any:
-        """Return members of the family of a variable as members of the family of its factor: usually the same."""
+        """Return distributions of a variable's family as distributions of its factor's family, usually the same."""
         return member
 
     @classmethod
     def details(cls) -> dict[str, Any]:
-        """Return plain values that tell this class apart from others of its name: usually none."""
+        """Return plain values that distinguish this class from others of the same name; usually empty."""
         return {}
 
     @classmethod
     def detailed(cls, details: Mapping[str, Any]) -> "type[ExponentialFamily]":
-        """Return the class of this name with such :meth:`details`."""
+        """Return the class of this name with these :meth:`details`."""
         return cls
 
     def attributes(self) -> dict[str, Any]:
-        """Return the state: parameters, and results computed from them."""
+        """Return the state: the parameters, and results computed from them."""
         return vars(self)
 
     @property
     def family(self) -> type[Self]:
-        """The class: the family that these distributions belong to, as a point of it says it too."""
+        """The class of these distributions, their family."""
         return type(self)
 
     @property
     def learnt(self) -> Self:
-        """What is no point of a factor: all of a distribution, as against point masses and what is known in part."""
+        """The part of a factor that is not a point mass: here the whole distribution."""
         return self
 
     @property
     def alone(self) -> Self:
-        """The distribution of the variable of a prior, whatever other variables are: this one."""
+        """The marginal distribution of the variable of a prior: this one."""
         return self
 
     def as_prior(self, name: str, points: Mapping[str, Array]) -> Prior:
@@ -153,18 +153,18 @@ class ExponentialFamily(Intervals):
         name
             Of the variable.
         points
-            Origins from which locations are measured, by the name of the variable.
+            Origins of the locations, by the name of the variable.
         """
         moved: Any = self.translate(-points[name]) if name in points else self  # type: ignore[attr-defined]
         return Prior(moved.natural, float(np.sum(moved.log_partition)))
 
     def each(self, of_learnt: Callable[[Any], Any], of_point: Callable[[Any], Any]) -> Any:
-        """Return a figure of each repetition: from its distribution where it is learnt, from its point where not."""
+        """Return a figure of each repetition, from its distribution if it is learned, and from its point otherwise."""
         return of_learnt(self)
 
     @property
     def event_shape(self) -> tuple[int, ...]:
-        """Shape of one value of one distribution: mostly that of the first parameter."""
+        """Shape of one value of one distribution; mostly that of the first parameter."""
         first = vars(self)[_field_names(type(self))[0]]
         return first.shape[first.ndim - self.parameter_ndims[0] :]
 
@@ -185,29 +185,29 @@ class ExponentialFamily(Intervals):
 
     @abstractmethod
     def response(self, change: Statistics) -> Statistics:
-        r"""Return by how much the expected statistics change with the natural parameters.
+        r"""Return the derivative of the expected statistics along a change of the natural parameters.
 
         .. math:: \frac{\mathrm d}{\mathrm d s} \mathrm E_{\eta + s \delta}[t] = \mathrm{Cov}(t)\, \delta
 
         Parameters
         ----------
         change
-            Of each natural parameter, batch + shape of its statistic; of a matrix it is symmetric.
+            Change of each natural parameter, of shape batch + shape of its statistic; symmetric for a matrix.
         """
 
     def response_of_value(self, change: Statistics) -> tuple[Array, ...]:
-        """Return by how much the mean of the value changes with the natural parameters.
+        """Return the derivative of the mean of the value along a change of the natural parameters.
 
-        One array a part: of the value, or of location and precision of a joint family.
+        One array for the value, or two for a joint family: location and precision.
         """
         return (self.response(change)[self.statistics.index("x")],)
 
     def roots(self) -> Roots | None:
-        """Return square roots of the covariances of the statistics, batch (R,); None where they have no closed form."""
+        """Return square roots of the covariances of the statistics, batch (R,); None without a closed form."""
         return None
 
     def covariance_of_value(self) -> Array:
-        """Return the covariance of all entries of one value, part after part: shape batch + (G, G)."""
+        """Return the covariance of all entries of one value, all parts of a joint family together, batch + (G, G)."""
         batch, place = self.batch_shape, self.statistics.index("x")
         shapes = self.statistic_shapes(self.event_shape)
         size = math.prod(shapes[place])
@@ -221,7 +221,7 @@ class ExponentialFamily(Intervals):
         return np.stack(columns, axis=-1)
 
     def expected_statistic(self, name: str) -> Array:
-        """Return the expectation of one statistic, by name; families override it where that saves making the others."""
+        """Return the expectation of one statistic by name. Families override it to avoid computing the others."""
         return self.expected_statistics[self.statistics.index(name)]
 
     def summed_statistic(self, name: str, weights: Array | None) -> Array:
@@ -237,7 +237,7 @@ class ExponentialFamily(Intervals):
     def entropy_about_base(self) -> Array:
         r"""Return the entropy about the base measure, :math:`A - \langle \eta, E t \rangle`, of the batch shape.
 
-        It is what a factor adds to an ELBO whose prior is taken about the same measure.
+        A factor adds this to an ELBO whose prior is measured against the same measure.
         """
         inner = sum(
             (eta * mean).reshape(*self.batch_shape, -1).sum(axis=-1)
@@ -246,49 +246,49 @@ class ExponentialFamily(Intervals):
         return self.log_partition - inner
 
     def entropy_of_counted(self, counted: AnyArray) -> Array:
-        """Return the entropy about the base measure, 0 for members of the batch that do not count."""
+        """Return the entropy about the base measure, 0 for members of the batch without an observation."""
         return np.where(counted, self.entropy_about_base(), 0.0)
 
     def entry_marginals(self, ends: Ends) -> list[Marginals]:
-        """Return the figures of every entry of a value: one part, or location and precision of a joint family.
+        """Return mean, sd and quantiles of every entry: one part, or location and precision of a joint family.
 
         Parameters
         ----------
         ends
-            Probabilities below the ends of the intervals.
+            Probabilities below the two ends of the intervals.
         """
         return [Marginals(np.asarray(self.mean))]  # pyright: ignore[reportAttributeAccessIssue]
 
     @classmethod
     def matched_marginals(cls, own: Marginals, sd: Array, ends: Ends) -> Marginals:
-        """Return the figures of entries of values with other standard deviations than those of a factor.
+        """Return mean, sd and quantiles of entries with standard deviations other than those of the factor.
 
-        They are those of Normals, or of another distribution with the same support as the entries of the family.
+        They are those of a Normal, or of another distribution with the support of the entries.
 
         Parameters
         ----------
         own
-            The figures of the factor, as in :meth:`entry_marginals`.
+            The figures of the factor, from :meth:`entry_marginals`.
         sd
-            Of each entry, (plates..., event...).
+            Standard deviation of each entry, shape (plates..., event...).
         ends
-            Probabilities below the ends of the intervals.
+            Probabilities below the two ends of the intervals.
         """
         return normal_marginals(own.mean, sd, ends)
 
     @classmethod
     def of_spread(cls, mean: Array, covariance: Array) -> Self | None:
-        """Return members with these means and covariances of the value; None if the family has no such member.
+        """Return distributions with these means and covariances; None if the family has none.
 
-        If one number determines the width of a whole value, as in a Dirichlet or a Wishart, the variances match on
+        If one number determines the spread of a whole value, as in a Dirichlet or a Wishart, the variances match on
         average.
 
         Parameters
         ----------
         mean
-            Batch + event.
+            Mean of the value, shape batch + event.
         covariance
-            Of all entries of one value, batch + (G, G).
+            Covariance of all entries of one value, shape batch + (G, G).
         """
         return None
 
@@ -302,7 +302,7 @@ class ExponentialFamily(Intervals):
 
     @abstractmethod
     def mode(self) -> Any:
-        """Return where the density is largest.
+        """Return the mode, where the density is largest.
 
         Raises
         ------
@@ -321,13 +321,13 @@ class ExponentialFamily(Intervals):
     def kl(self, other: Self) -> Array:
         r"""Return the divergence :math:`\mathrm{KL}(\text{self} \,\|\, \text{other}) \ge 0` in nats.
 
-        Computed as a sum of non-negative terms, so that it is accurate also between distributions that are nearly
-        equal or very concentrated. The batch shapes broadcast.
+        It is computed as a sum of nonnegative terms, so it is accurate for nearly equal and for very concentrated
+        distributions. The batch shapes broadcast.
 
         Raises
         ------
         ParameterError
-            If ``other`` is of another family or has another event shape.
+            If ``other`` belongs to another family or has another event shape.
         """
         if type(other) is not type(self) or other.event_shape != self.event_shape:
             raise ParameterError(
@@ -349,33 +349,33 @@ class ExponentialFamily(Intervals):
 
     @property
     def value_shape(self) -> tuple[int, ...]:
-        """Shape of the batch and of one value; of the mean of a joint distribution."""
+        """Shape of the batch and one value; for a joint distribution that of its mean."""
         return self.batch_shape + self.event_shape
 
     def location_moments(self) -> tuple[Array, Array] | None:
-        """Return mean and covariance of what can be added up in a predictor; None where the values are no locations.
+        """Return mean and covariance of the value as a term of a predictor; None if values are not locations.
 
-        Of a joint family those of its location, finite also where the covariance is not.
+        For a joint family those of its location, finite even if the covariance is not.
         """
         return None
 
     def inverse_moments(self) -> tuple[Array, Array] | None:
-        """Return the expected inverse of a value and of its square, infinite where they are; None if it has no use.
+        """Return the expectations of 1/x and 1/x^2 of a value x, infinite if they are; None if they have no use.
 
-        Of a matrix twice the diagonal of the first, of a joint family those of its precision.
+        For a matrix, twice the diagonal of the first; for a joint family, those of its precision.
         """
         return None
 
     def log_moments(self) -> tuple[Array, Array] | None:
-        """Return mean and variance of the logarithm of a precision with this distribution; None if it is not one.
+        """Return mean and variance of the logarithm of a precision with this distribution; None for others.
 
-        Of a matrix those of the precision of each entry by itself, of a joint family those of its precision.
+        For a matrix, those of the precision of each entry by itself; for a joint family, those of its precision.
         """
         return None
 
     @classmethod
     def inverse_of(cls, value: Any) -> tuple[Array, Array]:
-        """Return what :meth:`inverse_moments` are at one value or a batch of values."""
+        """Return :meth:`inverse_moments` at one value or a batch of values."""
         first = 1.0 / as_value(value)
         return first, np.square(first)
 
@@ -390,7 +390,7 @@ class ExponentialFamily(Intervals):
         )
 
     def replaced(self, where: AnyArray, others: Self) -> Self:
-        """Return these distributions, and ``others`` of the same batch shape ``where`` a mask over it says so."""
+        """Return these distributions, with ``others`` of the same batch shape ``where`` a mask is True."""
         theirs = others._parameters()
         parameters = {}
         for (name, value), ndim in zip(self._parameters().items(), self.parameter_ndims, strict=True):

@@ -13,11 +13,11 @@ from caviar.families._values import MeanPrecision
 
 
 class Intervals(ABC):
-    """Something whose entries have marginal distributions: a factor, as a whole, as a point or known in part."""
+    """A factor whose entries have marginal distributions: a distribution, a point mass, or one that is partly known."""
 
     @abstractmethod
     def entry_marginals(self, ends: Ends) -> list[Marginals]:
-        """Return the figures of every entry of a value: one part, or location and precision of a joint family."""
+        """Return mean, sd and quantiles of every entry: one part, or location and precision of a joint family."""
 
     def quantile(self, q: float) -> Any:
         """Return a quantile of the marginal distribution of each entry.
@@ -25,20 +25,20 @@ class Intervals(ABC):
         Parameters
         ----------
         q
-            Probability below it, between 0 and 1.
+            Probability below the quantile, between 0 and 1.
 
         Returns
         -------
         ndarray
-            In the shape of the mean: plates, then one value; for a joint factor a pair of these, for mean and
-            precision. All quantiles of a point are the point itself. NaN for an entry without a closed form.
+            In the shape of the mean (plates, then one value); for a joint factor a pair, for mean and precision. All
+            quantiles of a point mass are its point. NaN for an entry without a closed form.
 
         Raises
         ------
         ParameterError
             If q does not lie between 0 and 1.
         ModelError
-            For labels, which have probabilities, and other families without quantiles.
+            For labels, which have probabilities instead, and for other families without quantiles.
 
         Examples
         --------
@@ -62,15 +62,15 @@ class Intervals(ABC):
         Returns
         -------
         ndarray
-            Shape (2, plates..., event...); for a joint factor a pair of these, for mean and precision. For a point both
-            ends are the point itself.
+            Shape (2, plates..., event...); for a joint factor a pair, for mean and precision. For a point mass both
+            ends are its point.
 
         Raises
         ------
         ParameterError
             If level does not lie between 0 and 1.
         ModelError
-            For labels, which have probabilities, and other families without quantiles.
+            For labels, which have probabilities instead, and for other families without quantiles.
 
         Examples
         --------

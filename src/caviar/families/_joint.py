@@ -23,12 +23,12 @@ from caviar.numerics.cached import cached_property
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class Joint(ExponentialFamily):
-    r"""Joint distributions of locations and the precision that they share.
+    r"""Joint distributions of locations and their common precision.
 
     .. math:: \mu_m \mid \Lambda \sim N(m_m,\, (K_m \Lambda)^{-1}), \quad \Lambda \sim \text{precision_family}
 
-    The fields after the first two are the parameters of the precision. Subclasses are of one location;
-    :class:`SeveralLocations` makes them of several, whose axis comes before those of a vector.
+    The fields after the first two are the parameters of the precision. Subclasses have one location;
+    :class:`SeveralLocations` makes it several, whose axis comes before those of a vector.
     """
 
     mean: Array
@@ -261,7 +261,7 @@ class SeveralLocations(Joint):
         return self.of_one._trusted(mean=self.mean, mean_precision=self.mean_precision, **shared)
 
     def repeated(self, n_locations: int) -> Self:
-        """Return the distributions of so many locations, where one counts for all."""
+        """Return the distributions of this number of locations, from one that represents all."""
         batch = self.batch_shape
         mean = np.broadcast_to(self.mean, (*batch, n_locations, *self.event_shape[1:]))
         mean_precision = np.broadcast_to(self.mean_precision, (*batch, n_locations))

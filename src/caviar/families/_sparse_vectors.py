@@ -119,7 +119,7 @@ class SparseVector(ExponentialFamily):
         return Marginals(own.mean, sd, own.lower, own.upper)
 
     def translate(self, delta: ArrayLike) -> Self:
-        """Refuse to be moved, unless by nothing: what is zero would not be."""
+        """Refuse a shift other than zero, because entries that are zero would change."""
         if np.any(as_value(delta)):
             raise ValueError("a vector with entries that are exactly zero cannot be moved")
         return self

@@ -35,7 +35,7 @@ class Beta(ExponentialFamily):
 
     Notes
     -----
-    The first of two weights of a Dirichlet distribution, which does the arithmetic.
+    It is the distribution of the first of two weights with a Dirichlet distribution, which does the computation.
 
     Examples
     --------

@@ -26,7 +26,7 @@ class Categorical(ExponentialFamily):
     Parameters
     ----------
     probabilities
-        Probabilities, shape (..., K), not negative; they are divided by their sum, which must be one up to rounding.
+        Probabilities, shape (..., K), not negative. They must sum to one up to rounding, and are normalised.
 
     Raises
     ------

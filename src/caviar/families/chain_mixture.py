@@ -98,7 +98,7 @@ class ChainMixture:
 
     @property
     def marginals(self) -> Categorical:
-        """The distribution of each state by itself, a batch over the rows."""
+        """The marginal distribution of each state, a batch over the rows."""
         return Categorical(self.probabilities)
 
     @property

@@ -28,7 +28,7 @@ class ChangingMarkovChain:
     Parameters
     ----------
     logits
-        Log-likelihood of each row in each state, shape (N, K), up to a constant a row.
+        Log-likelihood of each row in each state, shape (N, K), up to a constant for each row.
     starts
         Whether a sequence begins at a row, shape (N,); one begins at the first row in any case.
     log_initial
@@ -40,7 +40,7 @@ class ChangingMarkovChain:
     Raises
     ------
     ImproperError
-        When something is asked of it, if no path is possible.
+        In any method, if no path is possible.
 
     Notes
     -----
@@ -102,7 +102,7 @@ class ChangingMarkovChain:
 
     @property
     def marginals(self) -> Categorical:
-        """The distribution of each state by itself, a batch over the rows."""
+        """The marginal distribution of each state, a batch over the rows."""
         return Categorical(self.probabilities)
 
     @cached_property

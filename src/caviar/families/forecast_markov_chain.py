@@ -96,7 +96,7 @@ class ForecastMarkovChain:
 
     @property
     def marginals(self) -> Categorical:
-        """The distribution of each state by itself, a batch over the rows."""
+        """The marginal distribution of each state, a batch over the rows."""
         return Categorical(self.probabilities)
 
     @property

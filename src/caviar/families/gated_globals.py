@@ -351,7 +351,7 @@ class GatedGlobals(SharedFactor):
                 yield float(self.probabilities[labels]), named, self.given(labels)
 
     def response(self, change: Statistics) -> Statistics:
-        """Return by how much the expected statistics change with the natural parameters."""
+        """Return the derivative of the expected statistics along a change of the natural parameters."""
         return responded(self, change)
 
     def covariance_of_statistics(self) -> tuple[Array, Array, Array]:

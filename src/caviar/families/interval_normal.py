@@ -37,8 +37,8 @@ class IntervalNormal(ExponentialFamily):
 
     Notes
     -----
-    The interval is known, and stands among the natural parameters so that it may differ from row to row: the statistics
-    that belong to it are 0 in every value. So the entropy is :math:`A - \langle \eta, \mathrm E t \rangle`, as always.
+    The known interval is part of the natural parameters, so that it may differ from row to row; its statistics are 0
+    for every value. So the entropy is :math:`A - \langle \eta, \mathrm E t \rangle`, as always.
 
     Examples
     --------

@@ -25,7 +25,7 @@ class JointLabels(Categorical):
     Attributes
     ----------
     probabilities
-        Of the label by itself, (N, K).
+        Marginal probabilities of the label, shape (N, K).
 
     Examples
     --------
@@ -69,7 +69,7 @@ class JointLabels(Categorical):
         Raises
         ------
         ParameterError
-            If a name is none of these labels.
+            If a name is not one of these labels.
         """
         unknown = [name for name in names if name not in self.names]
         if unknown:

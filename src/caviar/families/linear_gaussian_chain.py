@@ -78,7 +78,7 @@ class LinearGaussianChain:
     Raises
     ------
     ImproperError
-        When something is asked of it, if double precision gives out.
+        In any method, if double precision is not sufficient.
 
     Notes
     -----
@@ -201,7 +201,7 @@ class LinearGaussianChain:
 
     @property
     def marginals(self) -> MultivariateNormal:
-        """The distribution of each state by itself, a batch over the rows."""
+        """The marginal distribution of each state, a batch over the rows."""
         return MultivariateNormal(self.mean, np.linalg.inv(self.covariance))
 
     def entropy(self) -> float:

@@ -84,7 +84,7 @@ class PolyaGammaSum(ExponentialFamily):
 
     @classmethod
     def statistics_of(cls, value: ArrayLike) -> Statistics:
-        """Return x, and 0: the second statistic is none of a value."""
+        """Return x, and 0, because the second statistic does not depend on the value."""
         x = as_value(value)
         return x, np.zeros_like(x)
 

@@ -86,7 +86,7 @@ class Shares(ExponentialFamily):
 
     @classmethod
     def statistics_of(cls, value: ArrayLike) -> Statistics:
-        """Return the counts, and 0: the second statistic is none of a value."""
+        """Return the counts, and 0, because the second statistic does not depend on the value."""
         x = as_value(value)
         return x, np.zeros(x.shape[:-1])
 

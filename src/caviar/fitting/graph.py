@@ -28,7 +28,7 @@ class Mark:
 
 
 class ShownAsGraph:
-    """What notebooks show as a graph of its nodes."""
+    """An object that notebooks show as a graph of its nodes."""
 
     nodes: Any
     """Every node, a tuple."""

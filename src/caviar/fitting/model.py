@@ -57,15 +57,15 @@ class Model(ShownAsGraph):
     Parameters
     ----------
     *leaves
-        The observed variables; their parents are found.
+        The observed variables; the model finds their parents.
 
     Raises
     ------
     ConjugacyError
-        If a variable has no update inside its family. The message names the variable, the term, and a
-        family that would do.
+        If a variable has no update within its family. The message names the variable, the term, and a family that has
+        one.
     ModelError
-        If two parts of the model share a name.
+        If two parts of the model have the same name.
 
     Examples
     --------
@@ -220,8 +220,8 @@ class Model(ShownAsGraph):
             variables that are added up, such as a common level, effects of groups and coefficients, can share one
             Gaussian factor, which has all their covariances. By default they do if they have at most 200 numbers, not
             counting the most repeated variable; otherwise ``posterior.summary()`` says so. ``"apart"`` gives each
-            global its own factor. Of local variables, every Categorical shares a factor with what it gates by default;
-            ``[]`` separates them. ``posterior["a"]`` is the marginal of ``a``.
+            global its own factor. By default every local Categorical shares a factor with the local variables that it
+            gates; ``[]`` separates them. ``posterior["a"]`` is the marginal of ``a``.
         order
             Names of global variables in the order of their updates; by default that of the statement.
         init
@@ -282,7 +282,7 @@ class Model(ShownAsGraph):
             takes as long as about four linear responses. ``"mean_field"`` takes those of the factors. ``"auto"`` takes
             linear response if it costs at most as much as the fit, and mean field otherwise, or if the schedule is
             stochastic, the prior is an earlier posterior, all variables are point masses, or the rows are on a cluster.
-            With ``"auto"`` linear response is computed when it is first asked for, and until then the posterior keeps a
+            With ``"auto"`` linear response is computed when it is first needed, and until then the posterior keeps a
             reference to the data. A line below each table says which it shows.
 
         Raises
@@ -371,23 +371,24 @@ class Model(ShownAsGraph):
         data: Mapping[str, Any] | None = None,
         given: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
-        """Return a draw of every variable, latent and observed, from the prior: parents first, children given them.
+        """Return a draw of every variable, latent and observed, from the prior.
 
         Parameters
         ----------
         seed
-            Of the draws; the same seed gives the same values.
+            Seed of the draws; the same seed gives the same values.
         sizes
-            Name of a plate -> its size, for plates that neither their declaration nor an array settles.
+            Name of a plate -> its size, for plates whose size neither their declaration nor an array determines.
         data
             Name of each known array (``Data``) of the model -> its values.
         given
-            Name of a variable -> values that it is held at; a pair (mean, precision) for a joint factor.
+            Name of a variable -> fixed values; a pair (mean, precision) for a joint factor.
 
         Returns
         -------
         dict
-            Name -> array of shape (plates..., event...); for a joint factor a named pair (mean, precision) of these.
+            Name -> array of shape (plates..., event...); for a joint factor, a named pair (mean, precision) of such
+            arrays.
 
         Raises
         ------
@@ -414,21 +415,21 @@ class Model(ShownAsGraph):
         return simulate(self.nodes, rng, numbers, known, held)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Save the statement to one file, which :func:`caviar.load` reads; whole or not at all.
+        """Save the model to a file that :func:`caviar.load` reads.
 
-        It is data, never code, as that of :meth:`Posterior.save`.
+        Like that of :meth:`Posterior.save`, the file contains no code.
 
         Parameters
         ----------
         path
-            Where to; by custom it ends with ``.caviar``. A file that is there is replaced.
+            Path of the file, by convention ending in ``.caviar``. An existing file is replaced.
 
         Raises
         ------
         DataError
             If the file cannot be written.
         ModelError
-            If the model has a variable of a class of your own, or is too large to be stated again.
+            If the model has a variable of a user-defined class, or is too large to be rebuilt from a file.
 
         Examples
         --------
@@ -442,13 +443,13 @@ class Model(ShownAsGraph):
         write_saved(path, "Model", {"model": document_of_statement(self.nodes, self.leaves)})
 
     def log_joint(self, values: Mapping[str, Any]) -> float:
-        """Return log p(x, z) in nats at values of every variable, evaluated from the densities of the families.
+        """Return the log joint density log p(x, z) in nats at given values of every variable.
 
         Parameters
         ----------
         values
-            Name -> values, as :meth:`simulate` returns them, and those of the known arrays (``Data``). A flat prior
-            counts as density 1.
+            Name -> values of every variable, as :meth:`simulate` returns them, and of every known array (``Data``). A
+            flat prior counts as density 1.
         """
         return log_joint(self.nodes, values)
 

@@ -282,13 +282,13 @@ def _size_of(value: Any) -> str:
 
 
 def dot(first: Any, second: Any) -> Predictor:
-    r"""Return the dot product of two vectors: :math:`\sum_i a_i b_i`.
+    r"""Return the dot product of two vectors, :math:`\sum_i a_i b_i`.
 
     Parameters
     ----------
     first, second
-        Vectors: a MultivariateNormal, Data or Constant, or one of these with an index (``w[z]``); one may be a plain
-        vector.
+        Vectors: a MultivariateNormal, Data or Constant, or one of these with an index (``w[z]``). One of them may be a
+        plain array.
 
     Raises
     ------
@@ -318,20 +318,19 @@ def dot(first: Any, second: Any) -> Predictor:
 def diagonal(entries: Any) -> Diagonal:
     r"""Return the precision matrix :math:`\mathrm{diag}(\alpha_1, \dots, \alpha_D)`.
 
-    With a Gamma for each direction this is automatic relevance determination (ARD).
+    With a Gamma for each entry this is automatic relevance determination (ARD).
 
     Parameters
     ----------
     entries
-        A Gamma, or known positive numbers, whose last plate has size D. With ``precision[z]``, where the Categorical
-        ``z`` has such a plate, the prior of each entry has one of several widths. A product with a number for all
-        entries, ``common * own``, is possible too; for the inverse scale of a Wishart, also a Gamma plus known values,
-        ``diagonal(scale + floor)``.
+        A Gamma, or known positive numbers, whose last plate has size D. It may be indexed, as ``precision[z]``, where
+        the Categorical ``z`` has a plate of size D; it may be a product with a common number, ``common * own``; and for
+        the inverse scale of a Wishart it may be a Gamma plus known values, ``diagonal(scale + floor)``.
 
     Raises
     ------
     ModelError
-        If it is nothing that can be repeated over a plate.
+        If ``entries`` cannot be repeated along a plate.
 
     Examples
     --------

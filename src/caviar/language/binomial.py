@@ -59,24 +59,24 @@ class Binomial(Answer):
 
     .. math:: \log \mathrm{Bin}(x \mid n, p) = x\log p + (n - x)\log(1 - p) + \log \binom{n}{x}
 
-    It can only be observed: the binomial coefficient has no expectation in closed form.
+    It must be observed, because the expectation of the log binomial coefficient has no closed form.
 
     Parameters
     ----------
     name
-        Unique within the model.
+        Name of the variable, unique within the model.
     trials
-        n: a number, an array over the last plates, or :class:`Data`, whose values come with the data.
+        Number of trials n: a number, an array over the last plates, or :class:`Data`, whose values come with the data.
     probability
-        Probability of a success: number, array or Beta; or :func:`logistic` of a predictor. That adds the hidden
-        variable ``"y.polya_gamma"`` to the model, one number PG(n, 0) for each answer.
+        Probability of a success: a number, an array or a Beta; or :func:`logistic` of a predictor, which adds the
+        hidden variable ``"y.polya_gamma"`` to the model, one PG(n, 0) number for each observation.
     plates
-        Its repetitions.
+        Plates along which the variable is repeated.
 
     Notes
     -----
-    Polson, Scott and Windle (2013). The ELBO is that of n Bernoulli answers with the same predictor, plus the logarithm
-    of the binomial coefficient; the cost of an answer does not depend on n.
+    The ELBO is that of n Bernoulli outcomes with the same predictor, plus the log binomial coefficient; the cost does
+    not depend on n. Polson, Scott and Windle (2013).
 
     Examples
     --------

@@ -24,40 +24,40 @@ _WEIGHTS = replace(PROBABILITIES, name="weights", is_apart=True)
 
 
 class MarkovChainMixture(MarkovChain):
-    r"""Sequences of hidden states, each of one of G kinds, which differ in how states follow each other.
+    r"""Sequences of hidden states from a mixture of G Markov chains with different transition probabilities.
 
     .. math::
         \log p(g, s) = \log w_g + \log \pi_{g s_1} + \sum_{t > 1} \log A_{g, s_{t-1} s_t}
 
-    Like a MarkovChain it can index a plate by its states: ``mean[s]``. The kind of a sequence and its states are one
-    factor q(g) q(s | g), which is exact.
+    Like a MarkovChain it can index a plate by its states: ``mean[s]``. The kind g of a sequence and its states s share
+    an exact factor q(g) q(s | g).
 
     Parameters
     ----------
     name
-        Unique within the model.
+        Name of the variable, unique within the model.
     weights
-        :math:`w`, the probabilities of the G kinds: array or Dirichlet.
+        :math:`w`, the probabilities of the G kinds: an array or a Dirichlet.
     initial
         :math:`\pi`, the probabilities of the first state: an array (G, K), a Dirichlet with a plate of size G, or one
         vector (K,) or Dirichlet for all kinds.
     transition
-        :math:`A`, the probabilities of the next state: an array (G, K, K), or a Dirichlet with two plates, that of
-        the kinds, of size G, and that of the present state, of size K, in this order.
+        :math:`A`, the probabilities of the next state: an array (G, K, K), or a Dirichlet with two plates: first the
+        kinds, of size G, then the current state, of size K.
     along
         The plate of the steps, which must be the data plate.
     starts
-        Beginnings of sequences, as of a :class:`MarkovChain`. By default all rows are one sequence.
+        Beginnings of sequences, as for :class:`MarkovChain`. By default all rows are one sequence.
 
     Raises
     ------
     PlateError, ModelError
-        If shapes or plates are others.
+        If shapes or plates do not match.
 
     Notes
     -----
-    It is a chain of G K pairs of kind and state in which the kind never changes; a pass costs that of such a chain.
-    ``posterior.local(data)["s"].kinds`` has the probabilities of the kind of each sequence.
+    A pass costs as much as for a chain of G K states. ``posterior.local(data)["s"].kinds`` has the probabilities of the
+    kind of each sequence.
 
     Smyth (1997), "Clustering sequences with hidden Markov models".
 

@@ -30,9 +30,9 @@ class MarkovChain(Variable, Label):
     Parameters
     ----------
     name
-        Unique within the model.
+        Name of the variable, unique within the model.
     initial
-        :math:`\pi`, the K probabilities of the first state: array or Dirichlet.
+        :math:`\pi`, the K probabilities of the first state: an array or a Dirichlet.
     transition
         :math:`A`, the probabilities of the next state, one row per current state: an array (K, K), or a Dirichlet
         whose plate of size K runs over the current state.

@@ -59,11 +59,11 @@ class Constant(Node):
     Parameters
     ----------
     name
-        Unique within the model.
+        Name of the variable, unique within the model.
     value
-        Shape (sizes of the plates..., event shape...).
+        Array of shape (sizes of the plates..., event shape...).
     plates
-        The plates that its leading axes run over.
+        Plates of its leading axes.
 
     Raises
     ------

@@ -38,17 +38,17 @@ class Categorical(Answer, Label):
     .. math:: \log \mathrm{Cat}(z \mid p) = \sum_k [z = k] \log p_k
 
     A Categorical can index a plate: ``mean[z]``. With a link, :func:`softmax` or :func:`stick_breaking` of predictors,
-    it can only be observed, and adds hidden variables to the model; behind :func:`softmax` it may be hidden itself, as
-    the topics of a correlated topic model.
+    it adds hidden variables to the model and must be observed; with :func:`softmax` it may also be hidden, as in a
+    correlated topic model.
 
     Parameters
     ----------
     name
-        Unique within the model.
+        Name of the variable, unique within the model.
     probabilities
-        K probabilities: array, Dirichlet or StickBreaking; or a link.
+        K probabilities: an array, a Dirichlet or a StickBreaking; or a link.
     plates
-        Its repetitions.
+        Plates along which the variable is repeated.
 
     Examples
     --------
@@ -162,18 +162,18 @@ class Bernoulli(Answer):
 
     .. math:: \log \mathrm{Ber}(x \mid p) = x\log p + (1 - x)\log(1 - p)
 
-    With a link, :func:`probit` or :func:`logistic` of a predictor, it can only be observed, and adds a hidden
-    variable to the model. Without one it is also a number in sums and products, as ``included * weight`` in the mean of
-    a Normal: a weight that may be absent, spike and slab.
+    With a link, :func:`probit` or :func:`logistic` of a predictor, it adds a hidden variable to the model and must be
+    observed. Without a link it can also be a factor in sums and products, as ``included * weight`` in the mean of a
+    Normal: a spike-and-slab weight.
 
     Parameters
     ----------
     name
-        Unique within the model.
+        Name of the variable, unique within the model.
     probability
-        Probability of a 1: number, array or Beta; or a link.
+        Probability of a 1: a number, an array or a Beta; or a link.
     plates
-        Its repetitions.
+        Plates along which the variable is repeated.
 
     Examples
     --------
@@ -239,20 +239,20 @@ class Poisson(Answer):
 
     .. math:: \log \mathrm{Poi}(x \mid r) = x\log r - r - \log x!
 
-    It can only be observed: log x! has no expectation in closed form.
+    It must be observed, because the expectation of log x! has no closed form.
 
     Parameters
     ----------
     name
-        Unique within the model.
+        Name of the variable, unique within the model.
     rate
-        :math:`r > 0`, the expected count: number, array, Gamma, or a product of these, as ``rate * exposure`` with
-        known exposures (:class:`Data`) and ``ability[player] * weakness[opponent]``. Every Gamma in a product keeps
-        its own factor, and is in it once. A rate may also be a sum of such products, as ``rate * hours + background``,
-        and a :func:`dot` of Gammas along a plate that both have, ``dot(theta, beta)``. Then the model gets the hidden
-        variable ``"y.split"``: how many units of the count come from each source.
+        :math:`r > 0`, the expected count: a number, an array, a Gamma, or a product of these, as ``rate * exposure``
+        with known exposures (:class:`Data`), or ``ability[player] * weakness[opponent]``. Each Gamma keeps its own
+        factor and may occur only once in a product. A rate may also be a sum of such products, as ``rate * hours +
+        background``, or a :func:`dot` of Gammas along a common plate, ``dot(theta, beta)``. Both add the hidden
+        variable ``"y.split"``: how many units of the count come from each term.
     plates
-        Its repetitions.
+        Plates along which the variable is repeated.
 
     Examples
     --------
@@ -300,21 +300,21 @@ class Multinomial(Variable):
 
     .. math:: \log \mathrm{Mult}(x \mid n, p) = \sum_k x_k \log p_k + \log n! - \sum_k \log x_k!
 
-    It can only be observed: the multinomial coefficient has no expectation in closed form. With one plate its data
-    may be a SciPy sparse matrix or array, rows x categories: time and memory of a fit are then proportional to the
-    number of nonzero counts.
+    It must be observed, because the expectation of the log multinomial coefficient has no closed form. With one plate
+    the data may be a SciPy sparse matrix or array, rows x categories; time and memory of a fit are then proportional to
+    the number of nonzero counts.
 
     Parameters
     ----------
     name
-        Unique within the model.
+        Name of the variable, unique within the model.
     trials
-        n, the number of draws, which the counts must sum to: a number, or an array over the last plates. With
-        None it is the sum of each vector. The density is conditional on n in either case.
+        Number of draws n, the sum of the counts: a number, or an array over the last plates. With None, n is the sum of
+        each observed vector. In both cases the density is conditional on n.
     probabilities
-        K probabilities: array, Dirichlet or StickBreaking.
+        K probabilities: an array, a Dirichlet or a StickBreaking.
     plates
-        Its repetitions.
+        Plates along which the variable is repeated.
 
     Examples
     --------

@@ -21,28 +21,29 @@ _SQUARE_OF_MEAN = 2.0 / np.pi
 
 
 class HalfNormal(Variable):
-    r"""A number that is not negative: the size of a Normal number around zero.
+    r"""A nonnegative number with a half-Normal distribution.
 
     .. math::
         \log p(x) = -\tfrac12\tau x^2 + \tfrac12\log\tau - \tfrac12\log\tfrac\pi2, \qquad x \ge 0
 
-    It may be in sums and products in the mean of a Normal, where a Gamma has no update: coefficients of a known sign,
-    nonnegative factors of a table with Gaussian noise. Its factor is a Normal restricted to numbers that are not
-    negative. For a precision or a rate state a :class:`Gamma`.
+    It may occur in sums and products in the mean of a Normal, where a Gamma has no update: for coefficients of known
+    sign, or for nonnegative matrix factorisation with Gaussian noise. Its factor is a truncated Normal. Use a
+    :class:`Gamma` for a precision or a rate.
 
     Parameters
     ----------
     name
-        Unique within the model; also the name of its factor in the posterior.
+        Name of the variable and of its factor in the posterior, unique within the model.
     precision
-        Of the Normal number, the inverse of its mean square: number, array, Gamma, or a product of these.
+        Precision of the Normal before it is restricted to nonnegative numbers, the inverse of the mean square: a
+        number, an array, a Gamma, or a product of these.
     plates
-        Its repetitions.
+        Plates along which the variable is repeated.
 
     Notes
     -----
-    Source: Schmidt, Winther and Hansen, "Bayesian non-negative matrix factorization" (2009), whose prior is an
-    exponential one.
+    Source: Schmidt, Winther and Hansen, "Bayesian non-negative matrix factorization" (2009), who use an exponential
+    prior.
 
     Examples
     --------

@@ -43,7 +43,7 @@ class LinearGaussianChain(Variable):
     Parameters
     ----------
     name
-        Unique within the model.
+        Name of the variable, unique within the model.
     mean
         :math:`m_0`, the mean of the first state: vector of length D or MultivariateNormal.
     precision

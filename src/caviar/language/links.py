@@ -144,28 +144,28 @@ def _expected(
 def probit(predictor: Any, *, method: str = "bound") -> Probit:
     r"""Return the probability :math:`\Phi(\eta)` of a Bernoulli, with the distribution function of a standard Normal.
 
-    It is the probability that a utility :math:`u \sim N(\eta, 1)` is positive. By default the model gets the hidden
-    variable ``"y.utility"``, the utility of the given answer: :math:`v = s u \ge 0` with the sign s = 2y - 1.
+    It is the probability that a utility :math:`u \sim N(\eta, 1)` is positive. By default this adds the hidden variable
+    ``"y.utility"`` to the model, :math:`v = s u \ge 0` with the sign s = 2y - 1 of the observed outcome.
 
     Parameters
     ----------
     predictor
-        :math:`\eta`: a Normal, or a sum of products as in the mean of a Normal; every operand keeps its own factor.
+        :math:`\eta`: a Normal, or a sum of products as in the mean of a Normal. Every variable in it keeps its own
+        factor.
     method
         ``"bound"`` or ``"expectation"``, as for :func:`logistic`.
 
     Raises
     ------
     ModelError
-        If it is a number or an array: then the probability is known. If the predictor is not Normal with
-        ``method="expectation"``.
+        If the predictor is a known number or array, or with ``method="expectation"`` is not Normal under q.
     ParameterError
         If the method is unknown.
 
     Notes
     -----
-    Albert and Chib (1993), "Bayesian analysis of binary and polychotomous response data". With one factor for the
-    predictor, mean field holds between it and the utilities.
+    Albert and Chib (1993), "Bayesian analysis of binary and polychotomous response data". Predictor and utilities are
+    independent under q.
 
     Examples
     --------
@@ -181,25 +181,25 @@ def probit(predictor: Any, *, method: str = "bound") -> Probit:
 def logistic(predictor: Any, *, method: str = "bound") -> Logistic:
     r"""Return the probability :math:`1 / (1 + e^{-\eta})` of a Bernoulli, whose log-odds are :math:`\eta`.
 
-    By default the model gets the hidden variable ``"y.polya_gamma"``: :math:`\omega \sim PG(1, 0)`, with which
+    By default this adds the hidden variable ``"y.polya_gamma"`` to the model, :math:`\omega \sim PG(1, 0)`, with which
 
     .. math:: p(y \mid \eta) = \tfrac12 e^{(y - 1/2) \eta}\, \mathrm{E} [ e^{-\omega \eta^2 / 2} ]
 
     Parameters
     ----------
     predictor
-        :math:`\eta`: a Normal, or a sum of products as in the mean of a Normal; every operand keeps its own factor.
+        :math:`\eta`: a Normal, or a sum of products as in the mean of a Normal. Every variable in it keeps its own
+        factor.
     method
-        ``"bound"``, or ``"expectation"``: then the ELBO has the expected logarithm of the probability itself, which is
-        higher, and means and standard deviations are nearer to the exact ones. It needs a predictor that is Normal
-        under q: a sum of Normal variables times known numbers, none of them a variable of the rows. The hidden variable
-        is then ``"y.moments"``, mean and variance of the log-odds of each answer.
+        ``"bound"`` or ``"expectation"``. With ``"expectation"`` the ELBO contains the exact expectation of the log
+        probability; it is higher, and means and standard deviations are more accurate. The predictor must be Normal
+        under q: a sum of global Normal variables times known numbers. The hidden variable is then ``"y.moments"``, the
+        mean and variance of the log-odds of each outcome.
 
     Raises
     ------
     ModelError
-        If it is a number or an array: then the probability is known. If the predictor is not Normal with
-        ``method="expectation"``.
+        If the predictor is a known number or array, or with ``method="expectation"`` is not Normal under q.
     ParameterError
         If the method is unknown.
 
@@ -218,20 +218,20 @@ def logistic(predictor: Any, *, method: str = "bound") -> Logistic:
 
 
 def exp(predictor: Any, *, method: str = "bound") -> Exponential:
-    r"""Return the mean :math:`e^\eta` of a NegativeBinomial, whose logarithm is :math:`\eta`.
+    r"""Return the mean :math:`e^\eta` of a NegativeBinomial with the log link.
 
     Parameters
     ----------
     predictor
-        :math:`\eta`: a Normal, or a sum of products as in the mean of a Normal; every operand keeps its own factor.
+        :math:`\eta`: a Normal, or a sum of products as in the mean of a Normal. Every variable in it keeps its own
+        factor.
     method
         ``"bound"`` or ``"expectation"``, as for :func:`logistic`.
 
     Raises
     ------
     ModelError
-        If it is a number or an array: then the mean is known. If the predictor is not Normal with
-        ``method="expectation"``.
+        If the predictor is a known number or array, or with ``method="expectation"`` is not Normal under q.
     ParameterError
         If the method is unknown.
 

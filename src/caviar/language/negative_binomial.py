@@ -92,22 +92,22 @@ class NegativeBinomial(Answer):
     .. math:: \log \mathrm{NB}(x \mid m, r) = \log \frac{\Gamma(x + r)}{\Gamma(r)\, x!}
               + r \log \frac{r}{r + m} + x \log \frac{m}{r + m}
 
-    It can only be observed, and adds a hidden variable for each count to the model. Where the mean is a product of
-    positive numbers that is ``"y.heterogeneity"``, a Gamma with mean 1 and shape r, by which the rate of a Poisson is
-    multiplied. Where it is :func:`exp` of a predictor it is ``"y.polya_gamma"``, a PG(x + r, 0).
+    It must be observed, and adds a hidden variable for each count to the model. If the mean is a product of positive
+    numbers, this is ``"y.heterogeneity"``, a Gamma with mean 1 and shape r that multiplies the rate of a Poisson. If
+    the mean is :func:`exp` of a predictor, it is ``"y.polya_gamma"``, a PG(x + r, 0) number.
 
     Parameters
     ----------
     name
-        Unique within the model.
+        Name of the variable, unique within the model.
     mean
-        :math:`m > 0`: number, array, Gamma, or a product of these, as the rate of a :class:`Poisson`; or :func:`exp` of
-        a predictor, for regressions and group effects.
+        :math:`m > 0`: a number, an array, a Gamma, or a product of these, as the rate of a :class:`Poisson`; or
+        :func:`exp` of a predictor, for regressions and group effects.
     size
-        :math:`r > 0`; the larger, the closer to a Poisson. A number, an array or, if the mean is an ``exp``, Data. If
-        the mean is a product, it may be an unknown Gamma, whose factor is tabulated.
+        :math:`r > 0`; the larger r, the closer the distribution is to a Poisson. A number, an array or, if the mean is
+        an ``exp``, Data. If the mean is a product, r may be an unknown Gamma, whose factor is tabulated on a grid.
     plates
-        Its repetitions.
+        Plates along which the variable is repeated.
 
     Notes
     -----

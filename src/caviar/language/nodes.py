@@ -15,18 +15,18 @@ from .plates import Plate, Plates, as_names, as_plates
 
 
 class Node(Algebra):
-    """Something with a name, plates, and one value per point of its plates.
+    """A node with a name, plates, and one value for each repetition.
 
     Attributes
     ----------
     name
-        Unique within a model.
+        Name of the node, unique within a model.
     plates
-        Its repetitions, outermost first.
+        Its plates, outermost first.
     dimension
-        Length of its event axes (of a vector, or of both axes of a square matrix); 1 for a number; None if unknown.
+        Length of a vector, or of both axes of a square matrix; 1 for a number; None if unknown.
     entry_names
-        Names of the entries of one value, as the model states them; None if it does not.
+        Names of the entries of one value in the model; None without names.
     """
 
     name: str
@@ -117,18 +117,18 @@ class Label(Node):
 
 
 class Data(Node):
-    """A known array whose values come with the data, by name: a covariate, a known noise level, labels per row.
+    """A known array whose values come with the data, by name: a covariate, a known noise level, or labels of the rows.
 
-    Integers from 0 can index a plate, like a Categorical: ``intercept[county]``.
+    Whole numbers from 0 can index a plate, like a Categorical: ``intercept[county]``.
 
     Parameters
     ----------
     name
         Name of the values in the data.
     plates
-        The plates that its leading axes run over.
+        Plates of its leading axes.
     names
-        Names of the entries of a row of vectors: the columns that hold them if the data are a table.
+        Names of the entries, if each row is a vector. If the data are a table, these are its columns.
 
     Examples
     --------
@@ -145,7 +145,7 @@ class Data(Node):
 
 
 class Indexed(Algebra):
-    """A node with plates indexed by a Categorical or by known labels: ``mean[z]``, ``intercept[county]``.
+    """A node whose plates are indexed by a Categorical or by known labels: ``mean[z]``, ``intercept[county]``.
 
     Several indices, ``confusion[z][annotator]`` or ``table[z, v]``, choose from the plates that fit them, in the order
     of these.

@@ -22,19 +22,21 @@ class NormalGamma(Joint):
 
     .. math:: \tau \sim \mathrm{Gamma}(a, b), \qquad \mu \mid \tau \sim N(m, (\kappa\tau)^{-1})
 
-    With a vector as mean, or a matrix as its precision, it is a :class:`MultivariateNormalGamma`: coefficients and the
-    precision of the noise. Leading axes are taken as plates, so use that class directly if there are many plates.
+    If the mean is a vector or its precision a matrix, the result is a :class:`MultivariateNormalGamma`: coefficients
+    and the precision of the noise. Leading axes are taken as plates, so use that class directly if there are many
+    plates.
 
     Parameters
     ----------
     name
-        Unique within the model.
+        Name of the variable, unique within the model.
     mean, mean_precision, shape, rate
-        :math:`m`, :math:`\kappa`, :math:`a` and :math:`b`. ``mean_precision=0, shape=1/2, rate=0`` is the flat prior.
+        Parameters :math:`m`, :math:`\kappa`, :math:`a` and :math:`b`. ``mean_precision=0, shape=1/2, rate=0`` is the
+        flat prior.
     plates
-        Its repetitions.
+        Plates along which the variable is repeated.
     tied
-        The last of the plates, if the locations along it share one precision: then it is a :class:`TiedNormalGamma`.
+        The last plate, if the locations along it share one precision. The result is then a :class:`TiedNormalGamma`.
 
     Examples
     --------
@@ -145,34 +147,34 @@ class NormalGamma(Joint):
 
 
 class MultivariateNormalGamma(NormalGamma):
-    r"""A location vector and one precision with their joint conjugate prior: what ``NormalGamma`` is for a vector.
+    r"""A location vector and one precision with their joint conjugate prior: ``NormalGamma`` for a vector.
 
     .. math:: \tau \sim \mathrm{Gamma}(a, b), \qquad w \mid \tau \sim N(m, (\tau K)^{-1})
 
-    Conjugate to linear regression with unknown noise, y ~ N(x'w, 1/tau), stated with its parts:
-    ``Normal("y", dot(X, theta.mean), theta.precision)``.
+    It is conjugate to linear regression with unknown noise, y ~ N(x'w, 1/tau): ``Normal("y", dot(X, theta.mean),
+    theta.precision)``.
 
     Parameters
     ----------
     name
-        Unique within the model.
+        Name of the variable, unique within the model.
     mean
-        :math:`m`: vector of length D, or a MultivariateNormal.
+        :math:`m`: a vector of length D, or a MultivariateNormal.
     mean_precision
-        :math:`K`, D x D: array or Wishart, or ``diagonal(alpha)``.
+        :math:`K`, D x D: an array, a Wishart, or ``diagonal(alpha)``.
     shape, rate
         :math:`a`, known, and :math:`b`, a number or Gamma. ``mean_precision=0, shape=1 - D/2, rate=0`` is the flat
         prior.
     plates
-        Its repetitions.
+        Plates along which the variable is repeated.
     names
-        Names of the entries of a value, as ``["intercept", "slope"]``, for summaries, plots and messages; also the
-        columns of a table in which they are found.
+        Names of the entries of a vector, as ``["intercept", "slope"]``, for summaries, plots and messages. If the data
+        are a table, these are its columns.
 
     Raises
     ------
     ModelError
-        If K is zero and the prior not the flat one.
+        If K is zero but the prior is not the flat prior.
 
     Examples
     --------
@@ -230,7 +232,7 @@ class MultivariateNormalGamma(NormalGamma):
 
 
 class TiedNormalGamma(NormalGamma):
-    r"""Locations along a plate and the one precision that they share, with their joint conjugate prior.
+    r"""Locations along a plate and their common precision, with a joint conjugate prior.
 
     .. math:: \tau \sim \mathrm{Gamma}(a, b), \qquad \mu_m \mid \tau \sim N(m_m, (\kappa_m\tau)^{-1})
 
@@ -240,21 +242,21 @@ class TiedNormalGamma(NormalGamma):
     Parameters
     ----------
     name
-        Unique within the model.
+        Name of the variable, unique within the model.
     mean, mean_precision
-        :math:`m` and :math:`\kappa`, one per location or one for all.
+        :math:`m` and :math:`\kappa`, one for each location or one for all.
     shape, rate
-        :math:`a` and :math:`b`, one per repetition of the precision. ``mean_precision=0, shape=1 - M/2, rate=0`` is
-        the flat prior, for M locations.
+        :math:`a` and :math:`b`, one for each repetition of the precision. ``mean_precision=0, shape=1 - M/2, rate=0``
+        is the flat prior for M locations.
     plates
-        Its repetitions; the last is ``tied``.
+        Plates along which it is repeated; the last is ``tied``.
     tied
         The plate of the locations.
 
     Raises
     ------
     PlateError
-        If ``tied`` is not the last of the plates, or shape or rate is repeated over it.
+        If ``tied`` is not the last plate, or shape or rate is repeated along it.
 
     Examples
     --------

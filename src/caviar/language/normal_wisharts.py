@@ -31,17 +31,17 @@ class NormalWishart(Joint):
     Parameters
     ----------
     name
-        Unique within the model.
+        Name of the variable, unique within the model.
     mean, mean_precision, df, inverse_scale
-        :math:`m` (D), :math:`\kappa`, :math:`\nu > D - 1` and :math:`B` (D x D; the expected precision is
-        :math:`\nu B^{-1}`). ``mean_precision=0, df=D, inverse_scale=0`` is the flat prior.
+        Parameters :math:`m` (length D), :math:`\kappa`, :math:`\nu > D - 1` and :math:`B` (D x D; the expected
+        precision is :math:`\nu B^{-1}`). ``mean_precision=0, df=D, inverse_scale=0`` is the flat prior.
     plates
-        Its repetitions.
+        Plates along which the variable is repeated.
     tied
-        The last of the plates, if the locations along it share one precision: then it is a :class:`TiedNormalWishart`.
+        The last plate, if the locations along it share one precision. The result is then a :class:`TiedNormalWishart`.
     names
-        Names of the entries of a value, as ``["intercept", "slope"]``, for summaries, plots and messages; also the
-        columns of a table in which they are found.
+        Names of the entries of a vector, as ``["intercept", "slope"]``, for summaries, plots and messages. If the data
+        are a table, these are its columns.
 
     Examples
     --------
@@ -140,7 +140,7 @@ class NormalWishart(Joint):
 
 
 class TiedNormalWishart(NormalWishart):
-    r"""Location vectors along a plate and the one precision matrix that they share, with their joint conjugate prior.
+    r"""Location vectors along a plate and their common precision matrix, with a joint conjugate prior.
 
     .. math::
         \Lambda \sim \mathrm{Wishart}(\nu, B), \qquad \mu_m \mid \Lambda \sim N(m_m, (\kappa_m\Lambda)^{-1})
@@ -151,21 +151,21 @@ class TiedNormalWishart(NormalWishart):
     Parameters
     ----------
     name
-        Unique within the model.
+        Name of the variable, unique within the model.
     mean, mean_precision
-        :math:`m` (D) and :math:`\kappa`, one per location or one for all.
+        :math:`m` (length D) and :math:`\kappa`, one for each location or one for all.
     df, inverse_scale
-        :math:`\nu > D - 1` and :math:`B` (D x D), for each repetition of the precision. ``mean_precision=0,
-        df=D + 1 - M, inverse_scale=0`` is the flat prior, for M locations.
+        :math:`\nu > D - 1` and :math:`B` (D x D), for each repetition of the precision. ``mean_precision=0, df=D + 1 -
+        M, inverse_scale=0`` is the flat prior for M locations.
     plates
-        Its repetitions; the last is ``tied``.
+        Plates along which it is repeated; the last is ``tied``.
     tied
         The plate of the locations.
 
     Raises
     ------
     PlateError
-        If ``tied`` is not the last of the plates, or df or inverse scale is repeated over it.
+        If ``tied`` is not the last plate, or df or inverse scale is repeated along it.
 
     Examples
     --------

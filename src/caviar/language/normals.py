@@ -125,7 +125,7 @@ def _inverse(covariance: Array, name: str) -> Array:
 
 
 class Normal(_Location):
-    r"""A number with a Normal distribution.
+    r"""A real number with a Normal distribution.
 
     .. math::
         \log N(x \mid m, \tau^{-1}) = -\tfrac12\tau x^2 + \tau m x - \tfrac12\tau m^2 + \tfrac12\log\tau
@@ -134,17 +134,18 @@ class Normal(_Location):
     Parameters
     ----------
     name
-        Unique within the model; also the name of its data and of its factor in the posterior.
+        Name of the variable, its data and its factor in the posterior, unique within the model.
     mean
-        Number, array, Normal, a sum or product of these, or a whole NormalGamma (then without ``precision``). With
-        ``theta.mean`` in it, a part of a NormalGamma, ``theta.precision`` must be the precision, or a factor of it.
+        A number, an array, a Normal, or a sum or product of these; or a NormalGamma, which replaces ``precision`` too.
+        If the mean contains ``theta.mean`` of a NormalGamma, the precision must be ``theta.precision``, or a product
+        with it.
     precision
-        Inverse variance: number, array, Gamma, or a product of these. ``mean=0, precision=0`` states the flat improper
-        prior.
+        Inverse variance: a number, an array, a Gamma, or a product of these. ``mean=0, precision=0`` is the flat,
+        improper prior.
     sigma
-        Known standard deviation, a number or an array, instead of the precision.
+        Known standard deviation instead of the precision: a number or an array.
     plates
-        Its repetitions.
+        Plates along which the variable is repeated.
 
     Examples
     --------
@@ -203,19 +204,19 @@ class MultivariateNormal(_Location):
     Parameters
     ----------
     name
-        Unique within the model; also the name of its data and of its factor in the posterior.
+        Name of the variable, its data and its factor in the posterior, unique within the model.
     mean
-        Vector of length D, MultivariateNormal, a sum of these times numbers, as ``level + effect[group] + x * slope``,
-        or a whole NormalWishart (then without ``precision``).
+        A vector of length D, a MultivariateNormal, or a sum of these times numbers, as ``level + effect[group] + x *
+        slope``; or a NormalWishart, which replaces ``precision`` too.
     precision
-        Inverse covariance, D x D: array or Wishart. ``precision=0`` states the flat improper prior.
+        Inverse covariance matrix, D x D: an array or a Wishart. ``precision=0`` is the flat, improper prior.
     covariance
-        Known covariance, D x D, instead of the precision.
+        Known covariance matrix, D x D, instead of the precision.
     plates
-        Its repetitions.
+        Plates along which the variable is repeated.
     names
-        Names of the entries of a value, as ``["intercept", "slope"]``, for summaries, plots and messages; also the
-        columns of a table in which they are found.
+        Names of the entries of a vector, as ``["intercept", "slope"]``, for summaries, plots and messages. If the data
+        are a table, these are its columns.
 
     Examples
     --------

@@ -23,27 +23,27 @@ from .variable import Variable
 
 
 class Thresholds(Variable):
-    r"""The K - 1 places at which a utility is cut into K ordered categories, a point mass under a flat prior.
+    r"""The K - 1 thresholds between K ordered categories of a latent utility: point masses with a flat prior.
 
-    Their point maximises the ELBO, in every iteration by Newton's method over all rows: with the utilities' means
-    :math:`m_n` the sum of :math:`\log[\Phi(c_y - m_n) - \Phi(c_{y-1} - m_n)]`, which is concave.
+    In every iteration Newton's method maximises the ELBO over all rows. With the means :math:`m_n` of the utilities
+    this is the sum of :math:`\log[\Phi(c_y - m_n) - \Phi(c_{y-1} - m_n)]`, which is concave.
 
     Parameters
     ----------
     name
-        Unique within the model.
+        Name of the variable, unique within the model.
     n_thresholds
-        How many there are: one fewer than categories.
+        Number of thresholds: the number of categories minus one.
 
     Raises
     ------
     ParameterError
-        If that is no positive whole number.
+        If it is not a positive whole number.
 
     Notes
     -----
-    A constant in the predictor is told from the thresholds by its prior alone: leave it out. As points they have no
-    standard deviations, and those of other variables are conditional on them.
+    Leave out a constant in the predictor, because only its prior would distinguish it from the thresholds. Point masses
+    have no standard deviations, and those of other variables are conditional on the thresholds.
 
     Examples
     --------
@@ -122,28 +122,28 @@ class Ordered(Link):
 
 
 def ordered(predictor: Any, thresholds: Any) -> Ordered:
-    r"""Return the probabilities of ordered categories, for an observed Categorical: ordinal probit.
+    r"""Return the probabilities of ordered categories for an observed Categorical: ordinal probit.
 
     .. math:: P(y = k) = \Phi(c_k - \eta) - \Phi(c_{k-1} - \eta), \qquad c_{-1} = -\infty, \quad c_{K-1} = \infty
 
-    Category k is chosen where a utility :math:`u \sim N(\eta, 1)` lies between two thresholds. The model gets the
-    hidden variable ``"y.utility"``.
+    Category k is observed if a utility :math:`u \sim N(\eta, 1)` falls between two thresholds. This adds the hidden
+    variable ``"y.utility"`` to the model.
 
     Parameters
     ----------
     predictor
-        :math:`\eta`: a Normal, or sums and products, without a constant where thresholds are unknown.
+        :math:`\eta`: a Normal, or sums and products, without a constant if the thresholds are unknown.
     thresholds
         K - 1 numbers in increasing order, or :class:`Thresholds`.
 
     Raises
     ------
     ModelError
-        If the predictor is known, or thresholds are neither.
+        If the predictor is known, or the thresholds are neither numbers nor :class:`Thresholds`.
 
     Notes
     -----
-    Albert and Chib (1993). With points as thresholds the ELBO is that of the others at them.
+    Albert and Chib (1993). With unknown thresholds the ELBO is that of the other variables given the thresholds.
 
     Examples
     --------

@@ -117,30 +117,29 @@ class ValueBetween(_HiddenPart):
 
 
 class CensoredNormal(_PartlySeen):
-    r"""A Normal number that is recorded, or known to be above, below or between recorded ones.
+    r"""A Normal number that is observed exactly, or known to be above, below or between observed values (censored).
 
-    The hidden variable ``"y.value"`` is the true value x, with the density of a Normal inside the interval that is
-    known, :math:`a \le x \le b`:
+    The hidden variable ``"y.value"`` is the true value x, which lies in a known interval, :math:`a \le x \le b`:
 
     .. math:: p(y) = \int_a^b N(x \mid m, \tau^{-1})\, dx, \qquad p(y) = N(y \mid m, \tau^{-1}) \text{ if } a = b
 
-    It can only be observed.
+    It must be observed.
 
     Parameters
     ----------
     name
-        Unique within the model.
+        Name of the variable, unique within the model.
     mean
-        Number, array, Normal, or a sum or product of these.
+        A number, an array, a Normal, or a sum or product of these.
     precision
-        Inverse variance: number, array, Gamma, or a product of these.
+        Inverse variance: a number, an array, a Gamma, or a product of these.
     censored
-        What each recorded value y is: 0 the value itself, 1 the value is above y, -1 it is below y, 2 it is between y
-        and ``until``. A number, an array or :class:`Data`.
+        Kind of each observed value y: 0 if the true value is y, 1 if it is above y, -1 if it is below y, 2 if it is
+        between y and ``until``. A number, an array or :class:`Data`.
     until
-        Upper ends of intervals, where there are some; elsewhere they count nothing.
+        Upper ends of the intervals with ``censored`` 2; ignored for other values.
     plates
-        Its repetitions.
+        Plates along which the variable is repeated.
 
     Raises
     ------
@@ -149,8 +148,8 @@ class CensoredNormal(_PartlySeen):
 
     Notes
     -----
-    For known mean and precision the ELBO is exact; otherwise the true values are independent of them under q, and it is
-    a bound. Tobin (1958); Chib (1992), "Bayes inference in the Tobit censored regression model".
+    If mean and precision are known the ELBO is exact. Otherwise it is a bound, because the true values are independent
+    of mean and precision under q. Tobin (1958); Chib (1992), "Bayes inference in the Tobit censored regression model".
 
     Examples
     --------
@@ -246,38 +245,39 @@ class Unseen(_HiddenPart):
 
 
 class TruncatedNormal(_PartlySeen):
-    r"""A Normal number that is seen only if it lies in a window.
+    r"""A Normal number that is recorded only if it lies in a window (truncated).
 
     .. math:: p(y) = \frac{N(y \mid m, \tau^{-1})}{\int_a^b N(x \mid m, \tau^{-1})\, dx}, \qquad a \le y \le b
 
-    Values outside were not recorded, and nobody knows how many there were. (If they were counted, state a
-    :class:`CensoredNormal`.) The hidden variable ``"y.unseen"`` has the numbers that fell outside before y: how many,
-    their sum, and the sum of their squares. With it mean and precision have their ordinary updates. It can only be
+    Values outside the window were not recorded, and their number is unknown. (If their number is known, use a
+    :class:`CensoredNormal`.) The hidden variable ``"y.unseen"`` describes the unrecorded values before each y: their
+    number, sum, and sum of squares. Given it, mean and precision have their usual updates. A TruncatedNormal must be
     observed.
 
     Parameters
     ----------
     name
-        Unique within the model.
+        Name of the variable, unique within the model.
     mean
-        Number, array, Normal, or a sum or product of these.
+        A number, an array, a Normal, or a sum or product of these.
     precision
-        Inverse variance: number, array, Gamma, or a product of these.
+        Inverse variance: a number, an array, a Gamma, or a product of these.
     lower, upper
-        The window: known numbers, arrays or :class:`Data`; without one of them it has no end on that side.
+        Ends of the window: known numbers, arrays or :class:`Data`. Without one of them the window is unbounded on that
+        side.
     plates
-        Its repetitions.
+        Plates along which the variable is repeated.
 
     Raises
     ------
     ModelError, ConjugacyError
-        If there is no end, an end is unknown, or mean and precision are a joint factor.
+        If there is no end, an end is not known, or mean and precision are a joint factor.
 
     Notes
     -----
-    For known mean and precision the ELBO is exact; otherwise the unseen numbers are independent of them under q, and it
-    is a bound. Where the window holds a small part of the distribution, unseen numbers are many: then the bound is wide
-    and fits take many iterations.
+    If mean and precision are known the ELBO is exact. Otherwise it is a bound, because the unrecorded values are
+    independent of mean and precision under q. If the window contains only a small part of the distribution, there are
+    many unrecorded values, the bound is loose, and fits take many iterations.
 
     Examples
     --------

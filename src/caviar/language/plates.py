@@ -17,7 +17,7 @@ class Plate:
     Parameters
     ----------
     name
-        Name of one repetition: ``"obs"``, ``"component"``. Unique within a model.
+        Name of one repetition: ``"obs"``, ``"component"``. Name of the node, unique within a model.
     size
         Number of repetitions. By default it is taken from the data.
     within

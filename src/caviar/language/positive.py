@@ -28,18 +28,18 @@ class Gamma(Variable):
     Parameters
     ----------
     name
-        Unique within the model.
+        Name of the variable, unique within the model.
     shape
-        :math:`a > 0`: a number, an array, or an unknown Gamma, also times or plus a known number, as ``nu / 2``. The
-        factor of an unknown shape is tabulated. The shape may appear in the rate too: ``Gamma("u", nu / 2, nu / 2)`` is
-        the scale of a Student-t with unknown degrees of freedom.
+        :math:`a > 0`: a number, an array, or an unknown Gamma, optionally times or plus a known number, as ``nu / 2``.
+        The factor of an unknown shape is tabulated on a grid. The shape may also occur in the rate: ``Gamma("u", nu /
+        2, nu / 2)`` is the scale variable of a Student-t with unknown degrees of freedom.
     rate
-        :math:`b`: number, array or Gamma. ``shape=1, rate=0`` states the flat improper prior.
+        :math:`b`: a number, an array or a Gamma. ``shape=1, rate=0`` is the flat, improper prior.
     smallest_variance
-        Smallest variance, whose inverse is the largest precision allowed: a number, or an array over the last plates.
-        The factor must then be a point mass (``point=``), whose optimum under this constraint is exact.
+        Lower bound of the variance, the inverse of the precision: a number, or an array over the last plates. The
+        factor must then be a point mass (``point=``); its update is the exact optimum under this constraint.
     plates
-        Its repetitions.
+        Plates along which the variable is repeated.
 
     Examples
     --------
@@ -157,20 +157,19 @@ class Wishart(Variable):
     Parameters
     ----------
     name
-        Unique within the model.
+        Name of the variable, unique within the model.
     df
         Degrees of freedom :math:`\nu > D - 1`: a number, an array, or an unknown Gamma plus a known number of at least
-        D - 1; the factor of the Gamma is then tabulated.
+        D - 1; the factor of this Gamma is tabulated on a grid.
     inverse_scale
-        :math:`B`, D x D: array or Wishart. The expected matrix is :math:`\nu B^{-1}`. ``df=D + 1,
-        inverse_scale=np.zeros((D, D))`` states the flat improper prior.
+        :math:`B`, D x D: an array or a Wishart. The expected matrix is :math:`\nu B^{-1}`. ``df=D + 1,
+        inverse_scale=np.zeros((D, D))`` is the flat, improper prior.
     smallest_variance
-        Restricts the matrix to those whose inverse :math:`\Sigma` has no eigenvalue below this number; a vector
-        of length D restricts :math:`\Sigma_{ij} / \sqrt{v_i v_j}` to eigenvalues of at least 1, which follows
-        the units of each coordinate. The factor must then be a point mass (``point=``), whose optimum under the
-        restriction is exact.
+        Lower bound of the eigenvalues of the inverse :math:`\Sigma`. A vector v of length D instead requires that
+        :math:`\Sigma_{ij} / \sqrt{v_i v_j}` has eigenvalues of at least 1, which respects the units of each coordinate.
+        The factor must then be a point mass (``point=``); its update is the exact optimum under this constraint.
     plates
-        Its repetitions.
+        Plates along which the variable is repeated.
     names
         Names of the rows and columns of the matrix, for summaries and plots.
 

@@ -21,32 +21,32 @@ from .variable import Variable
 
 
 class Potential(Variable):
-    r"""A table of log densities over the categories of a label, computed outside of caviar.
+    r"""A table of log densities for the categories of a label, computed outside of caviar.
 
     .. math:: \log p(x \mid z) = \sum_k [z = k]\, x_k
 
-    The table is the data: for each repetition a number for each category. So a distribution of any kind can be the
-    emission of a mixture or of a hidden Markov model, as long as its parameters are known for each category; and a
-    parameter that is learnt on a grid of values is a label too.
+    The table is the data: one number for each repetition and category. So any distribution whose parameters are known
+    for each category can be the component density of a mixture or hidden Markov model. A label can also represent a
+    grid of values of a parameter.
 
     Parameters
     ----------
     name
-        Unique within the model; the data under this name are the table, (sizes of the plates..., K).
+        Name of the variable, unique within the model. Its data are the table, shape (sizes of the plates..., K).
     label
-        A Categorical or a MarkovChain, or one that another label chooses, as ``phase[z]``.
+        A Categorical or a MarkovChain, or one indexed by another label, as ``phase[z]``.
     plates
-        Its repetitions.
+        Plates along which the variable is repeated.
 
     Raises
     ------
     ConjugacyError
-        If it is no label.
+        If ``label`` is not a label.
 
     Notes
     -----
-    A constant for each row may be added to the table: it is added to the ELBO. A category that is impossible has a very
-    negative number, such as -1e10. A row that is missing is NaN throughout.
+    Adding a constant to a row of the table adds it to the ELBO. For an impossible category use a very negative number,
+    such as -1e10. A missing row is NaN throughout.
 
     Examples
     --------

@@ -33,17 +33,17 @@ class Dirichlet(Variable):
     Parameters
     ----------
     name
-        Unique within the model.
+        Name of the variable, unique within the model.
     concentration
-        :math:`\alpha`, K known positive numbers; all ones is the flat prior. Or an unknown Gamma, the same number for
-        all categories, or such a Gamma times a known vector, ``total * Constant("shares", m)``; the factor of the Gamma
-        is then tabulated.
+        :math:`\alpha`, K known positive numbers; all ones is the uniform prior. Or an unknown Gamma, the same for all
+        categories, or a Gamma times a known vector, ``total * Constant("shares", m)``; the factor of this Gamma is
+        tabulated on a grid.
     categories
         K, if the concentration is one number for all categories.
     plates
-        Its repetitions.
+        Plates along which the variable is repeated.
     names
-        What the categories are called, in summaries, plots and messages. Labels in the data may then be these names.
+        Names of the categories, for summaries, plots and messages. Labels in the data may then be these names.
 
     Examples
     --------
@@ -114,29 +114,29 @@ class Dirichlet(Variable):
 
 
 class StickBreaking(Variable):
-    r"""Probabilities of K categories, the pieces of a broken stick: a truncated Dirichlet process.
+    r"""Probabilities of K categories by stick-breaking: a truncated Dirichlet process.
 
     .. math:: v_k \sim \mathrm{Beta}(1, \gamma) \;(k < K), \quad v_K = 1, \qquad
               p_k = v_k s_k, \quad s_k = \prod_{j < k} (1 - v_j)
 
     .. math:: \log p(v) = (K - 1)\log\gamma + (\gamma - 1)\log p_K, \qquad \log v_k = \log p_k - \log s_k
 
-    It may be used wherever a Dirichlet may, and times a number as the concentration of a Dirichlet, whose weights are
-    then around these. With N_k rows in category k the optimal factor has
-    :math:`a_k = 1 + N_k` and :math:`b_k = \gamma + \sum_{j > k} N_j`.
+    It may be used wherever a Dirichlet may. Times a number it may also be the concentration of a Dirichlet, which is
+    then centred on these weights. With N_k rows in category k the optimal factor has :math:`a_k = 1 + N_k` and
+    :math:`b_k = \gamma + \sum_{j > k} N_j`.
 
     Parameters
     ----------
     name
-        Unique within the model.
+        Name of the variable, unique within the model.
     concentration
-        :math:`\gamma > 0`, number, array or Gamma; the larger, the more categories share the rows.
+        :math:`\gamma > 0`: a number, an array or a Gamma. Larger values mean more categories.
     truncation
         K, the number of categories, at least 2.
     plates
-        Its repetitions.
+        Plates along which the variable is repeated.
     names
-        What the categories are called, in summaries, plots and messages. Labels in the data may then be these names.
+        Names of the categories, for summaries, plots and messages. Labels in the data may then be these names.
 
     Examples
     --------
@@ -217,13 +217,13 @@ class Beta(Variable):
     Parameters
     ----------
     name
-        Unique within the model.
+        Name of the variable, unique within the model.
     a, b
-        Positive numbers, arrays or Constants, known when the model is stated. Or functions of one unknown number,
-        ``Beta("p", m * total, (1 - m) * total)``: either the total is a Gamma and the mean m is known, or the mean is a
-        Beta and the total is known. The factor of the unknown number is then tabulated.
+        Known positive numbers, arrays or Constants. Or functions of one unknown number, as in ``Beta("p", m * total, (1
+        - m) * total)``: either the total is a Gamma and the mean m is known, or the mean is a Beta and the total is
+        known. The factor of the unknown number is tabulated on a grid.
     plates
-        Its repetitions.
+        Plates along which the variable is repeated.
 
     Examples
     --------

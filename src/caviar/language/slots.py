@@ -254,8 +254,8 @@ def _of_full_rank(owner: Stated, slot: str, value: Array, role: Role) -> Array:
         return value
     if owner.dimension is None:
         raise PlateError(
-            f"the dimension of '{owner.name}' cannot be told from its arguments; write {slot}=np.zeros(D) "
-            f"(a vector of the length you mean) instead of {value}"
+            f"the dimension of '{owner.name}' is not determined by its arguments; give {slot} as a vector of "
+            f"length D instead of {value}"
         )
     size = owner.dimension
     if value.ndim == 0 and role.rank == 1:

@@ -159,22 +159,22 @@ class StickBreakingLogits(LinkOfClasses):
 def softmax(predictor: Any, *, along: Plate | None = None) -> Softmax:
     r"""Return the probabilities :math:`e^{\eta_k} / \sum_j e^{\eta_j}` of an observed Categorical.
 
-    The normaliser has no expectation in closed form: the ELBO is that of a quadratic bound, so it lies further below
-    the evidence than that of :func:`stick_breaking`. The means are those of the maximum of the posterior density, and
-    the standard deviations of linear response those of Laplace's approximation; those of the factors are too small.
+    The expectation of the normaliser has no closed form, so the ELBO uses a quadratic bound and is further below the
+    evidence than with :func:`stick_breaking`. The means are the mode of the posterior density, and the standard
+    deviations of linear response are those of Laplace's approximation; those of the factors are too small.
 
     Parameters
     ----------
     predictor
-        :math:`\eta`, a Normal or sums and products, with a plate for the categories: ``dot(X, w)`` with w on
+        :math:`\eta`: a Normal, or sums and products, with a plate for the categories, such as ``dot(X, w)`` with w on
         ``Plate("category", K)``.
     along
-        This plate, where the predictor does not tell it.
+        This plate, if the predictor does not determine it.
 
     Raises
     ------
     ModelError
-        If it is a number or an array: then the probabilities are known.
+        If the predictor is a known number or array.
 
     Notes
     -----
@@ -200,20 +200,20 @@ def stick_breaking(predictor: Any, *, along: Plate | None = None) -> StickBreaki
     .. math:: p_k = \sigma(\eta_k) \prod_{j<k} (1 - \sigma(\eta_j)), \quad k < K; \qquad
               p_K = \prod_{j<K} (1 - \sigma(\eta_j))
 
-    This is not the softmax: the order of the categories matters, as in a sequence of yes-or-no questions. The model
-    gets a Polya-Gamma number for each question that was asked.
+    This differs from the softmax: the order of the categories matters, as in a sequence of binary choices. It adds a
+    Polya-Gamma variable to the model for each choice that was made.
 
     Parameters
     ----------
     predictor
-        :math:`\eta`, a Normal or sums and products, with a plate of size K - 1.
+        :math:`\eta`: a Normal, or sums and products, with a plate of size K - 1.
     along
-        This plate, where the predictor does not tell it.
+        This plate, if the predictor does not determine it.
 
     Raises
     ------
     ModelError
-        If it is a number or an array.
+        If the predictor is a known number or array.
 
     Notes
     -----

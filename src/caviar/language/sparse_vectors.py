@@ -134,33 +134,34 @@ class SparseVector(Variable):
 
 
 class SingleEffect(SparseVector):
-    r"""A vector with exactly one entry that is not zero: one effect, at one of many candidates.
+    r"""A vector with exactly one nonzero entry: one effect at one of many candidates.
 
     .. math:: \gamma \sim \mathrm{Categorical}(\pi), \qquad b_\gamma \sim N(m_\gamma, \tau^{-1})
 
-    A sum of several in one predictor is the sum of single effects (SuSiE): each says where one effect is, with how much
-    certainty. An update takes a pass over the columns, O(N D); the matrix of their products is never formed.
+    A predictor with several SingleEffects is the sum of single effects model (SuSiE); the factor of each says where one
+    effect is, and how certainly. An update takes a pass over the columns, O(N D), and does not form the D x D matrix of
+    their products.
 
     Parameters
     ----------
     name
-        Unique within the model; also the name of its factor in the posterior.
+        Name of the variable and of its factor in the posterior, unique within the model.
     probabilities
-        :math:`\pi`, of each entry to be the one: a number D of entries, for 1/D each, a vector of positive numbers that
-        sum to one, or a Dirichlet.
+        :math:`\pi`, the probability that the effect is at each entry: a vector of positive numbers that sum to one, a
+        Dirichlet, or the number D of entries, for probabilities 1/D.
     mean
-        Of the entry: a number, a vector with one for each, or a Normal.
+        Mean of the nonzero entry: a number, a vector with a value for each entry, or a Normal.
     precision
-        Inverse variance of the entry: a number, a vector with one for each, or a Gamma, which may have a plate of its
-        own along the entries.
+        Inverse variance of the nonzero entry: a number, a vector with a value for each entry, or a Gamma, which may
+        have a plate along the entries.
     plates
-        Its repetitions.
+        Plates along which the variable is repeated.
 
     Notes
     -----
-    It may be in ``dot(X, b)`` with a known array or a MultivariateNormal. Its factor in the posterior has
-    ``inclusion``, the probability of each entry; :meth:`Posterior.credible_sets` and
-    :meth:`Posterior.inclusion_probabilities` read several of them together.
+    Use it in ``dot(X, b)`` with a known array or a MultivariateNormal. Its factor in the posterior has ``inclusion``,
+    the probability of each entry; :meth:`Posterior.credible_sets` and :meth:`Posterior.inclusion_probabilities` combine
+    several effects.
 
     Source: Wang, Sarkar, Carbonetto and Stephens, "A simple new approach to variable selection in regression, with
     application to genetic fine mapping" (JRSS B 2020).
@@ -215,34 +216,34 @@ class SingleEffect(SparseVector):
 
 
 class SpikeSlab(SparseVector):
-    r"""A vector whose entries are each zero or Normal, independent of each other.
+    r"""A vector whose entries are independently zero or Normal.
 
     .. math:: \gamma_j \sim \mathrm{Bernoulli}(\pi_j), \qquad
               b_j \mid \gamma_j = 1 \sim N(m_j, \tau_j^{-1}), \quad b_j \mid \gamma_j = 0 \text{ is } 0
 
-    The factor has a pair :math:`(\gamma_j, b_j)` for each entry. Entries are updated one after another, each given what
-    the others have left, O(N) an entry of a regression.
+    The factor has a joint distribution of :math:`(\gamma_j, b_j)` for each entry. Entries are updated one after another
+    given the others; in a regression each takes O(N).
 
     Parameters
     ----------
     name
-        Unique within the model; also the name of its factor in the posterior.
+        Name of the variable and of its factor in the posterior, unique within the model.
     probability
-        :math:`\pi`, that an entry is not zero: a number between 0 and 1, a vector with one for each entry, or a Beta,
-        which may have a plate of its own along the entries.
+        :math:`\pi`, the probability that an entry is not zero: a number between 0 and 1, a vector with a value for each
+        entry, or a Beta, which may have a plate along the entries.
     mean
-        Of an entry that is not zero: a number, a vector with one for each, or a Normal.
+        Mean of a nonzero entry: a number, a vector with a value for each entry, or a Normal.
     precision
-        Inverse variance of an entry that is not zero: a number, a vector, or a Gamma, which may have a plate of its own
-        along the entries (automatic relevance determination).
+        Inverse variance of a nonzero entry: a number, a vector, or a Gamma, which may have a plate along the entries
+        (automatic relevance determination).
     length
-        D, the number of entries, where no vector and no plate along them tells it.
+        Number of entries D, if no vector and no plate determines it.
     plates
         Its repetitions: as loadings, one vector for each column.
 
     Notes
     -----
-    It may be in ``dot(X, b)`` with a known array, or in ``dot(w, z)`` with a MultivariateNormal z. Its factor in the
+    Use it in ``dot(X, b)`` with a known array, or in ``dot(w, z)`` with a MultivariateNormal z. Its factor in the
     posterior has ``inclusion``, the probability that each entry is not zero.
 
     Source: Carbonetto and Stephens, "Scalable variational inference for Bayesian variable selection in regression"

@@ -11,7 +11,7 @@ from .templates import Density
 
 
 class Stated(Node):
-    """A node with a density, of a family, whose slots are filled by what is passed to it."""
+    """A node whose density belongs to a family, with slots for its arguments."""
 
     family: ClassVar[type[ExponentialFamily]]
     density: ClassVar[Density]
@@ -50,7 +50,7 @@ class Stated(Node):
         return tuple(plate for plate in self.plates if plate is not self.tied)
 
     def plates_of_slot(self, slot: str) -> tuple[Plate, ...]:
-        """Return the plates along which what is in a slot may be repeated."""
+        """Return the plates along which the argument in a slot may be repeated."""
         return self.batch_plates if slot in self.shared_slots else self.plates
 
     def refuse_as_parent(self, owner: Stated, slot: str) -> None:

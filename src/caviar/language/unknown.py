@@ -21,7 +21,7 @@ _CHOICE = (
 
 
 class Unknown:
-    """Base of what has no value while a model is stated."""
+    """Base of nodes that have no value while a model is stated."""
 
     __hash__ = object.__hash__
 

@@ -28,7 +28,7 @@ from .templates import Density
 
 
 class Variable(Stated):
-    """A random variable: a node with a distribution whose slots hold its parents.
+    """A random variable: a node with a distribution whose slots contain its parents.
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class Variable(Stated):
     log_density
         Its log density, term by term, in statistics of itself and of its slots.
     is_flat
-        Whether it has the flat, improper prior density 1.
+        Whether its prior is flat and improper, with density 1.
     """
 
     base: ClassVar[Density] = ()
@@ -150,7 +150,7 @@ class Variable(Stated):
 
     @property
     def parents(self) -> Iterator[Node]:
-        """Nodes that its distribution depends on, in the order of its slots."""
+        """Parents: nodes that its distribution depends on, in the order of its slots."""
         found: list[Node] = []
         for slot in self.slots.values():
             found.append(slot.node)
@@ -166,12 +166,12 @@ class Variable(Stated):
 
     @property
     def stated_with(self) -> Variable:
-        """The variable whose slots hold what is in its own statement: itself."""
+        """The variable whose slots contain the arguments as stated: itself."""
         return self
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """What it was stated with besides its name and plates: what is in its slots, and what is in none."""
+        """The arguments it was stated with, except name and plates."""
         return dict(self.stated)
 
     @classmethod
@@ -226,7 +226,7 @@ class Variable(Stated):
         return node.value if isinstance(node, Constant) else None
 
     def is_stated_with_constant(self, slot: str) -> bool:
-        """Whether what is in a slot is a constant; of a sum or product there is no such slot."""
+        """Whether the argument in a slot is a constant; False for a sum or product."""
         return slot in self.slots and isinstance(self.slots[slot].node, Constant)
 
     def _holds(self, slot: str, value: float) -> bool:
@@ -260,7 +260,7 @@ class Variable(Stated):
         return self.own_family(**slots)
 
     def moments_given(self, slots: ExpectedSlots) -> tuple[Array, Array]:
-        """Return mean and variance, over its plates and event, given what is expected of its slots.
+        """Return mean and variance, over its plates and event, given the expectations of its slots.
 
         Raises
         ------

@@ -47,7 +47,7 @@ class Selector(Constant):
 
 
 def weighted_sum(weights: Any, parts: Any) -> WeightedSum:
-    r"""Return the matrices :math:`\sum_k s_{tk} B_k`, one for each step: a transition that drifts.
+    r"""Return the matrices :math:`\sum_k s_{tk} B_k`, one for each step: a transition matrix that changes with time.
 
     Parameters
     ----------

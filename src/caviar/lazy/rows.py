@@ -19,8 +19,8 @@ BLOCK_ROWS = 8_192
 class LazyRows(ABC):
     """An array of rows that need not be in memory.
 
-    A slice of rows is an array, ``rows[start:stop]``; whatever else NumPy would do needs all rows at once, and is
-    refused. Reading is safe from several threads.
+    A slice of rows, ``rows[start:stop]``, is an array. Other NumPy operations need all rows at once and are refused.
+    Several threads may read at the same time.
 
     Attributes
     ----------
@@ -29,11 +29,11 @@ class LazyRows(ABC):
     dtype
         Type of the arrays that are read.
     label
-        What the rows are called in messages.
+        Name of the rows in messages.
     together
-        Rows that are read at the cost of one.
+        Number of rows that are read together.
     is_held
-        Whether they are in memory, or mapped into it: where all are needed at once, an array is made of them.
+        Whether the rows are in memory or memory-mapped, so that an array of all rows can be made if needed.
     """
 
     shape: tuple[int, ...]
@@ -48,7 +48,7 @@ class LazyRows(ABC):
 
     @abstractmethod
     def between(self, start: int, stop: int) -> LazyRows:
-        """Return the rows from ``start`` to ``stop`` as rows of their own, which can be pickled by themselves."""
+        """Return the rows from ``start`` to ``stop`` as a separate object, which can be pickled."""
 
     @property
     def ndim(self) -> int:

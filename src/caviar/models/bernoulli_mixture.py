@@ -38,7 +38,7 @@ def bernoulli_mixture(
     concentration
         :math:`\alpha`, a number or shape (K,).
     a, b
-        Of the prior of the probability of a one, numbers or shape (D,) or (K, D).
+        Parameters of the Beta prior of the probability of a one: numbers, or shape (D,) or (K, D).
 
     Returns
     -------
@@ -49,12 +49,12 @@ def bernoulli_mixture(
     Raises
     ------
     ModelError
-        If an argument is impossible, or of the wrong shape.
+        If an argument is invalid or has the wrong shape.
 
     Notes
     -----
-    The conjugate exponential form, section 1 of ``docs/mathematics.md``; also known as latent class analysis of yes/no
-    items. The start is random: try several (``n_restarts``).
+    See section 1 of ``docs/mathematics.md``. The model is also known as latent class analysis of binary items. The
+    start is random, so try several (``n_restarts``).
 
     Examples
     --------

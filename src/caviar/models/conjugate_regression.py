@@ -30,8 +30,8 @@ def conjugate_regression(
         s \leftarrow s + \tfrac N2, \quad
         r \leftarrow r + \tfrac12 \bigl( y^T y + m_0^T K_0 m_0 - m^T K m \bigr)
 
-    :func:`linear_regression` states the two independently: its prior of the coefficients is in their own units, this
-    one in units of the noise.
+    In :func:`linear_regression` coefficients and noise have independent priors, with coefficients in their own units;
+    here the prior of the coefficients is in units of the noise.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def conjugate_regression(
     Raises
     ------
     ModelError, PlateError
-        If an argument is impossible, or of the wrong shape.
+        If an argument is invalid or has the wrong shape.
 
     Examples
     --------

@@ -46,7 +46,7 @@ def diagonal_mixture(
     prior_mean
         :math:`m_0`, a number or shape (D,) or (K, D).
     mean_precision
-        :math:`\kappa > 0`, a number or shape (K,): how many rows the prior knowledge of a mean is worth.
+        :math:`\kappa > 0`, a number or shape (K,): the number of rows that the prior of a mean is worth.
     shape, rate
         a and b, each a number or shape (D,) or (K, D), with :math:`\langle\tau\rangle = a / b`.
 
@@ -59,7 +59,7 @@ def diagonal_mixture(
     Raises
     ------
     ModelError
-        If an argument is impossible, or of the wrong shape.
+        If an argument is invalid or has the wrong shape.
 
     Examples
     --------
@@ -112,8 +112,8 @@ def diagonal_mixture_independent(
     shape, rate
         a and b, each a number or shape (D,) or (K, D), with :math:`\langle\tau\rangle = a / b`.
     smallest_variance
-        A floor on every variance :math:`1/\tau_{kd}`, a number or shape (D,) or (K, D), for fits with a point mass on
-        ``precision``; see :class:`caviar.Gamma`.
+        Lower bound of every variance :math:`1/\tau_{kd}`, a number or shape (D,) or (K, D), for fits with a point mass
+        for ``precision``; see :class:`caviar.Gamma`.
 
     Returns
     -------
@@ -124,7 +124,7 @@ def diagonal_mixture_independent(
     Raises
     ------
     ModelError
-        If an argument is impossible, or of the wrong shape.
+        If an argument is invalid or has the wrong shape.
 
     Examples
     --------

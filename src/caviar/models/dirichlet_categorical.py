@@ -32,7 +32,7 @@ def dirichlet_categorical(n_categories: int, *, concentration: ArrayLike = 1.0) 
 
     Notes
     -----
-    The simplest case of the conjugate exponential form, section 1 of ``docs/mathematics.md``.
+    It is the simplest conjugate exponential model; see section 1 of ``docs/mathematics.md``.
 
     Examples
     --------

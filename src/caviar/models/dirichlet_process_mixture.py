@@ -38,13 +38,13 @@ def dirichlet_process_mixture(
     Parameters
     ----------
     n_features, truncation
-        D and K. Components without rows fall back to their prior; take K well above what you expect.
+        D and K. Components without rows return to their prior, so choose K well above the expected number.
     concentration
-        :math:`\gamma > 0`: a number, or a ``Gamma`` variable without plates to have it learnt.
+        :math:`\gamma > 0`: a number, or a ``Gamma`` variable without plates if it is to be learned.
     prior_mean
         m, a number or shape (D,).
     mean_precision
-        :math:`\kappa`: how many rows the prior knowledge of a mean is worth.
+        :math:`\kappa`: the number of rows that the prior of a mean is worth.
     df
         Degrees of freedom :math:`\nu > D - 1`; D + 1 by default.
     inverse_scale
@@ -59,12 +59,13 @@ def dirichlet_process_mixture(
     Raises
     ------
     ModelError
-        If an argument is impossible, or of the wrong shape.
+        If an argument is invalid or has the wrong shape.
 
     Notes
     -----
     Blei and Jordan, "Variational inference for Dirichlet process mixtures", Bayesian Analysis 1 (2006). The components
-    are not exchangeable: earlier ones expect more rows, so starts may differ in the ELBO by their order alone.
+    are not exchangeable: earlier components have larger prior weights, so starts may differ in the ELBO by their order
+    alone.
 
     Examples
     --------

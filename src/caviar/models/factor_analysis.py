@@ -26,7 +26,7 @@ def factor_analysis(
         w_d \sim N(0, \lambda^{-1} I), \quad \mu_d \sim N(0, 1/\lambda_0), \quad \tau_d \sim \mathrm{Gamma}(a, b), \\
         z_n \sim N(0, I), \quad x_{nd} \sim N(w_d' z_n + \mu_d, \tau_d^{-1})
 
-    With ``relevance=True`` each factor has a precision of its own, :math:`w_d \sim N(0, \mathrm{diag}(\alpha)^{-1})`,
+    With ``relevance=True`` each factor has its own precision, :math:`w_d \sim N(0, \mathrm{diag}(\alpha)^{-1})`,
     :math:`\alpha_k \sim \mathrm{Gamma}(a_0, b_0)`, and those that explain nothing vanish (ARD). The optimal factors,
     with :math:`A = \lambda I` or :math:`\mathrm{diag}\langle\alpha\rangle`:
 
@@ -45,7 +45,7 @@ def factor_analysis(
     n_features, n_factors
         D and K.
     relevance
-        Whether each factor has a precision of its own.
+        Whether each factor has its own precision (ARD).
     loading_precision
         :math:`\lambda` without ``relevance``; 0 is the flat, improper prior.
     relevance_shape, relevance_rate
@@ -64,11 +64,11 @@ def factor_analysis(
     Raises
     ------
     ModelError
-        If an argument is impossible.
+        If an argument is invalid.
 
     Notes
     -----
-    The factors are known up to a rotation, which the means of loadings and z share.
+    The factors are determined up to a rotation of loadings and z.
 
     Examples
     --------

@@ -48,14 +48,14 @@ def gaussian_mixture(
         :math:`S_0^{-1}`, shape (D, D) or (K, D, D); a number 1/c means 1/c times the identity, that is
         :math:`\mu_k \sim N(m_0, c I)`. 0 is the flat, improper prior.
     df
-        Degrees of freedom a > D - 1, a number or shape (K,); D + 1 by default, the least for which the prior of
-        :math:`\Lambda` is bounded.
+        Degrees of freedom a > D - 1, a number or shape (K,); D + 1 by default, the smallest number for which the prior
+        density of :math:`\Lambda` is bounded.
     inverse_scale
         B, shape (D, D) or (K, D, D), with :math:`\langle\Lambda_k\rangle = a B^{-1}`; a number means that
         times the identity.
     smallest_variance
-        A floor on the eigenvalues of every covariance matrix :math:`\Lambda_k^{-1}`, a number or one for each
-        column, for fits with a point mass on ``precision``; see :class:`caviar.Wishart`.
+        Lower bound of the eigenvalues of every covariance matrix :math:`\Lambda_k^{-1}`, a number or one for each
+        column, for fits with a point mass for ``precision``; see :class:`caviar.Wishart`.
 
     Returns
     -------
@@ -65,12 +65,12 @@ def gaussian_mixture(
     Raises
     ------
     ModelError
-        If an argument is impossible, or of the wrong shape.
+        If an argument is invalid or has the wrong shape.
 
     Notes
     -----
-    Section 5 of ``docs/mathematics.md``, independent means and precisions. With
-    ``model.fit(data, point=maximum_likelihood_mixture.POINT)`` it is fitted by MAP-EM (section 1).
+    See section 5 of ``docs/mathematics.md``, independent means and precisions. ``model.fit(data,
+    point=maximum_likelihood_mixture.POINT)`` fits it by MAP-EM (section 1).
 
     Examples
     --------

@@ -66,8 +66,8 @@ def gaussian_hidden_markov_model(
     initial_concentration
         :math:`\alpha`, a number or shape (K,).
     transition_concentration
-        :math:`\beta`, a number or shape (K,) or (K, K), a row for each present state; a larger diagonal expects states
-        that last.
+        :math:`\beta`, a number, or shape (K,) or (K, K) with a row for each current state. A larger diagonal favours
+        states that last long.
     prior_mean, prior_precision, df, inverse_scale
         As in :func:`gaussian_mixture`.
     with_starts
@@ -84,12 +84,12 @@ def gaussian_hidden_markov_model(
     Raises
     ------
     ModelError
-        If an argument is impossible, or of the wrong shape.
+        If an argument is invalid or has the wrong shape.
 
     Notes
     -----
-    A pass takes one block of whole sequences after the other, some on each thread: its memory is that of a block, or of
-    the longest sequence, whatever the number of sequences. The time is O(N K (K + D^2)).
+    A pass processes blocks of whole sequences, so its memory is that of a block, or of the longest sequence, for any
+    number of sequences. The time is O(N K (K + D^2)).
 
     Examples
     --------
@@ -153,12 +153,11 @@ def categorical_hidden_markov_model(
     Raises
     ------
     ModelError
-        If an argument is impossible, or of the wrong shape.
+        If an argument is invalid or has the wrong shape.
 
     Notes
     -----
-    Nothing in the data tells the states apart at the start, which is random: several (``n_restarts=``) are worth their
-    time.
+    The start is random, because the data do not distinguish the states, so try several (``n_restarts=``).
 
     Examples
     --------
@@ -222,7 +221,7 @@ def poisson_hidden_markov_model(
     Raises
     ------
     ModelError
-        If an argument is impossible, or of the wrong shape.
+        If an argument is invalid or has the wrong shape.
 
     Examples
     --------

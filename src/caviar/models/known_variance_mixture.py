@@ -34,10 +34,10 @@ def known_variance_mixture(
     n_components
         K.
     prior_variance
-        :math:`s_0^2`, a number or shape (K,), in squared units of x. ``inf`` is the flat, improper prior density 1: the
-        objective is then no bound of an evidence, and components may collapse.
+        :math:`s_0^2`, a number or shape (K,), in squared units of x. ``inf`` is the flat, improper prior with density
+        1; the objective is then not a bound of the evidence, and components may collapse.
     prior_mean
-        :math:`m_0`, a number or shape (K,); without effect under the flat prior.
+        :math:`m_0`, a number or shape (K,); it has no effect with the flat prior.
     variance
         v, the known variance of every component.
     weights
@@ -53,7 +53,7 @@ def known_variance_mixture(
     ParameterError
         If a variance is not positive, or only some of the prior variances are infinite.
     ModelError
-        If another argument is impossible, or of the wrong shape.
+        If another argument is invalid or has the wrong shape.
 
     Notes
     -----

@@ -35,13 +35,13 @@ def latent_class_analysis(
     Parameters
     ----------
     n_categories
-        Name of each column -> its number of categories :math:`C_d`. Columns may differ.
+        Name of each column -> its number of categories :math:`C_d`.
     n_classes
         K.
     concentration
         :math:`\alpha`, a number or shape (K,).
     answer_concentration
-        :math:`\beta`, a number: how many rows of each category the prior is worth.
+        :math:`\beta`, a number: the number of rows in each category that the prior is worth.
 
     Returns
     -------
@@ -52,14 +52,13 @@ def latent_class_analysis(
     Raises
     ------
     ParameterError
-        If there is no column, or one with no category.
+        If there is no column, or a column has no categories.
     ModelError
-        If another argument is impossible, or of the wrong shape.
+        If another argument is invalid or has the wrong shape.
 
     Notes
     -----
-    The conjugate exponential form, section 1 of ``docs/mathematics.md``. The start is random: try several
-    (``n_restarts``).
+    See section 1 of ``docs/mathematics.md``. The start is random, so try several (``n_restarts``).
 
     Examples
     --------

@@ -42,13 +42,14 @@ def latent_dirichlet_allocation(
     n_words
         V, the size of the vocabulary.
     concentration
-        :math:`\alpha`, a number or shape (K,). Below 1, few topics in each document. With ``stick_concentration`` a
-        number, the sum of all.
+        :math:`\alpha`, a number or shape (K,). Values below 1 mean few topics in each document. With
+        ``stick_concentration``, a number, the sum of the concentrations.
     word_concentration
-        :math:`\eta`, a number or shape (V,). Below 1, few words in each topic.
+        :math:`\eta`, a number or shape (V,). Values below 1 mean few words in each topic.
     stick_concentration
-        :math:`\gamma`: the proportions are around common weights of a broken stick, ``weights``, a hierarchical
-        Dirichlet process with K as the upper bound of the number of topics. None for independent proportions.
+        :math:`\gamma`: the priors of the proportions are centred on common stick-breaking weights, ``weights``. This is
+        a hierarchical Dirichlet process, with K as the upper bound of the number of topics. None for independent
+        proportions.
     vocabulary
         The V words, in order. Documents may then be lists of words, ``{"word": [["goal", "ball"], ["vote"]]}``, and
         summaries and plots show the words.
@@ -64,19 +65,19 @@ def latent_dirichlet_allocation(
     Raises
     ------
     ModelError
-        If an argument is impossible, or of the wrong shape.
+        If an argument is invalid or has the wrong shape.
 
     Notes
     -----
-    Documents are the rows of data: proportions and topics of tokens are local factors, ``topics`` the only global one.
-    ``posterior.local({"word": counts})["proportions"]`` gives the proportions of documents, those of the fit or new
-    ones, and ``log_predictive`` the log probability of each token beside the others of its document. With
-    ``data_plate="token"``, or where ``point`` or ``order`` names the proportions, every token is a row and
-    ``posterior["proportions"]`` a factor of all documents together.
+    Documents are the rows of data: proportions and topics of tokens are local factors, and ``topics`` is the only
+    global one. ``posterior.local({"word": counts})["proportions"]`` has the proportions of documents of the fit or new
+    ones, and ``log_predictive`` the log probability of each token given the others of its document. With
+    ``data_plate="token"``, or if ``point`` or ``order`` names the proportions, every token is a row, and
+    ``posterior["proportions"]`` is the factor of all documents.
 
-    A pass takes time in proportion to K times the words that occur in each document; no array of documents x words x
-    topics is made. The ELBO is that of the tokens in their order: the multinomial coefficient of the counts is not in
-    it.
+    The time of a pass is proportional to K times the number of distinct words in each document; no array of documents x
+    words x topics is made. The ELBO is that of the sequences of tokens, without the multinomial coefficient of the
+    counts.
 
     Blei, Ng and Jordan (2003), with a prior for the topics as in section 5.4 there; the updates are the conjugate
     exponential form, section 1 of ``docs/mathematics.md``.

@@ -39,9 +39,9 @@ def linear_dynamical_system(
         s_1 \sim N(0, \lambda_1^{-1} I), \quad s_{tk} \mid s_{t-1} \sim N(a_k' s_{t-1}, 1), \quad
         x_{td} \mid s_t \sim N(c_d' s_t + \mu_d, \tau_d^{-1})
 
-    The noise of a step has variance 1, which fixes the scale of the states; states that explain nothing vanish (ARD).
-    All states are one factor, exact given the others. With :math:`\bar A = \langle A \rangle`, row k of which is
-    :math:`\langle a_k \rangle`, and the sums over the steps of each sequence,
+    The noise of a step has variance 1, which fixes the scale of the states; superfluous states vanish (ARD). All states
+    are in one factor, which is exact given the other factors. With :math:`\bar A = \langle A \rangle`, row k of which
+    is :math:`\langle a_k \rangle`, and the sums over the steps of each sequence,
 
     .. math::
         q(s) &\propto e^{-\lambda_1 s_1's_1 / 2} \prod_{t>1} e^{s_t' \bar A s_{t-1} - s_t's_t / 2
@@ -51,16 +51,16 @@ def linear_dynamical_system(
         S_k &= \Bigl( \beta I + \sum_{t>1} \langle s_{t-1} s_{t-1}' \rangle \Bigr)^{-1}, \qquad
         \langle a_k \rangle = S_k \sum_{t>1} \langle s_{t-1} s_{tk} \rangle
 
-    Loadings, means and precisions are those of :func:`factor_analysis`, with these moments of the states.
+    Loadings, means and precisions have the updates of :func:`factor_analysis`, with these moments of the states.
 
     Parameters
     ----------
     n_features, n_states
         D and K.
     initial_precision
-        :math:`\lambda_1`, of the first state of a sequence.
+        :math:`\lambda_1`, precision of the first state of a sequence.
     transition_precision
-        :math:`\beta`, of the elements of the transition.
+        :math:`\beta`, precision of the elements of the transition matrix.
     relevance_shape, relevance_rate
         :math:`a_0` and :math:`b_0`.
     mean_precision
@@ -82,12 +82,12 @@ def linear_dynamical_system(
     Raises
     ------
     ModelError
-        If an argument is impossible.
+        If an argument is invalid.
 
     Notes
     -----
-    The states are known up to a change of basis, which transition and loadings share; the eigenvalues of the transition
-    are known. Convergence is slow where the states are known well: allow some hundred iterations.
+    The states are determined up to a change of basis of transition and loadings; the eigenvalues of the transition are
+    determined. Convergence is slow if the data determine the states well: allow several hundred iterations.
 
     Examples
     --------

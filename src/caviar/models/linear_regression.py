@@ -35,13 +35,13 @@ def linear_regression(
     Parameters
     ----------
     n_features
-        D, the columns of X.
+        Number D of columns of X.
     prior_mean
         :math:`m_0`, a number or shape (D,).
     prior_precision
         :math:`S_0^{-1}`, shape (D, D); a number means that times the identity, 0 for the flat, improper prior.
     noise_precision
-        :math:`\tau` where it is known, in inverse squared units of y.
+        Value of :math:`\tau` if it is known, in inverse squared units of y.
     shape, rate
         a > 0 and b > 0 of the prior of an unknown :math:`\tau`.
 
@@ -53,7 +53,7 @@ def linear_regression(
     Raises
     ------
     ModelError
-        If an argument is impossible, or of the wrong shape.
+        If an argument is invalid or has the wrong shape.
 
     Examples
     --------

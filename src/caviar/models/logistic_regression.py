@@ -25,24 +25,24 @@ def logistic_regression(
         S &= \Bigl( S_0^{-1} + \sum_n \langle\omega_n\rangle x_n x_n' \Bigr)^{-1}, \qquad
         m = S \Bigl( S_0^{-1} m_0 + \sum_n (y_n - \tfrac12) x_n \Bigr)
 
-    These are the updates of Jaakkola and Jordan, with :math:`\xi_n = c_n` and
-    :math:`\lambda(\xi_n) = \langle\omega_n\rangle / 2`: their quadratic bound of each log-likelihood is what the hidden
-    :math:`\omega_n` leaves once its factor is at the optimum. So the ELBO is a bound of a bound. It bounds
+    These are the updates of Jaakkola and Jordan, with :math:`\xi_n = c_n` and :math:`\lambda(\xi_n) =
+    \langle\omega_n\rangle / 2`: with the optimal factor of :math:`\omega_n`, each log-likelihood is replaced by their
+    quadratic bound. So the ELBO is a bound of a bound. It bounds
 
     .. math:: \log \int N(w \mid m_0, S_0) \prod_n h(y_n, \xi_n, w)\, dw \le \log p(y)
 
-    which is reached, since q(w) is the exact posterior under the bounds h. Compared with p(w | y) it is too narrow.
+    with equality, because q(w) is the exact posterior under the bounds h. Compared with p(w | y) it is too narrow.
 
     Parameters
     ----------
     n_features
-        D, the columns of X; centre those that are far from zero, as their squares are summed.
+        Number D of columns of X. Centre columns that are far from zero, because their squares are summed.
     prior_mean
         :math:`m_0`, a number or shape (D,).
     prior_precision
-        :math:`S_0^{-1}`, shape (D, D), in squared units of X; a number means that times the identity. 0 states
-        the flat, improper prior. Where columns tell all answers apart it leaves no posterior: coefficients drift until
-        ``max_iter``, and mean nothing. Any proper prior mends that.
+        :math:`S_0^{-1}`, shape (D, D), in squared units of X; a number means that times the identity. 0 is the flat,
+        improper prior. If the columns separate the outcomes perfectly, the flat prior has no proper posterior:
+        coefficients grow until ``max_iter`` and are meaningless. Then use a proper prior.
 
     Returns
     -------
@@ -52,12 +52,12 @@ def logistic_regression(
     Raises
     ------
     ModelError
-        If an argument is impossible, or of the wrong shape.
+        If an argument is invalid or has the wrong shape.
 
     Notes
     -----
     Jaakkola and Jordan (2000), "Bayesian parameter estimation via variational methods"; Bishop (2006), section 10.6;
-    Polson, Scott and Windle (2013); Durante and Rigon (2019) for the two being the same.
+    Polson, Scott and Windle (2013); Durante and Rigon (2019) show that the two are the same.
 
     Examples
     --------

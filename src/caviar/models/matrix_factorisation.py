@@ -24,7 +24,8 @@ def matrix_factorisation(
         u_i \sim N(0, \lambda^{-1} I), \quad v_j \sim N(0, \lambda^{-1} I), \quad \mu \sim N(0, 1/\lambda_0), \quad
         \tau \sim \mathrm{Gamma}(a, b), \quad y_n \sim N(\mu + u_{i(n)}' v_{j(n)}, \tau^{-1})
 
-    A row is one rating: its user i(n), its item j(n), its value. The optimal factors, those of items alike:
+    A row is one rating, with its user i(n), its item j(n) and its value. The optimal factors, and analogously for
+    items:
 
     .. math::
         S_i &= \Bigl( \lambda I + \langle\tau\rangle \sum_{n: i(n) = i} \langle v_{j(n)} v_{j(n)}' \rangle \Bigr)^{-1},
@@ -53,12 +54,12 @@ def matrix_factorisation(
     Raises
     ------
     ModelError
-        If an argument is impossible.
+        If an argument is invalid.
 
     Notes
     -----
-    All factors at mean 0 are a saddle point of the ELBO, at which ``init="prior"`` stays; ``init="auto"`` races
-    principal components of the ratings against draws from the priors.
+    The ELBO has a saddle point with all factors at mean 0, where ``init="prior"`` stays; ``init="auto"`` tries
+    principal components of the ratings and draws from the priors.
 
     Examples
     --------

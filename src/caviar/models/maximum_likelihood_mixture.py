@@ -36,9 +36,9 @@ def maximum_likelihood_mixture(
     n_features, n_components
         D and K.
     smallest_variance
-        A floor on the eigenvalues of every covariance matrix, in squared units of x, a number or one for each column
-        (see :class:`caviar.Wishart`); the update is the exact maximum under this restriction, so the objective
-        never falls. Without it a component may collapse onto a single row, where the likelihood is unbounded.
+        Lower bound of the eigenvalues of every covariance matrix, in squared units of x, a number or one for each
+        column (see :class:`caviar.Wishart`). The update is the exact maximum under this constraint, so the objective
+        never decreases. Without it a component may collapse onto a single row, where the likelihood is unbounded.
 
     Returns
     -------

@@ -20,7 +20,7 @@ def measured_mixture(
     df: ArrayLike | None = None,
     inverse_scale: ArrayLike = 1.0,
 ) -> Model:
-    r"""Return the mixture of K Gaussians of true values, of which each row was measured with errors of its own.
+    r"""Return the mixture of K Gaussians for true values that were measured with known errors, different for each row.
 
     .. math::
         z_n \sim \mathrm{Cat}(\pi), \quad t_n \mid z_n \sim N(\mu_{z_n}, \Lambda_{z_n}^{-1}), \quad
@@ -36,7 +36,7 @@ def measured_mixture(
         \log r_{nk} &= \langle\log\pi_k\rangle + \log N(x_n \mid m_k, \bar\Lambda_k^{-1} + S_n)
         + \tfrac12 \bigl[ \langle\log|\Lambda_k|\rangle - \log|\bar\Lambda_k| - D / \kappa_k \bigr] + \mathrm{const}
 
-    and the globals are those of the :func:`normal_wishart_mixture` of rows with moments :math:`a_{nk}` and
+    and the globals have the updates of :func:`normal_wishart_mixture` for rows with moments :math:`a_{nk}` and
     :math:`a_{nk} a_{nk}' + C_{nk}`.
 
     Parameters
@@ -44,13 +44,13 @@ def measured_mixture(
     n_features, n_components
         D and K.
     independent_errors
-        Whether the errors of the columns are independent; ``noise_precision`` then holds one number for each column.
+        Whether the errors of the columns are independent; ``noise_precision`` then has one number for each column.
     concentration
         :math:`\alpha`, a number or shape (K,).
     prior_mean
         :math:`m_0`, a number or shape (D,) or (K, D).
     mean_precision
-        :math:`\kappa \ge 0`, a number or shape (K,): how many rows the prior knowledge of a mean is worth.
+        :math:`\kappa \ge 0`, a number or shape (K,): the number of rows that the prior of a mean is worth.
     df
         Degrees of freedom :math:`\nu`, a number or shape (K,); D + 1 by default.
     inverse_scale
@@ -66,7 +66,7 @@ def measured_mixture(
     Raises
     ------
     ModelError
-        If an argument is impossible, or of the wrong shape.
+        If an argument is invalid or has the wrong shape.
 
     Notes
     -----
@@ -74,11 +74,11 @@ def measured_mixture(
     J. Bovy, D. W. Hogg and S. T. Roweis, "Extreme deconvolution", Annals of Applied Statistics 5 (2011), whose
     objective is the exact log likelihood :math:`\sum_n \log \sum_k \pi_k N(x_n \mid \mu_k, \Lambda_k^{-1} + S_n)`.
 
-    Errors are finite: a precision of 0 is no distribution of data, and is refused. A row that was not measured at all
-    is NaN in every column; for a single column give a variance that is large compared with the data. The posterior is
-    then that of a missing entry, and the ELBO has the log density of the number given there as a constant.
+    Errors must be finite: a precision of 0 is refused. Use NaN in every column for a row that was not measured. For a
+    single missing column give a variance that is large compared with the data; the posterior is then that of a missing
+    entry, and the ELBO contains the log density of the number given there as a constant.
 
-    O(N K D^3) a pass.
+    A pass takes O(N K D^3).
 
     Examples
     --------

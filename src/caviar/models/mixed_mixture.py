@@ -56,12 +56,12 @@ def mixed_mixture(
     concentration
         :math:`\alpha`, a number or shape (K,).
     number_prior
-        :math:`m, \kappa, s, r`: mean, rows that the knowledge of it is worth, shape and rate of the precision. One
-        prior for all such columns, which are then brought to similar scales; or the name of each -> its own.
+        :math:`m, \kappa, s, r`: mean, the number of rows that it is worth, and shape and rate of the precision. One
+        prior for all such columns, which should then have similar scales, or a mapping from names of columns to priors.
     answer_concentration
         :math:`\beta`.
     count_prior
-        :math:`s', r'` of all columns of counts; or the name of each -> its own.
+        :math:`s', r'` for all columns of counts, or a mapping from names of columns to such pairs.
 
     Returns
     -------
@@ -73,13 +73,13 @@ def mixed_mixture(
     Raises
     ------
     ParameterError
-        If no column is named, one is named twice, or one has no prior among those that are given by name.
+        If no column is named, a column is named twice, or a column has no prior in a mapping.
     ModelError
-        If another argument is impossible, or of the wrong shape.
+        If another argument is invalid or has the wrong shape.
 
     Notes
     -----
-    The conjugate exponential form, section 1 of ``docs/mathematics.md``.
+    See section 1 of ``docs/mathematics.md``.
 
     Examples
     --------

@@ -26,7 +26,7 @@ def normal_factorised(
         m = s^2 \Bigl( \frac{m_0}{s_0^2} + \langle\tau\rangle \sum_n x_n \Bigr), \quad
         a_N = a + \frac N2, \quad b_N = b + \frac12 \sum_n \bigl[ (x_n - m)^2 + s^2 \bigr]
 
-    with :math:`\langle\tau\rangle = a_N / b_N`: the smallest model that needs more than one update.
+    with :math:`\langle\tau\rangle = a_N / b_N`. It is the smallest model that needs more than one update.
 
     Parameters
     ----------

@@ -32,7 +32,7 @@ def normal_gamma(
     prior_mean
         :math:`m_0`.
     mean_precision
-        :math:`\kappa > 0`: how many rows the prior knowledge of the mean is worth.
+        :math:`\kappa > 0`: the number of rows that the prior of the mean is worth.
     shape, rate
         a > 0 and b > 0.
 

@@ -19,7 +19,7 @@ def normal_wishart_mixture(
     df: ArrayLike | None = None,
     inverse_scale: ArrayLike = 1.0,
 ) -> Model:
-    r"""Return the mixture of K Gaussians whose means and precisions have a Normal-Wishart prior, and posterior.
+    r"""Return the mixture of K Gaussians whose means and precisions have Normal-Wishart priors and posteriors.
 
     .. math::
         \pi \sim \mathrm{Dir}(\alpha), \quad \Lambda_k \sim \mathrm{Wishart}(\nu, B), \quad
@@ -45,7 +45,7 @@ def normal_wishart_mixture(
     prior_mean
         :math:`m_0`, a number or shape (D,) or (K, D).
     mean_precision
-        :math:`\kappa > 0`, a number or shape (K,): how many rows the prior knowledge of a mean is worth.
+        :math:`\kappa > 0`, a number or shape (K,): the number of rows that the prior of a mean is worth.
     df
         Degrees of freedom :math:`\nu > D - 1`, a number or shape (K,); D + 1 by default.
     inverse_scale
@@ -60,7 +60,7 @@ def normal_wishart_mixture(
     Raises
     ------
     ModelError
-        If an argument is impossible, or of the wrong shape.
+        If an argument is invalid or has the wrong shape.
 
     Notes
     -----

@@ -37,8 +37,8 @@ def poisson_mixture(
     concentration
         :math:`\alpha`, a number or shape (K,).
     shape, rate
-        s and r of the prior of the expected counts, numbers or shape (D,) or (K, D). The prior mean is s / r, and r
-        is the number of rows that the prior knowledge is worth.
+        s and r of the prior of the expected counts: numbers, or shape (D,) or (K, D). The prior mean is s / r, and r is
+        the number of rows that the prior is worth.
 
     Returns
     -------
@@ -49,12 +49,11 @@ def poisson_mixture(
     Raises
     ------
     ModelError
-        If an argument is impossible, or of the wrong shape.
+        If an argument is invalid or has the wrong shape.
 
     Notes
     -----
-    The conjugate exponential form, section 1 of ``docs/mathematics.md``. The start is random: try several
-    (``n_restarts``).
+    See section 1 of ``docs/mathematics.md``. The start is random, so try several (``n_restarts``).
 
     Examples
     --------

@@ -33,7 +33,7 @@ def probabilistic_pca(
     shape: float = 1.0,
     rate: float = 1.0,
 ) -> Model:
-    r"""Return the model of D columns by K factors and noise that is the same in all columns.
+    r"""Return the model of D columns by K factors, with equal noise in all columns.
 
     .. math::
         \alpha_k \sim \mathrm{Gamma}(a_0, b_0), \quad w_d \sim N(0, \mathrm{diag}(\alpha)^{-1}), \quad
@@ -57,7 +57,7 @@ def probabilistic_pca(
     n_features, n_factors
         D and K.
     relevance
-        Whether each factor has a precision of its own (ARD), by which those that explain nothing vanish.
+        Whether each factor has its own precision (ARD), so that superfluous factors vanish.
     loading_precision
         The precision of all loadings without ``relevance``; 0 is the flat, improper prior.
     relevance_shape, relevance_rate
@@ -76,12 +76,12 @@ def probabilistic_pca(
     Raises
     ------
     ModelError
-        If an argument is impossible.
+        If an argument is invalid.
 
     Notes
     -----
-    Coordinate ascent turns the factors towards the axes of ``alpha`` slowly where the noise is small: with
-    ``relevance`` it may take thousands of iterations until a factor that explains nothing has vanished.
+    If the noise is small, coordinate ascent rotates the factors slowly towards the axes of ``alpha``: with
+    ``relevance`` it may take thousands of iterations until a superfluous factor vanishes.
 
     The maximum is that of Tipping and Bishop (1999), Probabilistic principal component analysis.
 

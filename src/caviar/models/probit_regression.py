@@ -16,28 +16,29 @@ def probit_regression(
 
     .. math:: w \sim N(m_0, S_0), \qquad P(y_n = 1) = \Phi(x_n' w)
 
-    A column of ones in X makes an intercept. The answer is yes where a utility :math:`u_n \sim N(x_n' w, 1)` is
-    positive. With the sign :math:`s_n = 2 y_n - 1`, the utility of the answer that was given is
-    :math:`v_n = s_n u_n \ge 0`, the local variable ``y.utility``. Coordinate ascent imputes it and regresses on it:
+    A column of ones in X makes an intercept. The outcome is 1 if a utility :math:`u_n \sim N(x_n' w, 1)` is positive.
+    With the sign :math:`s_n = 2 y_n - 1`, the local variable ``y.utility`` is :math:`v_n = s_n u_n \ge 0`. Coordinate
+    ascent imputes it and regresses on it:
 
     .. math::
         q(v_n) \propto N(v_n \mid s_n x_n' m, 1), \quad v_n \ge 0, \qquad
         S = (S_0^{-1} + X'X)^{-1}, \qquad m = S \Bigl( S_0^{-1} m_0 + \sum_n s_n \langle v_n \rangle x_n \Bigr)
 
-    Mean field holds between w and the utilities. S is as narrow as if these had been seen, so the intervals of w are
-    too narrow; the mean is close to that of the posterior. Under q(w) a new row has
-    :math:`P(y = 1) = \Phi(x' m / \sqrt{1 + x' S x})`.
+    w and the utilities are independent under q. S is as small as if the utilities had been observed, so the intervals
+    of w are too narrow; the mean is close to that of the posterior. Under q(w) a new row has :math:`P(y = 1) = \Phi(x'
+    m / \sqrt{1 + x' S x})`.
 
     Parameters
     ----------
     n_features
-        D, the columns of X; centre those that are far from zero, as their squares are summed.
+        Number D of columns of X. Centre columns that are far from zero, because their squares are summed.
     prior_mean
         :math:`m_0`, a number or shape (D,).
     prior_precision
-        :math:`S_0^{-1}`, shape (D, D), in squared units of X; a number means that times the identity. 0 states
-        the flat, improper prior. Where columns tell all answers apart it leaves no posterior: coefficients drift until
-        ``max_iter``, or until a step gains less than ``tol``, and mean nothing. Any proper prior mends that.
+        :math:`S_0^{-1}`, shape (D, D), in squared units of X; a number means that times the identity. 0 is the flat,
+        improper prior. If the columns separate the outcomes perfectly, the flat prior has no proper posterior:
+        coefficients grow until ``max_iter``, or until a step gains less than ``tol``, and are meaningless. Then use a
+        proper prior.
 
     Returns
     -------
@@ -47,7 +48,7 @@ def probit_regression(
     Raises
     ------
     ModelError
-        If an argument is impossible, or of the wrong shape.
+        If an argument is invalid or has the wrong shape.
 
     Notes
     -----

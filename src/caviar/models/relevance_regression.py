@@ -14,14 +14,14 @@ def relevance_regression(
     shape: float = 1e-3,
     rate: float = 1e-3,
 ) -> Model:
-    r"""Return the linear regression in which each column has a precision of its own.
+    r"""Return the linear regression with a separate prior precision for each coefficient (ARD).
 
     .. math::
         \alpha_d \sim \mathrm{Gamma}(a_0, b_0), \quad w \sim N(0, \mathrm{diag}(\alpha)^{-1}), \quad
         \tau \sim \mathrm{Gamma}(a, b), \quad y_n \sim N(x_n' w, \tau^{-1})
 
-    The coefficient of a column that explains nothing gets a large precision, and vanishes. The optimal factors
-    :math:`N(m, S)`, :math:`\mathrm{Gamma}(a_N, b_N)` and, for each column, :math:`\mathrm{Gamma}(a_0 + 1/2, b_d)`:
+    The coefficient of an irrelevant column gets a large precision and vanishes. The optimal factors :math:`N(m, S)`,
+    :math:`\mathrm{Gamma}(a_N, b_N)` and, for each column, :math:`\mathrm{Gamma}(a_0 + 1/2, b_d)`:
 
     .. math::
         S &= (\mathrm{diag}\langle\alpha\rangle + \langle\tau\rangle X'X)^{-1}, \qquad
@@ -32,7 +32,7 @@ def relevance_regression(
     Parameters
     ----------
     n_features
-        D, the columns of X.
+        Number D of columns of X.
     relevance_shape, relevance_rate
         :math:`a_0` and :math:`b_0`.
     shape, rate
@@ -46,11 +46,11 @@ def relevance_regression(
     Raises
     ------
     ModelError
-        If an argument is impossible.
+        If an argument is invalid.
 
     Notes
     -----
-    An intercept is shrunk as any other column is; subtract the means of y and of the columns beforehand.
+    An intercept is shrunk like any other column, so subtract the means of y and of the columns first.
 
     Examples
     --------

@@ -27,7 +27,7 @@ def robust_mixture(
         z_n \sim \mathrm{Cat}(\pi), \quad u_n \sim \mathrm{Gamma}\bigl(\tfrac\nu2, \tfrac\nu2\bigr), \quad
         x_n \mid z_n \sim N(\mu_{z_n}, (u_n \Lambda_{z_n})^{-1})
 
-    The scale and the label of a row share one factor :math:`q(z_n, u_n)`, inside which inference is exact. With
+    The scale and the label of a row share one factor :math:`q(z_n, u_n)`, within which inference is exact. With
     :math:`e_{nk} = (x_n - m_k)' \langle\Lambda_k\rangle (x_n - m_k) + \mathrm{tr}(\langle\Lambda_k\rangle S_k)`:
 
     .. math::
@@ -35,8 +35,8 @@ def robust_mixture(
         \log r_{nk} &= \langle\log\pi_k\rangle + \tfrac12 \langle\log|\Lambda_k|\rangle
         - \tfrac{\nu + D}2 \log(\nu + e_{nk}) + \mathrm{const}
 
-    Rows far from all components count little. With :math:`g_{nk} = \langle z_{nk} u_n \rangle` and
-    :math:`N_k = \sum_n r_{nk}`, the globals are
+    Rows far from all components have little weight. With :math:`g_{nk} = \langle z_{nk} u_n \rangle` and :math:`N_k =
+    \sum_n r_{nk}`, the globals are
 
     .. math::
         S_k &= \Bigl( S_0^{-1} + \langle\Lambda_k\rangle \sum_n g_{nk} \Bigr)^{-1}, \qquad
@@ -49,7 +49,7 @@ def robust_mixture(
     n_features, n_components
         D and K.
     scale_df
-        :math:`\nu > 0`; the smaller, the heavier the tails.
+        :math:`\nu > 0`; smaller values mean heavier tails.
     concentration, prior_mean, prior_precision, df, inverse_scale
         As for :func:`gaussian_mixture`; the covariance matrix of a component, for :math:`\nu > 2`, is
         :math:`\Lambda_k^{-1} \nu / (\nu - 2)`.
@@ -62,12 +62,12 @@ def robust_mixture(
     Raises
     ------
     ModelError
-        If an argument is impossible, or of the wrong shape.
+        If an argument is invalid or has the wrong shape.
 
     Notes
     -----
-    The start is made by clustering, which may give a component to a few rows far out; start from labels of your own
-    there, ``init={"z": labels}``.
+    The start is a clustering, which may give a component to a few outliers. Then start from other labels, ``init={"z":
+    labels}``.
 
     Examples
     --------

@@ -37,9 +37,9 @@ def robust_regression(
     Parameters
     ----------
     n_features
-        D, the columns of X.
+        Number D of columns of X.
     df
-        :math:`\nu > 0`; the smaller, the heavier the tails.
+        :math:`\nu > 0`; smaller values mean heavier tails.
     prior_mean, prior_precision
         :math:`m_0` and :math:`S_0^{-1}`, as for :func:`linear_regression`.
     shape, rate
@@ -53,7 +53,7 @@ def robust_regression(
     Raises
     ------
     ModelError
-        If an argument is impossible, or of the wrong shape.
+        If an argument is invalid or has the wrong shape.
 
     Examples
     --------

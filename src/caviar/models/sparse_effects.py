@@ -31,9 +31,9 @@ def sparse_effects(
     Parameters
     ----------
     n_features
-        D, the columns of X.
+        Number D of columns of X.
     n_effects
-        L, at least as many as there are effects: one more finds nothing, and says so.
+        Number L of single effects, at least the number of true effects; superfluous effects are recognisable.
     precision
         :math:`\tau_0`, the inverse variance of an effect.
     shape, rate
@@ -47,11 +47,11 @@ def sparse_effects(
     Raises
     ------
     ModelError
-        If an argument is impossible.
+        If an argument is invalid.
 
     Notes
     -----
-    There is no intercept; subtract the means of y and of the columns beforehand. Source: Wang, Sarkar, Carbonetto and
+    There is no intercept, so subtract the means of y and of the columns first. Source: Wang, Sarkar, Carbonetto and
     Stephens (JRSS B 2020).
 
     Examples

@@ -35,7 +35,7 @@ def spherical_mixture(
         b_k &= b + \tfrac12 \sum_{nd} r_{nk} (x_{nd} - \bar x_{kd})^2
         + \tfrac12 \frac{\kappa N_k}{\kappa_k} \sum_d (\bar x_{kd} - m_0)^2
 
-    The precision meets the sum of squares of a row, so that a pass needs D + 2 features of it. Entries of a row may be
+    A pass needs D + 2 features of a row, because the precision multiplies its sum of squares. Entries of a row may be
     missing (NaN); they are marginalised exactly.
 
     Parameters
@@ -47,7 +47,7 @@ def spherical_mixture(
     prior_mean
         :math:`m_0`, a number or shape (D,) or (K, D).
     mean_precision
-        :math:`\kappa > 0`, a number or shape (K,): how many rows the prior knowledge of a mean is worth.
+        :math:`\kappa > 0`, a number or shape (K,): the number of rows that the prior of a mean is worth.
     shape, rate
         a and b, each a number or shape (K,), with :math:`\langle\tau_k\rangle = a / b`.
 
@@ -60,7 +60,7 @@ def spherical_mixture(
     Raises
     ------
     ModelError
-        If an argument is impossible, or of the wrong shape.
+        If an argument is invalid or has the wrong shape.
 
     Examples
     --------
@@ -121,7 +121,7 @@ def spherical_mixture_independent(
     shape, rate
         a and b, each a number or shape (K,), with :math:`\langle\tau_k\rangle = a / b`.
     smallest_variance
-        A floor on every variance :math:`1/\tau_k`, a number or shape (K,), for fits with a point mass on
+        Lower bound of every variance :math:`1/\tau_k`, a number or shape (K,), for fits with a point mass for
         ``precision``; see :class:`caviar.Gamma`.
 
     Returns
@@ -133,7 +133,7 @@ def spherical_mixture_independent(
     Raises
     ------
     ModelError
-        If an argument is impossible, or of the wrong shape.
+        If an argument is invalid or has the wrong shape.
 
     Examples
     --------

@@ -36,7 +36,7 @@ def tied_mixture(
         \log r_{nk} &= \nu_q\, m_k' B_q^{-1} (x_n - m_k / 2) - \tfrac12 D/\kappa_k
         + \langle\log\pi_k\rangle + \mathrm{const}
 
-    The logarithms of the responsibilities are linear in the row, so that a pass needs D + 1 features of it.
+    The log responsibilities are linear in the row, so a pass needs D + 1 features of it.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def tied_mixture(
     prior_mean
         :math:`m_0`, a number or shape (D,) or (K, D).
     mean_precision
-        :math:`\kappa > 0`, a number or shape (K,): how many rows the prior knowledge of a mean is worth.
+        :math:`\kappa > 0`, a number or shape (K,): the number of rows that the prior of a mean is worth.
     df
         Degrees of freedom :math:`\nu > D - 1`; D + 1 by default.
     inverse_scale
@@ -62,7 +62,7 @@ def tied_mixture(
     Raises
     ------
     ModelError
-        If an argument is impossible, or of the wrong shape.
+        If an argument is invalid or has the wrong shape.
 
     Examples
     --------
@@ -120,8 +120,8 @@ def tied_mixture_independent(
     inverse_scale
         B, shape (D, D), with :math:`\langle\Lambda\rangle = \nu B^{-1}`; a number means that times the identity.
     smallest_variance
-        A floor on the eigenvalues of the covariance matrix :math:`\Lambda^{-1}`, a number or one for each column, for
-        fits with a point mass on ``precision``; see :class:`caviar.Wishart`.
+        Lower bound of the eigenvalues of the covariance matrix :math:`\Lambda^{-1}`, a number or one for each column,
+        for fits with a point mass for ``precision``; see :class:`caviar.Wishart`.
 
     Returns
     -------
@@ -131,7 +131,7 @@ def tied_mixture_independent(
     Raises
     ------
     ModelError
-        If an argument is impossible, or of the wrong shape.
+        If an argument is invalid or has the wrong shape.
 
     Examples
     --------

@@ -20,7 +20,7 @@ def unit_variance_mixture(
     mean_precision: ArrayLike = 0.01,
     variance: ArrayLike = 1.0,
 ) -> Model:
-    r"""Return the mixture of K Gaussians in D dimensions with known variance, 1 unless another is given.
+    r"""Return the mixture of K Gaussians in D dimensions with known variance, by default 1.
 
     .. math::
         \pi \sim \mathrm{Dir}(\alpha), \quad \mu_{kd} \sim N(m_0, v / \kappa), \quad
@@ -32,8 +32,8 @@ def unit_variance_mixture(
         \kappa_k = \kappa + N_k, \qquad
         q(\mu_{kd}) = N\Bigl(\frac{\kappa m_0 + \sum_n r_{nk} x_{nd}}{\kappa_k}, \frac{v}{\kappa_k}\Bigr)
 
-    The logarithms of the responsibilities are linear in the row, so that a pass needs D + 1 features of it. Entries of
-    a row may be missing (NaN); they are marginalised exactly.
+    The log responsibilities are linear in the row, so a pass needs D + 1 features of it. Entries of a row may be
+    missing (NaN); they are marginalised exactly.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def unit_variance_mixture(
     prior_mean
         :math:`m_0`, a number or shape (D,) or (K, D).
     mean_precision
-        :math:`\kappa \ge 0`, a number or shape (K,): how many rows the prior knowledge of a mean is worth. 0 is the
+        :math:`\kappa \ge 0`, a number or shape (K,): the number of rows that the prior of a mean is worth. 0 is the
         flat, improper prior.
     variance
         v, known: a number, or shape (D,), in squared units of x.
@@ -60,12 +60,12 @@ def unit_variance_mixture(
     ParameterError
         If a variance is not positive and finite.
     ModelError
-        If another argument is impossible, or of the wrong shape.
+        If another argument is invalid or has the wrong shape.
 
     Notes
     -----
-    Means are independent of each other under the posterior given the labels, so there is one form of it. Of numbers
-    with known weights it is :func:`known_variance_mixture`.
+    Given the labels the means are independent in the posterior, so there is only one form of it. For one column and
+    known weights it is :func:`known_variance_mixture`.
 
     Examples
     --------

@@ -41,24 +41,24 @@ def varying_coefficients(
         \tau &: \; a + \tfrac N2, \quad
         b + \tfrac12 \sum_k \bigl[ \lVert y_k - X_k m_k \rVert^2 + \mathrm{tr}(X_k'X_k S_k) \bigr]
 
-    With known population, group and noise precisions, q is exact: the ELBO is the log evidence.
+    With known population, group and noise precisions q is exact, and the ELBO is the log evidence.
 
     Parameters
     ----------
     n_features, n_groups
-        D and K. To predict a group of which there are no rows yet, state one group more than there are: it is at what
-        the population says, with what is not known of mean and spread of the population, and changes neither the other
-        groups nor the ELBO.
+        D and K. To predict a new group, use one group more than there are. Its distribution follows from the
+        population, including the uncertainty of its mean and spread, and it changes neither the other groups nor the
+        ELBO.
     population
-        :math:`\mu` where it is known, a number or shape (D,).
+        Value of :math:`\mu` if it is known, a number or shape (D,).
     population_precision
         :math:`S_0^{-1}`, shape (D, D), or a number for that times the identity.
     group_precision
-        :math:`\lambda` where it is known, a number or shape (D,).
+        Value of :math:`\lambda` if it is known, a number or shape (D,).
     group_shape, group_rate
         :math:`a_0` and :math:`b_0` of an unknown :math:`\lambda`.
     noise_precision
-        :math:`\tau` where it is known.
+        Value of :math:`\tau` if it is known.
     shape, rate
         a and b of an unknown :math:`\tau`.
 
@@ -66,13 +66,13 @@ def varying_coefficients(
     -------
     Model
         Variables ``population``, ``spread`` (:math:`\lambda`, plate ``feature``), ``w`` (plate ``group``), ``tau`` and
-        ``y`` (plate ``obs``), but those that are known; known arrays ``X`` (N, D) and ``group`` (N,), whole numbers
-        from 0 to K - 1.
+        ``y`` (plate ``obs``), except those with known values; known arrays ``X`` (N, D) and ``group`` (N,), whole
+        numbers from 0 to K - 1.
 
     Raises
     ------
     ModelError
-        If an argument is impossible, or of the wrong shape.
+        If an argument is invalid or has the wrong shape.
 
     Examples
     --------

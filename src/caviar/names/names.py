@@ -12,12 +12,12 @@ from .axes import ModelAxes, NamedAxis
 
 @dataclass(frozen=True)
 class Names:
-    """Names of the places along the axes of a model.
+    """Names of the positions along the axes of a model.
 
     Attributes
     ----------
     along
-        Axis -> names of its places, in order.
+        Axis -> names of its positions, in order.
     columns
         Name of an observed variable or known array -> the columns of the table that held its data.
 
@@ -39,15 +39,15 @@ class Names:
         return bool(self.along or self.columns)
 
     def plate(self, name: str) -> tuple[str, ...] | None:
-        """Return the names of the repetitions of a plate; None if they have none."""
+        """Return the names of the repetitions of a plate; None without names."""
         return self.along.get(NamedAxis("plate", name))
 
     def entries(self, name: str) -> tuple[str, ...] | None:
-        """Return the names of the entries of one value of a node, or of categories; None if they have none."""
+        """Return the names of the entries of a value of a node, or of its categories; None without names."""
         return self.along.get(NamedAxis("entry", name))
 
     def of_axes(self, name: str, plates: Sequence[str], shape: Sequence[int]) -> list[tuple[str, ...] | None]:
-        """Return the names along each axis of a variable: its plates, then the axes of one value."""
+        """Return the names along each axis of a variable: first its plates, then the axes of one value."""
         found = [self.plate(plate) for plate in plates]
         found += [self.entries(name)] * (len(shape) - len(plates))
         # an axis of the figures may be shorter than that of the value, as of the shares of sticks
@@ -57,12 +57,12 @@ class Names:
         ]
 
     def sizes_of(self, nodes: Iterable[Node]) -> dict[str, int]:
-        """Return the sizes of plates that are known only from the names of their repetitions."""
+        """Return the sizes of the plates that are determined by the names of their repetitions."""
         plates = {plate.name for node in nodes for plate in node.plates if plate.size is None}
         return {axis.name: len(own) for axis, own in self._of_kind("plate") if axis.name in plates}
 
     def as_plain(self, axes: ModelAxes) -> dict[str, Any]:
-        """Return names that the model does not state as plain texts in lists, once for each group of axes."""
+        """Return the names that are not part of the model, as plain texts in lists, once for each group of axes."""
         first = {axes.group(axis)[0]: own for axis, own in self.along.items() if axis not in axes.declared}
         once = Names(first)
         return {

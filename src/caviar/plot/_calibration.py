@@ -33,45 +33,45 @@ def calibration(
 ) -> Axes:
     r"""Return a plot of how well predictions are calibrated.
 
-    Real numbers and counts: a histogram of the probability integral transforms :math:`u_n = P(Y_n \le y_n)`, which are
-    uniform where predictions are right. High at both ends: predictions are too narrow. High in the middle: too wide.
-    A slope: they are shifted. A count spreads its row evenly over :math:`P(Y_n < y_n)` to :math:`P(Y_n \le y_n)`
-    (Czado, Gneiting and Held, 2009). Outcomes 0 and 1: the share of ones among rows with similar predicted
-    probabilities, which lies on the diagonal where predictions are right.
+    For real numbers and counts it is a histogram of the probability integral transforms :math:`u_n = P(Y_n \le y_n)`,
+    which are uniform if the predictions are calibrated. If both ends are high, predictions are too narrow; if the
+    middle is high, too wide; if the histogram slopes, they are biased. A count is spread evenly over :math:`P(Y_n <
+    y_n)` to :math:`P(Y_n \le y_n)` (Czado, Gneiting and Held, 2009). For binary outcomes it is the share of ones among
+    rows with similar predicted probabilities, which is on the diagonal if the predictions are calibrated.
 
     Parameters
     ----------
     fitted
-        A posterior, or a fitted estimator.
+        A posterior or a fitted estimator.
     data
-        Rows with the observed variable, as the methods of the posterior or of the estimator take them.
+        Rows with the observed variable, as for the methods of the posterior or estimator.
     variable
-        Name of the observed variable; it may be left out where there is only one.
+        Name of the observed variable; optional if there is only one.
     entry
-        Name or number of an entry, where the variable is a vector.
+        Name or number of an entry, if the variable is a vector.
     n_folds
-        Parts of the rows, each predicted by a fit to the others. By default the fit itself predicts all rows; of those
-        that it has seen, predictions look better than they are.
+        Number of folds; the rows of each are predicted by a fit to the others. By default the fit itself predicts all
+        rows, and predictions look too good for rows that it was fitted to.
     seed
-        Of the parts.
+        Seed of the division into folds.
     n_bins
-        Bars of the histogram, or groups of rows; by default up to 20, with ten rows or more each.
+        Number of bars of the histogram, or of groups of rows; by default up to 20, with at least ten rows each.
     level
-        Of the band in which each bar, or share, lies by chance.
+        Probability that a bar, or a share, is within the band if the predictions are calibrated.
     ax
-        Axes to draw into; by default those of a new figure.
+        Axes to draw into; by default a new figure.
 
     Returns
     -------
     Axes
-        The title says whether the fit has seen the rows.
+        The title says whether the fit used these rows.
 
     Raises
     ------
     ParameterError
-        If the model has no such observed variable, or it is a label.
+        If the observed variable does not exist or is a label.
     DataError
-        If the data lack it.
+        If the data do not contain the variable.
     ModelError
         If the predictions have no closed form.
 

@@ -43,39 +43,38 @@ def dendrogram(
     names: Sequence[str] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    r"""Return a dendrogram of components: those that confuse most rows are merged first.
+    r"""Return a dendrogram of components that merges those first which are most often confused.
 
-    Of two groups the confused share is the probability that a row of one is assigned to the other,
-    :math:`\max(p_{ij}, p_{ji})` with :math:`p_{ij} = \sum_n r_{ni} [z_n = j] / \sum_n r_{ni}`, where r are
-    responsibilities and :math:`z_n` is the most probable group (Hennig, 2010). Components that together describe one
-    cluster of another shape than the components have join far to the left; clusters apart join far to the right, or not
-    within 1 row in 10,000.
+    The confused share of two groups is the probability that a row of one is assigned to the other, :math:`\max(p_{ij},
+    p_{ji})` with :math:`p_{ij} = \sum_n r_{ni} [z_n = j] / \sum_n r_{ni}`, where r are responsibilities and :math:`z_n`
+    is the most probable group (Hennig, 2010). Components that together describe one non-Gaussian cluster join far to
+    the left. Separate clusters join far to the right, or not at all if they confuse fewer than 1 row in 10,000.
 
     Parameters
     ----------
     fitted
         A fitted mixture or hidden Markov model, or the posterior of a model with a hidden Categorical or Markov chain.
     X
-        Rows, as the methods of the estimator or of the posterior take them.
+        Rows, as for the methods of the estimator or posterior.
     threshold
-        Groups that confuse a smaller share than this are drawn as different clusters.
+        Groups whose confused share is smaller are drawn as different clusters.
     variable
-        Name of the hidden labels; it may be left out where there is only one.
+        Name of the hidden labels; optional if there is only one.
     names
-        Of the components; by default their numbers.
+        Names of the components; by default their numbers.
     ax
-        Axes to draw into; by default those of a new figure.
+        Axes to draw into; by default a new figure.
 
     Returns
     -------
     Axes
-        The title says how many clusters there are at the threshold. Components with fewer than 1 row in 200 are left
+        The title says how many clusters there are at the threshold. Components with less than 1 row in 200 are left
         out.
 
     Raises
     ------
     ParameterError
-        If there are no hidden labels, fewer than two components have rows, or the threshold is no share.
+        If there are no hidden labels, fewer than two components have rows, or the threshold is not between 0 and 1.
 
     Examples
     --------

@@ -38,12 +38,12 @@ def density(
     components: bool = True,
     ax: Axes | None = None,
 ) -> Axes:
-    r"""Return a plot of the predictive density of a fitted mixture, with rows, in one or two columns.
+    r"""Return a plot of the predictive density of a fitted mixture and the rows, for one or two columns.
 
-    One column: a histogram of the rows; over it the predictive density, what the components have of it, and at each
-    point the central credible interval of the density :math:`p(x \mid \theta)` for parameters drawn from q. Below the
-    axis the rows as ticks, and the interval of each mean. Two columns: the rows, and the smallest regions that hold 50,
-    80 and 95 % of new rows.
+    For one column the plot has a histogram of the rows, the predictive density with the contributions of the
+    components, and at each point the central credible interval of the density :math:`p(x \mid \theta)` for parameters
+    drawn from q. Ticks below the axis are the rows, and bars the intervals of the means. For two columns it has the
+    rows and the smallest regions that contain 50, 80 and 95 % of new rows.
 
     Parameters
     ----------
@@ -52,28 +52,28 @@ def density(
     X
         Rows, shape (N, D), or a table with the columns of the fit.
     names
-        What to write at the axes, with units; by default the names that the fit saw.
+        Labels of the axes, with units; by default the names of the columns in the fit.
     level
-        Of the band and the intervals; None for no band.
+        Probability of the band and the intervals; None draws no band.
     n_draws, seed
-        Of the parameters for the band. The intervals are of single points: the band need not hold the whole of
-        :math:`p(x \mid \theta)` with that probability.
+        Number of draws of the parameters for the band, and their seed. The intervals are pointwise, so the band
+        contains the whole curve :math:`p(x \mid \theta)` with a smaller probability.
     components
         Whether to draw the components.
     ax
-        Axes to draw into; by default those of a new figure.
+        Axes to draw into; by default a new figure.
 
     Returns
     -------
     Axes
-        In which, with one column, the line with the label "predictive density" is the density.
+        With one column, the line labelled "predictive density" is the density.
 
     Raises
     ------
     ParameterError
-        If it is no fitted mixture, or has more than two columns.
+        If ``fitted`` is not a fitted mixture, or has more than two columns.
     DataError
-        If the rows have other columns.
+        If the rows have other columns than the fit.
 
     Examples
     --------

@@ -20,18 +20,18 @@ def elbo_trace(fitted: Any, *, gap: bool = True, ax: Axes | None = None) -> Axes
     Parameters
     ----------
     fitted
-        A posterior, or a fitted estimator. One from a file of an older version may know its own course only.
+        A posterior or a fitted estimator. One from a file of an older version may have only the trace of its best
+        start.
     gap
-        Whether to draw how far each iteration is below the best end, :math:`\mathcal L^* - \mathcal L_i` in nats on a
-        logarithmic axis, where the rate of convergence is a slope and the other optima are levels; or else the
-        objective itself.
+        Whether to draw the gap to the best end, :math:`\mathcal L^* - \mathcal L_i` in nats on a logarithmic axis,
+        where slopes are rates of convergence and levels are other optima. Otherwise the objective itself is drawn.
     ax
-        Axes to draw into; by default those of a new figure.
+        Axes to draw into; by default a new figure.
 
     Returns
     -------
     Axes
-        With a line for each start, that of the best last. Where ``gap``, the last point of the best is zero, and left
+        There is a line for each start, the best last. With ``gap`` the last point of the best start is zero and is left
         out.
 
     Examples

@@ -65,40 +65,40 @@ def forest(
     max_entries: int = 60,
     ax: Any = None,
 ) -> Axes | AnyArray:
-    """Return a plot of global variables: a line for each entry, with its mean and credible interval.
+    """Return a forest plot of global variables: mean and credible interval of each entry.
 
     Parameters
     ----------
     fitted
-        A posterior, or a fitted estimator.
+        A posterior or a fitted estimator.
     variable
-        Name of a global variable; of a joint factor with its part, as ``"theta.mean"``. It may be left out where there
-        is only one. A list of names gives a panel with a scale of its own to each variable, and to each entry of a
-        vector whose entries differ in size by more than ten times, as columns with other units do.
+        Name of a global variable; for a joint factor with its part, as in ``"theta.mean"``. It is optional if there is
+        only one. For a list of names, each variable has a panel with its own scale, and so has each entry of a vector
+        whose entries differ by more than a factor of ten, such as columns in different units.
     level
-        Of the central credible intervals.
+        Probability of the central credible intervals.
     names
-        Name of a plate -> what its places are called; name of the variable -> what the entries of one value are called.
-        By default the names of the posterior.
+        Name of a plate -> names of its repetitions; name of the variable -> names of the entries of one value. By
+        default the names of the posterior.
     only
-        Name of a plate, or of the variable -> those of its places, by what they are called, that are drawn.
+        Name of a plate or of the variable -> names of the repetitions or entries to draw.
     max_entries
-        More entries are refused.
+        Largest number of entries; more are refused.
     ax
-        Axes to draw into, of a list one for each panel; by default those of a new figure.
+        Axes to draw into, one for each panel for a list of names; by default a new figure.
 
     Returns
     -------
     Axes or ndarray of Axes
-        The axes of one variable; of a list an array (panels,). The title says whether intervals are those of linear
-        response, see ``uncertainty=`` of :meth:`caviar.Model.fit`. The first entry is at the top. A symmetric matrix
-        shows its lower triangle. A hollow marker is an entry without an interval: a point, or one whose family gives no
-        quantiles.
+        The axes of one variable, or an array (panels,) for a list of names. The title says whether intervals are those
+        of linear response, see ``uncertainty=`` of :meth:`caviar.Model.fit`. The first entry is at the top. Of a
+        symmetric matrix the lower triangle is drawn. A hollow marker is an entry without an interval: a point mass, or
+        an entry whose family has no quantiles.
 
     Raises
     ------
     ParameterError
-        If there is no such variable, or it has too many entries.
+        If the variable does not exist or has too many entries.
 
     Examples
     --------

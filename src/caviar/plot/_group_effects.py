@@ -38,33 +38,33 @@ def group_effects(
     order: str = "size",
     axes: Any = None,
 ) -> AnyArray:
-    """Return a caterpillar plot: the effect of each group with its interval, in order of size.
+    """Return a caterpillar plot: the effect of each group with its interval, sorted by size.
 
     Parameters
     ----------
     fitted
         A fitted :class:`caviar.MixedModel`, or the posterior of any model.
     variable
-        Of a mixed model a term such as ``"days | subject"``; of a posterior the name of a global variable with one
-        plate. It may be left out where there is only one.
+        For a mixed model a term such as ``"days | subject"``; for a posterior the name of a global variable with one
+        plate. It is optional if there is only one.
     level
-        Of the central credible intervals.
+        Probability of the central credible intervals.
     order
-        ``"size"``: each panel is in order of its own effect; ``"first"``: all panels have the order of the first;
-        ``"groups"``: the order of the groups.
+        ``"size"`` sorts each panel by its own effect, ``"first"`` sorts all panels by the effect of the first, and
+        ``"groups"`` keeps the order of the groups.
     axes
-        Axes to draw into, one for each effect; by default those of a new figure.
+        Axes to draw into, one for each effect; by default a new figure.
 
     Returns
     -------
     ndarray of Axes
-        Shape (effects,): one for a variable with a number for each group, one for each entry of a vector. Hollow
-        markers are groups whose interval contains zero. Names are written for up to 60 groups.
+        Shape (effects,), with one panel for each entry of the effects of a group. Hollow markers are groups whose
+        interval contains zero. Names are written for up to 60 groups.
 
     Raises
     ------
     ParameterError
-        If there is no such variable, or it is not one for each group.
+        If the variable does not exist, or does not have one value for each group.
 
     Examples
     --------

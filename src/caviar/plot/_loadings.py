@@ -33,33 +33,34 @@ def loadings(
     Parameters
     ----------
     fitted
-        Posterior of a model with loadings, as ``caviar.models.factor_analysis`` states it.
+        Posterior of a model with loadings, such as ``caviar.models.factor_analysis``.
     variable
-        Name of the loadings: a MultivariateNormal over the columns, with an entry for each factor.
+        Name of the loadings: a MultivariateNormal with a plate over the columns and an entry for each factor.
     names
         Names of the columns; by default those of the posterior, or their numbers.
     level
-        Of the central credible intervals.
+        Probability of the central credible intervals.
     heat_map
-        Whether to draw a cell for each loading, with its mean, in brackets where the interval contains 0; or else a
-        panel for each factor with intervals, hollow where these contain 0. By default intervals for up to six factors.
+        True draws a cell for each loading with its mean, in brackets if the interval contains 0. False draws a panel
+        with intervals for each factor, with hollow markers if the interval contains 0. The default is False for up to
+        six factors.
     axes
-        Axes to draw into: one for a heat map, else one for each factor; by default those of a new figure.
+        Axes to draw into: one for a heat map, otherwise one for each factor; by default a new figure.
 
     Returns
     -------
     ndarray of Axes
-        Shape (1,) for a heat map, else (K,).
+        Shape (1,) for a heat map, otherwise (K,).
 
     Raises
     ------
     ParameterError
-        If the posterior has no such variable, or it is no table of columns by factors.
+        If the variable does not exist, or is not a table of columns by factors.
 
     Notes
     -----
-    Signs and rotation of the factors are not determined by the data: what the intervals leave open is less than what
-    the model does, and two fits may show the same plane turned.
+    The data do not determine the signs and the rotation of the factors. The intervals do not include this uncertainty,
+    and two fits may show the same subspace rotated.
 
     Examples
     --------

@@ -74,7 +74,7 @@ def beside(
     Parameters
     ----------
     fitted
-        A posterior, or a fitted estimator.
+        A posterior or a fitted estimator.
     data
         Rows, as the methods of the posterior or of the estimator take them.
     variable
@@ -84,14 +84,14 @@ def beside(
     n_folds
         Parts of the rows, each predicted by a fit to the others; None for predictions by the fit itself.
     seed
-        Of the parts.
+        Seed of the division into folds.
 
     Raises
     ------
     ParameterError
         If there is no such variable or entry, or it is a label.
     DataError
-        If the data lack the variable.
+        If the data do not contain the variable.
     """
     posterior, arrays = posterior_of(fitted), placed(fitted, data)
     name = observed_name(posterior, variable)

@@ -36,34 +36,35 @@ def pairs(
     robust: bool = True,
     axes: Any = None,
 ) -> AnyArray:
-    r"""Return a plot of a fitted mixture of Gaussians and rows in every pair of columns.
+    r"""Return a scatter-plot matrix of the rows with the components of a fitted mixture of Gaussians.
 
-    On the diagonal a histogram of each column below the predictive density, divided among the components. Below it the
-    rows, with two ellipses for each component: the outline holds its rows with probability ``level`` if Normal,
-    :math:`(x - m_k)' \Sigma_k^{-1} (x - m_k) \le -2 \log(1 - \text{level})`, and the small filled one, or a cross where
-    means are points, its mean under the posterior.
+    The diagonal has a histogram of each column and the predictive density, divided among the components. Below it are
+    the rows, with two ellipses for each component. The outline contains its rows with probability ``level`` if they are
+    Normal, :math:`(x - m_k)' \Sigma_k^{-1} (x - m_k) \le -2 \log(1 - \text{level})`. The small filled ellipse contains
+    its mean under the posterior; a cross is a point estimate.
 
     Parameters
     ----------
     fitted
-        A fitted mixture, with whatever structure of covariances.
+        A fitted mixture of Gaussians with any covariance structure.
     X
         Rows, shape (N, D), or a table with the columns of the fit. Missing entries are left out.
     columns
-        Those that are drawn, by number or name; by default all.
+        Columns to draw, by number or name; by default all.
     names
-        What to write at the axes, for all D columns, with units; by default the names that the fit saw.
+        Labels of the axes for all D columns, with units; by default the names of the columns in the fit.
     level
         Probability of the ellipses.
     max_points
-        Of more rows a random choice is drawn.
+        Largest number of rows that are drawn; from more rows a random sample is drawn.
     hexagons
-        Whether to count all rows in hexagons instead; by default from 20 times ``max_points``.
+        Whether to draw the counts of all rows in hexagons instead; by default for more than 20 times ``max_points``
+        rows.
     robust
-        Whether an axis ends where the components and nearly all rows do, so that few outliers do not press the others
-        together. Arrows at the edge are rows beyond it, and a label says how many there are.
+        Whether axes are limited to the components and nearly all rows, so that a few outliers do not compress the plot.
+        Arrows at the edge mark rows beyond it, and a label gives their number.
     axes
-        Axes to draw into, as many as columns squared; by default those of a new figure.
+        Axes to draw into, columns x columns; by default a new figure.
 
     Returns
     -------
@@ -73,9 +74,9 @@ def pairs(
     Raises
     ------
     ParameterError
-        If it is no fitted mixture, a column does not exist, or there are more than eight columns to draw.
+        If ``fitted`` is not a fitted mixture, a column does not exist, or there are more than eight columns to draw.
     DataError
-        If the rows have other columns.
+        If the rows have other columns than the fit.
 
     Examples
     --------

@@ -32,11 +32,10 @@ def partial_effects(
     seed: int | np.random.Generator | None = 0,
     axes: Any = None,
 ) -> AnyArray:
-    """Return a plot of partial effects: the expected response along each known column, the others fixed.
+    """Return a plot of partial effects: the expected response as a function of each known column.
 
-    The other columns are at their means, or most common levels, so of an interaction look at
-    :func:`regression` with ``by``. Of a mixed model the curves are those of an average group. Panels share one scale,
-    so that the steepest effect looks it.
+    The other columns are at their means or most common levels; to see an interaction use :func:`regression` with
+    ``by``. For a mixed model the curves are those of an average group. All panels have the same vertical scale.
 
     Parameters
     ----------
@@ -45,16 +44,16 @@ def partial_effects(
     data
         Rows, as for the fit: a table for a mixed model.
     columns
-        Name or names of those that are drawn; by default all except groups. An entry of a vector ``X`` is called by its
-        column, or ``"X 1"``.
+        Name or names of the columns to draw; by default all except groups. An entry of a vector ``X`` has the name of
+        its column, or ``"X 1"``.
     variable
-        Name of the observed variable; it may be left out where there is only one.
+        Name of the observed variable; optional if there is only one.
     level
-        Of the interval of the expected response.
+        Probability of the interval of the expected response.
     n_draws, seed
-        Of the parameters, from which the interval comes.
+        Number of draws of the parameters for the interval, and their seed.
     axes
-        Axes to draw into, one for each column; by default those of a new figure.
+        Axes to draw into, one for each column; by default a new figure.
 
     Returns
     -------
@@ -64,7 +63,7 @@ def partial_effects(
     Raises
     ------
     ParameterError
-        If the model has no such column.
+        If a column does not exist.
 
     Examples
     --------

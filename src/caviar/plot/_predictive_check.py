@@ -43,46 +43,46 @@ def predictive_check(
     seed: int | np.random.Generator | None = 0,
     ax: Axes | None = None,
 ) -> Axes:
-    r"""Return a posterior predictive check: a plot of the data beside data sets that the fitted model makes.
+    r"""Return a posterior predictive check: a plot of the data beside data sets simulated from the fitted model.
 
-    Each data set has as many rows as the data and the same known columns; its parameters are a draw from q. Where the
-    model fits, the observed bars lie within the band. With ``statistic`` the plot is a histogram of one number of each
-    data set, with a line at that of the data.
+    Each simulated data set has as many rows as the data and the same known columns, and its parameters are a draw from
+    q. If the model fits, the observed bars are within the band. With ``statistic`` the plot is a histogram of the
+    statistic of each data set, with a line at that of the data.
 
     Parameters
     ----------
     fitted
-        A posterior, or a fitted estimator.
+        A posterior or a fitted estimator.
     data
-        Rows with the observed variable, as the methods of the posterior or of the estimator take them.
+        Rows with the observed variable, as for the methods of the posterior or estimator.
     variable
-        Name of the observed variable; it may be left out where there is only one.
+        Name of the observed variable; optional if there is only one.
     entry
-        Name or number of an entry, where the variable is a vector.
+        Name or number of an entry, if the variable is a vector.
     statistic
-        ``"mean"``, ``"sd"``, ``"min"``, ``"max"``, ``"zeros"`` (the share of zeros), or a function from the values of a
-        data set, shape (N,), to a number.
+        ``"mean"``, ``"sd"``, ``"min"``, ``"max"``, ``"zeros"`` (the share of zeros), or a function of the values of a
+        data set, shape (N,), that returns a number.
     n_draws
-        Data sets that are made.
+        Number of simulated data sets.
     level
-        Of the band: each bar of the data lies in it with this probability, if the model is right.
+        Probability that a bar of the data is within the band if the model is right.
     seed
-        Of the data sets.
+        Seed of the data sets.
     ax
-        Axes to draw into; by default those of a new figure.
+        Axes to draw into; by default a new figure.
 
     Returns
     -------
     Axes
-        The title of a plot of a statistic says :math:`P(T(y^*) \ge T(y))`, which is near 0 or 1 where the model misses
-        it.
+        The title of a plot of a statistic gives :math:`P(T(y^*) \ge T(y))`, which is near 0 or 1 if the model does not
+        reproduce the statistic.
 
     Raises
     ------
     ParameterError
-        If the model has no such observed variable, or there is no such statistic.
+        If the observed variable or the statistic does not exist.
     DataError
-        If the data lack the variable.
+        If the data do not contain the variable.
 
     Examples
     --------

@@ -33,43 +33,43 @@ def prior_posterior(
     seed: int | np.random.Generator | None = 0,
     axes: Any = None,
 ) -> AnyArray:
-    """Return a plot of the prior of a global variable beside its posterior, a panel for each entry.
+    """Return a plot of the prior and the posterior of each entry of a global variable.
 
-    Where both are alike, the data say little, and the answer is that of the prior.
+    If both are similar, the data contain little information and the prior determines the posterior.
 
     Parameters
     ----------
     fitted
-        A posterior, or a fitted estimator.
+        A posterior or a fitted estimator.
     variable
-        Name of a global variable; of a joint factor with its part, as ``"theta.mean"``. It may be left out where there
-        is only one.
+        Name of a global variable; for a joint factor with its part, as in ``"theta.mean"``. It is optional if there is
+        only one.
     data
-        Rows, where the prior depends on known columns; as the methods of the posterior or of the estimator take them.
+        Rows, if the prior depends on known columns; as for the methods of the posterior or estimator.
     names, only
         As for :func:`forest`.
     max_entries
-        More entries are refused.
+        Largest number of entries; more are refused.
     seed
-        Of the draws of the parents of the prior, where these are unknown too.
+        Seed of the draws of the parents of the prior, if these are unknown.
     axes
-        Axes to draw into, one for each entry; by default those of a new figure.
+        Axes to draw into, one for each entry; by default a new figure.
 
     Returns
     -------
     ndarray of Axes
-        Shape (entries,). A panel says how wide the central 68% interval of the posterior is beside that of the prior.
-        A flat prior has no curve, and one that is much wider than the posterior is cut off at the edges.
+        Shape (entries,). Each panel gives the ratio of the widths of the central 68% intervals of posterior and prior.
+        A flat prior has no curve, and a prior that is much wider than the posterior is cut off at the edges.
 
     Raises
     ------
     ParameterError
-        If there is no such variable, it is a point, or it has too many entries.
+        If the variable does not exist, is a point mass, or has too many entries.
 
     Notes
     -----
-    Densities are slopes of quantiles, so the posterior is the one whose intervals :func:`forest` draws. A prior with
-    unknown parents is averaged over 80 draws of these from their own priors.
+    Densities are computed from quantiles, so they agree with the intervals that :func:`forest` draws. A prior with
+    unknown parents is averaged over 80 draws of the parents from their priors.
 
     Examples
     --------

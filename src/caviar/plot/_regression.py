@@ -34,11 +34,11 @@ def regression(
     max_points: int = 4000,
     ax: Axes | None = None,
 ) -> Axes:
-    """Return a plot of regression lines: the expected response along a known column, and the rows.
+    """Return a plot of regression lines: the expected response as a function of a known column, and the rows.
 
-    The inner band is the interval of the expected response, the outer one that of a new row. All other columns are at
-    their means, or most common levels. Of a mixed model the line is that of an average group, and a new row belongs to
-    a new group, unless ``by`` names the column of the groups.
+    The inner band is the interval of the expected response, the outer band that of a new row. All other columns are at
+    their means or most common levels. For a mixed model the line is that of an average group, and the outer band that
+    of a row in a new group, unless ``by`` names the column of the groups.
 
     Parameters
     ----------
@@ -47,32 +47,32 @@ def regression(
     data
         Rows, as for the fit: a table for a mixed model.
     x
-        Name of the column of numbers along the axis: of a table, or of a ``cv.Data``; an entry of a vector ``X`` is
-        called by its column, or ``"X 1"``. It may be left out where there is only one.
+        Name of the numeric column on the horizontal axis: of a table, or of a ``cv.Data``. An entry of a vector ``X``
+        has the name of its column, or ``"X 1"``. It is optional if there is only one.
     by
-        Name of a column with a line for each of its levels, or for three quantiles of its numbers.
+        Name of a column; a line is drawn for each of its levels, or for three quantiles of its numbers.
     only
-        Levels of ``by`` that are drawn; more than eight are refused.
+        Levels of ``by`` to draw, at most eight.
     variable
-        Name of the observed variable; it may be left out where there is only one.
+        Name of the observed variable; optional if there is only one.
     level
-        Of both bands.
+        Probability of both bands.
     n_draws, seed
-        Of the parameters, from which the inner band comes.
+        Number of draws of the parameters for the inner band, and their seed.
     max_points
-        Of more rows a random choice is drawn.
+        Largest number of rows that are drawn; from more rows a random sample is drawn.
     ax
-        Axes to draw into; by default those of a new figure.
+        Axes to draw into; by default a new figure.
 
     Returns
     -------
     Axes
-        Of a response 0 or 1 the line is the probability of a 1, of a binomial that of a success.
+        For a binary response the line is the probability of a 1; for a binomial, that of a success.
 
     Raises
     ------
     ParameterError
-        If the model has no such column, or ``by`` has too many levels.
+        If a column does not exist, or ``by`` has too many levels.
 
     Examples
     --------

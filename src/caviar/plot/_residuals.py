@@ -34,45 +34,46 @@ def residuals(
 ) -> Axes:
     r"""Return a plot of standardised residuals: observed minus predicted, in standard deviations of the prediction.
 
-    Points are rows. Thick dots are means of about equally many rows each, with a bar of :math:`\pm 1.96 / \sqrt{n}`:
-    where the model is right, 95 % of the bars reach zero. A trend shows what the predictor lacks, a funnel that the
-    noise is not the same everywhere. Of 0 and 1, and of small counts, look at the means alone.
+    Points are rows. Thick dots are means of groups of equally many rows, with a bar of :math:`\pm 1.96 / \sqrt{n}`; if
+    the model is right, 95 % of the bars reach zero. A trend shows that the predictor is incomplete, and a funnel that
+    the variance is not constant. For binary outcomes and small counts look only at the means.
 
     Parameters
     ----------
     fitted
-        A posterior, or a fitted estimator.
+        A posterior or a fitted estimator.
     data
-        Rows with the observed variable, as the methods of the posterior or of the estimator take them.
+        Rows with the observed variable, as for the methods of the posterior or estimator.
     variable
-        Name of the observed variable; it may be left out where there is only one.
+        Name of the observed variable; optional if there is only one.
     entry
-        Name or number of an entry, where the variable is a vector.
+        Name or number of an entry, if the variable is a vector.
     against
-        A number for each row, shape (N,), such as a column that the model lacks; by default the predicted mean.
+        Numbers for the horizontal axis, shape (N,), such as a column that is not in the model; by default the predicted
+        mean.
     label
-        What to write at the axis of ``against``, with its unit.
+        Label of the horizontal axis, with its unit.
     n_folds
-        Parts of the rows, each predicted by a fit to the others. By default the fit itself predicts all rows, also
-        those that it has seen.
+        Number of folds; the rows of each are predicted by a fit to the others. By default the fit itself predicts all
+        rows, including those that it was fitted to.
     seed
-        Of the parts.
+        Seed of the division into folds.
     max_points
-        Of more rows a random choice is drawn; the means are of all.
+        Largest number of points; from more rows a random sample is drawn. Means use all rows.
     ax
-        Axes to draw into; by default those of a new figure.
+        Axes to draw into; by default a new figure.
 
     Returns
     -------
     Axes
-        The title says whether the fit has seen the rows.
+        The title says whether the fit used these rows.
 
     Raises
     ------
     ParameterError
-        If the model has no such observed variable.
+        If the observed variable does not exist.
     DataError
-        If the data lack it, or ``against`` has another number of rows.
+        If the data do not contain the variable, or ``against`` has another number of rows.
     ModelError
         If the predictions have no closed form.
 

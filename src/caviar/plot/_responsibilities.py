@@ -37,36 +37,36 @@ def responsibilities(
 ) -> Axes:
     """Return a plot of the probability of each component for each row.
 
-    Over the data, for mixtures in one or two columns: the probabilities along the column, or the rows as points in
-    blended colours, larger where they are less certain. Else a column for each row, sorted by component and certainty:
-    stacked bars for up to eight components, and a heat map for more.
+    For mixtures of one or two columns the plot is over the data: the probabilities along the column, or the rows as
+    points in blended colours, larger if they are less certain. Otherwise there is a column for each row, sorted by
+    component and certainty: stacked bars for up to eight components, and a heat map for more.
 
     Parameters
     ----------
     fitted
         A fitted mixture or hidden Markov model, or the posterior of a model with a hidden Categorical or Markov chain.
     X
-        Rows, (N, D), or a table with the columns of the fit; for a posterior the data as for ``posterior.local``.
+        Rows, shape (N, D), or a table with the columns of the fit; for a posterior, data as for ``posterior.local``.
     variable
-        Of a posterior, name of the hidden variable; it may be left out where there is only one.
+        Name of the hidden variable of a posterior; optional if there is only one.
     over_data
-        Whether to draw over the data; by default wherever that is possible.
+        Whether to draw over the data; by default if that is possible.
     names
-        Of the components; by default their numbers.
+        Names of the components; by default their numbers.
     columns
-        What to write at the axes where rows are drawn over the data; by default the names that the fit saw.
+        Labels of the axes if the plot is over the data; by default the names of the columns in the fit.
     ax
-        Axes to draw into; by default those of a new figure.
+        Axes to draw into; by default a new figure.
 
     Returns
     -------
     Axes
-        With the legend of components.
+        The axes with the legend of components.
 
     Raises
     ------
     ParameterError
-        If there is no such variable, or rows in more than two columns are to be drawn over the data.
+        If the variable does not exist, or ``over_data=True`` and the rows have more than two columns.
 
     Examples
     --------

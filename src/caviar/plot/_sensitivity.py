@@ -18,7 +18,7 @@ _MOST_LEVEL = 12
 
 @in_style
 def sensitivity(response: Any, *names: str, max_rows: int = 20, ax: Axes | None = None) -> Axes:
-    """Draw which prior matters: how far means move when the numbers of the priors change.
+    """Return a plot of prior sensitivity: how far the means move when the numbers in the priors change.
 
     Parameters
     ----------
@@ -27,21 +27,21 @@ def sensitivity(response: Any, *names: str, max_rows: int = 20, ax: Axes | None 
     names
         Names of the variables whose means are shown; by default all.
     max_rows
-        Largest number of rows; those that matter most are shown.
+        Largest number of rows; the most influential are shown.
     ax
-        Axes to draw into; by default those of a new figure.
+        Axes to draw into; by default a new figure.
 
     Returns
     -------
     Axes
-        A row for each number of a prior and its change, the one that matters most at the top; a column for each
-        variable. A cell says how many posterior standard deviations the mean of the variable moves; for several
-        entries, that of the entry that moves most.
+        There is a row for each number in a prior, the most influential at the top, and a column for each variable. A
+        cell gives the change of the mean of the variable in posterior standard deviations; for several entries, the
+        largest change.
 
     Raises
     ------
     ParameterError
-        If ``response`` is something else.
+        If ``response`` has another type.
 
     Examples
     --------

@@ -34,33 +34,33 @@ def state_sequence(
     columns: Sequence[str] | None = None,
     axes: Any = None,
 ) -> AnyArray:
-    """Return a plot of the states of a hidden Markov model along time.
+    """Return a plot of the states of a hidden Markov model over time.
 
-    Above the data: lines for up to four columns, a heat map of standardised columns for more. In the middle the most
-    probable path as a strip, with the number of the state wherever there is room. Below, a row for each state, as high
-    as it is probable. Dashed lines separate sequences.
+    The top panel has the data: lines for up to four columns, a heat map of standardised columns for more. The middle
+    panel has the most probable path, with the numbers of the states where there is room. The bottom panel has a row for
+    each state, whose height is the probability of the state. Dashed lines separate sequences.
 
     Parameters
     ----------
     fitted
         A fitted ``HiddenMarkovModel``, or the posterior of a model with a ``MarkovChain``.
     data
-        The rows, in order, as for ``posterior.local``. Of an estimator the rows ``X``; of several sequences
-        ``{"X": rows, "lengths": lengths}``.
+        The rows in order, as for ``posterior.local``. For an estimator the rows ``X``; for several sequences ``{"X":
+        rows, "lengths": lengths}``.
     variable
-        Name of the chain; it may be left out where there is only one.
+        Name of the chain; optional if there is only one.
     observed
-        Name of the data that are drawn; by default those of the first observed variable.
+        Name of the data to draw; by default the first observed variable.
     time
-        Time of each row, rising; by default its number.
+        Time of each row, increasing; by default the row number.
     time_label
-        What time is, with its unit.
+        Label of the time axis, with its unit.
     names
-        Of the states; by default their numbers.
+        Names of the states; by default their numbers.
     columns
-        Of the data; by default numbers.
+        Names of the columns of the data; by default numbers.
     axes
-        Three axes to draw into; by default those of a new figure.
+        Three axes to draw into; by default a new figure.
 
     Returns
     -------

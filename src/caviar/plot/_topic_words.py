@@ -34,20 +34,21 @@ def topic_words(
     Parameters
     ----------
     fitted
-        Posterior of a model with topics, as ``caviar.models.latent_dirichlet_allocation`` states it.
+        A fitted ``LatentDirichletAllocation``, or the posterior of a model with topics, such as
+        ``caviar.models.latent_dirichlet_allocation``.
     vocabulary
-        The word of each of the V categories; by default those given to the model or the estimator, or the names of the
-        columns of its data.
+        The word of each of the V categories. By default the words given to the model or estimator, or the column names
+        of the data.
     variable
-        Name of the topics: a Dirichlet over V words with one plate.
+        Name of the topics, a Dirichlet over V words with one plate.
     topics
-        Numbers of those that are drawn, in this order; by default all, or of more than 12 those with the most tokens.
+        Numbers of the topics to draw, in this order; by default all, or the 12 with the most tokens.
     n_words
-        Words of each.
+        Number of words for each topic.
     level
-        Of the central credible intervals, which are those of the Beta marginals.
+        Probability of the central credible intervals of the Beta marginals.
     axes
-        Axes to draw into, one for each topic; by default those of a new figure.
+        Axes to draw into, one for each topic; by default a new figure.
 
     Returns
     -------
@@ -57,8 +58,7 @@ def topic_words(
     Raises
     ------
     ParameterError
-        If the posterior has no such variable, the vocabulary is unknown or of another length, or a topic does not
-        exist.
+        If the variable does not exist, the vocabulary is unknown or has another length, or a topic does not exist.
 
     Examples
     --------

@@ -23,32 +23,32 @@ def weights(
     names: Sequence[str] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    r"""Return a plot of the weights of components: a bar for each mean, and the interval that holds the weight.
+    r"""Return a bar plot of the weights of components: their means and credible intervals.
 
     Parameters
     ----------
     fitted
-        A fitted mixture, or the posterior of a model with such a variable.
+        A fitted mixture, or the posterior of a model with weights.
     variable
-        Name of the variable: a Dirichlet or StickBreaking without plates.
+        Name of the weights: a Dirichlet or StickBreaking without plates.
     level
-        Of the central credible intervals. Those of :math:`\mathrm{Dir}(\alpha)` are of the marginals
-        :math:`\mathrm{Beta}(\alpha_k, \sum_j \alpha_j - \alpha_k)`; those of StickBreaking come from 4,000 draws.
-        Points (EM, MAP-EM) have none.
+        Probability of the central credible intervals. For :math:`\mathrm{Dir}(\alpha)` they are those of the marginals
+        :math:`\mathrm{Beta}(\alpha_k, \sum_j \alpha_j - \alpha_k)`; for StickBreaking they come from 4,000 draws. Point
+        masses (EM, MAP-EM) have no intervals.
     names
         Names of the components; by default those of the posterior, or their numbers.
     ax
-        Axes to draw into; by default those of a new figure.
+        Axes to draw into; by default a new figure.
 
     Returns
     -------
     Axes
-        With a bar for each component, in the order of their numbers.
+        There is a bar for each component, in order of its number.
 
     Raises
     ------
     ParameterError
-        If the posterior has no such variable, or it has plates.
+        If the variable does not exist or has plates.
 
     Examples
     --------

@@ -44,29 +44,29 @@ class LinearResponse:
 
     @property
     def smallest_eigenvalue(self) -> float:
-        """Positive where the fit ended at a maximum, negative at a saddle point, about 0 along a flat direction.
+        """Smallest eigenvalue: positive at a maximum of the ELBO, negative at a saddle point, near 0 if it is flat.
 
-        It is that of the second derivative of minus the ELBO, in units of the factors' own precision: 1 where all
-        factors are independent, and near 0 where mean field is far too narrow in some direction.
+        It is the smallest eigenvalue of the Hessian of minus the ELBO, relative to the precision of the factors. It is
+        1 if all factors are independent, and near 0 if mean field is much too narrow in some direction.
         """
         return self._response.smallest_eigenvalue
 
     @property
     def weakest_direction(self) -> str:
-        """The variables along which the ELBO changes least, in words; at a saddle point those along which it rises."""
+        """The variables along which the ELBO changes least, or at a saddle point increases, in words."""
         return self._response.weakest_direction
 
     @property
     def log_determinant(self) -> float:
-        """The log of the determinant of I - V H: minus twice the second-order correction of the ELBO.
+        """The log determinant of I - V H: minus twice the second-order correction of the ELBO.
 
-        It is 0 where all factors are independent, and else negative. Point masses are at their values, as in the ELBO.
-        See :meth:`Posterior.evidence`.
+        It is 0 if all factors are independent, and negative otherwise. Point masses are fixed at their values, as in
+        the ELBO. See :meth:`Posterior.evidence`.
 
         Raises
         ------
         ModelError
-            If the fit has not settled or ended at a saddle point, and for models with too many coordinates.
+            If the fit has not converged or ended at a saddle point, and for models with too many coordinates.
         """
         return self._response.log_determinant()
 
@@ -76,12 +76,12 @@ class LinearResponse:
         return self._response.hides_labels
 
     def between_all(self, one: str, other: str) -> Array:
-        """Return the covariances of all entries of two variables, (n, m), the parts of a joint factor together.
+        """Return the covariances of all entries of two variables, shape (n, m), with both parts of joint factors.
 
         Raises
         ------
         ModelError
-            If one is infinite.
+            If a covariance is infinite.
         """
         found = self._response.covariance(one, other)
         if not np.isfinite(found).all():
@@ -89,12 +89,12 @@ class LinearResponse:
         return found
 
     def covariance(self, one: str, other: str | None = None) -> Array:
-        """Return the covariances between all entries of two variables, or of one: shape of the first + of the second.
+        """Return the covariances between all entries of two variables, or of one, of the two shapes joined.
 
         Parameters
         ----------
         one, other
-            Names; without ``other``, of a variable with itself.
+            Names of the variables. Without ``other``, the covariances within one variable.
 
         Examples
         --------
@@ -112,23 +112,24 @@ class LinearResponse:
         return found[np.ix_(a.places, b.places)].reshape((*a.shape, *b.shape))
 
     def sd(self, name: str) -> Array:
-        """Return the standard deviation of each entry of a variable; infinity along a direction that nothing tells."""
+        """Return the standard deviation of each entry of a variable; infinite if nothing determines the entry."""
         part = self._part(name)
         return np.sqrt(self._response.variance(part.variable)[part.places]).reshape(part.shape)
 
     def interval(self, name: str, level: float = 0.95) -> Array:
-        """Return the central interval of each entry of a variable: lower ends, then upper ends, shape (2, ...).
+        """Return the central interval of each entry of a variable, shape (2, ...): lower ends, then upper ends.
 
-        Each entry has the mean of its factor and the standard deviation of linear response. A location is Normal, or
-        Student-t with the degrees of freedom of a joint factor; a precision, and what else is positive, has a Gamma
-        distribution; a probability a Beta distribution, or is Normal on the logit where no Beta has such a variance.
+        Each entry has the mean of its factor and the standard deviation of linear response. Locations are Normal, or
+        Student-t with the degrees of freedom of a joint factor. Precisions and other positive numbers have Gamma
+        distributions. Probabilities have Beta distributions, or are Normal on the logit scale if no Beta has such a
+        variance.
 
         Parameters
         ----------
         name
-            Of the variable.
+            Name of the variable.
         level
-            Between 0 and 1.
+            Probability, between 0 and 1.
         """
         part = self._part(name)
         figures = self._figures(part, self.sd(name), ends_of(level))
@@ -137,17 +138,17 @@ class LinearResponse:
         return np.stack([figures.lower, figures.upper])
 
     def transformed(self, function: Callable[..., ArrayLike], *names: str) -> Transformed:
-        """Return a function of variables, as a difference or a standard deviation, with its covariance.
+        """Return a function of variables, such as a difference or a standard deviation, with its covariance.
 
-        By the delta method: the function at the means, and its covariance from its derivatives there. That is exact
-        for linear functions, and good for others where they are nearly linear within a standard deviation.
+        It uses the delta method: the function at the means, and its covariance from the derivatives there. This is
+        exact for linear functions, and accurate for functions that are nearly linear within a standard deviation.
 
         Parameters
         ----------
         function
-            Takes the value of each variable, arrays of the shape of its mean, and returns an array.
+            Function of the values of the variables, arrays of the shapes of their means, that returns an array.
         names
-            Of the variables, in the order that the function takes them.
+            Names of the variables, in the order of the arguments of the function.
 
         Examples
         --------
@@ -174,19 +175,19 @@ class LinearResponse:
         return Transformed(mean, covariance.reshape(mean.shape * 2))
 
     def sensitivity(self, name: str) -> dict[str, Array]:
-        """Return by how much the means of a variable change with the numbers that state the priors.
+        """Return the derivatives of the means of a variable with respect to the numbers in the priors.
 
         Parameters
         ----------
         name
-            Of the variable.
+            Name of the variable.
 
         Returns
         -------
         dict
-            ``"VARIABLE.PARAMETER"`` -> derivatives: shape of the parameter as stated, then that of the variable. Two
-            symmetric entries of a matrix change together, by half each. Priors that depend on other variables, and flat
-            ones, have no numbers of their own.
+            ``"VARIABLE.PARAMETER"`` -> derivatives, of shape (shape of the parameter as stated) + (shape of the
+            variable). Two symmetric entries of a matrix change together, by half each. Flat priors, and priors that
+            depend on other variables, have no numbers.
 
         Examples
         --------
@@ -210,8 +211,8 @@ class LinearResponse:
         """Return the predictions of :meth:`Posterior.predict` with the covariances of linear response.
 
         Global variables have the covariances of linear response, also between different variables of a predictor; joint
-        factors and processes keep the covariances of q. Local variables are those of q; along a chain, whose states
-        depend on the parameters, :meth:`Posterior.predict` has the predictions.
+        factors and Dirichlet processes keep the covariances of q. Local variables have their factors under q. Models
+        with a chain are refused; use :meth:`Posterior.predict`.
 
         Parameters
         ----------
@@ -227,7 +228,7 @@ class LinearResponse:
         Raises
         ------
         ModelError
-            If the model has a chain, or the objective does not change along some direction, as a rotation of factors.
+            If the model has a chain, or the objective is constant along some direction, such as a rotation of factors.
 
         Examples
         --------
@@ -258,19 +259,19 @@ class LinearResponse:
     def log_predictive(self, data: Any) -> Any:
         """Return the log density of each row of data, with the means and variances of :meth:`predict`.
 
-        A real number has a Normal density, or a mixture of Normals if labels choose its parents; a number 0 or 1, or a
-        label, has its probability. This also works for models for which :meth:`Posterior.log_predictive` has no closed
-        form, because a density depends on several independent factors of q.
+        A real number has a Normal density, or a mixture of Normals if labels choose its parents; a binary outcome or a
+        label has its probability. This also works if :meth:`Posterior.log_predictive` has no closed form because a
+        density depends on several independent factors of q.
 
         Parameters
         ----------
         data
-            As for the fit, with any number of rows. The rows are independent of each other.
+            Data as for the fit, with any number of rows. The rows are scored independently.
 
         Returns
         -------
         Array
-            Nats, shape (rows,); 0 where a row was not observed. Of a DataFrame of pandas a Series with its index.
+            In nats, shape (rows,); 0 for a row without observations. For a pandas DataFrame, a Series with its index.
 
         Raises
         ------
@@ -314,7 +315,7 @@ class LinearResponse:
         return along_rows(np.where(np.isnan(values), 0.0, found), data, met.index, "log_density")
 
     def between(self, one: str, i: AnyArray, other: str, j: AnyArray) -> Array | None:
-        """Return the covariances of numbers of two variables, by their places among the entries; i and j broadcast.
+        """Return the covariances of entries of two variables, by the positions of the entries; i and j broadcast.
 
         None for joint factors and along flat directions.
         """
@@ -339,7 +340,7 @@ class LinearResponse:
         return factor if found is None else found
 
     def elbo_sensitivity(self) -> dict[str, Array]:
-        """Return the derivatives of the ELBO by the numbers of the priors, in nats for each unit.
+        """Return the derivatives of the ELBO with respect to the numbers in the priors, in nats per unit.
 
         Returns
         -------
@@ -349,11 +350,11 @@ class LinearResponse:
         return self._response.elbo_sensitivity()
 
     def sensitivity_table(self, *names: str) -> Sensitivity:
-        """Return a table of which prior matters: how far means move when the numbers of the priors change.
+        """Return a table that shows how far the means move when the numbers in the priors change.
 
-        A number grows by a tenth, all entries of an array together. A location grows by a tenth of the standard
-        deviation of its prior (or of the posterior, if that of the prior is infinite), one entry at a time. Movements
-        are in standard deviations of linear response, to first order.
+        A number is increased by a tenth, all entries of an array together. A location is increased by a tenth of the
+        standard deviation of its prior (or of the posterior, if that of the prior is infinite), one entry at a time.
+        Changes of means are in standard deviations of linear response, to first order.
 
         Parameters
         ----------
@@ -410,21 +411,22 @@ class LinearResponse:
         Parameters
         ----------
         level
-            Of the intervals, between 0 and 1.
+            Probability of the intervals, between 0 and 1.
         max_rows
-            At most so many entries of each variable; None for all.
+            Largest number of entries shown for each variable; None shows all.
         """
         return summary_of(self._posterior, ends_of(level), max_rows, self.widths())
 
     def widths(self, left_out: Collection[str] = ()) -> Widths:
-        """Return the standard deviations of all entries of all variables, as a posterior keeps them.
+        """Return the standard deviations of all entries of all variables, as a posterior stores them.
 
-        Groups of a large shared factor beside outcomes that are not Normal keep those of that factor.
+        With outcomes that are not Normal, the groups of a large shared factor keep the standard deviations of that
+        factor.
 
         Parameters
         ----------
         left_out
-            Names of more variables that keep those of their factor.
+            Names of further variables that keep the standard deviations of their factor.
         """
         names = dict.fromkeys(part.variable for part in self._parts.values())
         told = [name for name in names if name not in left_out and self._response.tells(name)]
@@ -432,25 +434,25 @@ class LinearResponse:
         return Widths(sds, tuple(name for name in names if name not in sds))
 
     def corrected(self, left_out: Collection[str] = ()) -> Corrected:
-        r"""Return means and standard deviations to second order, as a posterior keeps them.
+        r"""Return means and standard deviations to second order, as a posterior stores them.
 
         .. math:: \Delta \mathrm E[g] = G'(0), \quad \Delta \mathrm{Var}[g] = G''(0), \quad
             G(s) = -\tfrac12 \log |I - V H|
 
-        at the fixed point of the log joint density tilted by s times a number g. The series ends here: a mean moves by
-        at most a standard deviation, a variance becomes at most four times and at least half as large, and a number
-        stays as it is where it would leave the range of its variable, or where the tilt has no fixed point. Variables
-        with such numbers are in ``limited``.
+        at the fixed point of the log joint density tilted by s times a number g. Changes are limited: a mean moves by
+        at most a standard deviation, and a variance changes by a factor between one half and four. A number does not
+        change if it would leave the range of its variable, or if the tilt has no fixed point. ``limited`` contains the
+        variables with such numbers.
 
         Parameters
         ----------
         left_out
-            Names of variables that keep those of their factor.
+            Names of variables that keep the moments of their factor.
 
         Raises
         ------
         ModelError
-            For point masses, and for more than 300 coordinates.
+            For point masses, or for more than 300 coordinates.
         """
         widths = self.widths(left_out)
         sds, shifts, limited = {}, {}, []
@@ -472,12 +474,12 @@ class LinearResponse:
 
     @property
     def why_none(self) -> str:
-        """Why there are no covariances, in a few words, as for a fit that has not settled; empty if there are."""
+        """The reason why there are no covariances, such as a fit that has not converged; empty if there are."""
         return self._response.why_none
 
     @property
     def why_doubtful(self) -> str:
-        """Why they are not shown by default, in a few words; empty if they are."""
+        """The reason why they are not shown by default; empty if they are."""
         flat = self.smallest_eigenvalue < _NEARLY_FLAT
         return self.why_none or (FLAT_DIRECTION if flat else "")
 
@@ -577,47 +579,48 @@ class Responds(Factored):
     def linear_response(
         self, data: Any, *, sample_weight: Any = None, executor: Any = None
     ) -> LinearResponse:
-        r"""Return covariances, standard deviations and intervals that mean field does not have.
+        r"""Return covariances, standard deviations and intervals by linear response, which mean field underestimates.
 
-        Mean field takes factors for independent: means are mostly good, but standard deviations too small, and
-        covariances between factors 0. Linear response asks how the means of all factors together would move if the log
-        joint density were tilted a little: that is their covariance,
+        Mean field treats factors as independent. Means are mostly accurate, but standard deviations are too small and
+        covariances between factors are 0. Linear response computes how the means of all factors move if the log joint
+        density is tilted slightly, which is their covariance,
 
         .. math:: \hat\Sigma = (I - V H)^{-1} V,
 
-        with the covariances V of each factor's statistics, and the second derivatives H of the expected log joint
-        density. It is exact where the posterior is Normal.
+        with the covariances V of the statistics of each factor, and the second derivatives H of the expected log joint
+        density. It is exact if the posterior is Normal.
 
         Parameters
         ----------
         data
-            Those of the fit.
+            The data of the fit.
         sample_weight
             As for the fit.
         executor
-            As for the fit; by default all cores of this machine.
+            As for the fit; by default all cores of this machine are used.
 
         Returns
         -------
         LinearResponse
-            ``.sd("mean")``, ``.covariance("mean", "weights")``, ``.interval("weights", 0.9)``, ``.summary()`` and
+            With ``.sd("mean")``, ``.covariance("mean", "weights")``, ``.interval("weights", 0.9)``, ``.summary()`` and
             ``.smallest_eigenvalue``.
 
         Raises
         ------
         DataError
-            If the data are not those of the fit: q has another ELBO for them.
+            If the data are not those of the fit, so that q has another ELBO for them.
         ModelError
-            For documents whose proportions have hidden parents; and when something is asked of it, if the fit ended
-            at a saddle point or has not settled.
+            For documents whose proportions have hidden parents. If the fit ended at a saddle point or has not
+            converged, the methods of the result raise it.
 
         Notes
         -----
-        Of point masses it gives the standard errors of EM: the square root of the inverse observed information, or with
-        priors of the inverse Hessian of the log posterior. It knows one mode only, that of the fit; what is off in the
-        mean, it cannot tell. Up to 300 coordinates, each a statistic of a factor, are found in passes of 64 each, or in
-        a single pass for mixtures; of more, each question takes conjugate gradients, until many are asked. Giordano,
-        Broderick and Jordan, "Covariances, robustness, and variational Bayes" (2018).
+        For point masses it gives the standard errors of EM: square roots of the diagonal of the inverse observed
+        information, or with priors of the inverse Hessian of the log posterior. It describes only the mode of the fit
+        and cannot show an error of the means. With up to 300 coordinates (statistics of factors) the matrix is computed
+        in passes of 64 coordinates each, or in a single pass for mixtures. With more coordinates each request takes
+        conjugate gradients, until there are many requests. Giordano, Broderick and Jordan, "Covariances, robustness,
+        and variational Bayes" (2018).
 
         Examples
         --------

@@ -69,41 +69,43 @@ _SAME_ELBO = 1e-7
 
 
 class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEffects, Integrates):
-    """The mean-field posterior q = prod q_j, with its evidence lower bound.
+    """The mean-field posterior q = prod q_j and its evidence lower bound (ELBO).
 
-    ``posterior["mean"]`` is the factor of a global variable: a distribution of its family, batched over its
-    plates, or a point mass; where some of its repetitions came with the data, it has ``.unknown``, the distribution of
-    the others, beside mean, variance and draws of all. Local variables come from :meth:`local`.
+    ``posterior["mean"]`` is the factor of a global variable: a distribution of its family with a batch axis for each
+    plate, or a point mass. If some of its repetitions were given with the data, the factor has mean, variance and draws
+    of all repetitions, and ``.unknown`` is the distribution of the others. :meth:`local` returns the factors of local
+    variables.
 
     Attributes
     ----------
     elbo
-        The objective in nats, every constant included: a lower bound of log p(x) wherever priors are proper
-        and no factor is a point mass. It belongs to the factors that are returned.
+        The objective in nats, including all constants, at the factors of this posterior. It is a lower bound of log
+        p(x) if all priors are proper and no factor is a point mass.
     elbo_trace
-        The objective at the start and after each iteration, shape (n_iter + 1,), without the passes that find the
-        start.
+        The objective at the start and after each iteration, shape (n_iter + 1,). The passes that find the start are not
+        part of it.
     elbo_terms
-        The objective by factor: expected log density of its variables plus its entropy; they sum to ``elbo``.
+        The objective by factor: the expected log density of its variables plus its entropy. The terms sum to ``elbo``.
     status
-        Why the fit stopped; prints as a sentence.
+        Why the fit stopped; it prints as a sentence.
     n_iter
-        Iterations of the kept start, without the passes that found it.
+        Number of iterations of the best start, without the passes that find it.
     n_updates
-        How often the globals of the kept start were updated; None for a posterior from a file.
+        Number of updates of the globals in the best start; None for a posterior from a file.
     restart_elbos
         Final objective of each start.
     restart_traces
-        ``elbo_trace`` of each start; empty for a posterior of a file that an earlier version wrote.
+        ``elbo_trace`` of each start; empty if the posterior comes from a file of an earlier version.
     data_summary
-        What it was fitted to, without a value of it: ``"rows"``, their total ``"weight"``, and by name of each
-        ``"arrays"`` its shape, missing entries, and the mean and standard deviation of each column. Of a fit of the
-        command line to columns of words also their ``"categories"``, and ``"about"``: source, query, command and seed.
+        Summary of the data of the fit, without single values: ``"rows"``, their total ``"weight"``, and ``"arrays"``,
+        with the shape, the number of missing entries, and the mean and standard deviation of each column, by name. A
+        fit from the command line also has the ``"categories"`` of text columns, and ``"about"`` with source, query,
+        command and seed.
     saved_by
         Version of the library that wrote the file; None for a posterior that was not loaded.
     row_marks
-        Marks of up to 1,024 of the rows that it was fitted to, by which :meth:`share_seen` knows them; None for a
-        posterior of a file that an earlier version wrote.
+        Hashes of up to 1,024 rows of the fit, which :meth:`share_seen` uses; None if the posterior comes from a file of
+        an earlier version.
     """
 
     restart_traces: tuple[Array, ...] = ()
@@ -156,14 +158,14 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
 
     @property
     def data_plate(self) -> Plate | None:
-        """The plate that runs over rows of data; None if the model has none, or if the next data decide."""
+        """The plate of the rows of data; None if the model has no such plate, or the next data determine it."""
         return self._evaluator.data_plate
 
     @property
     def names(self) -> Names:
         """Names of the repetitions of plates and of the entries of vectors, from the model or from the data.
 
-        ``names.plate("school")`` and ``names.entries("slope")`` have the order of the arrays of factors.
+        ``names.plate("school")`` and ``names.entries("slope")`` are in the order of the arrays of factors.
         """
         return names_with_summary(self._evaluator.names, self.model.axes, self.data_summary)
 
@@ -201,16 +203,16 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
         return self._shared.independent(self._factors)
 
     def update(self, data: Any, **arguments: Any) -> Posterior:
-        """Return the posterior after more rows of data, with this one as their prior.
+        """Return the posterior after more rows of data, with this posterior as the prior.
 
-        Short for ``posterior.model.fit(data, prior=posterior, ...)``, which says what that means.
+        Short for ``posterior.model.fit(data, prior=posterior, ...)``; see ``prior`` of :meth:`Model.fit`.
 
         Parameters
         ----------
         data
             As for the fit; new rows only.
         **arguments
-            Of :meth:`Model.fit`; factors that are point masses stay so.
+            Arguments of :meth:`Model.fit`. Factors that are point masses remain point masses.
 
         Examples
         --------
@@ -236,22 +238,23 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
         return Beliefs(self._independent, self._of_points)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Save the posterior, with its model, to one file, which :func:`caviar.load` reads; whole or not at all.
+        """Save the posterior with its model to a file that :func:`caviar.load` reads.
 
-        The file holds arrays and JSON, never code, and so can be loaded from anywhere. It holds no data and nothing
-        that grows with the rows: factors of local variables are found again by :meth:`local`.
+        The file contains arrays and JSON but no code, so loading a file from an unknown source is safe. It contains no
+        data, and its size does not grow with the number of rows; :meth:`local` computes the factors of local variables
+        again. If saving fails, no partial file is left.
 
         Parameters
         ----------
         path
-            Where to; by custom it ends with ``.caviar``. A file that is there is replaced.
+            Path of the file, by convention ending in ``.caviar``. An existing file is replaced.
 
         Raises
         ------
         DataError
             If the file cannot be written.
         ModelError
-            If the model has a variable of a class of your own, or is too large to be stated again.
+            If the model has a variable of a user-defined class, or is too large to be rebuilt from a file.
 
         Examples
         --------
@@ -269,28 +272,28 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
         write_saved(path, "Posterior", {"posterior": document_of_posterior(self)})
 
     def local(self, data: Any, *, anew: bool = True) -> OfRows:
-        """Return the factors of the local variables for rows of data, old or new, with the globals unchanged.
+        """Return the factors of the local variables for rows of data, old or new; the globals do not change.
 
-        The data must have every observed variable; entries may be missing (NaN). :meth:`predict` takes rows without
-        some observed variables, and predicts these.
+        The data must contain every observed variable; entries may be missing (NaN). To leave out observed variables and
+        predict them, use :meth:`predict`.
 
-        With plates within another, as tokens within documents, variables of the outer plate belong to the data too:
-        the proportions of new documents are found by ascent from their prior, the topics as they are.
+        If one plate is nested in another, such as tokens in documents, the variables of the outer plate are local too:
+        the proportions of new documents are found by coordinate ascent from their prior, with the topics fixed.
 
-        States of a chain after the last observation of their sequence are forecast, and change nothing before it: those
-        of a :class:`MarkovChain` by the expected transition, exactly so one step ahead and from then on as if each step
-        had a transition of its own; those of a :class:`LinearGaussianChain` by the expected transition with noise of
-        the expected precision.
+        States of a chain after the last observation of their sequence are forecast and do not affect earlier states. A
+        :class:`MarkovChain` uses the expected transition probabilities. This is exact for one step; further steps are
+        treated as if each had its own draw of the transition matrix. A :class:`LinearGaussianChain` uses the expected
+        transition and the expected precision of the noise.
 
-        Local factors that depend on each other, such as a chain and the other hidden values of its steps, are found by
-        sweeps from a new start, which may end at another optimum than that of the fit.
+        Local factors that depend on each other, such as a chain and other hidden values of its steps, are found by
+        iterating from a new start, and may end at another optimum than in the fit.
 
         Parameters
         ----------
         data
-            As for the fit; any number of rows.
+            Data as for the fit, with any number of rows.
         anew
-            Whether variables of an outer plate are found from scratch; False where the data are those of the fit.
+            Whether variables of an outer plate are found from scratch. Use False if the data are those of the fit.
 
         Returns
         -------
@@ -332,10 +335,10 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
         }
 
     def predict(self, data: Any) -> Predictions:
-        r"""Return predictions of the variables missing in new rows, and the factors of their local variables.
+        r"""Return predictions of the variables that are missing in new rows, and the factors of local variables.
 
         Leave out the observed variables that you want to predict, such as the ``y`` of a regression, or set values to
-        NaN in some rows. With every observed value given, only local variables are returned, as by :meth:`local`. The
+        NaN in some rows. If every observed value is given, only local variables are returned, as by :meth:`local`. The
         moments are
 
         .. math:: \mathrm E[y] = \mathrm E_q[\mathrm E[y \mid \theta]], \qquad
@@ -344,39 +347,39 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
         Parameters
         ----------
         data
-            Name of each known array (``Data``) -> its values for the new rows, and of each observed variable that is
-            known of them, or of some. Where nothing tells how many rows there are, there is one.
+            Values for the new rows by name: every known array (``Data``), and those observed variables that are known,
+            at least in some rows. If the data do not determine the number of rows, it is one.
 
         Returns
         -------
         dict
-            Name of each observed variable missing in ``data`` -> :class:`Prediction`, with ``.mean`` and
-            ``.standard_deviation``, rows first. Name of each local variable above an observed one that is there -> its
-            distribution with the rows as first batch axis; of a Categorical, ``.probabilities``. Name of a number or
-            label that is missing in some rows -> :class:`Prediction`; the other rows have the observed value and a
-            standard deviation of 0. Name of a Normal vector in which entries are missing -> :class:`Prediction` of
-            these from the observed entries of the row, by 200 draws from q. These are computed when they are asked
-            for. Another variable that is in ``data`` is not predicted; asking for it raises a ``KeyError``.
-            Below a chain missing entries are predicted: add rows of NaN after the last one to forecast.
+            By name, computed when first accessed. An observed variable that is missing in ``data``: a
+            :class:`Prediction`, with ``.mean`` and ``.standard_deviation``, rows first. An observed number or label
+            that is missing in some rows: a :class:`Prediction` in which the other rows have the observed value and a
+            standard deviation of 0. A Normal vector with missing entries: a :class:`Prediction` of these from the
+            observed entries of the row, by 200 draws from q. A local variable with an observed child in ``data``: its
+            distribution with the rows as first batch axis; a Categorical has ``.probabilities``. Completely given
+            variables are not predicted, and raise ``KeyError``. To forecast a chain, add rows of NaN after the last
+            row.
 
         Raises
         ------
         DataError
-            If nothing is left to predict: all observed values are there, and the rows have no hidden variables.
+            If there is nothing to predict, because all observed values are given and the rows have no hidden variables.
         ModelError
-            If a mean or variance has no closed form: the message says why. :meth:`predictive` draws.
+            If a mean or variance has no closed form; the message says why. Use draws of :meth:`predictive` instead.
 
         Notes
         -----
-        Exact under q for Normal variables with any predictor, and for all others with global parents. So is a
-        ``probit`` of a predictor that is Normal under q, :math:`\Phi(m / \sqrt{1 + v})`; a ``logistic`` is integrated
-        by 64 Gauss-Hermite nodes over N(m, v) (beyond a standard deviation of 1, by the trapezoidal rule). The
-        components of a mixture have the probabilities of the row's local factor where something of the row was
-        observed below the Categorical, and else those expected of its parent. Another local variable without an
-        observation below it, and a repetition of a global one that the fit has not seen, as a group without rows, is a
-        forecast: its distribution given its parents, averaged over these under q, with the same mean and covariance.
-        Where that of a global one is infinite, its factor is the optimum at the expected parents.
-        O(N D^2) for a dot product of D numbers.
+        Moments are exact under q for Normal variables with any predictor, for other variables with global parents, and
+        for a ``probit`` of a predictor that is Normal under q, :math:`\Phi(m / \sqrt{1 + v})`. A ``logistic`` is
+        integrated over N(m, v) with 64 Gauss-Hermite nodes, or by the trapezoidal rule if the standard deviation
+        exceeds 1. Components of a mixture have the probabilities of the row's local factor if the row has an
+        observation below the Categorical, and their expected prior probabilities otherwise. Other local variables
+        without an observation below them, and new repetitions of global variables, such as a group without rows, are
+        forecast: their distribution given their parents is averaged over q, keeping mean and covariance. If this
+        covariance is infinite for a global variable, its factor is the optimum at the expected parents. A dot product
+        of D numbers takes O(N D^2).
 
         Examples
         --------
@@ -390,19 +393,20 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
         return self._predicted(data, self._shared.beside(self._factors, ()))
 
     def residuals(self, data: Any, variable: str | None = None) -> Residuals:
-        """Return observed values minus their predictions from the rest of the data.
+        """Return the residuals of an observed variable: observed values minus their predictions.
 
         Parameters
         ----------
         data
             As for the fit, with the observed variable.
         variable
-            Name of the observed variable; it may be left out where there is only one.
+            Name of the observed variable; optional if there is only one.
 
         Returns
         -------
         Residuals
-            ``.values``, ``.standardised`` by the standard deviation of the prediction, and ``.to_frame()``.
+            With ``.values``, ``.standardised`` (divided by the standard deviation of the prediction) and
+            ``.to_frame()``.
 
         Raises
         ------
@@ -453,21 +457,21 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
         return local_distributions(problem, self._shared.beside(self._factors, ()), row_map)
 
     def sample(self, n: int, seed: int | np.random.Generator | None = None) -> dict[str, Any]:
-        """Return draws of all global variables.
+        """Return draws of all global variables from q.
 
         Parameters
         ----------
         n
-            How many.
+            Number of draws.
         seed
-            Of the draws; the same seed gives the same values.
+            Seed of the draws; the same seed gives the same values.
 
         Returns
         -------
         dict
-            Name -> array of shape (n, plates..., event...); for a joint factor a pair (mean, precision) of these. The
-            factors are drawn independently of each other, as under q; variables that share a factor (``factors=``) are
-            drawn together. A point mass is its point, n times.
+            Name -> array of shape (n, plates..., event...); for a joint factor, a pair (mean, precision) of such
+            arrays. Factors are independent under q and are drawn independently; variables that share a factor
+            (``factors=``) are drawn jointly. A point mass is repeated n times.
         """
         check_count("n", n)
         return self._shared.drawn(self._factors, n, generator(seed))
@@ -480,19 +484,19 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
         n_draws: int = 1,
         seed: int | np.random.Generator | None = None,
     ) -> dict[str, Any]:
-        """Return draws of the observed variables for new rows: globals from q, and the rest given them.
+        """Return draws of the observed variables for new rows: globals are drawn from q, and the rows given them.
 
         Parameters
         ----------
         sizes
-            Name of a plate -> its size, as ``{"obs": 100}``, where neither its declaration nor an array settles it.
+            Name of a plate -> its size, as ``{"obs": 100}``, if neither its declaration nor an array determines it.
         data
-            Name of each known array (``Data``) of the model -> its values for the new rows; and of each global variable
-            whose values came with the data of the fit -> these.
+            Name of each known array (``Data``) of the model -> its values for the new rows; and name of each global
+            variable whose values were given to the fit -> these values.
         n_draws
-            How many draws of the globals, each with rows of its own.
+            Number of draws of the globals, each with its own draw of the rows.
         seed
-            Of the draws.
+            Seed of the draws.
 
         Returns
         -------
@@ -526,40 +530,41 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
         ]
 
     def log_predictive(self, data: Any, *, given: Mapping[str, Any] | None = None) -> Array:
-        r"""Return the log density of each row of data, old or new: the posterior predictive, where it is closed.
+        r"""Return the log posterior predictive density of each row of data, old or new, if it has a closed form.
 
         .. math:: \log p(x^*_n) = \log \sum_k \mathrm E_q[\pi_k]\, \mathrm E_q[p(x^*_n \mid \theta_k)], \qquad
                   \mathrm E_q[p(x \mid \theta)] = e^{A(\eta + T(x)) - A(\eta) + C(x)}
 
-        with :math:`\eta` the natural parameter of the factor :math:`q(\theta)`, A its log-partition, and T what a row
-        adds to :math:`\eta`: a Student-t for a NormalGamma or NormalWishart, the negative binomial for counts with a
-        Gamma, and so on. At a point mass it is the density there.
+        where :math:`\eta` is the natural parameter of the factor :math:`q(\theta)`, A its log-partition function, and T
+        what a row adds to :math:`\eta`. The result is a Student-t density for a NormalGamma or NormalWishart, a
+        negative binomial for counts with a Gamma, and so on. At a point mass it is the density at the point.
 
         Parameters
         ----------
         data
-            As for the fit; any number of rows. Each is a row by itself, as if it came next. Entries that are missing
-            (NaN) are left out: where the entries of a row are independent given the parents, the marginal; a row
-            without any has 0. Vectors that are missing in part are refused.
+            Data as for the fit, with any number of rows. Each row is scored separately, as the next row after the fit.
+            Missing entries (NaN) are integrated out if the entries of a row are independent given the parents; a
+            completely missing row has 0. Partly missing vectors are refused.
         given
-            Name of a global variable -> value that it is held at, as one draw of :meth:`sample` has it, instead of
-            averaging over its factor. With a value of each, this is the density of the model at these parameters.
+            Name of a global variable -> value to condition on, such as one draw of :meth:`sample`, instead of averaging
+            over its factor. With a value for every global, this is the density of the model at these parameters.
 
         Returns
         -------
         Array
-            Nats, shape (rows,). Minus infinity for a row that a known probability of zero, or a point mass at one,
-            rules out: new rows may be impossible, those of a fit are refused.
+            In nats, shape (rows,). Minus infinity for a row that is impossible because of a known probability of zero
+            or a point mass.
 
         Raises
         ------
         ModelError
-            If it has no closed form: factors that are independent under q meet in a term (a Normal's mean and Gamma
-            precision), or a local variable other than one Categorical is between. :meth:`predictive` draws from it.
+            If the density has no closed form, because independent factors occur in the same term (the mean and the
+            Gamma precision of a Normal), or because of a local variable other than one Categorical. Draw with
+            :meth:`predictive` instead.
 
         Notes
         -----
-        For D-dimensional locations with a factor of their own covariance O(N K D^3), in blocks of rows.
+        O(N K D^3) for D-dimensional locations whose factor has a covariance matrix, in blocks of rows.
 
         Examples
         --------
@@ -585,44 +590,43 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
         seed: int | np.random.Generator | None = None,
         sample_weight: Any = None,
     ) -> Diagnosis:
-        r"""Return how far q is from the posterior, by importance weights of draws of the globals from q.
+        r"""Return how far q is from the posterior, measured by importance weights of draws of the globals from q.
 
-        The weights are :math:`w_s = p(x, \theta_s) / q(\theta_s)` with the local variables integrated out exactly. They
-        are all equal where q is the posterior; the heavier their tail, the worse q is. ArviZ fits the tail (PSIS).
+        The weights are :math:`w_s = p(x, \theta_s) / q(\theta_s)`, with the local variables integrated out exactly.
+        They are equal if q is the posterior, and the heavier their tail, the worse q is. ArviZ fits the tail (PSIS).
 
         Parameters
         ----------
         data
-            The data of the fit, in any order if rows are independent. q does not approximate the posterior given other
-            rows.
+            The data of the fit; independent rows may be in any order.
         n_draws
-            How many draws, >= 100. Each costs a pass over the rows.
+            Number of draws, at least 100. Each takes a pass over the rows.
         seed
-            Of the draws.
+            Seed of the draws.
         sample_weight
             As for the fit.
 
         Returns
         -------
         Diagnosis
-            ``.pareto_k`` (good below 0.5, usable below 0.7, poor from there) and ``.log_evidence``, each with its
-            standard error, ``.effective_draws``, ``.log_weights``; prints what they mean.
+            With ``.pareto_k`` (good below 0.5, usable below 0.7, poor above) and ``.log_evidence``, each with its
+            standard error, ``.effective_draws`` and ``.log_weights``. It prints what they mean.
 
         Raises
         ------
         DataError
-            If the data are not those of the fit: q has another ELBO for them.
+            If the data are not those of the fit, so that q has another ELBO for them.
         ModelError
-            If every global is a point mass, or local variables that depend on each other have a factor each: then p(x,
-            globals) has no closed form.
+            If every global is a point mass, or p(x, globals) has no closed form because local variables that depend on
+            each other have separate factors.
         ImportError
             If ArviZ is not installed.
 
         Notes
         -----
-        Draws of q cannot show regions that q misses: if the posterior has several modes, as for exchangeable
+        Draws of q cannot show regions that q misses. If the posterior has several modes, as with exchangeable
         components, the weights show how well q fits its own mode. Globals that are point masses stay fixed. With very
-        many globals (say, a thousand) k is large for any factorised q, although each margin may be good.
+        many globals (a thousand, for example) k is large for any factorised q, although each marginal may be good.
 
         Examples
         --------
@@ -653,16 +657,16 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
             return None, ""
 
     def is_fit_of(self, data: Any, *, sample_weight: Any = None) -> bool:
-        """Return whether data, with their weights, are those of the fit: q has the same ELBO for them, to rounding.
+        """Return whether data and weights are those of the fit: whether q has the same ELBO for them up to rounding.
 
-        Of the rows it is known by :meth:`share_seen` whether they were among those of the fit; this is about all of
-        them together, with labels and other values that were known. Where local variables that depend on each other
-        have a factor each, their sweeps may end elsewhere, and the answer is no.
+        This compares all data together, including labels and other known values; :meth:`share_seen` looks at single
+        rows. If local variables that depend on each other have separate factors, their iteration may end elsewhere, and
+        the answer is False.
 
         Parameters
         ----------
         data
-            As for the fit; rows in any order where they are independent.
+            Data as for the fit; independent rows may be in any order.
         sample_weight
             As for the fit.
 
@@ -689,22 +693,23 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
             refuse_other_data(self.elbo, elbo)
 
     def share_seen(self, data: Any, *, sample_weight: Any = None) -> float:
-        """Return the share of the rows of data that were in the fit, or in earlier fits that it took as priors.
+        """Return the share of the rows of data that were in the fit, or in earlier fits that it used as priors.
 
-        Rows are known by marks, 32 bits of a hash of what is observed and known of each, which are kept of 1,024 rows;
-        of a fit to more rows the share is an estimate. Rows of weight zero do not count.
+        Rows are recognised by a 32-bit hash of their observed and known values. Hashes of up to 1,024 rows are kept, so
+        for larger fits the share is an estimate. Rows of weight zero do not count.
 
         Parameters
         ----------
         data
-            As for the fit; any number of rows, in any order.
+            Data as for the fit, with any number of rows in any order.
         sample_weight
             As for the fit.
 
         Returns
         -------
         float
-            Between 0 and 1; NaN where it is not known: for a file of an earlier version, and for few rows beside many.
+            Probability, between 0 and 1. NaN if it is unknown: for a file of an earlier version, or for few rows if the
+            fit had very many.
 
         Examples
         --------
@@ -727,43 +732,44 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
         seed: int | np.random.Generator | None = 0,
         sample_weight: Any = None,
     ) -> Iterator[tuple[AnyArray, Posterior]]:
-        """Yield for each fold its rows, and the posterior given all other rows, to test predictions.
+        """Yield the rows of each fold and the posterior given all other rows, to test predictions.
 
-        Figures for rows of the fit are too optimistic: intervals contain more of them than of new rows. Each posterior
-        is found by coordinate ascent from this one.
+        Predictions look too good on the rows of the fit: intervals contain more of these than of new rows. Each
+        posterior is found by coordinate ascent from this one.
 
         Parameters
         ----------
         data
-            Those of the fit.
+            The data of the fit.
         n_folds
-            Number of random parts of equal size, each of which is left out once; the number of rows for leave-one-out.
+            Number of random folds of equal size, each of which is left out once. With the number of rows it is
+            leave-one-out.
         seed
-            Of the parts.
+            Seed of the division into folds.
         sample_weight
             As for the fit.
 
         Yields
         ------
         rows
-            Numbers of the rows that were left out.
+            Indices of the rows that were left out.
         posterior
-            Of the others.
+            Posterior given the other rows.
 
         Raises
         ------
         DataError
             If the data are not those of the fit.
         ModelError
-            If rows cannot be left out one by one: they are steps of a sequence, or lie within others.
+            If rows cannot be left out, because they are steps of a sequence or nested in other rows.
         ParameterError
             If there are fewer rows than folds.
 
         Notes
         -----
-        As a generator it does the work of a fold when this is asked for. The ascent begins at the posterior of all rows
-        and so stays in its mode. Priors stay as they are, even if they were made from all rows, as those of the
-        estimators are.
+        This is a generator: it fits a fold when the fold is requested. The ascent begins at the posterior of all rows
+        and so stays in its mode. Priors do not change, even if they depend on all rows, as the default priors of the
+        estimators do.
 
         Examples
         --------
@@ -811,33 +817,34 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
     ) -> Any:
         r"""Return draws of this posterior for the installed version of ArviZ.
 
-        The draws come from q, because their weights need the density of q. So they spread as in mean field, and
-        :meth:`summary` may show larger standard deviations. They come as InferenceData, or since version 1 of ArviZ as
-        a DataTree; its ``summary``, ``plot_posterior``, ``plot_ppc``, ``loo`` and so on take it. Draws of q are
-        independent, so there is one chain; its r_hat says nothing here, :meth:`diagnose` does.
+        The draws come from q, so they have its mean-field standard deviations, and :meth:`summary` may show larger
+        ones. The result is InferenceData, or since version 1 of ArviZ a DataTree, for ``arviz.summary``,
+        ``plot_posterior``, ``plot_ppc``, ``loo`` and so on. Draws of q are independent and form one chain, so r_hat is
+        not informative; use :meth:`diagnose` instead.
 
         Parameters
         ----------
         data
-            Those of the fit. Without, the groups are ``posterior`` and ``sample_stats`` (with ``log_q`` only). Of other
-            data the weights of the draws and ``log_likelihood`` are left out: leave-one-out is about rows of the fit.
+            The data of the fit. Without data there are only the groups ``posterior`` and ``sample_stats`` (with
+            ``log_q``). With other data the weights of the draws and ``log_likelihood`` are left out, because
+            leave-one-out needs the rows of the fit.
         n_draws
-            How many draws of the globals. With data each costs two passes over the rows, and new rows.
+            Number of draws of the globals. With data, each takes two passes over the rows and a draw of new rows.
         seed
-            Of the draws.
+            Seed of the draws.
         coords
-            Name of an axis -> its labels, as ``{"component": ["short", "long"]}``. Axes are called by their plates,
-            those of weights by the plate that is chosen from, others ``NAME_dim_0`` and so on. Without, they have the
-            names of the posterior, and rows the index of the data.
+            Name of an axis -> its labels, as ``{"component": ["short", "long"]}``. An axis has the name of its plate;
+            an axis of weights has that of the plate that they choose from; others are ``NAME_dim_0`` and so on. By
+            default axes have the names of the posterior, and rows the index of the data.
 
         Returns
         -------
         arviz.InferenceData or xarray.DataTree
-            Groups: ``posterior``, a joint factor as ``NAME.mean`` and ``NAME.precision``; ``posterior_predictive``;
-            ``log_likelihood``, log p(x_n | globals) of each row with its local variables integrated out (of several
-            observed variables together: ``rows``); ``observed_data``, ``constant_data``; ``sample_stats``, with
-            ``log_q``, ``lp`` (log p(x, globals)) and ``log_weight``, their difference. What has no closed form is left
-            out, and the attribute ``left_out`` says why.
+            Groups: ``posterior``, with ``NAME.mean`` and ``NAME.precision`` for a joint factor;
+            ``posterior_predictive``; ``log_likelihood``, the log p(x_n | globals) of each row with its local variables
+            integrated out (for several observed variables together, ``rows``); ``observed_data`` and ``constant_data``;
+            ``sample_stats``, with ``log_q``, ``lp`` (log p(x, globals)) and ``log_weight``, their difference.
+            Quantities without a closed form are left out, and the attribute ``left_out`` says why.
 
         Raises
         ------
@@ -846,7 +853,7 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
 
         Notes
         -----
-        ``arviz.loo`` assumes draws from the posterior, so it is only as good as q.
+        ``arviz.loo`` assumes draws from the posterior, so it is only as accurate as q.
 
         Examples
         --------
@@ -884,7 +891,7 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
 
     @property
     def is_exact(self) -> bool:
-        """Whether all unknown variables share one factor, so that no independence is assumed.
+        """Whether all unknown variables share one factor, so that q makes no independence assumption.
 
         Examples
         --------
@@ -898,14 +905,13 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
     def elbo_at(
         self, factors: Mapping[str, Any], data: Mapping[str, Any], *, sample_weight: Any = None
     ) -> float:
-        """Return the objective of other factors.
+        """Return the objective at other factors.
 
         Parameters
         ----------
         factors
-            Name -> distribution, for variables whose factor differs from this posterior's. Local
-            Categoricals may be given too (as :meth:`local` returns them); other local factors are at their
-            optimum.
+            Name -> distribution, for variables whose factor differs from that of this posterior. Factors of local
+            Categoricals may be given too, as :meth:`local` returns them; other local factors are at their optimum.
         data
             As for the fit.
         sample_weight

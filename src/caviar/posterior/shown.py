@@ -35,19 +35,19 @@ class ShowsUncertainty(ABC):
     @property
     @abstractmethod
     def is_exact(self) -> bool:
-        """Whether a single factor holds everything that is unknown, so that no independence is assumed."""
+        """Whether all unknown variables share one factor, so that q makes no independence assumption."""
 
     @property
     def distinct_ends(self) -> tuple[tuple[float, int], ...]:
-        """Objectives at which starts ended, the highest first, and how many starts ended at each.
+        """The distinct objectives at which starts ended, highest first, and the number of starts that ended at each.
 
-        Starts that differ by less than 0.1 nats, or a ten-millionth, count as one end.
+        Ends that differ by less than 0.1 nats, or by less than one part in ten million, count as the same.
         """
         return distinct_ends(self.restart_elbos.tolist())
 
     @property
     def told_ends(self) -> str:
-        """A sentence on where the starts ended: how many ends there are, and how often the best was reached."""
+        """A sentence that says how many distinct optima the starts found, and how often the best one."""
         return told_ends(self.restart_elbos.tolist(), self.elbo)
 
     def summary(
@@ -56,18 +56,18 @@ class ShowsUncertainty(ABC):
         """Return a table of the global variables: mean, standard deviation and central credible interval of each entry.
 
         The lines above the table give the ELBO, why the fit ended, and, with several starts, where these ended. The
-        line below it says where standard deviations and intervals come from. There is no such line if a single factor
-        holds everything that is unknown, because its intervals are exact.
+        line below it says where standard deviations and intervals come from. This line is absent if all unknown
+        variables share one factor, because its intervals are exact.
 
         Parameters
         ----------
         level
-            Of the intervals, between 0 and 1.
+            Probability of the intervals, between 0 and 1.
         max_rows
             Largest number of entries shown for each variable; None for all.
         uncertainty
-            ``"mean_field"`` for the standard deviations and intervals of the factors, which are too narrow if variables
-            are dependent. By default those of :attr:`uncertainty`.
+            ``"mean_field"`` shows the standard deviations and intervals of the factors, which are too small if
+            variables are dependent. The default is :attr:`uncertainty`.
 
         Examples
         --------
@@ -88,41 +88,41 @@ class ShowsUncertainty(ABC):
 
     @property
     def uncertainty(self) -> str:
-        """Where the standard deviations and intervals of this posterior come from.
+        """The method that gives the standard deviations and intervals of this posterior.
 
-        ``"linear_response"``, ``"second_order"``, or ``"mean_field"`` for those of the factors;
-        :attr:`interval_remark` says why. This is
-        decided when they are first asked for, see ``uncertainty=`` of :meth:`Model.fit`.
+        ``"linear_response"``, ``"second_order"``, or ``"mean_field"`` for those of the factors; :attr:`interval_remark`
+        says why. It is decided when first needed; see ``uncertainty=`` of :meth:`Model.fit`.
         """
         return self._shown_as("auto").kind
 
     def marginals(self, name: str, level: float = 0.95) -> Sequence[Marginals]:
-        """Return the numbers that summaries and plots show for the entries of a global variable.
+        """Return the figures that summaries and plots show for the entries of a global variable.
 
         Parameters
         ----------
         name
-            Of the variable.
+            Name of the variable.
         level
-            Of the central intervals, between 0 and 1.
+            Probability of the central intervals, between 0 and 1.
 
         Returns
         -------
         Sequence
-            One part, or location and precision of a joint factor, each with ``mean``, ``sd``, ``lower``, ``upper``
-            (plates..., event...) and ``part``: empty, ``".mean"`` or ``".precision"``. A point has only a mean.
+            One part, or two for a joint factor (location and precision). Each has ``mean``, ``sd``, ``lower`` and
+            ``upper``, of shape (plates..., event...), and ``part``: empty, ``".mean"`` or ``".precision"``. A point
+            mass has only a mean.
         """
         return self._shown_as("auto").marginals(name, self[name], ends_of(level))
 
     def mean(self, name: str) -> Array:
         """Return the mean of each entry of a global variable, as :meth:`summary` shows it.
 
-        It is that of the factor, ``posterior[name]``, unless the fit has means to second order.
+        It is the mean of the factor ``posterior[name]``, unless the fit corrects means to second order.
 
         Parameters
         ----------
         name
-            Of the variable; of a joint factor with its part, as ``"theta.mean"``.
+            Name of the variable; for a joint factor with its part, as in ``"theta.mean"``.
         """
         return self._of_part(name, 0.95, "mean")
 
@@ -132,7 +132,7 @@ class ShowsUncertainty(ABC):
         Parameters
         ----------
         name
-            Of the variable; of a joint factor with its part, as ``"theta.mean"``.
+            Name of the variable; for a joint factor with its part, as in ``"theta.mean"``.
         """
         return self._of_part(name, 0.95, "sd")
 
@@ -142,9 +142,9 @@ class ShowsUncertainty(ABC):
         Parameters
         ----------
         name
-            Of the variable; of a joint factor with its part, as ``"theta.mean"``.
+            Name of the variable; for a joint factor with its part, as in ``"theta.mean"``.
         level
-            Between 0 and 1.
+            Probability, between 0 and 1.
 
         Examples
         --------
@@ -198,7 +198,7 @@ class ShowsUncertainty(ABC):
 
     @property
     def interval_remark(self) -> str:
-        """A sentence on where the intervals come from; empty if they are exact."""
+        """A sentence that says where the intervals come from; empty if they are exact."""
         return self._remark_on(self._shown_as("auto"))
 
     def _repr_html_(self) -> str:

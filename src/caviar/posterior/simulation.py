@@ -203,8 +203,9 @@ def _held_values(variables: Sequence[Variable], given: Mapping[str, Any]) -> dic
         held[name] = _as_numbers(variable, value.toarray() if issparse(value) else value)
         rank = len(variable.plates) + variable.value_rank
         if held[name].ndim != rank:
+            axes = "axis" if rank == 1 else "axes"
             raise PlateError(
-                f"'{name}' must have {rank} axes (its plates, then its event); got shape {held[name].shape}"
+                f"'{name}' must have {rank} {axes} (its plates, then its event); got shape {held[name].shape}"
             )
         if held[name].size == 0:
             raise ParameterError(f"the given '{name}' is empty: shape {held[name].shape}")

@@ -41,22 +41,22 @@ class SummaryRow:
 
 @dataclass(frozen=True)
 class Summary:
-    """Rows of a posterior by variable; prints as a table, and as HTML in a notebook.
+    """Table of a posterior by variable; it prints as a table, and as HTML in a notebook.
 
     Attributes
     ----------
     title
         One line about the fit.
     rows
-        Those that are shown.
+        The rows that are shown.
     left_out
-        Name of a variable -> entries beyond those that are shown.
+        Name of a variable -> number of entries that are not shown.
     level
-        Of the intervals.
+        Probability of the intervals.
     restarts
-        Where several starts ended; empty after one.
+        Where the starts ended; empty for a single start.
     remark
-        What is to be known of the intervals; empty where there are none, or they are exact.
+        Where the intervals come from; empty if there are none, or they are exact.
     on_factors
         Which variables that are added up have independent factors because a shared one is large; empty if none.
     """
@@ -70,7 +70,7 @@ class Summary:
     on_factors: str = ""
 
     def to_frame(self) -> Any:
-        """Return the rows as a DataFrame of pandas: variable, at, mean, sd, lower and upper.
+        """Return the rows as a pandas DataFrame: variable, at, mean, sd, lower and upper.
 
         The DataFrame has the rows that are shown; ``posterior.summary(max_rows=None)`` shows all.
 

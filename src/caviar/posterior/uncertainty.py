@@ -49,7 +49,7 @@ class Uncertainty(Source):
         Parameters
         ----------
         name, factor
-            Of the variable.
+            Name of the variable.
         ends
             Probabilities below the ends of the intervals.
         """

@@ -34,7 +34,7 @@ _MOST_COLUMNS = 4
 def draw(
     estimator: object, X: Array, *, columns: Sequence[str] | None = None, title: str | None = None
 ) -> Figure:
-    """Return a plot of a fitted mixture and the rows it was fitted to.
+    """Return a plot of a fitted mixture and its rows.
 
     One column: what :func:`caviar.plot.density` draws. Two columns: the rows, each in the blended colours of its
     responsibilities, with two ellipses a component, the one that holds 95 % of its rows and (small, black) the one that
@@ -46,11 +46,11 @@ def draw(
     estimator
         A fitted mixture of Gaussians.
     X
-        Rows, shape (N, D). Of many rows some thousand are drawn.
+        Rows, shape (N, D). From many rows a few thousand are drawn.
     columns
-        Names of the columns; by default those that the estimator was fitted to.
+        Names of the columns; by default those of the fit.
     title
-        The title; by default the kind of mixture, the number of components and the bound.
+        Title of the plot; by default the kind of mixture, the number of components and the ELBO.
     """
     names = column_names(estimator) if columns is None else tuple(columns)
     mixture = mixture_of(estimator, names)
@@ -77,12 +77,12 @@ def draw(
 
 
 def save_picture(figure: Figure, path: str | os.PathLike[str]) -> None:
-    """Write a plot to a PNG file; whole or not at all.
+    """Write a plot to a PNG file; if writing fails, no partial file is left.
 
     Raises
     ------
     DataError
-        If the name does not end with ``.png``, or the file cannot be written.
+        If the path does not end with ``.png``, or the file cannot be written.
     """
     if not str(path).lower().endswith(".png"):
         raise DataError(f"cannot write {path}: plots are PNG files; the name must end with .png")

@@ -9,17 +9,17 @@ from ..estimators._components import Component
 
 
 def component_table(estimator: Any, *, level: float = 0.95) -> list[Component]:
-    r"""Return a row for each component of a fitted mixture.
+    r"""Return the weight, means and standard deviations of each component of a fitted mixture, with intervals.
 
     Parameters
     ----------
     estimator
         A fitted ``BayesianGaussianMixture``, ``GaussianMixture``, ``KnownVarianceMixture`` or ``MixedMixture``.
     level
-        Posterior probability of each interval, between 0 and 1. Intervals are central and marginal: of a weight, and of
-        the probability of a category, that of its Beta distribution; of a mean that of its Student-t (joint form, mixed
-        columns) or Normal (independent form, known variance); of an expected count that of its Gamma. Maximum
-        likelihood and MAP give points without intervals.
+        Posterior probability of each interval, between 0 and 1. Intervals are central and marginal. Weights and
+        probabilities of categories have Beta distributions, means a Student-t (joint family, mixed columns) or a Normal
+        (independent family, known variance), and expected counts a Gamma. Maximum likelihood and MAP estimates have no
+        intervals.
 
     Raises
     ------

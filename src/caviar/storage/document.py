@@ -144,7 +144,7 @@ def _check_directory(file: BinaryIO, size: int) -> None:
     end = file.read()
     file.seek(0)
     if end[-22:-18] != b"PK\5\6" or end[-2:] != b"\0\0" or end[:4] == b"PK\6\7":
-        raise ValueError("it does not end as one does")
+        raise ValueError("its end is not that of a saved model")
     if struct.unpack("<I", end[-10:-6])[0] > _LARGEST_DIRECTORY:
         raise ValueError("its list of entries is longer than any model needs")
 
@@ -160,7 +160,7 @@ def _refusing_damage(path: str | os.PathLike[str]) -> Iterator[None]:
         raise DataError(f"cannot read {path}: {error.strerror or error}") from error
     except _DAMAGE as error:
         raise DataError(
-            f"{path} is no model that caviar saved, or is damaged: {(str(error) or type(error).__name__)[:300]}"
+            f"{path} is not a model saved by caviar, or is damaged: {(str(error) or type(error).__name__)[:300]}"
         ) from error
 
 

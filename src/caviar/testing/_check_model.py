@@ -39,36 +39,36 @@ def check_model(
     replications: int = 0,
     **arguments: Any,
 ) -> VerificationReport:
-    """Return what holds of a model fitted to data: the checks that every right model and engine pass.
+    """Fit a model to data and return the results of checks that every correct model and engine pass.
 
     ``ascent``
-        The ELBO rises from iteration to iteration.
+        The ELBO increases from iteration to iteration.
     ``stationarity``
-        Its derivatives in the natural parameters of every global factor vanish at the end.
+        Its derivatives with respect to the natural parameters of every global factor vanish at the end.
     ``saddle``
-        Fits that begin a little way from the end end no higher: it is a maximum, and no saddle point.
+        Fits that begin near the end do not end higher, so it is a maximum and not a saddle point.
     ``elbo``
-        The ELBO agrees with a Monte-Carlo estimate from the densities alone, within four standard errors; of a model
-        whose density is bounded, as behind a softmax, it is not above that.
+        The ELBO agrees with a Monte-Carlo estimate from the densities within four standard errors. For a model with a
+        bound on a density, as with a softmax, it is not above the estimate.
     ``recovery``
-        On data simulated from the prior, the 90% intervals of every global hold at least half of the true values, up
-        to two standard errors of so many data sets (with ``replications=``, where all priors are proper). It finds
-        what is absurd, not what mean field is known for: intervals that are somewhat too narrow.
+        On data simulated from the prior, the 90% intervals of every global contain at least half of the true values, up
+        to two standard errors (with ``replications=``, if all priors are proper). It detects gross errors, not the
+        somewhat too narrow intervals of mean field.
 
     Parameters
     ----------
     model
         Any model.
     data
-        As for its fit; a hundred rows show as much as a million.
+        Data as for the fit; a hundred rows are enough.
     seed
-        Of the fit and of all draws.
+        Seed of the fit and of all draws.
     n_draws
-        Draws of the Monte-Carlo estimate.
+        Number of draws of the Monte-Carlo estimate.
     n_directions
         Largest number of directions for each factor in which derivatives are taken.
     replications
-        Simulated data sets of the check of recovery, each of the size of the data; 0 leaves it out.
+        Number of simulated data sets for the check of recovery, each of the size of the data; 0 makes no such check.
     **arguments
         Further arguments of :meth:`caviar.Model.fit`; ``tol`` is 1e-14 and ``max_iter`` 5000 unless given.
 
@@ -115,7 +115,7 @@ def _check_arguments(
         raise ParameterError(f"check_model takes a caviar.Model; got {model!r}")
     if not isinstance(data, Mapping):
         raise ParameterError(
-            f"data is a mapping from names to arrays, as for the fit; got {type(data).__name__}"
+            f"data must be a mapping from names to arrays, as for the fit; got {type(data).__name__}"
         )
     counts = {"n_draws": (n_draws, 2), "n_directions": (n_directions, 1), "replications": (replications, 0)}
     for name, (value, fewest) in counts.items():

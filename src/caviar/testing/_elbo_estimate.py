@@ -33,20 +33,20 @@ def elbo_estimate(
 
     .. math:: \mathrm{E}_q[\log p(x, z) - \log q(z)] \approx \frac1S \sum_s \log p(x, z_s) - \log q(z_s)
 
-    The densities are those of the families, evaluated at the draws: none of the terms, expectations and entropies that
-    a fit computes enters. A point mass has no density and adds nothing to log q, as in the objective of the fit. A
-    repetition without an observation below it, as a group without rows, integrates to one and adds nothing to either.
+    It evaluates the densities of the families at the draws and uses none of the terms, expectations and entropies of a
+    fit. A point mass has no density and adds nothing to log q, as in the objective of the fit. A repetition without an
+    observation below it, such as a group without rows, integrates to one and adds nothing to either sum.
 
     Parameters
     ----------
     posterior
-        What was fitted, without sample weights.
+        Posterior of a fit without sample weights.
     data
         As for the fit.
     n_draws
-        How many, >= 2; the cost of each is an evaluation of all densities.
+        Number of draws, at least 2. Each takes an evaluation of all densities.
     seed
-        Of the draws.
+        Seed of the draws.
 
     Examples
     --------

@@ -44,7 +44,7 @@ def coverage(
     level
         Of the intervals.
     seed
-        Of the draws.
+        Seed of the draws.
     **arguments
         Further arguments of the fits.
 

@@ -51,7 +51,7 @@ class Beginning(Generic[S]):
 
 
 class StatedSchedule(ABC):
-    """A schedule as a user states it, whatever the model and the data are."""
+    """A schedule as a user states it, before the model and the data are known."""
 
     most_iterations: ClassVar[int] = 500
     """Iterations of each start where a user does not say."""
@@ -61,17 +61,17 @@ class StatedSchedule(ABC):
 
     @abstractmethod
     def resolved(self, problem: Problem, n_rows: int, *, accelerate: bool) -> Schedule[Any]:
-        """Return the schedule of a fit of so many rows.
+        """Return the schedule for a fit to data with this number of rows.
 
         Parameters
         ----------
         accelerate
-            Whether the globals may be moved beyond their updates.
+            Whether moves beyond the updates of the globals are allowed.
         """
 
 
 class Schedule(StatedSchedule, Generic[S]):
-    """What a step of a fit is. A schedule is a value without a memory: what it remembers are fields of its states."""
+    """Definition of a step of a fit. A schedule has no memory: everything that changes is a field of its states."""
 
     def resolved(self, problem: Problem, n_rows: int, *, accelerate: bool) -> Schedule[Any]:
         """Return the schedule of a fit: this one."""
@@ -83,9 +83,9 @@ class Schedule(StatedSchedule, Generic[S]):
 
     @abstractmethod
     def step(self, state: S) -> S:
-        """Return the state after the smallest step that a fit can be taken up after.
+        """Return the state after the smallest step after which a fit can be resumed.
 
-        Its trace is longer by one where an iteration is over, and its status says why no step follows, if none does.
+        Its trace has one more entry if the step ends an iteration. Its status says why the fit ends, if it ends.
         """
 
     @abstractmethod
@@ -94,26 +94,26 @@ class Schedule(StatedSchedule, Generic[S]):
 
     @abstractmethod
     def finish(self, state: S) -> AscentState:
-        """Return the end of a fit: the local factors at their optimum, and the objective of that."""
+        """Return the end of a fit: the local factors at their optimum, and the objective there."""
 
     @abstractmethod
     def to_plain(self, state: S) -> dict[str, Any]:
-        """Return a state as values that a checkpoint holds: texts, numbers, arrays, keys, factors, and lists of such.
+        """Return a state as values for a checkpoint: texts, numbers, arrays, keys, factors, and lists of these.
 
         Raises
         ------
         ParameterError
-            If something of it cannot be kept.
+            If a part of it cannot be stored.
         """
 
     @abstractmethod
     def from_plain(self, document: Mapping[str, Any], problem: Problem, rows: RowMap) -> S:
-        """Return the state that :meth:`to_plain` told of, of the same model and data.
+        """Return the state from the values of :meth:`to_plain`, for the same model and data.
 
         Raises
         ------
         ValueError, LookupError, TypeError, AttributeError
-            If it is none.
+            If the values are not those of a state.
         """
 
 

@@ -207,13 +207,15 @@ def _known_in_part(given: Mapping[Node, Any], plate: Plate | None) -> dict[Node,
 def _check_names(own: OfNodes, data: Any) -> None:
     if not isinstance(data, Mapping):
         names = ", ".join(f"'{leaf.name}': ..." for leaf in own.leaves)
-        raise DataError(f"data is a mapping from names to arrays, as {{{names}}}; got {type(data).__name__}")
+        raise DataError(
+            f"data must be a table, or a mapping from names to arrays such as {{{names}}}; got {type(data).__name__}"
+        )
     for name in data:
         if name not in own.may_be_given:
             could = ", ".join(f"'{n}'" for n in own.may_be_given)
             raise DataError(
                 f"the data have '{name}', but the model has no variable of that name; it has {could}. "
-                f"Leave '{name}' out, or use the name of the statement"
+                f"Leave '{name}' out, or use the name in the model"
             )
     for node in own.needed:
         if node.name not in data:

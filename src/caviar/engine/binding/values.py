@@ -44,14 +44,13 @@ def check_axes(node: Node, array: Any, event_rank: int) -> None:
     rank = len(node.plates) + event_rank
     if array.ndim != rank:
         expected = ", ".join([*(plate.name for plate in node.plates), *(["D"] * event_rank)])
+        axes = f"{rank} {'axis' if rank == 1 else 'axes'} ({expected})" if rank else "a single value"
         hint = ""
         if array.ndim > rank and not node.plates:
             hint = (
                 f". If it is repeated, give it a plate: plates=cv.Plate('obs') where '{node.name}' is stated"
             )
-        raise PlateError(
-            f"'{node.name}' must have {rank} axes ({expected}); its data have shape {array.shape}{hint}"
-        )
+        raise PlateError(f"'{node.name}' must have {axes}; its data have shape {array.shape}{hint}")
     # outer repetitions may all be empty
     if array.size == 0 and not any(plate.within for plate in node.plates):
         raise DataError(f"the data of '{node.name}' are empty: shape {array.shape}")

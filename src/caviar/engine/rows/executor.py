@@ -15,9 +15,9 @@ T = TypeVar("T")
 
 
 class Executor(ABC):
-    """Where blocks are mapped: over threads of this process, over machines, or on a device.
+    """Where blocks of rows are processed: by threads of this process, on other machines, or on a device.
 
-    A subclass says how functions are mapped and work is summed; the rest has defaults, which are those of this process.
+    A subclass defines how functions are mapped and work is summed; everything else has a default, that of this process.
     """
 
     is_single: bool = False
@@ -29,11 +29,11 @@ class Executor(ABC):
         return self
 
     def session(self) -> AbstractContextManager[None]:
-        """Hold what is needed for many maps."""
+        """Context in which resources are kept for many maps."""
         return nullcontext()
 
     def reach(self) -> None:
-        """See that other machines, if there are any, can be reached, whether or not a fit is large enough for them.
+        """Check that other machines, if any, can be reached, even if a fit is too small to use them.
 
         Raises
         ------
@@ -53,7 +53,7 @@ class Executor(ABC):
         return
 
     def block_rows(self, model: RowModel) -> int:
-        """Return the rows of a block; results in float64 are the same bits only where these are the model's own."""
+        """Return the number of rows of a block. Results in float64 are identical only with the default of the model."""
         return model.block_rows
 
     @abstractmethod
@@ -64,8 +64,8 @@ class Executor(ABC):
     def sum(
         self, work: Work, source: RowSource, chunks: Sequence[Chunk], carried: Sequence[Any]
     ) -> tuple[Sums, list[Any]]:
-        """Return the sum of the work over chunks of rows, and what it carries over to the next one, a chunk each.
+        """Return the sum of the work over chunks of rows, and what each chunk carries over to the next pass.
 
-        The order of the additions depends on the number of chunks only. What is carried stays where the rows are: it is
-        opaque to the caller, None before the first time.
+        The order of the additions depends only on the number of chunks. Carried values stay where the rows are; they
+        are opaque to the caller, and None before the first pass.
         """

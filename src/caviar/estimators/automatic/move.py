@@ -11,24 +11,24 @@ Groups = tuple[tuple[int, ...], ...]
 
 @dataclass(frozen=True, repr=False)
 class Move:
-    """A move that was tried on all rows; prints as a line.
+    """A move that was tried on all rows; it prints as one line.
 
     Attributes
     ----------
     kind
-        ``"split"``, ``"merge"`` or ``"delete"``; of sequences also ``"anew"``, a fit from new starts with one state
-        more.
+        ``"split"``, ``"merge"`` or ``"delete"``; for hidden Markov models also ``"anew"``, a fit from new starts with
+        one more state.
     components
-        Which components it took, numbered as before it: each group in it is one that is split in two,
-        two that are merged into one, or one that is deleted. Several groups were changed at once.
+        Groups of components that were changed at once, numbered as before the move. A group is one component that is
+        split or deleted, or two that are merged.
     elbo_before
-        ELBO (nats) of the mixture that it started from.
+        ELBO of the mixture before the move, in nats.
     elbo_after
-        ELBO where the fit after the move ended; of a move that was given up, where it was then.
+        ELBO at the end of the fit after the move; for a move that was given up, its ELBO at that time.
     n_components
-        Number of components after it; of a refused move, that it would have led to.
+        Number of components after the move, also if the move was refused.
     accepted
-        Whether the ELBO rose, and the mixture was kept.
+        Whether the ELBO rose, so that the new mixture was kept.
 
     Examples
     --------

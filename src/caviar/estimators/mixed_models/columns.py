@@ -47,8 +47,8 @@ class Rows:
         frame = frame_of(table)
         if frame is None:
             raise DataError(
-                f"a table has named columns: a DataFrame of pandas or Polars, an Arrow table, or a mapping from names "
-                f"to columns; got {type(table).__name__}"
+                f"expected a table with named columns: a pandas or Polars DataFrame, an Arrow table, or a mapping from "
+                f"names to columns; got {type(table).__name__}"
             )
         return cls(frame, index_of(table))
 

@@ -14,15 +14,14 @@ from sklearn.utils.validation import check_is_fitted
 from ..._errors import ParameterError
 from ...engine.ascent.status import Status
 from ...engine.binding.values import as_weights
-from ...posterior.evidence.evidence import Evidence
 from ...posterior.pandas_tables import data_frame
 from ...posterior.posterior import Posterior
 from ...posterior.prediction import Prediction
 from .._arguments import as_generator, require_choice, require_number
 from .._declared import estimator
+from .._evidence import HasEvidence
 from .._fitted import Fitted, keep
 from .._mixture import UnsettledWarning
-from .._saveable import Saveable
 from .columns import Rows
 from .design import COMMON, Encoding
 from .families import ORDINAL, Family, categories_of, family_of, trials_of
@@ -38,35 +37,36 @@ _SIZES = (0.02, 1000.0)
 
 
 @estimator
-class MixedModel(Saveable):
-    r"""Regression with effects of groups: a linear, or generalised linear, mixed model.
+class MixedModel(HasEvidence):
+    r"""Regression with group effects: a linear or generalised linear mixed model.
 
     .. math::
         \eta_n = x_n' \beta + \sum_t z_{tn}' u_{t, g_t(n)}, \qquad u_{tj} \sim N(0, \Sigma_t), \qquad
         y_n \sim p(y_n \mid \eta_n)
 
-    All coefficients and effects of groups share one Gaussian factor, so that their covariances are part of the fit.
-    The formula is written as for lme4 and bambi.
+    All coefficients and group effects share one Gaussian factor, so the fit includes their covariances. The formula is
+    written as for lme4 and bambi.
 
     Parameters
     ----------
     formula
-        ``"y ~ x * z + (1 | school) + (x | school/class)"``: the response, common effects, and effects of groups.
-        ``(x | g)`` gives each group of column ``g`` an intercept and a slope, correlated; ``(x || g)`` the same without
-        correlation; ``g/h`` means groups ``g`` and ``g:h``. Columns of texts are categories, and the first level is the
-        reference; ``C(x)`` makes one of a column of numbers. formulaic reads the effects; ``log``, ``log1p``, ``log2``,
-        ``log10``, ``exp``, ``sqrt``, ``abs`` and ``I`` may be used.
+        Response, common effects and group effects, as in ``"y ~ x * z + (1 | school) + (x | school/class)"``. ``(x |
+        g)`` gives each group of column ``g`` a correlated intercept and slope; ``(x || g)`` makes them uncorrelated;
+        ``g/h`` means the groups ``g`` and ``g:h``. Text columns are categories whose first level is the reference;
+        ``C(x)`` treats a column of numbers as categories. Effects are parsed by formulaic and may contain ``log``,
+        ``log1p``, ``log2``, ``log10``, ``exp``, ``sqrt``, ``abs`` and ``I``.
     family
-        ``"gaussian"``; ``"student"``, with noise that has outliers; ``"bernoulli"``, 0 or 1 by a logistic function;
-        ``"probit"``, 0 or 1; ``"binomial"``, successes of known trials: ``successes | trials(n) ~ x``, with n a column
-        or a whole number; ``"negative_binomial"``, counts that vary more than a Poisson; ``"ordinal"``, ordered
-        categories by cumulative probit: a utility, Normal about the predictor with variance 1, lies between two
-        thresholds, which take the place of the intercept.
+        Distribution of the response. ``"gaussian"``: numbers. ``"student"``: numbers with outliers. ``"bernoulli"``: 0
+        or 1 with a logit link. ``"probit"``: 0 or 1 with a probit link. ``"binomial"``: successes in known numbers of
+        trials, ``successes | trials(n) ~ x``, where n is a column or a whole number. ``"negative_binomial"``:
+        overdispersed counts. ``"ordinal"``: ordered categories by cumulative probit, where a latent utility with mean
+        equal to the predictor and variance 1 falls between two thresholds, which replace the intercept.
     categories
-        Of an ordinal response, the lowest first. By default those of the type of the column, or numbers by their size.
+        Categories of an ordinal response, lowest first. By default those of a categorical column, or numbers in
+        increasing order.
     size
-        Of the negative binomial: a mean m has the variance m + m^2 / size. By default the size with the highest ELBO,
-        which takes about a dozen fits.
+        Size of the negative binomial, for which a mean m has the variance m + m^2 / size. By default the size with the
+        highest ELBO, which takes about a dozen fits.
     {tol}
     {max_iter}
     {n_init}
@@ -79,44 +79,45 @@ class MixedModel(Saveable):
     Attributes
     ----------
     posterior_
-        The :class:`caviar.Posterior`, with everything below. The common effects are its ``"common effects"``, effects
-        of groups ``"x | g"``, their precision ``"precision of x | g"``.
+        The :class:`caviar.Posterior`. Its variables are ``"common effects"``, group effects such as ``"x | g"``, and
+        their precisions, ``"precision of x | g"``.
     elbo_
-        Lower bound of the log evidence in nats, every constant included.
+        Lower bound of the log evidence in nats, including all constants.
     n_iter_, converged_
-        Iterations, and whether the bound settled.
+        Number of iterations, and whether the fit converged.
     names_
         Names of the common effects.
     levels_
         Name of a column of categories -> its levels, the reference first.
     groups_
-        What the groups of a term are called -> their names. Of several columns these are joined by colons,
+        Grouping column of a term -> names of its groups. For several columns names are joined by colons, as in
         ``"Lincoln:2b"``; a colon within a name is written ``\:``.
     centres_
-        Name of a term -> column -> its mean, if that is more than 3 standard deviations from zero: the slopes of groups
-        are measured from there, and their intercepts are those at the mean. Of ``"common effects"`` if it is more than
-        1,000: the variable of that name has the intercept at the mean, and ``fixef`` and ``summary`` that at zero.
+        Name of a term -> column -> the mean at which the column is centred. A column of a group term is centred if its
+        mean is more than 3 standard deviations from zero; the intercepts of the groups are then those at the mean.
+        Columns of ``"common effects"`` are centred if it is more than 1,000 standard deviations; the variable then has
+        the intercept at the mean, while ``fixef`` and ``summary`` show the intercept at zero.
     n_rows_
-        Rows of the fit.
+        Number of rows of the fit.
     size_
-        Of the negative binomial, given or found; None for other families.
+        Size of the negative binomial, given or found; None for other families.
     categories_
-        Of an ordinal response, the lowest first; empty for other families.
+        Categories of an ordinal response, lowest first; empty for other families.
     fixed_covariance_
-        Of an ordinal response the covariance of thresholds and common effects, in this order; None for other families.
+        Covariance of the thresholds and common effects (in this order) of an ordinal response; None for other families.
 
     Notes
     -----
-    Priors, as weakly informative as bambi's, with s the standard deviation of the response (1 for 0 and 1): a
-    coefficient is Normal about 0 with the standard deviation 2.5 s / sd(column); the intercept where all columns are at
-    their means is Normal about the mean of the response (0 for 0 and 1) with 2.5 s. The standard deviation of the noise
-    is half-t with 4 degrees of freedom and scale s, that of an effect of groups with scale 2.5 s / sd(column). Of
-    correlated effects the standard deviations are half-t with 2 degrees of freedom, and each correlation is uniform
-    (Huang and Wand, 2013). Degrees of freedom of Student-t noise are Gamma(2, 0.1).
+    The priors are weakly informative, like those of bambi. Let s be the standard deviation of the response (1 for
+    binary outcomes). A coefficient is Normal with mean 0 and standard deviation 2.5 s / sd(column). The intercept at
+    the means of all columns is Normal with the mean of the response (0 for binary outcomes) and standard deviation 2.5
+    s. The standard deviation of the noise is half-t with 4 degrees of freedom and scale s, and that of a group effect
+    with scale 2.5 s / sd(column). Correlated effects have half-t standard deviations with 2 degrees of freedom, and
+    each correlation is uniform (Huang and Wand, 2013). The degrees of freedom of Student-t noise are Gamma(2, 0.1).
 
-    Thresholds of an ordinal response have a flat prior and are points, at the mode. Their standard deviations, and
-    those of the common effects beside them, are those of Laplace's approximation: from the information at the mode,
-    with the precisions of groups at their means.
+    Thresholds of an ordinal response have a flat prior and are point masses at the mode. Their standard deviations, and
+    those of the common effects, come from Laplace's approximation: from the information at the mode, with the
+    precisions of group effects at their means.
 
     Examples
     --------
@@ -158,24 +159,24 @@ class MixedModel(Saveable):
         Parameters
         ----------
         X
-            A DataFrame of pandas or Polars, an Arrow table, or a mapping from names to columns. Other columns than
-            those of the formula are ignored.
+            A pandas or Polars DataFrame, an Arrow table, or a mapping from names to columns. Columns that the formula
+            does not name are ignored.
         y
             Ignored: the formula names the response.
         sample_weight
-            Weight of each row; 2 is the row twice.
+            Weight of each row. A row of weight 2 counts as two equal rows.
 
         Raises
         ------
         DataError
-            If a column is missing, lacks values or is of the wrong kind; if effects cannot be told apart.
+            If a column is missing, has missing values or is of the wrong kind, or if effects are not identifiable.
         ParameterError
             If the formula or another argument is invalid.
 
         Warns
         -----
         ConvergenceWarning
-            If ``max_iter`` was reached before the bound settled.
+            If ``max_iter`` was reached before the fit converged.
         """
         self._check_fit_arguments()
         if self.size is not None:
@@ -293,21 +294,22 @@ class MixedModel(Saveable):
         Parameters
         ----------
         X
-            A table, as for :meth:`fit`; it needs no response.
+            A table, as for :meth:`fit`, with or without the response.
         groups
-            ``"known"``: groups of the fit have their effects; others, and those of rows without a label, are averaged
-            over their population. ``"new"``: all groups are new ones, and the table needs no columns of them.
+            ``"known"``: groups of the fit have their effects; new groups, and rows without a group, are averaged over
+            the population of groups. ``"new"``: all groups are new, and the table needs no group columns.
 
         Returns
         -------
         Prediction
-            With ``.mean``, ``.sd`` and, of real numbers, ``.interval(level)``: of a new row, with noise. Of 0 and 1 the
-            mean is the probability of a 1, of ordered categories those of all, (N, K): see :meth:`predict_proba`.
+            Prediction of a new row, including noise, with ``.mean``, ``.sd`` and, except for categories,
+            ``.interval(level)``. For a binary response the mean is the probability of a 1; for ordered categories it
+            has all probabilities, shape (N, K), see :meth:`predict_proba`.
 
         Raises
         ------
         DataError
-            If a column is missing or lacks values, or a category was not in the fit.
+            If a column is missing or has missing values, or a category was not in the fit.
         """
         check_is_fitted(self)
         require_choice("groups", groups, _GROUPS)
@@ -315,7 +317,7 @@ class MixedModel(Saveable):
         return self.posterior_.predict(known)[self._formula.response]
 
     def predict_proba(self, X: Any, *, groups: str = "known") -> Any:
-        """Return the probabilities of the categories of the response, a DataFrame of pandas with a column for each.
+        """Return the probabilities of the categories of the response, a pandas DataFrame with a column for each.
 
         Parameters
         ----------
@@ -325,7 +327,7 @@ class MixedModel(Saveable):
         Raises
         ------
         ParameterError
-            If the response is no category.
+            If the response is not categorical.
         """
         check_is_fitted(self)
         family = self._family
@@ -340,22 +342,23 @@ class MixedModel(Saveable):
         return data_frame({name: shares[:, place] for place, name in enumerate(names)}, rows.index)
 
     def thresholds(self, *, level: float = 0.95) -> Any:
-        """Return the thresholds between the categories of an ordinal response, a DataFrame of pandas.
+        """Return the thresholds between the categories of an ordinal response, a pandas DataFrame.
 
         Parameters
         ----------
         level
-            Of the central intervals.
+            Probability of the central intervals, between 0 and 1.
 
         Returns
         -------
         pandas.DataFrame
-            A row for each, named as in R, ``"low | high"``; columns ``mean``, ``sd``, ``lower`` and ``upper``.
+            A row for each threshold, named ``"low | high"`` as in R, with the columns ``mean``, ``sd``, ``lower`` and
+            ``upper``.
 
         Raises
         ------
         ParameterError
-            If the response has none.
+            If the response is not ordinal.
         """
         check_is_fitted(self)
         if not self._family.has_thresholds:
@@ -367,7 +370,7 @@ class MixedModel(Saveable):
         return found
 
     def fixef(self) -> Any:
-        """Return the means of the common effects, the intercept where all columns are zero, a Series of pandas."""
+        """Return the means of the common effects, a pandas Series; the intercept is at zero of all columns."""
         import pandas as pd
 
         check_is_fitted(self)
@@ -375,18 +378,18 @@ class MixedModel(Saveable):
         return pd.Series(means, index=list(self.names_), name="mean")
 
     def ranef(self, *, level: float = 0.95) -> dict[str, Any]:
-        """Return the effects of the groups: name of each term -> a DataFrame of pandas with a row for each effect.
+        """Return the group effects: name of each term -> a pandas DataFrame with a row for each effect.
 
         Parameters
         ----------
         level
-            Of the central intervals.
+            Probability of the central intervals, between 0 and 1.
 
         Returns
         -------
         dict
-            Its keys are those of the posterior, as ``"x | school"``; the columns of a frame are ``group``, ``effect``,
-            ``mean``, ``sd``, ``lower`` and ``upper``.
+            Its keys are the names of the terms, such as ``"x | school"``. A DataFrame has the columns ``group``,
+            ``effect``, ``mean``, ``sd``, ``lower`` and ``upper``.
         """
         check_is_fitted(self)
         found = {}
@@ -403,12 +406,12 @@ class MixedModel(Saveable):
         return found
 
     def summary(self, *, level: float = 0.95) -> MixedSummary:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Return tables of the common effects, the standard deviations and correlations of groups, and the noise.
+        """Return tables of the common effects, the noise, and standard deviations and correlations of group effects.
 
         Parameters
         ----------
         level
-            Of the central intervals.
+            Probability of the central intervals, between 0 and 1.
         """
         check_is_fitted(self)
         sizes = {name: len(own) for name, own in self.groups_.items()}
@@ -419,58 +422,12 @@ class MixedModel(Saveable):
             remark = f"{AT_MODE} Those of groups: {remark}" if self._blocks else AT_MODE
         return MixedSummary(title_of(self, sizes), rows, level, remark)
 
-    @property
-    def observed_names(self) -> frozenset[str]:
-        """The name of the response."""
-        return frozenset({self._formula.response})
-
-    def data_of_model(self, data: Any) -> Any:
-        """Return a table as it is: columns that the formula does not name are ignored."""
-        return data
-
-    def evidence(
-        self,
-        X: Any,
-        *,
-        method: str = "auto",
-        n_draws: int = 1000,
-        seed: int | np.random.Generator | None = 0,
-        sample_weight: Any = None,
-    ) -> Evidence:
-        """Return the log evidence of the model with an error, as :meth:`Posterior.evidence` does.
-
-        ``cv.compare({"slopes": one, "intercepts": other}, table)`` puts several models side by side by it.
-
-        Parameters
-        ----------
-        X
-            The table of the fit. It is not needed for ``method="elbo"``.
-        method, n_draws, seed, sample_weight
-            As for :meth:`Posterior.evidence`.
-
-        Raises
-        ------
-        DataError
-            If the table is not that of the fit.
-        """
-        check_is_fitted(self)
-        if method == "elbo":
-            return self.posterior_.evidence(None, method=method)
-        formula, rows = self._formula, Rows.of(X)
-        response = self._family.values(rows, formula.response)
-        design = design_of(self._encoding, rows)
-        data = {**design.data, **trials_of(formula, rows, len(response)), formula.response: response}
-        weights = as_weights(sample_weight, len(response))
-        return self.posterior_.evidence(
-            data, method=method, n_draws=n_draws, seed=seed, sample_weight=weights
-        )
-
     def _repr_html_(self) -> str:
         """Return the summary, for a notebook; before a fit the call."""
         return self.summary()._repr_html_() if self.__sklearn_is_fitted__() else f"<p>{self!r}</p>"
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Return the mean log predictive density of the response of new rows, in nats.
+        """Return the mean log predictive density of the response of new rows, in nats per row.
 
         Parameters
         ----------

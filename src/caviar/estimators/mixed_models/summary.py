@@ -24,16 +24,16 @@ from .statement import Block
 
 @dataclass(frozen=True)
 class MixedRow:
-    """A number of a mixed model.
+    """A row of the summary of a mixed model.
 
     Attributes
     ----------
     part
         ``"thresholds"``, ``"common effects"``, ``"standard deviations"``, ``"correlations"`` or ``"noise"``.
     name
-        Of the effect, or what it is of.
+        Name of the effect, or of what the number describes.
     mean, sd, lower, upper
-        Moments, and ends of the central interval.
+        Mean, standard deviation, and ends of the central interval.
     """
 
     part: str
@@ -46,16 +46,16 @@ class MixedRow:
 
 @dataclass(frozen=True)
 class MixedSummary:
-    """Tables of a fitted mixed model; prints as text, and as HTML in a notebook.
+    """Tables of a fitted mixed model; it prints as text, and as HTML in a notebook.
 
     Attributes
     ----------
     title
         Lines about the fit.
     rows
-        The numbers, part by part.
+        The rows, ordered by part.
     level
-        Of the intervals.
+        Probability of the intervals.
     remark
         Where the intervals come from.
     """

@@ -48,39 +48,37 @@ def fit_many(
     progress: bool | Callable[[int, int], object] = False,
     **arguments: Any,
 ) -> ManyFits:
-    """Fit one model to many tables, each separately: thousands of groups in one call.
+    """Fit one model separately to each of many tables, thousands of groups in one call.
 
-    Groups with the same columns are fitted together, along a leading axis of all arrays, so that an iteration is one
-    set of array calls for thousands of groups; those that have settled leave the batch. The updates, the ELBO and the
-    moves beyond the updates are those of single fits, and from the same start they end in the same place. Starts are
-    made in the batch, too: k-means first, and where its labels are not clear several others, of which the best end is
-    kept. Groups that a batch cannot hold (missing values, a component that collapses, other kinds of models) are fitted
-    one by one.
+    Groups with the same columns are fitted together in a batch, which is faster than single fits. From the same start,
+    each group has the same updates and ends at the same optimum as in a single fit. The batch makes the starts too:
+    k-means, and if its labels are ambiguous several others, of which the best is kept. Groups with missing values or a
+    component that collapses, and other kinds of models, are fitted one by one.
 
     Parameters
     ----------
     what
-        A :class:`caviar.Model`, or an estimator of mixtures of Gaussians that is not fitted.
+        A :class:`caviar.Model`, or an unfitted estimator of mixtures of Gaussians.
     tables
-        A list of tables, or a mapping from the name of each group to its table: arrays (N, D), tables of pandas, Polars
-        or Arrow, or for a model a mapping from names of observed variables to arrays, as :meth:`Model.fit` takes them.
-        The numbers of rows may differ. With ``by=`` one table.
+        A list of tables, or a mapping from the name of each group to its table; with ``by=``, one table. A table is an
+        array (N, D), a table of pandas, Polars or Arrow, or for a model a mapping from names of observed variables to
+        arrays, as for :meth:`Model.fit`. The numbers of rows may differ.
     by
-        Name of the column that tells the group of each row; the other columns are the data.
+        Name of the column with the group of each row; the other columns are the data.
     n_jobs
-        Threads; by default as many as there are cores.
+        Number of threads; by default one for each core.
     progress
-        True for lines on standard error, or a function that is called with the number of groups that are done, and of
-        all.
+        True prints lines on standard error. A function is called with the number of finished groups and the number of
+        all groups.
     **arguments
-        Of a model: ``seed``, ``max_iter``, ``tol``, ``n_restarts`` and ``point``, as :meth:`Model.fit` takes them. An
-        estimator has its own.
+        For a model, ``seed``, ``max_iter``, ``tol``, ``n_restarts`` and ``point``, as for :meth:`Model.fit`. An
+        estimator takes none, because it has these already.
 
     Returns
     -------
     ManyFits
-        A sequence: ``fits[0]`` is the posterior of the first group, or the fitted estimator; ``fits.elbo`` and
-        ``fits.to_frame()`` tell of all groups.
+        A sequence: ``fits[0]`` is the posterior, or the fitted estimator, of the first group. ``fits.elbo`` and
+        ``fits.to_frame()`` describe all groups.
 
     Raises
     ------

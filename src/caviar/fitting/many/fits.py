@@ -40,25 +40,25 @@ class Batch:
 
 
 class ManyFits(Sequence[Any]):
-    """The fits of many groups, in their order: what :func:`caviar.fit_many` returns.
+    """The fits of many groups in order, as :func:`caviar.fit_many` returns them.
 
-    ``fits[0]`` is the first one, a :class:`Posterior` or a fitted estimator; ``fits["Oslo"]`` and ``fits.of(key)`` are
-    those of a name. Each is made of its factors when it is first asked for, and then kept.
+    ``fits[0]`` is the fit of the first group, a :class:`Posterior` or a fitted estimator; ``fits["Oslo"]`` and
+    ``fits.of(key)`` return a fit by name. Each is built when first accessed, and then kept.
 
     Attributes
     ----------
     keys
-        Names of the groups: those of a mapping, the values of the column ``by``, or numbers from 0.
+        Names of the groups: the keys of a mapping, the values of the column ``by``, or numbers from 0.
     n_rows
-        Rows of each group, (G,).
+        Number of rows of each group, shape (G,).
     elbo
-        Objective of each in nats, (G,): what ``posterior.elbo`` of a single fit is.
+        Objective of each group in nats, shape (G,), as ``posterior.elbo`` of a single fit.
     n_iter
-        Iterations of each, (G,).
+        Number of iterations of each group, shape (G,).
     status
         Why each fit stopped, a tuple of :class:`Status`.
     is_batched
-        Which groups were fitted together with others, (G,); the rest had fits of their own.
+        Which groups were fitted in a batch, shape (G,); the others were fitted one by one.
     """
 
     def __init__(
@@ -129,14 +129,15 @@ class ManyFits(Sequence[Any]):
 
     @property
     def converged(self) -> AnyArray:
-        """Whether the objective of each group settled, (G,)."""
+        """Whether the fit of each group converged, shape (G,)."""
         return np.array([own is Status.CONVERGED for own in self.status])
 
     def to_frame(self) -> Any:
-        """Return a DataFrame of pandas, a row for each group.
+        """Return a pandas DataFrame with a row for each group.
 
-        Its columns are the rows, the ELBO, the iterations, whether the fit converged, and the expectation of each
-        number of each global variable: ``weights[0]``, ``mean[1,0]``. Components are in the order of each fit.
+        Its columns are the number of rows, the ELBO, the number of iterations, whether the fit converged, and the
+        expectation of each entry of each global variable, such as ``weights[0]`` and ``mean[1,0]``. Components are in
+        the order of each fit.
         """
         columns = {
             "rows": self.n_rows,
@@ -159,7 +160,7 @@ class ManyFits(Sequence[Any]):
         return found
 
     def summary(self) -> str:
-        """Return a few lines about all fits: groups, rows, how many converged, and the ELBO in nats a row."""
+        """Return a few lines about all fits: groups, rows, how many converged, and the ELBO in nats per row."""
         per_row = self.elbo / np.maximum(self.n_rows, 1)
         low, middle, high = np.quantile(per_row, [0.05, 0.5, 0.95])
         n_alone = int((~self.is_batched).sum())

@@ -41,7 +41,7 @@ class Tables:
 
     @property
     def counts(self) -> AnyArray:
-        """Rows of each group, (G,)."""
+        """Number of rows of each group, shape (G,)."""
         return np.array([len(next(iter(table.values()))) for table in self.tables], dtype=np.intp)
 
     def stacked(self, groups: AnyArray) -> dict[str, AnyArray]:

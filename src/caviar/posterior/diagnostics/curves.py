@@ -91,7 +91,7 @@ def prior_curves(
     data
         Name -> known array, of those that the prior depends on.
     seed
-        Of the draws.
+        Seed of the draws.
     probabilities
         Below a half and rising, at which quantiles are asked for, and as far above it.
 

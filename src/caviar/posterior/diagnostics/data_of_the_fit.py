@@ -34,7 +34,7 @@ class Looks:
 
 
 class KnowsItsData:
-    """What a posterior tells of the data that it was fitted to."""
+    """What a posterior knows about the data of its fit."""
 
     _looks: Looks | None = None
 

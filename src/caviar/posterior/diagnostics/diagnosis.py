@@ -28,40 +28,39 @@ _ROUNDING = 1e-10
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Diagnosis:
-    r"""Diagnosis of q by the importance weights of draws from it.
+    r"""Diagnosis of how close q is to the posterior, by importance weights of draws from q.
 
     .. math:: w_s = \frac{p(x, \theta_s)}{q(\theta_s)}, \qquad \theta_s \sim q
 
-    The local variables are integrated out. The weights are all equal where q is the posterior of the globals. Else they
-    have a tail, of which a generalised Pareto distribution is fitted; its shape k tells how many moments the weights
-    have (1/k of them).
+    The local variables are integrated out. The weights are equal if q is the posterior of the globals. Otherwise a
+    generalised Pareto distribution is fitted to their tail; with shape k the weights have about 1/k finite moments.
 
     Attributes
     ----------
     pareto_k
-        The shape k: below 0.5 q is close to the posterior; below 0.7 it is near enough for its draws to be
-        corrected by the weights; from 0.7 on it is not: means may serve, and intervals are likely to be too narrow.
-        Where all weights are equal to rounding it is 0.
+        The shape k. Below 0.5, q is close to the posterior. Below 0.7, q is close enough for the weights to correct its
+        draws. From 0.7 on it is not: means may be usable, but intervals are likely to be too narrow. It is 0 if all
+        weights are equal up to rounding.
     pareto_k_error
-        Its standard error, from the draws without each of 20 batches of them.
+        Standard error of k, a jackknife over 20 batches of the draws.
     log_weights
-        Of each draw, shape (n_draws,), in nats; not normalised.
+        Log weight of each draw in nats, shape (n_draws,), not normalised.
     log_evidence
-        Estimate of log p(x): the log of the mean weight. Where k is above 0.5 it is a lower estimate: the largest
-        weights are so rare that they are missing as a rule. Of a model with exchangeable components it may fall short
-        by up to log K!, for q has one of their orders and the draws with it.
+        Estimate of log p(x), the log of the mean weight. If k is above 0.5 it is probably too low, because the largest
+        weights are so rare that they are usually not drawn. For a model with K exchangeable components it may be up to
+        log K! too low, because q covers only one of their orders.
     log_evidence_error
-        Its standard error, with a tail as heavy as it may well be: of the shape k + ``pareto_k_error``, or 0.5 if that
-        is more. Where k <= 0.5 the exact value lies within two of them in 90% of cases or more.
+        Standard error of ``log_evidence``, computed cautiously for a tail of shape k + ``pareto_k_error``, or 0.5 if
+        that is larger. If k <= 0.5 the exact value lies within two standard errors in at least 90% of cases.
     effective_draws
-        1 / sum of the squared, smoothed and normalised weights.
+        Effective number of draws, 1 / sum of the squared, smoothed and normalised weights.
     elbo
-        The ELBO of the same factors; ``log_evidence`` minus it is KL(q || posterior), local factors included.
+        ELBO of the same factors. ``log_evidence`` minus the ELBO is KL(q || posterior), including local factors.
     smallest_eigenvalue
-        That of :attr:`LinearResponse.smallest_eigenvalue`: positive at a maximum of the ELBO, negative at a saddle
-        point. None if the model has no linear response.
+        :attr:`LinearResponse.smallest_eigenvalue`: positive at a maximum of the ELBO, negative at a saddle point. None
+        if the model has no linear response.
     direction
-        Its direction: the variables along which the ELBO changes least, or rises.
+        Direction of this eigenvalue: the variables along which the ELBO changes least, or increases.
 
     References
     ----------
@@ -82,14 +81,14 @@ class Diagnosis:
 
     @property
     def verdict(self) -> str:
-        """The meaning of k, in a word: "good", "usable" or "poor"; "unclear" where 0.7 lies within its error."""
+        """The meaning of k in a word: "good", "usable" or "poor", or "unclear" if 0.7 is within its error."""
         if self.pareto_k - self.pareto_k_error < USABLE <= self.pareto_k + self.pareto_k_error:
             return "unclear"
         return "good" if self.pareto_k < GOOD else "usable" if self.pareto_k < USABLE else "poor"
 
     @property
     def is_lower_estimate(self) -> bool:
-        """Whether ``log_evidence`` is to be taken for a lower estimate, as k is above 0.5."""
+        """Whether ``log_evidence`` is probably too low, because k is above 0.5."""
         return self.pareto_k > GOOD
 
     def __repr__(self) -> str:

@@ -30,19 +30,19 @@ class TellsEffects(ABC):
         """Return the names of the global variables."""
 
     def inclusion_probabilities(self, names: Iterable[str] | None = None) -> Array:
-        r"""Return the probability that each candidate has an effect in some of several vectors.
+        r"""Return the probability that each candidate has an effect in at least one of several vectors.
 
         .. math:: 1 - \prod_l (1 - \alpha_{lj})
 
         Parameters
         ----------
         names
-            Of the vectors: SingleEffects and SpikeSlabs of one length without plates. By default all of these.
+            Names of the vectors: SingleEffects and SpikeSlabs of equal length without plates. By default all of them.
 
         Returns
         -------
         array
-            Of shape (D,).
+            Probabilities, shape (D,).
 
         Raises
         ------
@@ -86,24 +86,24 @@ class TellsEffects(ABC):
         smallest_purity: float = 0.5,
         names: Iterable[str] | None = None,
     ) -> list[CredibleSet]:
-        """Return for each single effect the fewest candidates that hold it with a given probability.
+        """Return a credible set for each single effect: the fewest candidates that contain it with a given probability.
 
         Parameters
         ----------
         data
-            Known arrays as for the fit, for the correlations between the columns of a set. Without it, no set is left
-            out, although an effect that found nothing has a set of nearly all candidates.
+            Known arrays as for the fit, to compute the correlations between the columns of a set. Without data no set
+            is left out, although the set of a superfluous effect contains nearly all candidates.
         coverage
-            Probability that a set holds its effect, between 0 and 1.
+            Probability that a set contains its effect, between 0 and 1.
         smallest_purity
-            Sets with two columns whose correlation is smaller in size are left out.
+            Sets in which two columns have a smaller absolute correlation are left out.
         names
-            Of the single effects; by default all of them.
+            Names of the single effects; by default all of them.
 
         Returns
         -------
         list
-            Of sets, those that repeat an earlier one left out.
+            The credible sets; those that repeat an earlier set are left out.
 
         Raises
         ------

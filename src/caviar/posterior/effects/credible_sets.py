@@ -22,11 +22,11 @@ class CredibleSet:
     effect
         Name of the single effect.
     entries
-        Places of the entries, from 0, the likeliest first.
+        Positions of the entries, from 0, the most probable first.
     coverage
         Probability that the effect is one of them.
     purity
-        Smallest size of a correlation between two of their columns; None where the columns are not at hand.
+        Smallest absolute correlation between two of their columns; None if the columns were not given.
     """
 
     effect: str

@@ -75,41 +75,41 @@ class TellsEvidence(Factored):
         seed: int | np.random.Generator | None = 0,
         sample_weight: Any = None,
     ) -> Evidence:
-        r"""Return the log evidence log p(x) with an error, which the ELBO alone does not have.
+        r"""Return an estimate of the log evidence log p(x) with its error.
 
         Parameters
         ----------
         data
-            Those of the fit.
+            The data of the fit.
         method
-            ``"second_order"`` adds the fluctuations of the factors that depend on each other to the ELBO,
-            :math:`-\frac12 \log |I - V H|`, at the cost of :meth:`linear_response`. ``"importance_sampling"`` is that
-            of :meth:`importance_sample`. ``"elbo"`` is the bound. ``"auto"`` is the best that there is: the ELBO where
-            it is exact, else importance sampling if its weights are usable (Pareto k below 0.7) and it reads at most
-            50 million rows in all, and where its error is at most twice that of second order; else second order.
+            ``"second_order"`` adds to the ELBO the correction :math:`-\frac12 \log |I - V H|` for the dependence
+            between factors, at the cost of :meth:`linear_response`. ``"importance_sampling"`` uses
+            :meth:`importance_sample`. ``"elbo"`` is the lower bound. ``"auto"`` takes the best available estimate: the
+            ELBO if it is exact; otherwise importance sampling, if its weights are usable (Pareto k below 0.7), it reads
+            at most 50 million rows in all, and its error is at most twice that of second order; otherwise second order.
         n_draws, seed
-            Of importance sampling.
+            Number of draws for importance sampling, and their seed.
         sample_weight
             As for the fit.
 
         Returns
         -------
         Evidence
-            ``.value`` and ``.error`` in nats, ``.method``, and ``.remark``, a sentence on it.
+            With ``.value`` and ``.error`` in nats, ``.method``, and ``.remark``, a sentence on the method.
 
         Raises
         ------
         DataError
             If the data are not those of the fit.
         ModelError
-            If a method that was asked for is not available; the message says why. ``"auto"`` says it in ``.remark``.
+            If the method is not available for the model; the message says why. With ``"auto"``, ``.remark`` says why.
 
         Notes
         -----
-        With second order the error is a sixth of the correction, and 0.02 nats more where rows have hidden labels, a
-        rule from simulations; it is exact where the posterior of everything hidden is Normal, and leaves out what
-        several local factors of a row have with each other. All methods are about the mode of the fit: of a model with
-        K exchangeable components, add log K! for their orders.
+        The error of second order is a sixth of the correction, plus 0.02 nats if rows have hidden labels, a rule from
+        simulations. Second order is exact if the posterior of all hidden variables is Normal, and ignores the
+        dependence between several local factors of a row. All methods describe the mode of the fit. For a model with K
+        exchangeable, well-separated components, add log K! for their orders.
 
         Examples
         --------
@@ -166,28 +166,29 @@ class TellsEvidence(Factored):
         seed: int | np.random.Generator | None = 0,
         sample_weight: Any = None,
     ) -> ImportanceSample:
-        """Return draws of the posterior itself: of a proposal with the covariance of linear response, with weights.
+        """Return weighted draws of the posterior, from a proposal with the covariance of linear response.
 
-        Where q is too narrow for its draws to be weighed (see :meth:`diagnose`), those of this proposal mostly are: it
-        knows which globals depend on each other, and two rounds of pilot draws move it to where the posterior is. So
-        means are corrected too, which linear response leaves as they are.
+        If q is too narrow for importance weights of its own draws (see :meth:`diagnose`), this proposal is mostly wide
+        enough. It includes the dependence between globals, and two rounds of pilot draws adapt it to the posterior. So
+        it also corrects means, which linear response does not.
 
         Parameters
         ----------
         data
-            Those of the fit.
+            The data of the fit.
         n_draws
-            How many, >= 100; as many again are used to find the proposal. Each costs a pass over the rows.
+            Number of draws, at least 100. The same number is used to adapt the proposal. Each takes a pass over the
+            rows.
         seed
-            Of the draws.
+            Seed of the draws.
         sample_weight
             As for the fit.
 
         Returns
         -------
         ImportanceSample
-            ``.mean(name)``, ``.sd(name)``, ``.interval(name, level)``, ``.pareto_k``, ``.log_evidence`` with its error,
-            ``.draws`` and ``.weights``.
+            With ``.mean(name)``, ``.sd(name)``, ``.interval(name, level)``, ``.pareto_k``, ``.log_evidence`` and its
+            error, ``.draws`` and ``.weights``.
 
         Raises
         ------

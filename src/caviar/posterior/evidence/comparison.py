@@ -22,15 +22,15 @@ class ComparedModel:
     Attributes
     ----------
     name
-        As given.
+        Name of the model, as given.
     evidence
-        Its log evidence, with error and method.
+        Log evidence of the model, with its error and the method.
     difference
-        Its log evidence minus that of the best model, in nats; 0 for the best.
+        Log evidence minus that of the best model, in nats; 0 for the best.
     difference_error
         Standard error of the difference; infinite if one of the two is only a bound.
     probability
-        Of the model given the data, if all were equally probable before.
+        Probability of the model given the data, if all models are equally probable a priori.
     """
 
     name: str
@@ -115,27 +115,34 @@ def compare(
     Parameters
     ----------
     posteriors
-        Name -> posterior, or a fitted :class:`MixedModel`.
+        Name -> posterior of :meth:`Model.fit`, or fitted estimator. A :class:`GaussianMixture` is refused, because
+        point estimates have no evidence; compare these by their ``bic``.
     data
-        Those of the fits: the observed variables of all, and the known arrays of any; of mixed models the table.
-        Without data the models are
-        compared by their ELBOs, which favours models whose posterior is close to independent factors.
+        The data of the fits. For posteriors, a table or a mapping with the observed variables of all models and the
+        known arrays of any. For estimators, the table that they were fitted to. Without data, models are compared by
+        their ELBOs, which favours models whose posterior is close to independent factors.
     method, n_draws, seed, sample_weight
         As for :meth:`Posterior.evidence`.
 
     Returns
     -------
     Comparison
-        ``.rows`` with evidence, method, difference to the best and probability of each model, the best first.
+        It prints as a table, the best model first. Its ``rows`` have the evidence of each model, the method, the
+        difference to the best model, and the probability of the model if all are equally probable a priori.
 
     Raises
     ------
     ParameterError
-        If there is no model.
+        If there is no model, or one has no evidence.
     ModelError
         If the models observe different variables, whose evidences do not compare.
     DataError
         If the data are not those of a fit.
+
+    Notes
+    -----
+    The evidence of a mixture is that of the mode of the fit. If its K components are well separated, add log K! before
+    you compare different K; :func:`compare_mixtures` shows both figures.
 
     Examples
     --------
@@ -181,7 +188,7 @@ def compare(
 
 @runtime_checkable
 class _HasEvidence(Protocol):
-    """What posteriors and mixed models can do, and other estimators cannot."""
+    """What posteriors and fitted Bayesian estimators can do."""
 
     @property
     def observed_names(self) -> frozenset[str]:
@@ -206,8 +213,9 @@ def _require_comparable(posteriors: Any) -> None:
     for name, own in posteriors.items():
         if not isinstance(own, _HasEvidence):
             raise ParameterError(
-                f"posteriors takes what Model.fit gives, or a fitted MixedModel; '{name}' is a {type(own).__name__}, "
-                f"so pass its posterior_, or compare mixtures of one table by compare_mixtures"
+                f"posteriors are what Model.fit returns, or fitted estimators with priors; '{name}' is a "
+                f"{type(own).__name__} that is not fitted or has no evidence. Fit it first; compare GaussianMixtures "
+                f"by their bic"
             )
     observed = {name: own.observed_names for name, own in posteriors.items()}
     first = next(iter(observed))

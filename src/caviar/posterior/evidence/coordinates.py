@@ -20,7 +20,7 @@ class Piece:
     Attributes
     ----------
     name
-        Of the variable.
+        Name of the variable.
     part
         Which part of the value: 1 for the precision of a joint factor, 0 for what else there is.
     transform

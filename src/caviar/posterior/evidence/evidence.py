@@ -23,17 +23,17 @@ class Evidence:
     Attributes
     ----------
     value
-        In nats.
+        Estimate of log p(x), in nats.
     error
-        Its standard error; 0 where it is exact, infinite where nothing is known of it.
+        Standard error of the estimate; 0 if it is exact, infinite if it is unknown.
     method
         ``"exact"``, ``"importance_sampling"``, ``"second_order"`` or ``"elbo"``.
     elbo
-        The lower bound.
+        The ELBO, a lower bound of log p(x).
     pareto_k
-        Of importance sampling, the shape of the tail of the weights; None of other methods.
+        Shape k of the tail of the importance weights; None for other methods.
     because
-        Why a better method was not used; empty if none was asked for, or exists.
+        Why a better method was not used; empty if no better method exists, or the method was given.
     """
 
     value: float

@@ -36,21 +36,22 @@ _ROUNDS = 2
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ImportanceSample:
-    """Draws of the globals with weights that make them draws of the posterior.
+    """Draws of the globals with importance weights for the posterior.
 
     Attributes
     ----------
     draws
-        Name -> values, shape (n_draws, plates..., event...); for a joint factor a pair (mean, precision) of these.
+        Name -> values, shape (n_draws, plates..., event...); for a joint factor, a pair (mean, precision) of such
+        arrays.
     log_weights
-        Of each draw, smoothed and normalised: their exponentials sum to one.
+        Log weight of each draw, smoothed and normalised: the weights sum to one.
     pareto_k, pareto_k_error
-        Shape of the tail of the weights, and its standard error. Below 0.7 the weights can be used; below 0.5 they have
-        a variance.
+        Shape k of the tail of the weights, and its standard error. The weights are usable below 0.7, and have a finite
+        variance below 0.5.
     effective_draws
-        1 / sum of the squared weights: so many draws of the posterior would serve as well.
+        Effective number of draws, 1 / sum of the squared weights.
     log_evidence, log_evidence_error
-        Log of the mean weight, an estimate of log p(x), and its standard error.
+        Estimate of log p(x), the log of the mean weight, and its standard error.
     """
 
     draws: Mapping[str, Any]
@@ -63,16 +64,16 @@ class ImportanceSample:
 
     @property
     def is_usable(self) -> bool:
-        """Whether k is below 0.7."""
+        """Whether the weights are usable: k is below 0.7."""
         return self.pareto_k < USABLE
 
     @property
     def weights(self) -> Array:
-        """Of each draw; they sum to one."""
+        """Weight of each draw; the weights sum to one."""
         return np.exp(self.log_weights)
 
     def mean(self, name: str) -> Array:
-        """Return the posterior mean of each entry of a variable; of a joint factor with its part, "theta.mean"."""
+        """Return the posterior mean of each entry of a variable; a joint factor needs its part, as in "theta.mean"."""
         return np.tensordot(self.weights, self._of(name), axes=1)
 
     def sd(self, name: str) -> Array:
@@ -86,9 +87,9 @@ class ImportanceSample:
         Parameters
         ----------
         name
-            Of the variable; of a joint factor with its part, as ``"theta.mean"``.
+            Name of the variable; for a joint factor with its part, as in ``"theta.mean"``.
         level
-            Between 0 and 1.
+            Probability, between 0 and 1.
         """
         values, ends = self._of(name), ends_of(level)
         flat, weights = values.reshape(len(values), -1), self.weights
@@ -140,9 +141,9 @@ def importance_sample(
     weighed
         The problem in which every global is a point mass, and the map over its rows.
     n_draws
-        How many.
+        Number of draws.
     rng
-        Of the draws.
+        Seed of the draws.
     """
     proposal = Student(center, covariance, _DF)
     for _ in range(_ROUNDS):

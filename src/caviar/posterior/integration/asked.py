@@ -40,41 +40,41 @@ class Integrates(Factored):
     def integrated(
         self, data: Any, over: str | Sequence[str], *, sample_weight: Any = None, executor: Any = None
     ) -> IntegratedPosterior:
-        r"""Return the posterior without the independence of some globals and the rest, as of a precision of few groups.
+        r"""Return the posterior integrated over some globals, which are then no longer independent of the others.
 
-        The model is fitted again with these globals known, at each point of a lattice of their values. Their density
-        follows from the evidence of the fits to second order, and everything else is a mixture of the fits with the
-        standard deviations of linear response. Where everything else is Normal, as if all precisions of a Gaussian
-        model are integrated over, the result is exact.
+        The model is fitted again with these globals fixed at each point of a grid of values. Their density follows from
+        the second-order evidence of the fits. All other globals are mixtures of the fits, with the standard deviations
+        of linear response. The result is exact if the others are Normal, for example if all precisions of a Gaussian
+        model are integrated over.
 
         Parameters
         ----------
         data
-            Those of the fit.
+            The data of the fit.
         over
-            One or several names of global variables, up to three numbers in all: precisions between few groups, which
-            depend on the effects of these, are what it helps most.
+            One or several names of global variables with at most three numbers in all. It helps most for precisions of
+            effects of few groups, because these depend on each other.
         sample_weight, executor
             As for the fit.
 
         Returns
         -------
         IntegratedPosterior
-            ``.mean(name)``, ``.sd(name)``, ``.interval(name, level)`` and ``.transformed(function, name)`` of all
-            globals, ``.predict(new)``, ``.log_evidence``, and ``.elbo``, a bound above that of this posterior.
+            With ``.mean(name)``, ``.sd(name)``, ``.interval(name, level)`` and ``.transformed(function, name)`` for all
+            globals, ``.predict(new)``, ``.log_evidence``, and ``.elbo``, which is at least that of this posterior.
 
         Raises
         ------
         ParameterError
-            If there are no such globals, or they have more than three numbers.
+            If a name is not a global variable, or they have more than three numbers.
         ModelError
-            If one of them is a point mass, a label or partly known, their density does not fall off, or the prior of
+            If one of them is a point mass, a label or partly known, if their density does not decay, or if the prior of
             the fit was an earlier posterior.
 
         Notes
         -----
-        About 30 fits for one number, 150 for two and 500 for three, each from where its neighbour ended, and linear
-        response for each of those that count.
+        It takes about 30 fits for one number, 150 for two and 500 for three, each started at a neighbour, and linear
+        response for those with weight.
 
         Examples
         --------

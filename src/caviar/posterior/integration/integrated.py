@@ -60,7 +60,7 @@ class Weighted:
 
     @property
     def mean(self) -> Array:
-        """Of each entry."""
+        """Mean of each entry."""
         return np.tensordot(self.weights, self.values, axes=1)
 
     @property
@@ -111,17 +111,17 @@ class IntegratedPosterior:
     Attributes
     ----------
     over
-        Names of these.
+        Names of the globals that are integrated over.
     elbo
-        A lower bound of log p(x), up to the error of the lattice: never below that of the fit.
+        A lower bound of log p(x), up to the error of the grid; never below the ELBO of the fit.
     log_evidence
-        An estimate of log p(x): the same with the ELBO of each fit corrected to second order.
+        An estimate of log p(x), from the ELBO of each fit corrected to second order.
     posteriors
-        The fits given values of these.
+        The fits, each given values of these globals.
     weights
-        Of the fits; they sum to one.
+        Weights of the fits; they sum to one.
     values
-        Name -> values of these in the fits, (n, plates..., event...).
+        Name -> values of the globals in the fits, shape (n, plates..., event...).
     """
 
     over: tuple[str, ...]
@@ -137,7 +137,7 @@ class IntegratedPosterior:
     def of(
         cls, over: Sequence[str], coordinates: Coordinates, lattice: Lattice, fits: Sequence[Conditional]
     ) -> IntegratedPosterior:
-        """Return that of a lattice, with a fit for each of its points."""
+        """Return the posterior of a grid with a fit for each of its points."""
         log_masses = lattice.log_masses
         log_evidence = float(np.logaddexp.reduce(log_masses))
         elbo = float(np.logaddexp.reduce(log_masses - [own.correction for own in fits]))
@@ -149,7 +149,7 @@ class IntegratedPosterior:
         return cls(tuple(over), elbo, log_evidence, posteriors, weights, values, coordinates, lattice)
 
     def mean(self, name: str) -> Array:
-        """Return the mean of each entry of a global variable; of a joint factor with its part, as ``"theta.mean"``."""
+        """Return the mean of each entry of a global variable; a joint factor needs its part, as in ``"theta.mean"``."""
         if self._is_integrated(name):
             return self.transformed(lambda value: value, name).mean
         return np.tensordot(self.weights, self._moments(name)[0], axes=1)
@@ -164,37 +164,37 @@ class IntegratedPosterior:
         )
 
     def interval(self, name: str, level: float = 0.95) -> Array:
-        """Return the central interval of each entry of a global variable: lower, then upper ends, shape (2, ...).
+        """Return the central interval of each entry of a global variable, shape (2, ...): lower, then upper ends.
 
         Parameters
         ----------
         name
-            Of the variable.
+            Name of the variable.
         level
-            Between 0 and 1.
+            Probability, between 0 and 1.
         """
         return self.transformed(lambda value: value, name).interval(level)
 
     def transformed(self, function: Callable[[Array], Any], name: str) -> Weighted:
-        """Return a function of each entry of a variable, as the standard deviation that belongs to a precision.
+        """Return a function of each entry of a variable, such as the standard deviation of a precision.
 
         Parameters
         ----------
         function
-            Takes an array and returns one of the same shape.
+            Function of an array that returns an array of the same shape.
         name
-            Of the variable.
+            Name of the variable.
 
         Returns
         -------
         Weighted
-            ``.mean``, ``.sd``, ``.interval(level)``, ``.quantile(q)``, ``.values`` and ``.weights``.
+            With ``.mean``, ``.sd``, ``.interval(level)``, ``.quantile(q)``, ``.values`` and ``.weights``.
         """
         points = self._between_fits(name) if self._is_integrated(name) else self._pooled(name)
         return Weighted(np.asarray(function(points.values)), points.weights)
 
     def predict(self, data: Any) -> dict[str, Prediction]:
-        """Return predictions of the variables missing in new rows: mixtures of those of all fits.
+        """Return predictions of the variables that are missing in new rows: mixtures of the predictions of all fits.
 
         Parameters
         ----------

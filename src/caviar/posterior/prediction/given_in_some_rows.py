@@ -102,8 +102,8 @@ def nothing_left(leaves: Sequence[Variable]) -> str:
     """Return the message for data with all observed variables of a model without local ones."""
     names = ", ".join(f"'{leaf.name}'" for leaf in leaves)
     return (
-        f"the data have {names} in every row, so nothing is left to predict. Leave out what shall be predicted, as "
-        f"frame.drop(columns={leaves[0].name!r}), or make it NaN in the rows that are to be predicted; "
+        f"the data have {names} in every row, so nothing is left to predict. Leave out the variable to predict, as in "
+        f"frame.drop(columns={leaves[0].name!r}), or set it to NaN in the rows to predict. "
         f"posterior.residuals(data) compares observed values with predictions"
     )
 

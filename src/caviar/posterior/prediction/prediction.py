@@ -33,7 +33,7 @@ class OfRows(dict[str, Any]):
     names
         Of the places along the axes of the model.
     index
-        Index of the rows of a DataFrame of pandas; None if the data had none.
+        Index of the rows of a pandas DataFrame; None if the data had no index.
     """
 
     def __init__(self, found: Mapping[str, Any], names: Names | None = None, index: Any = None) -> None:
@@ -157,7 +157,7 @@ class Predictions(OfRows):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Prediction:
-    r"""Prediction of an observed variable, in rows for which its value is not given.
+    r"""Prediction of an observed variable, for rows in which its value is not given.
 
     .. math:: \mathrm E[y] = \mathrm E_q[\mathrm E[y \mid \theta]], \qquad
               \mathrm{Var}[y] = \mathrm E_q[\mathrm{Var}[y \mid \theta]] + \mathrm{Var}_q[\mathrm E[y \mid \theta]]
@@ -167,23 +167,25 @@ class Prediction:
     Attributes
     ----------
     mean
-        Rows first, then its other plates and its event: of a Normal or a count the expected value, of a Bernoulli the
-        probability of a 1, of a Categorical the probability of each category.
+        Expected value of a number or count, probability of a 1 of a Bernoulli, or probability of each category of a
+        Categorical. Rows are the first axis, then the other plates, then the entries of a value.
     standard_deviation
-        Of a single value, of the same shape: noise and what is not known of the parameters. Of a vector that of each
-        entry, of a Categorical that of the indicator of each category. Infinite where the variance is.
+        Standard deviation of a new value, in the same shape, from noise and from the uncertainty of the parameters. For
+        a vector, that of each entry; for a Categorical, that of the indicator of each category. Infinite if the
+        variance is infinite.
     parts
-        Weight, mean and standard deviation of each part of a mixture: for each choice of parents by latent labels, and
-        for some values of an unknown precision, which give real numbers the tails of a Student-t. Empty for labels.
+        Weight, mean and standard deviation of each part of the predictive mixture. There is a part for each choice of
+        parents by latent labels, and for several values of an unknown precision, which give real numbers the tails of a
+        Student-t. Empty for labels.
     by_moments
-        The family of each part given its mean and standard deviation: Normal for real numbers; negative binomial,
-        Poisson or binomial for counts; Bernoulli for binary outcomes. None for labels and others.
+        Family of each part: Normal for real numbers; negative binomial, Poisson or binomial for counts; Bernoulli for
+        binary outcomes. None for labels and other variables.
     is_label
-        Whether it predicts a Categorical, so that ``mean`` has a probability for each category.
+        Whether the variable is a Categorical, so that ``mean`` has a probability for each category.
     names
         Names of the entries of a vector, or of the categories; None for numbers.
     index
-        Index of the rows of a DataFrame of pandas; None if the data had none.
+        Index of the rows of a pandas DataFrame; None if the data had no index.
 
     Examples
     --------
@@ -222,9 +224,9 @@ class Prediction:
         Parameters
         ----------
         weights, means, sds
-            The parts along the first axis, then rows.
+            Arrays with the parts along the first axis, then rows.
         by_moments
-            The family of the parts.
+            Family of the parts.
         **named
             ``names`` and ``index``.
         """
@@ -242,38 +244,38 @@ class Prediction:
 
     @property
     def sd(self) -> Array:
-        """Short name of ``standard_deviation``."""
+        """Short name for ``standard_deviation``."""
         return self.standard_deviation
 
     def interval(self, level: float = 0.95) -> Array:
-        """Return central intervals: lower ends, then upper ends, (2, rows...).
+        """Return central prediction intervals, shape (2, rows...): lower ends, then upper ends.
 
-        The ends are quantiles of ``parts``, so the interval of a count has whole numbers.
+        The ends are quantiles of the mixture of ``parts``, so the interval of a count ends at whole numbers.
 
         Parameters
         ----------
         level
-            Between 0 and 1.
+            Probability, between 0 and 1.
 
         Raises
         ------
         ModelError
-            If this predicts a label.
+            If the variable is a label.
         """
         return self.quantile(ends_of(level))
 
     def quantile(self, q: Any) -> Array:
-        """Return the values below which each prediction is with probability q, shape of q + (rows...).
+        """Return the quantiles of each prediction, of shape (shape of q) + (rows...).
 
         Parameters
         ----------
         q
-            Above 0 and below 1; a number or several.
+            One or several probabilities, above 0 and below 1.
 
         Raises
         ------
         ModelError
-            If this predicts a label.
+            If the variable is a label.
         """
         by_moments, shares = self._family("quantiles"), np.asarray(q, dtype=np.float64)
         if not np.all((shares > 0) & (shares < 1)):
@@ -282,23 +284,23 @@ class Prediction:
         return np.reshape(found, shares.shape + self.mean.shape)
 
     def log_density(self, values: Array) -> Array:
-        """Return the log density of real numbers, those of Normals or of mixtures of them, in nats."""
+        """Return the log density of values of a real number, in nats: that of a Normal or a mixture of Normals."""
         with np.errstate(divide="ignore"):
             own = [np.log(weight) + norm.logpdf(values, mean, sd) for weight, mean, sd in self.parts]
         return np.asarray(np.logaddexp.reduce(own))
 
     def sample(self, n: int = 1, seed: int | np.random.Generator | None = None) -> Array:
-        """Return draws of each value by itself, shape (n, rows...); of labels (n, rows) with whole numbers.
+        """Return draws of each value separately, shape (n, rows...); for labels, whole numbers of shape (n, rows).
 
-        Values of different rows, and entries of a vector, are drawn independently of each other;
-        ``posterior.predictive(data=...)`` draws them together.
+        Different rows, and the entries of a vector, are drawn independently of each other;
+        ``posterior.predictive(data=...)`` draws them jointly.
 
         Parameters
         ----------
         n
-            How many.
+            Number of draws.
         seed
-            Of the draws; the same seed gives the same values.
+            Seed of the draws; the same seed gives the same values.
         """
         if isinstance(n, bool) or not isinstance(n, Integral) or n < 1:
             raise ParameterError(f"n must be a whole number of at least 1; got {n!r}")
@@ -322,15 +324,15 @@ class Prediction:
         return found
 
     def to_frame(self, level: float = 0.95) -> Any:
-        """Return a DataFrame of pandas with a row for each row of data.
+        """Return a pandas DataFrame with a row for each row of data.
 
-        It has the columns ``mean``, ``sd``, ``lower`` and ``upper``; for a vector ``ENTRY_mean`` and so on for each
-        entry; for a label ``label``, the most probable category, and ``probability_CATEGORY``.
+        Its columns are ``mean``, ``sd``, ``lower`` and ``upper``; for a vector, ``ENTRY_mean`` and so on for each
+        entry; for a label, ``label`` (the most probable category) and ``probability_CATEGORY`` for each category.
 
         Parameters
         ----------
         level
-            Of the intervals, between 0 and 1.
+            Probability of the intervals, between 0 and 1.
 
         Raises
         ------

@@ -22,14 +22,15 @@ _MOST_LINES = 10
 
 @dataclass(frozen=True, eq=False)
 class Residuals:
-    """Observed values minus their predictions from the rest of the data, row by row; prints as a line.
+    """Observed values minus their predictions from the rest of the data; it prints as one line.
 
     Attributes
     ----------
     observed
-        The values, rows first; NaN where one is missing.
+        The observed values, rows first; NaN if a value is missing.
     prediction
-        Of the same values, which were left out of the data for it. The fit has seen them, if these are its data.
+        Prediction of these values, which were left out of the data for it. If the data are those of the fit, the fit
+        has used these values.
     """
 
     observed: Array
@@ -37,12 +38,12 @@ class Residuals:
 
     @property
     def values(self) -> Array:
-        """Observed values minus their predicted means, in their own units."""
+        """Observed values minus their predicted means, in the units of the data."""
         return self.observed - self.prediction.mean
 
     @property
     def standardised(self) -> Array:
-        """The residuals in units of the standard deviation of the prediction: noise and what is not known."""
+        """The residuals divided by the standard deviation of the prediction (noise and parameter uncertainty)."""
         return self.values / self.prediction.sd
 
     def to_frame(self) -> Any:

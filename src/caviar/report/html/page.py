@@ -27,7 +27,7 @@ _SCRIPTS = ("elements.js", "tables.js", "filters.js", "axes.js")
 
 
 def gather(fitted: Any, data: Any = None, *, source: str | None = None) -> dict[str, Any]:
-    """Return what a page shows of something fitted, and of data, as plain values.
+    """Return the contents of a report as plain values.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def page_of(
     source: str | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> str:
-    """Return a page of HTML about something fitted, and about data; nothing else is needed to read it.
+    """Return a report about a fit as one self-contained HTML page.
 
     Parameters
     ----------
@@ -102,13 +102,13 @@ def write(
     source: str | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> None:
-    """Write a report about something fitted: one HTML file, to be read without a network.
+    """Write a report about a fit to one HTML file, which can be read offline.
 
-    It says what was fitted, whether you can trust it, and how to fit the same again. With data it compares them with
-    data sets that the model makes. For a mixture of Gaussians it shows the components, plots of the rows under them,
-    and the least expected rows; for a mixed table the profiles of the clusters; for a mixed model its effects. For all
-    other fits it shows the statement, every global variable beside its prior, and the plots that suit the model:
-    coefficients, weights, loadings, words of topics, hidden states, predictions beside observations.
+    The report says what was fitted, whether you can trust it, and how to reproduce it. With data it includes posterior
+    predictive checks. For a mixture of Gaussians it shows the components, plots of the rows, and the least expected
+    rows; for a mixed table the profiles of the clusters; for a mixed model its effects. For all other fits it shows the
+    model, every global variable with its prior, and the plots that suit the model: coefficients, weights, loadings,
+    words of topics, hidden states, or predictions and observations.
 
     Parameters
     ----------
@@ -116,26 +116,26 @@ def write(
         A fitted ``BayesianGaussianMixture``, ``GaussianMixture``, ``KnownVarianceMixture``, ``MixedMixture``,
         ``MixedModel``, ``HiddenMarkovModel`` or ``LatentDirichletAllocation``, or a :class:`caviar.Posterior`.
     path
-        Of the file, which ends with ``.html``; written whole or not at all.
+        Path of the file, ending with ``.html``. If writing fails, no partial file is left.
     data
-        As the methods of an estimator, or of the posterior, take them: those it was fitted to, or new ones; of several
-        sequences ``{"X": rows, "lengths": lengths}``. Without them, less is shown, and the page says so.
+        Data of the fit or new data, as for the methods of the estimator or posterior; for several sequences ``{"X":
+        rows, "lengths": lengths}``. Without data the report shows less, and says so.
     source
-        What the data are called on the page.
+        Name of the data on the page.
     progress
-        Called after each section of the page with how many are done, and how many there are.
+        Function that is called after each section with the number of finished sections and of all sections.
 
     Raises
     ------
     DataError
-        If the name does not end with ``.html``, or the file cannot be written.
+        If the path does not end with ``.html``, or the file cannot be written.
     ParameterError
-        If it is something else, or is not fitted.
+        If ``fitted`` has another type or is not fitted.
 
     Notes
     -----
-    With the data of a posterior, draws tell how far q is from the true posterior, as :meth:`caviar.Posterior.diagnose`
-    does, in 100 to 1000 passes over the rows.
+    With data, a posterior is checked as by :meth:`caviar.Posterior.diagnose`, which takes 100 to 1000 passes over the
+    rows.
 
     Examples
     --------

@@ -10,7 +10,7 @@ from ..._version import __version__
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of what the numbers come from.
+    """Return the versions of the software that computed the results.
 
     Examples
     --------

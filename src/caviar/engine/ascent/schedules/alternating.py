@@ -72,7 +72,7 @@ class Alternating(Schedule[FitState]):
         return plain_fit(state)
 
     def from_plain(self, document: Mapping[str, Any], problem: Problem, rows: RowMap) -> FitState:
-        """Return the state that these values tell of."""
+        """Return the state from these values."""
         return FitState(**fit_of(document, problem, rows))
 
 

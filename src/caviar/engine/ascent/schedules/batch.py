@@ -104,7 +104,7 @@ class Batch(Ascent[BatchState]):
         return {**plain_place(state), "memory": memory}
 
     def from_plain(self, document: Mapping[str, Any], problem: Problem, rows: RowMap) -> BatchState:
-        """Return the state that these values tell of."""
+        """Return the state from these values."""
         memory = None if document["memory"] is None else acceleration.from_plain(document["memory"])
         return BatchState(**place_of(document, problem, rows), memory=memory)
 

@@ -58,10 +58,10 @@ _LEAST = 1e-6
 
 @dataclass(frozen=True)
 class Refined(StatedSchedule):
-    """Move single effects when a fit has converged, as long as that raises the ELBO.
+    """Rearrange single effects after a fit has converged, as long as that raises the ELBO.
 
-    Effects are refined as in susieR (found anew without one of the credible sets, then with it), merged and split. Each
-    candidate takes as many sweeps as a fit: for L effects about 2 L times as long as a fit without moves.
+    Effects are refined as in susieR (fitted again without one of the credible sets, then with it), merged and split.
+    Each candidate takes as long as a fit, so L effects take about 2 L times as long as a fit with the default schedule.
 
     Examples
     --------

@@ -51,24 +51,23 @@ _AHEAD = 0.45
 
 @dataclass(frozen=True)
 class Incremental(StatedSchedule):
-    r"""Update the globals after each batch of rows: memoized coordinate ascent, with the exact ELBO.
+    r"""Update the globals after each batch of rows: memoized coordinate ascent with the exact ELBO.
 
-    The sums of each batch are kept, and replaced when the batch comes round again:
+    The sums of each batch are stored, and replaced when the batch is processed again:
 
     .. math:: S \leftarrow S - S_b^{\mathrm{old}} + S_b^{\mathrm{new}}
 
-    The objective is that of all rows, with the local factors of each batch as its last pass left them, so it is a
-    bound and never falls. The local factors of a batch are found for globals that are carried a little further along
-    the way of the last pass, where that does not lower the objective: it takes several times fewer passes than batch
-    ascent, about half as many with ``accelerate=False``. A last pass brings all local factors to their optimum.
-    In memory the sums of at most 64 batches are held, whatever the number of rows; they take no more than the data do,
-    or 256 MB where these are small, and 2 GB where they are large.
+    The objective is the ELBO of all rows, with the local factors of each batch from its last update, so it never
+    decreases. Globals are extrapolated along the change of the last pass if that does not lower the objective. A fit
+    takes several times fewer passes than batch ascent, or about half as many with ``accelerate=False``. A last pass
+    brings all local factors to their optimum. The stored sums of at most 64 batches take no more memory than the data,
+    but up to 256 MB for small data, and at most 2 GB.
 
     Parameters
     ----------
     n_batches
-        Batches of about equal numbers of rows, 2 to 64; fewer where there are not enough blocks of rows, or the sums of
-        so many batches would take more memory than that. The rows of a batch are taken from all over the table.
+        Number of batches, 2 to 64, with about equal numbers of rows from all parts of the table. Fewer are used if
+        there are not enough blocks of rows, or the sums would take more memory than this.
 
     Raises
     ------
@@ -100,12 +99,12 @@ class Incremental(StatedSchedule):
             )
 
     def resolved(self, problem: Problem, n_rows: int, *, accelerate: bool) -> ByBatches:
-        """Return the schedule with as many batches as there is room for.
+        """Return the schedule with as many batches as memory allows.
 
         Raises
         ------
         ModelError
-            If the objective might fall, since local factors do not maximise it.
+            If the objective might decrease, because local factors do not maximise it.
         """
         if not problem.rows.maximises:
             raise ModelError(
@@ -221,7 +220,7 @@ class ByBatches(Ascent[IncrementalState]):
         return {**plain_place(state), "half": half, "visits": visits}
 
     def from_plain(self, document: Mapping[str, Any], problem: Problem, rows: RowMap) -> IncrementalState:
-        """Return the state that these values tell of."""
+        """Return the state from these values."""
         state = IncrementalState(**place_of(document, problem, rows))
         visits = {
             int(number): Visit(state.problem, by_variable(natural, problem))

@@ -69,35 +69,35 @@ class StochasticState(FitState):
 
 @dataclass(frozen=True)
 class Stochastic(Schedule[StochasticState]):
-    r"""Update the globals from one small batch of rows after another: natural-gradient steps of falling size.
+    r"""Update the globals from one small batch of rows after another, by natural-gradient steps of decreasing size.
 
-    A batch that holds the share s of all rows is taken for all of them: with its sums divided by s, the update of each
-    global has the natural parameter :math:`\hat\eta`, and step t goes a part of the way,
+    A batch with the share s of all rows represents all of them: its sums are divided by s. If the update of a global
+    then has the natural parameter :math:`\hat\eta`, step t moves part of the way,
 
     .. math:: \eta \leftarrow (1 - \rho_t)\,\eta + \rho_t\,\hat\eta, \qquad \rho_t = (t + \tau)^{-\kappa},
 
-    and the more of the way, the more the batch weighs beside the others. The ELBO of the posterior is exact: a
-    last pass over all rows. Before it the trace has estimates, one a pass.
+    and further for batches of larger weight. The ELBO of the posterior is exact, from a last pass over all rows. Before
+    that, the trace has one estimate for each pass.
 
     Parameters
     ----------
     batch_rows
-        Rows of a batch, about: it is made of whole blocks, taken at random all over the table.
+        Approximate number of rows of a batch. A batch consists of random blocks of the table.
     delay
-        :math:`\tau \ge 0`: the larger, the smaller the first steps.
+        :math:`\tau \ge 0`. Larger values make the first steps smaller.
     decay
-        :math:`\kappa`, from 0.5 to 1: above 0.5 the steps lead to a stationary point (Robbins and Monro), and at 0.5
-        they wander about it ever more narrowly, without a promise to settle.
+        :math:`\kappa`, from 0.5 to 1. Above 0.5 the steps converge to a stationary point (Robbins and Monro); at 0.5
+        convergence is not guaranteed.
 
     Raises
     ------
     ParameterError
-        If one of them is out of range.
+        If an argument is out of range.
 
     Notes
     -----
-    Hoffman, Blei, Wang and Paisley, "Stochastic variational inference" (2013). Factors of the rows that depend on each
-    other are found anew in each batch.
+    Hoffman, Blei, Wang and Paisley, "Stochastic variational inference" (2013). Local factors that depend on each other
+    start from scratch in each batch.
 
     Examples
     --------
@@ -123,22 +123,22 @@ class Stochastic(Schedule[StochasticState]):
             raise ParameterError(f"decay is a number from 0.5 to 1; got {self.decay!r}")
 
     def rate(self, step: int) -> float:
-        """Return the size of a step, counted from 1, in (0, 1]."""
+        """Return the size of a step, in (0, 1]; steps are counted from 1."""
         return float(min(1.0, (step + self.delay) ** -self.decay))
 
     most_iterations: ClassVar[int] = 10
     settles: ClassVar[bool] = False
 
     def resolved(self, problem: Problem, n_rows: int, *, accelerate: bool) -> Schedule[Any]:
-        """Return this schedule; batch ascent where the rows hide nothing, so that one pass says all of them."""
+        """Return this schedule, or batch ascent if the rows have no hidden variables, so that one pass is enough."""
         if problem.factors:
             return self
         return Batch(goes_on=False) if accelerate else Batch(None, goes_on=False)
 
     def init(self, beginning: Beginning[StochasticState]) -> StochasticState:
-        """Return the state after an update of the globals from the subsample, which is taken for all rows.
+        """Return the state after an update of the globals from the subsample, which represents all rows.
 
-        Distributions that a user gave stay as they are until the first step.
+        Distributions given by the user do not change until the first step.
         """
         problem, rows = beginning.problem, beginning.rows
         assert beginning.rng is not None
@@ -159,7 +159,7 @@ class Stochastic(Schedule[StochasticState]):
         )
 
     def step(self, state: StochasticState) -> StochasticState:
-        """Return the state after a step from one batch; after the last one of a pass it has an estimate more."""
+        """Return the state after a step from one batch; after the last batch of a pass its trace has a new estimate."""
         batches = state.batches or self._drawn(state)
         number, weights = len(state.estimates), batches.weights
         if number < len(weights):
@@ -185,13 +185,13 @@ class Stochastic(Schedule[StochasticState]):
         )
 
     def judged(self, before: StochasticState, after: StochasticState, tol: float) -> StochasticState:
-        """Return the state after a pass, converged if its estimate is that of the one before."""
+        """Return the state after a pass; it has converged if the estimate did not change."""
         return replace(after, status=Status.CONVERGED) if abs(after.change) < tol else after
 
     def finish(self, state: StochasticState) -> AscentState:
         """Return the end of a fit: a last pass over all rows, with the exact objective.
 
-        It leaves no local factors where a next look would start without them: they would grow with the rows.
+        It keeps no local factors if the next pass would not use them, because they would grow with the rows.
         """
         keeps = not state.problem.rows.begins_anew
         end = begin(state.problem, state.q, replace(state.rows, keeps=keeps))
@@ -201,7 +201,7 @@ class Stochastic(Schedule[StochasticState]):
         return replace(end, rows=rows, trace=trace, status=status, n_updates=state.n_updates)
 
     def to_plain(self, state: StochasticState) -> dict[str, Any]:
-        """Return a state as values that a checkpoint holds; the batches of a pass are drawn again."""
+        """Return a state as values for a checkpoint; the batches of a pass are drawn again."""
         random_state: Any = state.rng.bit_generator.state
         if random_state["bit_generator"] != "PCG64":
             raise ParameterError(
@@ -216,7 +216,7 @@ class Stochastic(Schedule[StochasticState]):
         }
 
     def from_plain(self, document: Mapping[str, Any], problem: Problem, rows: RowMap) -> StochasticState:
-        """Return the state that these values tell of."""
+        """Return the state from these values."""
         found = fit_of(document, problem, rows)
         own = plain_frame(found["problem"])
         is_same = all(_is_same(*pair) for pair in zip(own, document["began"], strict=False))

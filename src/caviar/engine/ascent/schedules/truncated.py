@@ -74,7 +74,7 @@ class Truncated(AscentAround[A]):
         return {**self.own.to_plain(state), "is_few": self.looks.is_few(state.problem)}
 
     def from_plain(self, document: Mapping[str, Any], problem: Problem, rows: RowMap) -> A:
-        """Return the state that these values tell of."""
+        """Return the state from these values."""
         return self.own.from_plain(document, self.looks.few(problem) if document["is_few"] else problem, rows)
 
 
@@ -102,5 +102,5 @@ class TruncatedSteps(Around[S]):
         return self.own.finish(replace(state, problem=problem, rows=state.rows.at(problem.rows)))
 
     def from_plain(self, document: Mapping[str, Any], problem: Problem, rows: RowMap) -> S:
-        """Return the state that these values tell of."""
+        """Return the state from these values."""
         return self.own.from_plain(document, self.looks.few(problem), rows)
