@@ -7,7 +7,6 @@ a test holds each to the derived updates.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral
 from typing import Any
@@ -17,7 +16,7 @@ import numpy as np
 from .._errors import ModelError, ParameterError
 from ..language import Axis, Variable, terms_of
 from .ascent.few_responsibilities import FEW, VERY_MANY, has_few, with_every, with_few
-from .ascent.problem import CompiledRows, CompileRows, Problem
+from .ascent.problem import CompiledRows, Problem
 from .ascent.schedule import Ascent, Schedule, StatedSchedule
 from .ascent.schedules.auto import Auto
 from .ascent.schedules.batch import Batch
@@ -62,8 +61,8 @@ SCHEDULES: Mapping[str, Callable[[], StatedSchedule]] = {
 }
 """Schedules by name."""
 
-_LONG = 1e10
-"""Operations of a pass that is so long that rows have few responsibilities by default where components are very many."""
+_LONG = 1e9
+"""Operations of a pass from which on rows have few responsibilities by default where components are very many."""
 
 _SEVERAL = 8
 """Components from which on they change places by default where a fit has settled."""

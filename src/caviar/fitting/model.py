@@ -28,10 +28,10 @@ from ..engine.rows.subsample import Sample, sample_of
 from ..engine.starts.by_restart import chance_start, drawn_start
 from ..engine.starts.factors.prior import prior_start
 from ..engine.starts.from_data import data_start
-from ..engine.starts.very_many import rows_of_start
 from ..engine.starts.from_user import given_start
 from ..engine.starts.race import Begun
 from ..engine.starts.restarts import Ends
+from ..engine.starts.very_many import rows_of_start
 from ..language import Data, Label, Node, Plate, Term, Variable, prove_conjugate, terms_of, with_factors
 from ..language.structure import STRUCTURES, Structure, constants_of
 from ..names import ModelAxes, NamedData, Names, by_names, check_names, meet

@@ -47,7 +47,7 @@ def rows_of_start(problem: Problem, n_rows: int) -> int:
 
 
 def has_very_many(basis: Basis) -> bool:
-    """Whether a model is an ordinary mixture with a posterior of very many components, and the sample part of its rows."""
+    """Whether a model is an ordinary mixture of very many components, and the sample part of its rows."""
     if len(basis.gates) != 1 or basis.gates[0].size < VERY_MANY or basis.problem.point:
         return False
     (gate,), sample = basis.gates, basis.sample
@@ -73,7 +73,7 @@ def start_of_very_many(basis: Basis) -> Begun:
 
 
 def _start(basis: Basis, guess: Guess) -> Start:
-    """Return the globals that follow from labels of the rows, block by block: for all at once they are too many numbers.
+    """Return the globals that follow from labels of the rows, block by block: for all at once there are too many.
 
     Unlike in other starts no component is measured from the mean of its cluster. Where many rows share values most of
     them would be, and nearly all would go back before the first pass.

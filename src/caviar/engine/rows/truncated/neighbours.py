@@ -10,7 +10,7 @@ _ROWS_OF_AN_AXIS = 1_000
 """Rows that the axis of a cut is found from."""
 
 _SQUARINGS = 3
-"""Of a covariance, whose eighth power has an axis along which rows are spread widely: it need not be the very widest."""
+"""Of a covariance, whose eighth power has an axis along which rows are spread widely, maybe not the very widest."""
 
 _ROWS = 65_536
 """Rows of runs that are cut side by side."""
