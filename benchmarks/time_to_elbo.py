@@ -5,7 +5,7 @@ library returns; the prior is the same for all (scikit-learn's defaults, with a 
 the rows is held out::
 
     python benchmarks/time_to_elbo.py [--data DIR] [--cases bundled,flow,covertype] [--seeds 5] [--cache FILE] [--cpu]
-        [--peers 'sklearn Bayesian']
+        [--peers 'sklearn Bayesian'] [--components 256] [--rows 20000]
 
 ``flow`` and ``covertype`` need DIR with flow_cytometry_itn.npz (X, 150,000 x 8, of which the first 7 columns are used)
 and covertype.npz (X, 286,048 x 10). What other libraries return is kept in FILE and taken from there the next time,
@@ -342,6 +342,8 @@ def main() -> None:
     )
     parser.add_argument("--cpu", action="store_true", help="one thread, and seconds of the processor")
     parser.add_argument("--peers", default="", help="names of rows, separated by commas; all by default")
+    parser.add_argument("--components", type=int, help="instead of those of each case")
+    parser.add_argument("--rows", type=int, help="rows to fit at the most")
     options = parser.parse_args()
     if options.cpu:
         global _clock
@@ -352,9 +354,20 @@ def main() -> None:
 
 def _run(options: argparse.Namespace) -> None:
     # what a first call loads is not timed
-    cv.models.normal_wishart_mixture(2, 2).fit({"x": np.random.default_rng(0).normal(size=(100, 2))}, seed=0)
+    few = {"x": np.random.default_rng(0).normal(size=(1000, 2))}
+    for responsibilities in (2, "auto"):
+        cv.models.normal_wishart_mixture(2, 4).fit(few, seed=0, responsibilities=responsibilities)
     for case in cases(options.cases.split(","), options.data, [p for p in options.peers.split(",") if p]):
-        report(case, options.seeds, Cache(options.cache))
+        report(_sized(case, options.components, options.rows), options.seeds, Cache(options.cache))
+
+
+def _sized(case: Case, n_components: int | None, n_rows: int | None) -> Case:
+    """Return a case with other numbers of components and rows, if they are given."""
+    if n_components is None and n_rows is None:
+        return case
+    n_components, rows = n_components or case.n_components, case.rows[:n_rows]
+    name = f"{case.name}, {len(rows)} rows, K = {n_components}"
+    return replace(case, name=name, rows=rows, n_components=n_components)
 
 
 if __name__ == "__main__":

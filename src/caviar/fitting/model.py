@@ -31,6 +31,7 @@ from ..engine.starts.from_data import data_start
 from ..engine.starts.from_user import given_start
 from ..engine.starts.race import Begun
 from ..engine.starts.restarts import Ends
+from ..engine.starts.very_many import rows_of_start
 from ..language import Data, Label, Node, Plate, Term, Variable, prove_conjugate, terms_of, with_factors
 from ..language.structure import STRUCTURES, Structure, constants_of
 from ..names import ModelAxes, NamedData, Names, by_names, check_names, meet
@@ -526,7 +527,8 @@ class Model(ShownAsGraph):
 
         def from_data(problem: Problem) -> Begun:
             # the first start is the likeliest to lead far; the others are there to end elsewhere
-            basis = (problem, _sample(row_map), row_map, rng)
+            n_rows = rows_of_start(problem, row_map.source.n_rows)
+            basis = (problem, _sample(row_map, n_rows), row_map, rng)
             return chance_start(*basis, settings.restart) if settings.restart else data_start(*basis)
 
         raced, rows_raced = None, 0
@@ -621,5 +623,5 @@ def _names_of_rows(structure: Structure) -> list[str]:
     return [node.name for node in (*structure.leaves, *known)]
 
 
-def _sample(row_map: RowMap) -> Sample:
-    return sample_of(row_map.source) if row_map.source.n_rows else Sample({}, np.empty(0))
+def _sample(row_map: RowMap, n_rows: int) -> Sample:
+    return sample_of(row_map.source, n_rows) if row_map.source.n_rows else Sample({}, np.empty(0))

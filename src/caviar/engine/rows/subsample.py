@@ -21,7 +21,9 @@ from ..binding.missing.entries import order_of_patterns
 from ..design.keys import ColumnKey
 from .tasks import RowSource
 
-_SAMPLE_ROWS = 10_000
+SAMPLE_ROWS = 10_000
+"""Distinct rows at the most where no other number is asked for."""
+
 _HASH_ROWS = 8_192
 _WIDE, _HASH_ENTRIES = 32, 2**15
 """Entries of a row beyond which rows are hashed as they lie; entries that are hashed at once, in the cache."""
@@ -76,7 +78,7 @@ class Sample:
         return slice(start, stop)
 
 
-def sample_of(source: RowSource, largest: int = _SAMPLE_ROWS) -> Sample:
+def sample_of(source: RowSource, largest: int = SAMPLE_ROWS) -> Sample:
     """Return up to ``largest`` distinct rows: those with the smallest hashes. One pass, O(``largest``) memory."""
     few = _few_distinct(source) if source.n_rows <= min(largest, _HASH_ROWS) and not is_cut(source) else None
     if few is not None:

@@ -34,6 +34,7 @@ from .guesses.clusterwise import by_regression
 from .guesses.neighbours import neighbouring
 from .guesses.points import Cloud
 from .race import Begun, best_of
+from .very_many import has_very_many, start_of_very_many
 from .warm_up import settled
 
 _MERGED = 2
@@ -60,6 +61,8 @@ def chance_start(
     basis = basis_of(problem, sample, row_map, rng)
     if not (problem.factors or basis.gates):
         return Begun((problem, dict(basis.q)))
+    if has_very_many(basis):
+        return start_of_very_many(basis)
     guesses = _guesses(basis, number)
     if outer_variables(problem.bound.nodes, problem.order):
         return Begun(settled(*start_from(basis, guesses[-1]), row_map))

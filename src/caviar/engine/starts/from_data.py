@@ -30,14 +30,11 @@ from .guesses.partitioned import are_clear, in_clusters, in_fewer_clusters
 from .race import Begun, best_of
 from .regroup import regrouping_of
 from .trials import tried
+from .very_many import has_very_many, start_of_very_many
 from .warm_up import settled
 
 _BEHIND = 0.25
 """Nats a value behind the best before the first iteration beyond which a start of an ordinary mixture is left out."""
-
-_DEAR = 5e8
-"""Rows of the sample times parameters from which on an ordinary mixture begins at its first clusters, without a race:
-about 700 components of 8 columns."""
 
 _SCORED = 3
 """Guesses of labels beside which there are starts with more: hidden locations that are multiplied are guessed, too, or
@@ -70,6 +67,8 @@ def data_start(problem: Problem, sample: Sample, row_map: RowMap, rng: np.random
         return Begun(own)
     basis = basis_of(problem, sample, row_map, rng)
     among = basis.sample, basis.row_map
+    if has_very_many(basis):
+        return start_of_very_many(basis)
     guesses = _candidates(basis)
     if problem.chains and not basis.has_states:
         # of a sample no rows are successive, and states that are vectors have nothing to be clustered by
@@ -81,9 +80,6 @@ def data_start(problem: Problem, sample: Sample, row_map: RowMap, rng: np.random
     first = next(guesses)
     if are_clear(basis, first):
         return _counted(basis, best_of([partial(_start, basis, first)], *among))
-    if basis.is_plain and sample.is_part and sample.n_rows * problem.n_natural > _DEAR:
-        # a race would cost more than the fit, and its rows are too few to tell so many components apart
-        return Begun(_start(basis, first))
     raced = [first, *guesses]
     regrouping = regrouping_of(basis)
     if regrouping is not None:
