@@ -13,7 +13,8 @@ import numpy as np
 from .._errors import ParameterError
 from .._typing import Array
 from ..engine.ascent.driver import Progress
-from ..engine.topics.collapsed import best_of_trials, n_trials
+from ..engine.topics.collapsed import CollapsedTopics
+from ..engine.topics.trials import best_of_trials, n_trials
 from ..families import Dirichlet
 from ._arguments import require_choice
 
@@ -173,8 +174,10 @@ def fit_collapsed(
     is_to_end
         Called after each pass with its number and the share of the tokens that changed topics; whether to end there.
     """
-    number = min(_TRIED_PASSES, most) if n_trials(counts, len(priors[0])) > 1 else 0
-    topics, converged = best_of_trials(counts, weights, *priors, rng, number), False
+    tried = n_trials(counts, len(priors[0]))
+    number = min(_TRIED_PASSES, most) if tried > 1 else 0
+    topics = best_of_trials(lambda: CollapsedTopics(counts, weights, *priors, rng), tried, number)
+    converged = False
     while number < most and not converged:
         moved = topics.sweep()
         number += 1

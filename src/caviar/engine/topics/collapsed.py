@@ -41,10 +41,6 @@ _LEARNING_STEPS = 5
 """Steps of the fixed point at a time."""
 
 
-_TRIED_NUMBERS, _MOST_TRIALS = 1 << 21, 5
-"""Numbers in all for passes from several beginnings, of which the best is kept, and how many of these at most."""
-
-
 @dataclass(frozen=True)
 class _Block:
     """Documents that are updated at once.
@@ -252,39 +248,6 @@ def _log_slopes(prior: Any, counts: Array, met: Array) -> Array:
     """Return what is expected of psi(prior + N) - psi(prior) for expected counts N above zero with probability met."""
     met = np.maximum(met, np.finfo(float).tiny)
     return met * (digamma(prior + counts / met) - digamma(prior))
-
-
-def n_trials(counts: Any, n_topics: int) -> int:
-    """Return from how many beginnings passes over these counts are tried: from several where documents are few."""
-    return min(max(_TRIED_NUMBERS // max(counts.nnz * n_topics, 1), 1), _MOST_TRIALS)
-
-
-def best_of_trials(
-    counts: Any,
-    weights: Array | None,
-    doc_topic_prior: Array,
-    topic_word_prior: Array,
-    rng: np.random.Generator,
-    n_passes: int,
-) -> CollapsedTopics:
-    """Return topics after so many passes; of few documents the best of several beginnings.
-
-    Parameters
-    ----------
-    counts, weights, doc_topic_prior, topic_word_prior, rng
-        As for :class:`CollapsedTopics`.
-    n_passes
-        Passes from each beginning.
-    """
-    best: CollapsedTopics | None = None
-    for _ in range(n_trials(counts, len(doc_topic_prior))):
-        tried = CollapsedTopics(counts, weights, doc_topic_prior, topic_word_prior, rng)
-        for _ in range(n_passes):
-            tried.sweep()
-        if best is None or tried.bound() > best.bound():
-            best = tried
-    assert best is not None
-    return best
 
 
 def _blocks(counts: Any, weights: Array, n_topics: int) -> Iterator[_Block]:
