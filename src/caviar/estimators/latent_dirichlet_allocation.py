@@ -85,7 +85,7 @@ class LatentDirichletAllocation(Words, ClassNamePrefixFeaturesOutMixin, Transfor
         :math:`\eta`, a number or shape (V,) for V words; by default 1/K. ``"learn"``: found along collapsed passes, a
         number for all words. For both, what is found is a point, and the bound is that of the model with it.
     method
-        ``"mean_field"``: coordinate ascent of the bound, from the topics of a few collapsed passes. ``"collapsed"``:
+        ``"mean_field"``: coordinate ascent of the bound, from the topics of a few passes like these. ``"collapsed"``:
         collapsed passes alone, of which no bound rises, and which often tell words held out better (Asuncion and
         others 2009); on one thread, with memory for K numbers for each count above zero. ``max_iter`` is the largest
         number of them, and the passes have converged when fewer than a thousandth of the tokens change topics.
@@ -562,6 +562,7 @@ class LatentDirichletAllocation(Words, ClassNamePrefixFeaturesOutMixin, Transfor
         return not np.allclose(self.components_, prior, rtol=1e-12, atol=0)
 
     def _keep(self, posterior: Posterior) -> None:
+        self._name_words(posterior)
         if "weights" in posterior:
             keep(self, topic_weights_=posterior["weights"].mean)
         components = np.ascontiguousarray(posterior["topics"].concentration)

@@ -103,6 +103,7 @@ class LeftOutTopics:
         topic_word_prior: Array,
         rng: np.random.Generator,
     ) -> None:
+        self._counts = counts
         self.prior = np.maximum(doc_topic_prior, _LEAST).astype(np.float32)
         n_topics, n_words = len(self.prior), counts.shape[1]
         eta = np.maximum(topic_word_prior, _LEAST).astype(np.float32)
@@ -153,6 +154,14 @@ class LeftOutTopics:
         shape = (n_docs, len(words))
         matrix = csr_array((ratios.ravel(), block.places.ravel(), np.arange(n_docs + 1) * width), shape=shape)
         return (matrix.T @ theta) * words
+
+    def responsibilities(self) -> AnyArray:
+        """Return the probabilities of the topics of each count above zero, in their order, (E, K)."""
+        whole = self.of_words + self.word_prior
+        found = np.take(whole / whole.sum(axis=0), self._counts.indices, axis=0)
+        found *= np.repeat(self.of_documents + self.prior, np.diff(self._counts.indptr), axis=0)
+        found /= found.sum(axis=1, keepdims=True)
+        return found
 
     @one_blas_thread()
     def bound(self) -> float:
