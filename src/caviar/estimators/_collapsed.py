@@ -175,10 +175,11 @@ def fit_collapsed(
     is_to_end
         Called after each pass with its number and the share of the tokens that changed topics; whether to end there.
     """
+    n_before = min(_PASSES_BEFORE, most)
     before = best_of_trials(
-        lambda: LeftOutTopics(counts, weights, *priors, rng),
+        lambda: LeftOutTopics(counts, weights, *priors, rng, n_before),
         n_trials(counts, len(priors[0])),
-        min(_PASSES_BEFORE, most),
+        n_before,
     )
     topics = CollapsedTopics(counts, weights, *priors, before.responsibilities())
     number, converged = 0, False

@@ -11,7 +11,7 @@ So all that is needed of the tokens follows from products with the normalisers :
 \phi_{kv}`, as in :mod:`.kernel`, and nothing is kept for each count and topic but the sums of the block, which the next
 ones replace (incremental EM, Neal and Hinton 1998; of concentrations that are larger by one it finds the mode, which
 tells words held out about as well as collapsed passes: Asuncion, Welling, Smyth and Teh 2009, section 3). Words of the
-block itself cannot hold it where it is, and topics move on sooner.
+block itself cannot hold it where it is, and topics move on sooner. The discount :math:`\delta` grows from pass to pass.
 """
 
 from __future__ import annotations
@@ -41,6 +41,14 @@ _DRAWN = 0.1
 
 After one pass over 2,022 articles, with 50 topics, the perplexity of words held out was 4,200 with means of 1, 3,790
 with 0.3 and 3,290 with 0.1.
+"""
+
+_DISCOUNT, _DISCOUNTED_FROM, _DISCOUNTED_TO = 0.5, 1 / 3, 5 / 6
+"""Tokens of each topic of a document that do not count in the end, and between which shares of the passes they grow.
+
+A weight of N - 1/2 is about the exp(psi(N)) of mean field, and keeps documents to fewer topics. After 30 passes and 20
+of mean field, without discounts, with them all the time, and growing: bounds of -3,114,437, -3,125,128, -3,113,764 and
+perplexities of words held out of 2,634, 2,656, 2,617 (2,022 articles); of 4,500 posts 1,074 without, 1,041 growing.
 """
 
 _LEAST = 1e-6
@@ -85,6 +93,8 @@ class LeftOutTopics:
         :math:`\eta`, of a shape that broadcasts to (K, V).
     rng
         Draws what tells topics apart in the first pass, and the order of the blocks.
+    n_passes
+        Passes that there will be.
 
     Attributes
     ----------
@@ -102,7 +112,9 @@ class LeftOutTopics:
         doc_topic_prior: Array,
         topic_word_prior: Array,
         rng: np.random.Generator,
+        n_passes: int,
     ) -> None:
+        self._n_passes, self._n_made, self._discount = n_passes, 0, 0.0
         self._counts = counts
         self.prior = np.maximum(doc_topic_prior, _LEAST).astype(np.float32)
         n_topics, n_words = len(self.prior), counts.shape[1]
@@ -121,6 +133,10 @@ class LeftOutTopics:
     @one_blas_thread()
     def sweep(self) -> None:
         """Update all documents, block by block in an order from chance, and the topics after each block."""
+        done = self._n_made / self._n_passes
+        grown = (done - _DISCOUNTED_FROM) / (_DISCOUNTED_TO - _DISCOUNTED_FROM)
+        self._discount = _DISCOUNT * min(max(grown, 0.0), 1.0)
+        self._n_made += 1
         for number in self._rng.permutation(len(self._blocks)):
             self._update(self._blocks[number])
         self._ahead = self.word_prior
@@ -136,15 +152,20 @@ class LeftOutTopics:
         shares = (1 / (of_topics + self._all_ahead)).astype(np.float32)
         of_documents = self.of_documents[block.documents]
         for _ in range(_UPDATES):
-            theta = (of_documents + self.prior) * shares
+            theta = self._shares(of_documents) * shares
             ratios = _ratios(block, words, theta)
             of_documents = np.matmul(ratios[:, None, :], words)[:, 0] * theta
         self.of_documents[block.documents] = of_documents
-        theta = (of_documents + self.prior) * shares
+        theta = self._shares(of_documents) * shares
         block.sums = self._sums(block, now, _ratios(block, words, theta), theta)
         change = block.sums if before is None else block.sums - before
         self.of_words[block.words] += change
         self._of_topics += change.sum(axis=0)
+
+    def _shares(self, of_documents: AnyArray) -> AnyArray:
+        """Return proportions of documents, not of sum one, from their counts of topics, (B, K)."""
+        left = np.maximum(of_documents - np.float32(self._discount), 0) if self._discount else of_documents
+        return left + self.prior
 
     def _sums(self, block: _Block, words: AnyArray, ratios: AnyArray, theta: AnyArray) -> AnyArray:
         """Return expected counts of the words of the block and topics."""
@@ -159,7 +180,7 @@ class LeftOutTopics:
         """Return the probabilities of the topics of each count above zero, in their order, (E, K)."""
         whole = self.of_words + self.word_prior
         found = np.take(whole / whole.sum(axis=0), self._counts.indices, axis=0)
-        found *= np.repeat(self.of_documents + self.prior, np.diff(self._counts.indptr), axis=0)
+        found *= np.repeat(self._shares(self.of_documents), np.diff(self._counts.indptr), axis=0)
         found /= found.sum(axis=1, keepdims=True)
         return found
 
