@@ -25,9 +25,9 @@ from .trials import best_of_trials, n_trials
 _PASSES = 30
 """Passes over the sample at most."""
 
-_FEWEST_PASSES, _LIGHT = 2, 1 << 25
-"""Passes at least, and numbers (counts above zero x topics) in all that take hardly any time: so many passes there are,
-however few the fit makes."""
+_LIGHT = 1 << 24
+"""Numbers (counts above zero x topics) in all that take hardly any time: so many passes, one at least, there are before
+a fit of few passes."""
 
 _MOST_NUMBERS = 1 << 26
 """Numbers (counts above zero x topics) that the passes keep at most: 256 MB."""
@@ -45,7 +45,8 @@ def drawn_topics(
     """Return topics from chance, after passes over a sample of documents with topics as points.
 
     Mean field by itself keeps to the topics that its first passes happen upon: of 2,022 articles and 50 topics it ended
-    with a bound of -3,194,495 and the perplexity 3,011 of words held out, and after these passes with -3,110,000 and 2,640.
+    with a bound of -3,194,495 and the perplexity 3,011 of words held out, and after these passes with -3,110,000 and
+    2,640.
 
     Parameters
     ----------
@@ -67,7 +68,7 @@ def drawn_topics(
     of_documents = rows.prior_of(rows.coefficients(arrays))
     counts, weights = _documents(sample.columns[rows.word], sample, shape[0], rng)
     numbers = max(counts.nnz * shape[0], 1)
-    n_passes = min(_PASSES, max(_FEWEST_PASSES, _LIGHT // numbers, most))
+    n_passes = min(_PASSES, max(1, _LIGHT // numbers, most))
     best = best_of_trials(
         lambda: LeftOutTopics(counts, weights, of_documents, prior, rng, n_passes),
         n_trials(counts, shape[0]),
