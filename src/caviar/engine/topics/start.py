@@ -74,7 +74,7 @@ def drawn_topics(
         n_trials(counts, shape[0]),
         n_passes,
     )
-    q[topics] = problem.factor(topics, (prior + best.of_words.T,))
+    q[topics] = problem.factor(topics, (prior + best.of_words.T.astype(float),))
     return problem, q
 
 
