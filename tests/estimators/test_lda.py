@@ -411,6 +411,20 @@ def test_topics_of_an_earlier_version_go_on(tmp_path) -> None:
     assert again.partial_fit(counts).n_batch_iter_ > lda.n_iter_
 
 
+@pytest.mark.parametrize("method", ["mean_field", "collapsed"])
+def test_a_summary_names_the_words(method):
+    words = ["goal", "ball", "law", "vote"]
+    counts = [[6, 4, 0, 0], [5, 5, 0, 0], [0, 0, 5, 5], [0, 0, 2, 8]]
+    stated = cv.LatentDirichletAllocation(2, method=method, vocabulary=words, random_state=0).fit(counts)
+    columns = cv.LatentDirichletAllocation(2, method=method, random_state=0).fit(
+        pd.DataFrame(counts, columns=words)
+    )
+    for lda in (stated, columns):
+        assert lda.summary().to_frame()["at"].tolist() == [f"{w}, topic {k}" for k in range(2) for w in words]
+    numbers = cv.LatentDirichletAllocation(2, method=method, random_state=0).fit(counts)
+    assert "topic 0, [0]" in str(numbers.summary())
+
+
 @pytest.mark.parametrize("kind", [list, np.array, pd.Series], ids=["list", "array", "series"])
 def test_texts_are_refused_with_how_to_count_their_words(kind):
     with pytest.raises(cv.DataError, match=r"X has a text in row 0.*count_words\(texts\).*vocabulary="):

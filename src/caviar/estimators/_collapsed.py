@@ -13,15 +13,17 @@ import numpy as np
 from .._errors import ParameterError
 from .._typing import Array
 from ..engine.ascent.driver import Progress
-from ..engine.topics.collapsed import best_of_trials, n_trials
+from ..engine.topics.collapsed import CollapsedTopics
+from ..engine.topics.left_out import LeftOutTopics
+from ..engine.topics.trials import best_of_trials, n_trials
 from ..families import Dirichlet
 from ._arguments import require_choice
 
 _LEARNS_FROM, _LEARNS_EVERY = 20, 5
 """Pass after which priors are learnt, and passes between two of their updates; sooner, topics run dry."""
 
-_TRIED_PASSES = 10
-"""Passes that are made from several beginnings where documents are few."""
+_PASSES_BEFORE = 12
+"""Passes with blocks of documents left out, which lead to topics sooner, before collapsed ones."""
 
 _SETTLED = 1e-3
 """Share of the tokens that change topics in a pass below which collapsed passes have settled."""
@@ -173,8 +175,14 @@ def fit_collapsed(
     is_to_end
         Called after each pass with its number and the share of the tokens that changed topics; whether to end there.
     """
-    number = min(_TRIED_PASSES, most) if n_trials(counts, len(priors[0])) > 1 else 0
-    topics, converged = best_of_trials(counts, weights, *priors, rng, number), False
+    n_before = min(_PASSES_BEFORE, most)
+    before = best_of_trials(
+        lambda: LeftOutTopics(counts, weights, *priors, rng, n_before),
+        n_trials(counts, len(priors[0])),
+        n_before,
+    )
+    topics = CollapsedTopics(counts, weights, *priors, before.responsibilities())
+    number, converged = 0, False
     while number < most and not converged:
         moved = topics.sweep()
         number += 1

@@ -10,6 +10,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._errors import ParameterError
 from .._typing import AnyArray
+from ..names import with_columns
+from ..posterior.posterior import Posterior
 from ._arguments import require_whole
 
 
@@ -23,12 +25,22 @@ class Words:
     def vocabulary_(self) -> AnyArray:
         """The word of each column of counts, shape (V,)."""
         check_is_fitted(self)
-        words = self.vocabulary if self.vocabulary is not None else getattr(self, "feature_names_in_", None)
+        words = self._known_words()
         if words is None:
             raise AttributeError(
                 "the words of these topics are not known: fit with vocabulary=, or to a table whose columns have names"
             )
         return np.array([str(word) for word in words], dtype=object)
+
+    def _known_words(self) -> Any:
+        """Return the word of each column, or None where these are not known."""
+        return self.vocabulary if self.vocabulary is not None else getattr(self, "feature_names_in_", None)
+
+    def _name_words(self, posterior: Posterior) -> None:
+        """Write the words, where they are known, into the summary of the data, for tables and plots."""
+        words = self._known_words()
+        if words is not None:
+            posterior.data_summary = with_columns(posterior.data_summary, "word", words, "categories")
 
     def top_words(self, n_words: int = 10) -> list[list[str]]:
         """Return the most probable words of each topic, in decreasing order of probability.

@@ -87,7 +87,8 @@ class LatentDirichletAllocation(Words, ClassNamePrefixFeaturesOutMixin, Transfor
         during collapsed passes. Learned priors are point estimates, and the ELBO is that of the model with these
         values.
     method
-        ``"mean_field"``: coordinate ascent of the ELBO, started with a few collapsed passes. ``"collapsed"``: only
+        ``"mean_field"``: coordinate ascent of the ELBO, started from the topics of a few passes that predict each
+        block of documents from the others. ``"collapsed"``: only
         collapsed passes, which do not raise a bound but often predict held-out words better (Asuncion et al., 2009).
         They use one thread, and memory for K numbers for each nonzero count. ``max_iter`` is the largest number of
         passes; they have converged when fewer than one token in a thousand changes its topic.
@@ -564,6 +565,7 @@ class LatentDirichletAllocation(Words, ClassNamePrefixFeaturesOutMixin, Transfor
         return not np.allclose(self.components_, prior, rtol=1e-12, atol=0)
 
     def _keep(self, posterior: Posterior) -> None:
+        self._name_words(posterior)
         if "weights" in posterior:
             keep(self, topic_weights_=posterior["weights"].mean)
         components = np.ascontiguousarray(posterior["topics"].concentration)

@@ -528,7 +528,7 @@ class Model(ShownAsGraph):
         def from_data(problem: Problem) -> Begun:
             # the first start is the likeliest to lead far; the others are there to end elsewhere
             n_rows = rows_of_start(problem, row_map.source.n_rows)
-            basis = (problem, _sample(row_map, n_rows), row_map, rng)
+            basis = (problem, _sample(row_map, n_rows), row_map, rng, settings.max_iter)
             return chance_start(*basis, settings.restart) if settings.restart else data_start(*basis)
 
         raced, rows_raced = None, 0

@@ -153,8 +153,11 @@ def entropy_remainder(x: Array) -> Array:
     small_x = np.where(large, 1.0, x)
     large_x = np.where(large, x, _SERIES_FROM)
     small = gammaln(small_x) - small_x * digamma(small_x) + small_x
-    series = sum(c * (n + 1) * large_x**-n for n, c in reversed(_STIRLING))
-    return np.where(large, _HALF_LOG_TWO_PI + 0.5 - 0.5 * np.log(large_x) + series, small)
+    inverse = 1.0 / large_x
+    square, series = inverse * inverse, np.zeros_like(inverse)
+    for n, coefficient in reversed(_STIRLING):
+        series = series * square + coefficient * (n + 1)
+    return np.where(large, _HALF_LOG_TWO_PI + 0.5 - 0.5 * np.log(large_x) + series * inverse, small)
 
 
 def bregman_remainder(a: Array, b: Array) -> Array:

@@ -46,16 +46,18 @@ _STRAYS = 0.2
 
 @np.errstate(all="ignore")
 def chance_start(
-    problem: Problem, sample: Sample, row_map: RowMap, rng: np.random.Generator, number: int
+    problem: Problem, sample: Sample, row_map: RowMap, rng: np.random.Generator, most: int, number: int
 ) -> Begun:
     """Return global factors from labels that chance has a part in, of rows of a subsample and of everything else.
 
     Parameters
     ----------
+    most
+        Passes over the rows that the fit makes at most.
     number
         Of the restart, from 1: ways to guess take turns.
     """
-    own = kind_of(problem).own_start(problem, sample, row_map, rng)
+    own = kind_of(problem).own_start(problem, sample, row_map, rng, most)
     if own is not None:
         return Begun(own)
     basis = basis_of(problem, sample, row_map, rng)

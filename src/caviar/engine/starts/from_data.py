@@ -60,9 +60,17 @@ GUESSES: tuple[Callable[[Basis], Iterator[Guess]], ...] = (
 
 
 @np.errstate(all="ignore")
-def data_start(problem: Problem, sample: Sample, row_map: RowMap, rng: np.random.Generator) -> Begun:
-    """Return the global factors from which the ELBO of a sample is highest after a few sweeps."""
-    own = kind_of(problem).own_start(problem, sample, row_map, rng)
+def data_start(
+    problem: Problem, sample: Sample, row_map: RowMap, rng: np.random.Generator, most: int
+) -> Begun:
+    """Return the global factors from which the ELBO of a sample is highest after a few sweeps.
+
+    Parameters
+    ----------
+    most
+        Passes over the rows that the fit makes at most.
+    """
+    own = kind_of(problem).own_start(problem, sample, row_map, rng, most)
     if own is not None:
         return Begun(own)
     basis = basis_of(problem, sample, row_map, rng)

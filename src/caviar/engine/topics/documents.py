@@ -39,10 +39,10 @@ class Documents(KindOfRows):
     has_own_start = True
 
     def own_start(
-        self, problem: Problem, sample: Sample, row_map: RowMap, rng: np.random.Generator
+        self, problem: Problem, sample: Sample, row_map: RowMap, rng: np.random.Generator, most: int
     ) -> tuple[Problem, dict[Variable, Any]]:
-        """Return topics from chance, after collapsed passes over a sample of the documents."""
-        return drawn_topics(problem, self.bound.pattern.topics, self.rows, sample, rng)
+        """Return topics from chance, after passes over a sample of the documents."""
+        return drawn_topics(problem, self.bound.pattern.topics, self.rows, sample, rng, most)
 
     def given_locals(
         self, problem: Problem, values: Mapping[Variable, Any], fixed: Mapping[Variable, Any]

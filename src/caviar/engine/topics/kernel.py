@@ -125,7 +125,7 @@ def ascend_documents(
     if most:
         found.concentration[empty] = prior
     apart = []
-    for docs in _groups(lengths, n_topics):
+    for docs in alike_documents(lengths, max(_GROUP_NUMBERS // n_topics, 1)):
         group = _Group.of(counts, docs, topics, scratch)
         own = group.settled(prior, found.concentration[docs], most, tol, stretch)
         found.concentration[docs] = own
@@ -139,11 +139,13 @@ def ascend_documents(
     return found
 
 
-def _groups(lengths: AnyArray, n_topics: int) -> Iterator[AnyArray]:
-    """Yield documents of about the same number of different words, as many as are worked on at once."""
+def alike_documents(lengths: AnyArray, most: int) -> Iterator[AnyArray]:
+    """Yield documents of about the same number of different words, with at most so many words where they are several.
+
+    Documents without words are left out.
+    """
     order = np.argsort(lengths, kind="stable")
     order = order[np.searchsorted(lengths[order], 1) :]
-    most = max(_GROUP_NUMBERS // n_topics, 1)
     start = 0
     while start < len(order):
         # the longest of a group decides its width: take as many as fit at the width of the last

@@ -25,9 +25,15 @@ class KindOfRows:
     """Whether fits begin where :meth:`own_start` says, and not from guesses."""
 
     def own_start(
-        self, problem: Problem, sample: Sample, row_map: RowMap, rng: np.random.Generator
+        self, problem: Problem, sample: Sample, row_map: RowMap, rng: np.random.Generator, most: int
     ) -> tuple[Problem, dict[Variable, Any]] | None:
-        """Return global factors to begin with, from a sample of the rows and chance."""
+        """Return global factors to begin with, from a sample of the rows and chance.
+
+        Parameters
+        ----------
+        most
+            Passes over the rows that the fit makes at most, beside which the start must not be dear.
+        """
         return None
 
     def given_locals(
