@@ -94,7 +94,7 @@ class IndependentRows:
             *matrix_terms(self._layouts.get(_OWN)),
             *(term for term in contracted if _OWN in term.targets),
         ]
-        self.keeps_locals = self._is_coupled = any(term.couples for term in self._contracted)
+        self.keeps_locals = self._is_coupled = any(own.couples for own in (*self._contracted, *self.factors))
         """Whether local factors depend on each other, so that a pass must start from the last one's."""
         self.apart = DerivedApart(self._inferences, self._products, self._contracted)
         """The local factors one at a time."""
@@ -325,8 +325,8 @@ class IndependentRows:
         for _ in range(_COLD_SWEEPS if self._is_coupled else 1):
             for inference in unknown:
                 own = inference.natural(work).copy()
-                natural[inference.factor.key], work.state[inference.factor.key] = own, own.copy()
-                inference.factor.infer(work.state[inference.factor.key])
+                natural[inference.factor.key] = own
+                work.state[inference.factor.key] = inference.renewed(work, own.copy())
         return natural
 
     def changed(self, parts: Arrays, coefficients: Coefficients) -> Coefficients:

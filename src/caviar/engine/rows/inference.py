@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..._typing import Array
+from ..design.inferred import Inferred
 from ..local.family import FamilyFactor
 from ..local.local_factor import LocalFactor
 from ..local.statistics import Coefficients, Sums
@@ -97,7 +98,7 @@ class FactorOfRows:
         factor, backend, weights = self.factor, work.scratch.backend, work.rows.weights
         expected = self.natural(work)
         natural = expected.copy() if self._contracted else None
-        inferred = backend.infer(factor, expected)
+        inferred = self._inferred(work, expected)
         entropy, seen = inferred.entropy, factor.seen(work.rows.columns)
         if entropy is None and natural is not None:
             shape = (*inferred.log_partition.shape[:-1], -1, work.rows.n_rows)
@@ -109,6 +110,21 @@ class FactorOfRows:
         else:
             sums.entropy[factor.key] = backend.weighted(entropy, weights, seen)
         work.state[factor.key] = expected.copy() if keep else expected
+
+    def _inferred(self, work: BlockWork, natural: Array) -> Inferred:
+        return work.scratch.backend.infer(self.factor, natural)
+
+    def renewed(self, work: BlockWork, natural: Array) -> Array:
+        """Overwrite natural parameters (E, B) by the expected statistics that the factor has now, and return these."""
+        self._inferred(work, natural)
+        return natural
+
+
+class Continued(FactorOfRows):
+    """A factor that goes on from where it was."""
+
+    def _inferred(self, work: BlockWork, natural: Array) -> Inferred:
+        return self.factor.infer_from(natural, work.state.get(self.factor.key))
 
 
 class SharedPrecision(FactorOfRows):
@@ -139,7 +155,7 @@ def inference_of(
 ) -> FactorOfRows:
     """Return how a local factor is inferred."""
     shares = layout is not None and not contracted and _shares_precision(factor, layout)
-    kind = SharedPrecision if shares else FactorOfRows
+    kind = Continued if factor.couples else SharedPrecision if shares else FactorOfRows
     return kind(factor, layout, products, contracted)
 
 
