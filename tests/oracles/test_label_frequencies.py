@@ -240,5 +240,5 @@ def test_what_cannot_be_fitted_says_what_to_do():
     data = documents(6, 3, 2)
     with pytest.raises(cv.DataError, match="give their frequencies as Data"):
         supervised(3, 2).fit({**data, "z": np.zeros((6, 3), dtype=int)})
-    with pytest.raises(cv.ModelError, match="data_plate='doc'"):
+    with pytest.raises(cv.ModelError, match="data_plate= the plate of the groups"):
         supervised(3, 2).fit(data, data_plate="position")

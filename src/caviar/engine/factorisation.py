@@ -48,7 +48,7 @@ def local_factors(
         return []
     factors: list[LocalFactor] = []
     taken: set[Variable] = set()
-    for frequencies in frequencies_of(bound):
+    for frequencies in frequencies_of(bound) if len(latent) > 1 else ():
         factors.append(FrequenciesFactor(frequencies, bound, data_axis))
         taken |= {*factors[-1].variables}
     # one variable shares its factor with none

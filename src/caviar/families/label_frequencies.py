@@ -9,7 +9,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from caviar._typing import AnyArray, Array
+from caviar._errors import ModelError
+from caviar._typing import AnyArray, Array, Statistics
 from caviar.families._base import Seed, Size, draw_shape
 
 
@@ -76,6 +77,14 @@ class LabelFrequencies:
         mean = self.mean
         second = self.covariance + mean[..., :, None] * mean[..., None, :]
         return mean, second, np.zeros(self.weights.shape)
+
+    @classmethod
+    def from_natural(cls, natural: Statistics) -> Self:
+        """Refuse: frequencies have no factor without their labels."""
+        raise ModelError(
+            "Frequencies have a factor together with their labels, one for each row of data: fit with data_plate= the "
+            "plate of the groups"
+        )
 
     def __getitem__(self, index: Any) -> LabelFrequencies:
         """Return the part of the batch at ``index``."""

@@ -237,13 +237,13 @@ def frequencies_of(bound: BoundModel) -> list[Frequencies]:
     ModelError, DataError
         If their groups are no rows, or their labels are known.
     """
-    found = [own for own in bound.latent if isinstance(own, Frequencies)]
+    found = [own for own in bound.latent_locals() if isinstance(own, Frequencies)]
     for own in found:
         if own.plates != (bound.data_plate,):
-            rows = "there are none" if bound.data_plate is None else f"these are '{bound.data_plate.name}'"
+            names = " and ".join(repr(plate.name) for plate in own.plates)
             raise ModelError(
-                f"each group of Frequencies '{own.name}' must be a row of data, and {rows}: fit with "
-                f"data_plate='{own.plates[-1].name}'"
+                f"each group of Frequencies '{own.name}' must be a row of data, but it is repeated over {names}: state "
+                f"one plate of groups"
             )
         if bound.is_known(own.labels):
             raise DataError(

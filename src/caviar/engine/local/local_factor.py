@@ -188,7 +188,7 @@ class LocalFactor(ABC):
         """Overwrite natural parameters (E, B) by expected statistics."""
 
     def infer_from(self, natural: Array, before: Array | None) -> Inferred:
-        """Overwrite natural parameters (E, B) by expected statistics, from those before where parts of it depend on each other."""
+        """Overwrite natural parameters (E, B) by expected statistics, from those before if it couples."""
         return self.infer(natural)
 
     @abstractmethod

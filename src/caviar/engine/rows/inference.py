@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..._typing import Array
-from ..design.inferred import Inferred
 from ..local.family import FamilyFactor
 from ..local.local_factor import LocalFactor
 from ..local.statistics import Coefficients, Sums
@@ -98,7 +97,7 @@ class FactorOfRows:
         factor, backend, weights = self.factor, work.scratch.backend, work.rows.weights
         expected = self.natural(work)
         natural = expected.copy() if self._contracted else None
-        inferred = self._inferred(work, expected)
+        inferred = backend.infer(factor, expected)
         entropy, seen = inferred.entropy, factor.seen(work.rows.columns)
         if entropy is None and natural is not None:
             shape = (*inferred.log_partition.shape[:-1], -1, work.rows.n_rows)
@@ -111,20 +110,22 @@ class FactorOfRows:
             sums.entropy[factor.key] = backend.weighted(entropy, weights, seen)
         work.state[factor.key] = expected.copy() if keep else expected
 
-    def _inferred(self, work: BlockWork, natural: Array) -> Inferred:
-        return work.scratch.backend.infer(self.factor, natural)
-
     def renewed(self, work: BlockWork, natural: Array) -> Array:
         """Overwrite natural parameters (E, B) by the expected statistics that the factor has now, and return these."""
-        self._inferred(work, natural)
+        self.factor.infer_from(natural, work.state.get(self.factor.key))
         return natural
 
 
 class Continued(FactorOfRows):
-    """A factor that goes on from where it was."""
+    """A factor whose parts depend on each other, so that it goes on from where it was."""
 
-    def _inferred(self, work: BlockWork, natural: Array) -> Inferred:
-        return self.factor.infer_from(natural, work.state.get(self.factor.key))
+    def infer(self, work: BlockWork, sums: Sums, *, keep: bool) -> None:
+        factor, natural = self.factor, self.natural(work).copy()
+        inferred = factor.infer_from(natural, work.state.get(factor.key))
+        sums.entropy[factor.key] = work.scratch.backend.weighted(
+            inferred.entropy, work.rows.weights, factor.seen(work.rows.columns)
+        )
+        work.state[factor.key] = natural
 
 
 class SharedPrecision(FactorOfRows):
