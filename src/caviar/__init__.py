@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     from .language.chains import MarkovChain
     from .language.constants import Constant
     from .language.discrete import Bernoulli, Categorical, Multinomial, Poisson
+    from .language.frequencies import Frequencies
     from .language.half_normals import HalfNormal
     from .language.linear_gaussian_chains import LinearGaussianChain
     from .language.links import exp, logistic, probit
@@ -127,6 +128,7 @@ _NAMES = {
     ".language.chains": ("MarkovChain",),
     ".language.constants": ("Constant",),
     ".language.discrete": ("Bernoulli", "Categorical", "Multinomial", "Poisson"),
+    ".language.frequencies": ("Frequencies",),
     ".language.half_normals": ("HalfNormal",),
     ".language.linear_gaussian_chains": ("LinearGaussianChain",),
     ".language.links": ("exp", "logistic", "probit"),
@@ -188,6 +190,7 @@ __all__ = [
     "Evidence",
     "FallingElboWarning",
     "FittedAttributeError",
+    "Frequencies",
     "Gamma",
     "GaussianMixture",
     "HalfNormal",

@@ -141,7 +141,9 @@ ROWS = {
         "coefficients of a known sign": "oracles/half_normals::one_coefficient_has_its_exact_posterior_far_from_"
         "zero_too oracles/half_normals::two_coefficients_and_their_width_are_below_the_evidence",
         "ordinal probit": "literature::ordinal_probit",
-        "supervised topics": "further_examples::supervised_topics",
+        "supervised topics": "oracles/label_frequencies::the_bound_is_that_of_the_formula_and_never_falls "
+        "oracles/label_frequencies::labels_of_a_document_are_near_the_sum_over_all_of_them "
+        "further_examples::supervised_topics",
         "correlated topics": "oracles/logistic_normal::the_bound_of_known_topics_is_that_by_hand_and_below_quadrature",
         "Dirichlet-multinomial regression": "oracles/logistic_normal::counts_of_units_with_columns_are_below_"
         "importance_sampling oracles/logistic_normal::a_dirichlet_of_units_without_columns_is_the_limit_that_it_"

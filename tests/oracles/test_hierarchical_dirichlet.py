@@ -130,6 +130,31 @@ def _bounds(alpha: np.ndarray, x: np.ndarray, more: np.ndarray) -> np.ndarray:
     return total
 
 
+def test_known_totals_weighed_by_their_fits_have_the_posterior_that_the_bound_of_a_hidden_one_misses() -> (
+    None
+):
+    """Two weights and their total: quadrature over both."""
+    shares = np.random.default_rng(0).dirichlet([2.0, 3.0], 20)
+    totals = np.geomspace(0.5, 60, 30)
+
+    def fitted(total: Any) -> Any:
+        beta = cv.StickBreaking("beta", GAMMA, truncation=2)
+        return cv.Model(cv.Dirichlet("p", total * beta, plates=cv.Plate("row"))).fit({"p": shares})
+
+    weights, masses = _sticks(2)
+    exact = [
+        logsumexp(sum(_log_dirichlet(own, total * weights) for own in shares), b=masses) for total in totals
+    ]
+    found = [fitted(total).elbo for total in totals]
+    np.testing.assert_allclose(found, exact, atol=1e-8)
+    prior = 2 * np.log(0.2) + 2 * np.log(totals) - 0.2 * totals
+    share = np.exp(exact - np.max(exact) + prior)
+    mean, step = share @ totals / share.sum(), np.log(totals[1] / totals[0])
+    hidden = fitted(cv.Gamma("total", 2.0, 0.2))
+    assert logsumexp(exact + prior) + np.log(step) - hidden.elbo > 10
+    assert hidden["total"].mean < 0.5 * mean
+
+
 def test_the_bound_without_additions_is_that_of_hughes() -> None:
     # K - 1 pieces and the rest: (K - 1) log alpha + sum of log beta, whatever alpha is
     beta, alpha = np.array([[0.2, 0.5, 0.3]]), np.array([0.1, 3.0, 400.0])

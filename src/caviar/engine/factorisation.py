@@ -22,6 +22,7 @@ from .local.chains.switched_chain import SwitchedChainFactor
 from .local.family import FamilyFactor
 from .local.gated import SwitchedFactor
 from .local.joint_locals import groups_of
+from .local.label_frequencies import FrequenciesFactor, frequencies_of
 from .local.local_factor import LocalFactor
 from .local.missing_vector import VectorFactor
 
@@ -47,6 +48,9 @@ def local_factors(
         return []
     factors: list[LocalFactor] = []
     taken: set[Variable] = set()
+    for frequencies in frequencies_of(bound) if len(latent) > 1 else ():
+        factors.append(FrequenciesFactor(frequencies, bound, data_axis))
+        taken |= {*factors[-1].variables}
     # one variable shares its factor with none
     for group in groups_of(latent, terms, bound, joint) if len(latent) > 1 or joint else ():
         certain = {
@@ -214,7 +218,7 @@ def _check_seen(bound: BoundModel, factor: LocalFactor) -> None:
     """
     own = {variable: bound.of(variable).active for variable in factor.variables}
     active = {variable: counted for variable, counted in own.items() if counted is not None}
-    if not active:
+    if not active or factor.counts_apart:
         return
     unseen, first = next(iter(active.items()))
     alike = active.keys() == own.keys() and all(

@@ -11,6 +11,7 @@ from caviar.families.forecast_markov_chain import ForecastMarkovChain
 from caviar.families.gamma import Gamma
 from caviar.families.interval_normal import IntervalNormal
 from caviar.families.joint_labels import JointLabels
+from caviar.families.label_frequencies import LabelFrequencies
 from caviar.families.linear_gaussian_chain import LinearGaussianChain
 from caviar.families.logit_moments import LogitMoments
 from caviar.families.markov_chain import MarkovChain
@@ -47,6 +48,7 @@ __all__ = [
     "Gamma",
     "IntervalNormal",
     "JointLabels",
+    "LabelFrequencies",
     "LinearGaussianChain",
     "LogitMoments",
     "MarkovChain",

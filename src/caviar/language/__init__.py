@@ -10,6 +10,7 @@ from .chains import MarkovChain
 from .constants import Constant
 from .discrete import Bernoulli, Categorical, Multinomial, Poisson
 from .factors import with_factors
+from .frequencies import Frequencies
 from .half_normals import HalfNormal
 from .linear_gaussian_chains import LinearGaussianChain
 from .links import Hidden, exp, logistic, probit
@@ -53,6 +54,7 @@ __all__ = [
     "Data",
     "Diagonal",
     "Dirichlet",
+    "Frequencies",
     "Gamma",
     "HalfNormal",
     "Indexed",

@@ -116,7 +116,7 @@ def as_expression(
     is_joint = role is LOCATION_AND_PRECISION or role is LOCATION_AND_PRECISION_MATRIX
     if isinstance(value, (Node, Indexed)):
         node = value.node if isinstance(value, Indexed) else value
-        if role is LOCATION and node.is_anchored:
+        if (role is LOCATION or role is LOCATION_VECTOR) and node.is_anchored:
             return as_predictor(value)
         if (
             takes_scalar(role)

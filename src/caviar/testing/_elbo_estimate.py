@@ -10,7 +10,7 @@ import numpy as np
 
 from caviar._errors import ParameterError
 from caviar._typing import AnyArray
-from caviar.families import JointLabels
+from caviar.families import JointLabels, LabelFrequencies
 from caviar.families._shared import SharedFactor
 from caviar.posterior.simulation import log_joint
 
@@ -87,7 +87,7 @@ def _draw(
             log_q += float(q.log_density(drawn, q.family.counted([counted.get(own) for own in q.names])))
     distributions |= {name: q for name, q in local.items() if not hasattr(q, "conditional")}
     for name, stated in sorted(distributions.items(), key=_turn):
-        q = stated.given(values) if isinstance(stated, JointLabels) else stated
+        q = stated.given(values) if isinstance(stated, JointLabels | LabelFrequencies) else stated
         values[name] = q.sample(None, rng)
         if hasattr(q, "log_density"):
             density = np.asarray(q.log_density(values[name]))
@@ -109,7 +109,7 @@ def _rows_to(value: Any, axis: int) -> Any:
 
 def _turn(own: tuple[str, Any]) -> int:
     """Return when a variable is drawn: labels that share a factor after the chain in it, in their order."""
-    return own[1].place if isinstance(own[1], JointLabels) else 0
+    return own[1].place if isinstance(own[1], JointLabels | LabelFrequencies) else 0
 
 
 def _conditional(posterior: Posterior, q: Any, values: Mapping[str, Any]) -> Any:

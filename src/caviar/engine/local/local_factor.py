@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -65,6 +65,10 @@ class LocalFactor(ABC):
 
     labels: tuple[Variable, ...] = ()
     categories: tuple[Axis, ...] = ()
+    counts_apart: ClassVar[bool] = False
+    """Whether its variables may count in different repetitions."""
+    couples: ClassVar[bool] = False
+    """Whether parts of it depend on each other, so that an update goes on from its statistics before."""
 
     def __init__(
         self,
@@ -182,6 +186,10 @@ class LocalFactor(ABC):
     @abstractmethod
     def infer(self, natural: Array) -> Inferred:
         """Overwrite natural parameters (E, B) by expected statistics."""
+
+    def infer_from(self, natural: Array, before: Array | None) -> Inferred:
+        """Overwrite natural parameters (E, B) by expected statistics, from those before if it couples."""
+        return self.infer(natural)
 
     @abstractmethod
     def response(self, natural: Array, expected: Array) -> Callable[[Array], Array]:

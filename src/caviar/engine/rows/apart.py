@@ -96,8 +96,8 @@ class DerivedApart:
         """Return the statistics of factors of rows alone, each at its optimum given the others."""
         work = BlockWork(rows, coefficients, scratch, state)
         for factor in factors:
-            work.state[factor.key] = self._inferences[factor.key].natural(work).copy()
-            factor.infer(work.state[factor.key])
+            own = self._inferences[factor.key]
+            work.state[factor.key] = own.renewed(work, own.natural(work).copy())
         return {factor.key: work.state[factor.key] for factor in factors}
 
     def change_of(

@@ -94,7 +94,8 @@ class IndependentRows:
             *matrix_terms(self._layouts.get(_OWN)),
             *(term for term in contracted if _OWN in term.targets),
         ]
-        self.keeps_locals = self._is_coupled = any(term.couples for term in self._contracted)
+        # a list takes fewer calls than a generator
+        self.keeps_locals = True in [own.couples for own in (*self._contracted, *self.factors)]
         """Whether local factors depend on each other, so that a pass must start from the last one's."""
         self.apart = DerivedApart(self._inferences, self._products, self._contracted)
         """The local factors one at a time."""
@@ -322,11 +323,12 @@ class IndependentRows:
         natural: LocalState = {}
         unknown = [own for own in self._inferences if own.factor.key not in work.state]
         work.state.update(best_labels(unknown, work))
-        for _ in range(_COLD_SWEEPS if self._is_coupled else 1):
+        for _ in range(_COLD_SWEEPS if self.keeps_locals else 1):
             for inference in unknown:
                 own = inference.natural(work).copy()
-                natural[inference.factor.key], work.state[inference.factor.key] = own, own.copy()
-                inference.factor.infer(work.state[inference.factor.key])
+                factor, expected = inference.factor, own.copy()
+                inference.renewed(work, expected) if factor.couples else factor.infer(expected)
+                natural[factor.key], work.state[factor.key] = own, expected
         return natural
 
     def changed(self, parts: Arrays, coefficients: Coefficients) -> Coefficients:

@@ -110,6 +110,23 @@ class FactorOfRows:
             sums.entropy[factor.key] = backend.weighted(entropy, weights, seen)
         work.state[factor.key] = expected.copy() if keep else expected
 
+    def renewed(self, work: BlockWork, natural: Array) -> Array:
+        """Overwrite natural parameters (E, B) by the expected statistics that the factor has now, and return these."""
+        self.factor.infer_from(natural, work.state.get(self.factor.key))
+        return natural
+
+
+class Continued(FactorOfRows):
+    """A factor whose parts depend on each other, so that it goes on from where it was."""
+
+    def infer(self, work: BlockWork, sums: Sums, *, keep: bool) -> None:
+        factor, natural = self.factor, self.natural(work).copy()
+        inferred = factor.infer_from(natural, work.state.get(factor.key))
+        sums.entropy[factor.key] = work.scratch.backend.weighted(
+            inferred.entropy, work.rows.weights, factor.seen(work.rows.columns)
+        )
+        work.state[factor.key] = natural
+
 
 class SharedPrecision(FactorOfRows):
     """A factor whose precision is the same for all rows: of its second moments only the sum is made.
@@ -139,7 +156,7 @@ def inference_of(
 ) -> FactorOfRows:
     """Return how a local factor is inferred."""
     shares = layout is not None and not contracted and _shares_precision(factor, layout)
-    kind = SharedPrecision if shares else FactorOfRows
+    kind = Continued if factor.couples else SharedPrecision if shares else FactorOfRows
     return kind(factor, layout, products, contracted)
 
 

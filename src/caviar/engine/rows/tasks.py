@@ -20,6 +20,9 @@ from .sequences import Over, one_by_one, summarize_sequences, tiles_of
 _MOST_CHUNKS = 128
 """Units of work that are handed to an executor: runs of blocks, so that handing over costs little."""
 
+_KEPT_NUMBERS = 1 << 22
+"""Features of all rows up to which each thread keeps those of its blocks from pass to pass: 32 MB."""
+
 
 class RowSource(Protocol):
     """Where blocks of rows come from.
@@ -118,11 +121,19 @@ class InferBlocks:
         return total or Sums.zero(), after or None
 
     def _rows(self, source: RowSource, bounds: tuple[int, int]) -> Rows:
-        """Return a block of rows: the same ones in each pass where there is no other block."""
-        if not self.is_whole or bounds[1] - bounds[0] < source.n_rows or self.rows.chains:
+        """Return a block of rows: the same ones in each pass where the features of all of them are few."""
+        if not self.is_whole or self.rows.chains or not self._are_few(source, bounds):
             # features of one block after another go into one buffer: a new one for each takes longer than to fill it
             return rows_at(source, bounds)
-        return self.scratch.kept("the only block", (source,), lambda: _with_tables(rows_at(source, bounds)))
+        key = "rows with features", bounds
+        return self.scratch.kept(key, (source,), lambda: _with_tables(rows_at(source, bounds)))
+
+    def _are_few(self, source: RowSource, bounds: tuple[int, int]) -> bool:
+        """Whether there is no other block, or the features of all blocks are few."""
+        if bounds[1] - bounds[0] == source.n_rows:
+            return True
+        numbers = source.n_rows * sum(table.n_dense for table in self.rows.tables.values())
+        return 0 < numbers <= _KEPT_NUMBERS
 
     def _summarize(self, rows: Rows, before: LocalState) -> tuple[Sums, LocalState]:
         if not self.rows.chains:

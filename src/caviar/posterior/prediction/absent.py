@@ -18,7 +18,7 @@ from ...engine.binding.values import as_values, check_known_slots, check_support
 from ...engine.local.gated import Switched
 from ...families import JointLabels
 from ...families._shared import SharedFactor
-from ...language import Constant, Data, Label, Node, Plate, SecondLabel, Slot, Variable
+from ...language import Constant, Data, Frequencies, Label, Node, Plate, SecondLabel, Slot, Variable
 from ..simulation import check_labels, conditional, known_arrays, settle_sizes
 from .expectations import Expectations, Joint, coupled_among, refuse
 from .forecasts import forecast_of
@@ -233,6 +233,8 @@ def _factor(variable: Variable, leaf: Variable, rows: _Rows) -> Any:
         refuse_missing_value(variable.name)
     if variable.summed:
         refuse(leaf, f"the state '{variable.name}' of each row depends on its neighbours")
+    if isinstance(variable, Frequencies) and variable.labels.name in rows.local:
+        return variable.of_labels(_weights(variable.labels, leaf, rows), rows.known)
     sizes = tuple(rows.sizes[plate] for plate in variable.plates)
     if any(not isinstance(p, Constant) and p.name not in rows.known for p in variable.drawn_given):
         gates, factors = _parents(variable, leaf, rows)

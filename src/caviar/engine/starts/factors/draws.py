@@ -16,6 +16,7 @@ from ...design.keys import StatisticKey
 from ...local.categorical import CategoricalFactor
 from ...local.chains.chain import ChainFactor
 from ...local.gated import SwitchedFactor
+from ...local.label_frequencies import FrequenciesFactor
 from ...local.missing_vector import VectorFactor
 from ...local.statistics import LocalState
 from ...rows.row_map import RowMap
@@ -41,7 +42,7 @@ def drawn(
         if isinstance(factor, VectorFactor):
             state[factor.key] = np.ones_like(natural)
             continue
-        if isinstance(factor, ChainFactor):
+        if isinstance(factor, ChainFactor | FrequenciesFactor):
             state[factor.key] = factor.drawn(natural, rng)
             continue
         distributions = factor.distributions(natural)

@@ -23,6 +23,7 @@ from ...design.keys import ColumnKey, StatisticKey
 from ...local.categorical import CategoricalFactor
 from ...local.family import FamilyFactor
 from ...local.gated import SwitchedFactor
+from ...local.label_frequencies import FrequenciesFactor
 from ...local.local_factor import LocalFactor
 from ...local.statistics import LocalState, Rows
 from ...rows.row_map import RowMap
@@ -172,6 +173,9 @@ def with_labels(
         states = np.zeros((factor.n_rows, rows.n_rows))
         factor.view(states, StatisticKey(label.name, "x"))[...] = _one_hot(label, labels[label])
         return states
+    if isinstance(factor, FrequenciesFactor):
+        (label,) = factor.labels
+        return factor.given(_one_hot(label, labels[label]), rows.columns)
     assert isinstance(factor, SwitchedFactor)
     expected = np.zeros((factor.n_rows, rows.n_rows))
     table = factor.table(expected)

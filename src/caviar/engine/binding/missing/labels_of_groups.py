@@ -1,0 +1,69 @@
+"""Labels of groups whose frequencies are in predictors: which of them count, where groups are padded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from ...._typing import AnyArray
+from ....language import Frequencies, Node, Plate, Variable
+from ....lazy.rows import in_memory
+from .values import is_above, rows_first
+
+
+def seen_labels(
+    latent: Sequence[Variable],
+    observed: Sequence[Variable],
+    masks: Mapping[Node, AnyArray],
+    labels: Mapping[Node, AnyArray],
+    known: Mapping[Node, AnyArray],
+    plate: Plate | None,
+) -> dict[Variable, AnyArray]:
+    """Return for labels with frequencies which of them have an observation below, (plates...); where all have, none.
+
+    A label has one if its weight among the frequencies is not 0 and something was observed that depends on these, or if
+    something was observed that depends on the label itself.
+
+    Parameters
+    ----------
+    masks
+        Of leaves with missing values, which were observed.
+    labels
+        Of labels that are known in part, -1 where they are unknown.
+    known
+        Values of known nodes.
+    """
+    found: dict[Variable, AnyArray] = {}
+    if plate is None:
+        return found
+    for own in latent:
+        if not isinstance(own, Frequencies) or own.plates != (plate,):
+            continue
+        label, weights = own.labels, in_memory(known[own.slots["weights"].node])
+        direct = [
+            leaf for leaf in observed if is_above(label, leaf) and set(label.plates) <= set(leaf.plates)
+        ]
+        if not all(leaf in masks for leaf in direct):
+            continue
+        n_rows = len(in_memory(masks[direct[0]])) if direct else len(np.atleast_2d(weights))
+        answered = np.zeros(n_rows, dtype=bool)
+        for leaf in (leaf for leaf in observed if is_above(own, leaf)):
+            answered |= _any_of_row(in_memory(masks[leaf]), leaf, plate) if leaf in masks else True
+        seen = (weights != 0) & answered[:, None]
+        for leaf in direct:
+            mask = rows_first(in_memory(masks[leaf]), leaf, plate)
+            kept = [other for other in leaf.plates if other is not plate]
+            seen = seen | mask.any(
+                axis=tuple(i for i, other in enumerate(kept, 1) if other not in label.plates)
+            )
+        if label in labels:
+            seen |= in_memory(labels[label]) >= 0
+        if not seen.all():
+            found[label] = seen
+    return found
+
+
+def _any_of_row(mask: AnyArray, leaf: Variable, plate: Plate) -> AnyArray:
+    rows = rows_first(mask, leaf, plate)
+    return rows.reshape(len(rows), -1).any(axis=1)
