@@ -454,8 +454,9 @@ class LinearResponse:
         """
         widths = self.widths(left_out)
         sds, shifts, limited = {}, {}, []
+        corrections = self._response.second_order(list(widths.sds))
         for name, sd in widths.sds.items():
-            told = self._response.second_order(name)
+            told = corrections[name]
             shift = np.clip(np.nan_to_num(told[0]), -sd, sd)
             variance = np.clip(sd**2 + np.nan_to_num(told[1]), 0.5 * sd**2, 4.0 * sd**2)
             corrected = np.sqrt(variance)
