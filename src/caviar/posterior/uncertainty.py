@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import Any, ClassVar
@@ -252,11 +253,25 @@ class Pending(Source):
             lambda response: response.why_doubtful,
             self.data,
             self.left_out,
+            told=self._told,
             sample_weight=self.sample_weight,
             bound=self.bound,
         )
         # standard errors of points are for those who ask
         return found.only({name for name in posterior if posterior[name].learnt is not None})
+
+    def _told(self, response: Any, left_out: Collection[str]) -> Uncertainty:
+        return response.widths(left_out)
+
+
+@dataclass(frozen=True, eq=False)
+class PendingToSecondOrder(Pending):
+    """Those to second order, computed when they are first asked for; those of linear response where there are none."""
+
+    def _told(self, response: Any, left_out: Collection[str]) -> Uncertainty:
+        with suppress(ModelError):
+            return response.corrected(left_out)
+        return super()._told(response, left_out)
 
 
 @dataclass(frozen=True, eq=False)
@@ -287,9 +302,6 @@ class Asked(Pending):
             warnings.warn(message, CaviarWarning, stacklevel=4)
         return found
 
-    def _told(self, response: Any, left_out: Collection[str]) -> Uncertainty:
-        return response.widths(left_out)
-
 
 @dataclass(frozen=True, eq=False)
 class AskedToSecondOrder(Asked):
@@ -315,9 +327,8 @@ def _found(
     why_not: Callable[[Any], str],
     data: Any,
     left_out: Collection[str] = (),
-    told: Callable[[Any, Collection[str]], Uncertainty] = lambda response, left_out: response.widths(
-        left_out
-    ),
+    *,
+    told: Callable[[Any, Collection[str]], Uncertainty],
     **arguments: Any,
 ) -> Uncertainty:
     """Return what is told of linear response; if that fails, the figures of the factors and the reason."""
