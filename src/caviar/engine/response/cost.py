@@ -137,7 +137,10 @@ def is_cheap_to_second_order(
     if not problem.factors:
         return points * algebra + _PASSES * calls <= max(_ALWAYS, n_iterations * calls)
     is_curved = problem.rows.is_dense and _of_all_pairs(problem) < size * per_row
-    passes = _of_all_pairs(problem) * n_rows if is_curved else size * (0.5 * per_row * n_rows + _DIRECTION)
+    directions = min(size, _said_to_rows(problem))
+    passes = (
+        _of_all_pairs(problem) * n_rows if is_curved else directions * (0.5 * per_row * n_rows + _DIRECTION)
+    )
     ours = points * (_PASSES * (per_row * n_rows + 2.0 * calls) + passes + algebra)
     return ours <= max(_ALWAYS, n_iterations * (per_row * n_rows + calls))
 
@@ -149,6 +152,12 @@ def _operations_of_a_row(problem: Problem) -> float:
         30.0 * own.n_rows + (4.0 * own.n_rows * tables[own].n_rows if own in tables else 0.0)
         for own in problem.factors
     )
+
+
+def _said_to_rows(problem: Problem) -> float:
+    """Return how many numbers the rows are sent; infinity where these are more than records."""
+    tables = problem.rows.tables
+    return sum(own.n_rows * tables[own].n_rows if own in tables else np.inf for own in problem.factors)
 
 
 def _of_all_pairs(problem: Problem) -> float:
