@@ -467,7 +467,7 @@ class LinearResponse:
             sds[name] = np.where(np.isnan(lower), sd, corrected)
             shifts[name] = np.where(np.isnan(lower), 0.0, shift)
             whole = (shift == told[0]) & (variance == sd**2 + told[1]) & ~np.isnan(lower)
-            if not whole[np.isfinite(sd)].all():
+            if not whole[np.isfinite(sd) & (sd > 0)].all():
                 limited.append(name)
         return Corrected(sds, widths.kept, shifts, tuple(limited))
 

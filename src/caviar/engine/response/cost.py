@@ -128,7 +128,8 @@ def is_cheap_to_second_order(
     """
     sizes = [sum(int(np.size(own)) for own in factor.expected_statistics) for factor in factors.values()]
     size = sum(sizes)
-    if size > 2 * ALWAYS_FORMED:
+    if size > 2 * ALWAYS_FORMED or (len(sizes) == 1 and not problem.factors):
+        # a single factor is exact
         return False
     marginals = (factor.entry_marginals((0.05, 0.95)) for factor in factors.values())
     points = 2 * sum(int(np.size(part.mean)) for parts in marginals for part in parts)

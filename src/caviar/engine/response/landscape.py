@@ -90,7 +90,7 @@ class Straight(Landscape):
         super().__init__(state, operator)
         self.silent = operator.silent
         others = [own for number, own in enumerate(operator.coordinates) if number != self.silent]
-        self.others = np.concatenate([np.arange(own.start, own.stop) for own in others])
+        self.others = np.concatenate([np.arange(0), *(np.arange(own.start, own.stop) for own in others)])
         self.update = joined(state.problem, operator.natural)
 
     def updates(self, natural: Array) -> tuple[Array, Sequence[Any]]:
@@ -103,6 +103,9 @@ class Straight(Landscape):
         return np.where(is_proper[:, None], updates, np.nan), natural
 
     def corrections(self, places: Sequence[Any]) -> Array:
+        if not len(self.others):
+            # a single factor, which is exact
+            return np.zeros(len(places))
         batches = dict(enumerate(self.batches(np.stack(places))))
         met = self.matrix[np.ix_(self.others, self.others)]
         if self.silent is not None:
