@@ -71,7 +71,8 @@ class Wanted:
     ) -> Source:
         """Return where the posterior of a fit gets its standard deviations and intervals.
 
-        By default, if linear response costs at most as much as the fit, it is computed when it is first asked for.
+        By default second order, or else linear response, is computed when it is first asked for, if it costs at most
+        as much as the fit.
 
         Parameters
         ----------

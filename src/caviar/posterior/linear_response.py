@@ -24,7 +24,7 @@ from .pandas_tables import along_rows
 from .sensitivity import Sensitivity, sensitivity_of
 from .shared_factors import Factored
 from .summary import Summary, summary_of
-from .uncertainty import Corrected, Widths, ends_of, matched
+from .uncertainty import HEAVY, Corrected, Widths, ends_of, matched
 
 _NEARLY_FLAT = 1e-5
 """Smallest eigenvalue below which a direction may be flat: a fit that has not quite settled cannot tell."""
@@ -85,6 +85,12 @@ class LinearResponse:
         """
         found = self._response.covariance(one, other)
         if not np.isfinite(found).all():
+            for name in dict.fromkeys((one, other)):
+                if np.isinf(self._response.within(name)).any():
+                    raise ModelError(
+                        f"'{name}' has an infinite variance: {HEAVY}. Fit fewer components, or give the prior more "
+                        f"degrees of freedom"
+                    )
             raise ModelError(f"'{one}' and '{other}' have infinite covariances: {FLAT_DIRECTION}")
         return found
 
@@ -440,7 +446,8 @@ class LinearResponse:
         at the fixed point of the log joint density tilted by s times a number g. The series ends here: a mean moves by
         at most a standard deviation, a variance becomes at most four times and at least half as large, and a number
         stays as it is where it would leave the range of its variable, or where the tilt has no fixed point. Variables
-        with such numbers are in ``limited``.
+        with such numbers are in ``limited``. Repetitions with nothing observed below them, on which the evidence does
+        not depend, have the figures of linear response; their variables are in ``unseen``.
 
         Parameters
         ----------
@@ -469,7 +476,8 @@ class LinearResponse:
             whole = (shift == told[0]) & (variance == sd**2 + told[1]) & ~np.isnan(lower)
             if not whole[np.isfinite(sd) & (sd > 0)].all():
                 limited.append(name)
-        return Corrected(sds, widths.kept, shifts, tuple(limited))
+        unseen = tuple(name for name in sds if self._response.has_unseen(name))
+        return Corrected(sds, widths.kept, shifts, tuple(limited), unseen)
 
     @property
     def why_none(self) -> str:

@@ -21,6 +21,11 @@ from ..families._marginals import Ends, Marginals
 MEAN_FIELD = "Intervals are those of mean field, and may be too narrow"
 LINEAR_RESPONSE = "Standard deviations and intervals are those of linear response."
 SECOND_ORDER = "Means, standard deviations and intervals are corrected to second order."
+HEAVY = (
+    "its factor has such long tails where the data say next to nothing, as of a component that no row belongs to, whose "
+    "factor is the prior"
+)
+"""Why the standard deviation of an entry is infinite under its own factor."""
 KINDS = ("auto", "linear_response", "second_order", "mean_field")
 """The kinds that can be asked for."""
 
@@ -172,10 +177,13 @@ class Corrected(Widths):
         other.
     limited
         Variables of which some number is corrected in part, or not at all, because the correction is too large.
+    unseen
+        Variables with repetitions that have nothing observed below them: these keep linear response.
     """
 
     shifts: Mapping[str, Array] = field(default_factory=dict)
     limited: tuple[str, ...] = ()
+    unseen: tuple[str, ...] = ()
     kind: ClassVar[str] = "second_order"
     sentence: ClassVar[str] = SECOND_ORDER
 
@@ -189,21 +197,26 @@ class Corrected(Widths):
 
     @property
     def remark(self) -> str:
-        if not self.limited:
-            return super().remark
-        some = ", ".join(self.limited)
-        return f"{super().remark} Those of {some} in part or not at all, for the correction is too large."
+        found = super().remark
+        if self.limited:
+            some = ", ".join(self.limited)
+            found += f" Those of {some} in part or not at all, for the correction is too large."
+        if self.unseen:
+            some = ", ".join(self.unseen)
+            found += f" Repetitions of {some} with nothing observed below them have those of linear response."
+        return found
 
     def only(self, names: Collection[str]) -> Corrected:
         found = super().only(names)
-        limited = tuple(name for name in self.limited if name in found.sds)
-        return replace(
-            self, sds=found.sds, shifts={name: self.shifts[name] for name in found.sds}, limited=limited
+        limited, unseen = (
+            tuple(name for name in own if name in found.sds) for own in (self.limited, self.unseen)
         )
+        shifts = {name: self.shifts[name] for name in found.sds}
+        return replace(self, sds=found.sds, shifts=shifts, limited=limited, unseen=unseen)
 
     def as_plain(self) -> dict[str, Any]:
-        limited = {"limited": list(self.limited)} if self.limited else {}
-        return {**super().as_plain(), "shifts": dict(self.shifts), **limited}
+        some = {name: list(own) for name, own in (("limited", self.limited), ("unseen", self.unseen)) if own}
+        return {**super().as_plain(), "shifts": dict(self.shifts), **some}
 
     @classmethod
     def of_plain(cls, document: Mapping[str, Any], factors: Mapping[str, Any]) -> Corrected:
@@ -211,10 +224,11 @@ class Corrected(Widths):
         _check_numbers("corrections", shifts, factors)
         if shifts.keys() != widths.sds.keys():
             raise ValueError("corrections of other variables than those with standard deviations")
-        limited = document.get("limited", [])
-        if not isinstance(limited, list) or not all(name in shifts for name in limited):
-            raise ValueError("limited corrections of variables without any")
-        return cls(widths.sds, widths.kept, dict(shifts), tuple(limited))
+        limited, unseen = document.get("limited", []), document.get("unseen", [])
+        for own in (limited, unseen):
+            if not isinstance(own, list) or not all(name in shifts for name in own):
+                raise ValueError("limited corrections of variables without any")
+        return cls(widths.sds, widths.kept, dict(shifts), tuple(limited), tuple(unseen))
 
 
 def _check_numbers(what: str, found: Any, factors: Mapping[str, Any]) -> None:

@@ -262,6 +262,18 @@ class Response:
     def _tilts(self) -> Tilts:
         return Tilts(self._state, self._operator, self._solution)
 
+    def has_unseen(self, name: str) -> bool:
+        """Whether nothing is observed below some repetitions of a variable: the evidence does not depend on these."""
+        bound = self._operator.problem.bound
+        (variable,) = (own for own in bound.latent if own.name == name)
+        active = bound.of(variable).active
+        return active is not None and not np.all(active)
+
+    def within(self, name: str) -> Array:
+        """Return the variance of each entry of a variable under its factor, (n,)."""
+        factor, mine = self._entries[name]
+        return factor.variances(mine)
+
     def tells(self, name: str) -> bool:
         """Whether the variances of a global variable are told: not where they would take very many responses."""
         factor, mine = self._entries[name]
