@@ -280,11 +280,17 @@ class Pending(Source):
 
 @dataclass(frozen=True, eq=False)
 class PendingToSecondOrder(Pending):
-    """Those to second order, computed when they are first asked for; those of linear response where there are none."""
+    """Those to second order, computed when they are first asked for.
+
+    They are those of linear response where there are none, or where some correction is so large that the series does
+    not hold: unless asked for, nothing is shown that is corrected in part.
+    """
 
     def _told(self, response: Any, left_out: Collection[str]) -> Uncertainty:
         with suppress(ModelError):
-            return response.corrected(left_out)
+            found = response.corrected(left_out)
+            if not found.limited:
+                return found
         return super()._told(response, left_out)
 
 
