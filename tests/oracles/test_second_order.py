@@ -133,7 +133,9 @@ def test_symmetric_entries_have_one_correction_whatever_the_size_of_tilts(monkey
     for tilt in (0.5, 0.1):
         monkeypatch.setattr(second_order, "_TILT", tilt)
         response = posterior.linear_response({"x": x})._response
-        found.append(np.array(response.second_order(["precision"])["precision"]) / response.variance("precision"))
+        found.append(
+            np.array(response.second_order(["precision"])["precision"]) / response.variance("precision")
+        )
     np.testing.assert_allclose(found[0], found[1], atol=0.03)
     np.testing.assert_allclose(found[0][:, [1, 5]], found[0][:, [2, 6]], rtol=1e-6)
 

@@ -173,7 +173,9 @@ def test_what_is_known_has_no_interval():
     data = {"x": [1.0, 1.2, 3.0, 2.5], "g": [0, 0, 1, 1], "level": [1.0, np.nan]}
     posterior = cv.Model(x).fit(data, tol=1e-12)
     rows = [row for row in posterior.summary().rows if row.variable == "level"]
-    assert posterior.interval_remark == "Means, standard deviations and intervals are corrected to second order."
+    assert (
+        posterior.interval_remark == "Means, standard deviations and intervals are corrected to second order."
+    )
     assert np.isnan(rows[0].sd)
     assert rows[1].sd > 0
 

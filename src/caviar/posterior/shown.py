@@ -202,7 +202,9 @@ class ShowsUncertainty(ABC):
 
     def _remark_on_tails(self) -> str:
         """Say whose standard deviation is infinite, and that this is no error."""
-        parts = [(name + own.part, own.sd) for name in self for own in self[name].entry_marginals((0.05, 0.95))]
+        parts = [
+            (name + own.part, own.sd) for name in self for own in self[name].entry_marginals((0.05, 0.95))
+        ]
         heavy = [name for name, sd in parts if sd is not None and np.isinf(sd).any()]
         if not heavy:
             return ""
