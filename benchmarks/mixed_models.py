@@ -6,13 +6,16 @@
 likelihood; binary outcomes by Laplace's approximation) and its seconds were recorded on another core, so compare the
 order of magnitude. With ``--peers`` statsmodels, if it is installed, fits what it can: ``MixedLM`` one grouping factor,
 ``BinomialBayesMixedGLM`` crossed ones. Standard deviations are posterior means here, and maxima there.
+
+"log-likelihood" is that of the parameters with group effects integrated out (``mixed_likelihood.py``), at the posterior
+means of caviar and at lme4's estimates. The latter has to be the one that lme4 recorded, which is its maximum.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +24,7 @@ import numpy as np
 import pandas as pd
 
 import caviar as cv
+from mixed_likelihood import effects_of, log_likelihood
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,10 @@ class Case:
         Name of a common effect -> estimate and standard error.
     spreads
         Name of a standard deviation, or correlation -> estimate.
+    groups
+        Name of a grouping factor -> the columns whose effects vary by group.
+    maximum
+        Of the log-likelihood, as lme4 recorded it.
     seconds
         That lme4 took; None if they were not recorded.
     """
@@ -44,6 +52,8 @@ class Case:
     family: str
     estimates: dict[str, tuple[float, float]]
     spreads: dict[str, float]
+    groups: dict[str, tuple[str, ...]]
+    maximum: float
     seconds: float | None = None
 
 
@@ -59,6 +69,8 @@ CASES = (
             "Subject, Intercept and Days": 0.081321,
             "residual standard deviation": 25.591907,
         },
+        {"Subject": ("Intercept", "Days")},
+        -875.969672,
     ),
     Case(
         "verbagg",
@@ -73,6 +85,8 @@ CASES = (
             "situ[T.self]": (-1.055284, 0.210531),
         },
         {"id, Intercept": 1.339539, "item, Intercept": 0.495243},
+        {"id": ("Intercept",), "item": ("Intercept",)},
+        -4075.700245,
         2.3,
     ),
     Case(
@@ -86,6 +100,8 @@ CASES = (
             "dept, Intercept": 0.078519,
             "residual standard deviation": 1.177493,
         },
+        {"s": ("Intercept",), "d": ("Intercept",), "dept": ("Intercept",)},
+        -118860.884388,
         4.7,
     ),
     Case(
@@ -94,6 +110,8 @@ CASES = (
         "bernoulli",
         {"Intercept": (-0.159716, 0.043375), "service": (-0.139858, 0.024150)},
         {"s, Intercept": 0.476714, "d, Intercept": 0.787827, "dept, Intercept": 0.116211},
+        {"s": ("Intercept",), "d": ("Intercept",), "dept": ("Intercept",)},
+        -46410.885126,
         34.1,
     ),
 )
@@ -115,6 +133,34 @@ def timed(fit: Callable[[], Any]) -> tuple[Any, float]:
     return fit(), time.process_time() - start
 
 
+def log_likelihood_at(
+    case: Case, table: pd.DataFrame, common: Mapping[str, float], spreads: Mapping[str, float]
+) -> float:
+    """Return the log-likelihood of a case at its common effects, and standard deviations and correlations."""
+    columns = {name: column_of(table, name) for name in common}
+    fixed = sum((value * columns[name] for name, value in common.items()), np.zeros(len(table)))
+    effects, covariances = [], []
+    for group, varying in case.groups.items():
+        effects.append(
+            effects_of(table[group].to_numpy(), np.column_stack([columns[own] for own in varying]))
+        )
+        sds = np.array([spreads[f"{group}, {own}"] for own in varying])
+        correlation = spreads.get(f"{group}, {' and '.join(varying)}", 0.0)
+        covariances.append(np.outer(sds, sds) * (np.eye(len(sds)) * (1.0 - correlation) + correlation))
+    y = table[case.formula.partition(" ")[0]].to_numpy(dtype=float)
+    return log_likelihood(y, fixed, effects, covariances, spreads.get("residual standard deviation"))
+
+
+def column_of(table: pd.DataFrame, name: str) -> np.ndarray:
+    """Return a column of the common effects: 1, a column of the table, or one for a level of it."""
+    variable, _, level = name.partition("[T.")
+    if name == "Intercept":
+        return np.ones(len(table))
+    return (
+        (table[variable] == level.rstrip("]")).to_numpy(float) if level else table[variable].to_numpy(float)
+    )
+
+
 def of_case(case: Case, table: pd.DataFrame) -> None:
     """Print a fit beside lme4's."""
     model = cv.MixedModel(case.formula, family=case.family, random_state=0)
@@ -131,6 +177,11 @@ def of_case(case: Case, table: pd.DataFrame) -> None:
         )
     for name, estimate in case.spreads.items():
         print(f"  {name:<30}{told['mean'][name]:>10.4f} ({told['sd'][name]:.4f})   lme4 {estimate:>10.4f}")
+    common, spreads = ({name: told["mean"][name] for name in own} for own in (case.estimates, case.spreads))
+    here = log_likelihood_at(case, table, common, spreads)
+    theirs = {name: estimate for name, (estimate, _) in case.estimates.items()}
+    there = log_likelihood_at(case, table, theirs, case.spreads)
+    print(f"  log-likelihood {here:.3f}, at lme4's estimates {there:.3f}; lme4 recorded {case.maximum:.3f}")
 
 
 def of_peers(tables: dict[str, pd.DataFrame]) -> None:

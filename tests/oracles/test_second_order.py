@@ -6,6 +6,8 @@ from scipy import stats
 from scipy.special import log_ndtr
 
 import caviar as cv
+from caviar.engine.response import second_order
+from caviar.engine.response.landscape import Curved, Straight
 from caviar.engine.response.quantities import Response
 from caviar.engine.response.second_order import Tilts
 from oracles.tilted import Settled
@@ -17,7 +19,7 @@ def test_nothing_is_corrected_where_the_posterior_is_normal():
     a, b = cv.Normal("a", 0, 1), cv.Normal("b", 0, 1)
     data = {"x": np.array([1.0, 1.5, 2.0])}
     model = cv.Model(cv.Normal("x", a + b, 4.0, plates=OBS))
-    linear = model.fit(data, tol=1e-13, factors="apart")
+    linear = model.fit(data, tol=1e-13, factors="apart", uncertainty="linear_response")
     second = model.fit(data, tol=1e-13, factors="apart", uncertainty="second_order")
     for name in ("a", "b"):
         assert second.mean(name) == pytest.approx(linear.mean(name), abs=1e-8)
@@ -68,14 +70,17 @@ def test_a_precision_between_groups_against_quadrature():
     assert float(posterior.sd("between")) == pytest.approx(sd, rel=0.03)
 
 
-def test_corrections_are_the_derivatives_along_tilted_fits():
-    rng = np.random.default_rng(1)
+def groups(seed=1):
+    rng = np.random.default_rng(seed)
     group = np.append(np.arange(4), rng.integers(0, 4, 20))
-    y = rng.normal(size=24) + rng.normal(size=4)[group]
     effect = cv.Normal("effect", 0, cv.Gamma("between", 3, 3), plates=cv.Plate("group", 4))
     at = cv.Normal("mu", 0, 0.5) + effect[cv.Data("g", plates=OBS)]
     model = cv.Model(cv.Normal("y", at, cv.Gamma("tau", 3, 3), plates=OBS))
-    data = {"g": group, "y": y}
+    return model, {"g": group, "y": rng.normal(size=24) + rng.normal(size=4)[group]}
+
+
+def test_corrections_are_the_derivatives_along_tilted_fits():
+    model, data = groups()
     settled = Settled(model.fit(data, factors="apart", tol=1e-10), data)
     (mu,) = (own for own in settled.problem.order if own.name == "mu")
     size = 0.5 / settled.response.variance("mu")[0] ** 0.5
@@ -87,9 +92,52 @@ def test_corrections_are_the_derivatives_along_tilted_fits():
         ends.append(-0.5 * moved.log_determinant())
         settled.problem.updates[mu].fixed[0] = stated
     here = -0.5 * settled.response.log_determinant()
-    shift, added = settled.response.second_order("mu")
+    shift, added = settled.response.second_order(["mu"])["mu"]
     assert shift[0] == pytest.approx((ends[0] - ends[1]) / (2 * size), rel=0.01)
     assert added[0] == pytest.approx((ends[0] - 2 * here + ends[1]) / size**2, rel=0.01)
+
+
+def relevance():
+    rng = np.random.default_rng(2)
+    alpha = cv.Gamma("alpha", 2.0, 2.0, plates=cv.Plate("feature", 3))
+    w = cv.MultivariateNormal("w", np.zeros(3), cv.diagonal(alpha))
+    at = cv.dot(cv.Data("X", plates=OBS), w)
+    model = cv.Model(cv.Normal("y", at, cv.Gamma("tau", 2, 2), plates=OBS))
+    return model, {"X": rng.normal(size=(20, 3)), "y": rng.normal(size=20)}
+
+
+@pytest.mark.parametrize("case", [groups, relevance])
+def test_what_takes_no_contraction_is_what_passes_and_contractions_find(case, monkeypatch):
+    """Updates that are linear in the expected statistics, with the largest factor eliminated, and the general way."""
+    model, data = case()
+    posterior = model.fit(data, tol=1e-11, uncertainty="mean_field")
+    names, found = list(posterior), []
+    for kind in (Straight, Curved):
+        monkeypatch.setattr(second_order, "landscape_of", kind)
+        found.append(posterior.linear_response(data)._response.second_order(names))
+    for name in names:
+        np.testing.assert_allclose(found[0][name], found[1][name], rtol=1e-6, atol=1e-9)
+        assert np.abs(found[0][name]).max() > 1e-4
+
+
+def test_symmetric_entries_have_one_correction_whatever_the_size_of_tilts(monkeypatch):
+    """Of precision matrices, whose statistics are not free of each other."""
+    x = np.random.default_rng(4).normal(size=(60, 2)) + np.repeat([[-2.0], [2.0]], 30, axis=0)
+    component = cv.Plate("component", 2)
+    mean = cv.MultivariateNormal("mean", [[-2.0, 0.0], [2.0, 0.0]], np.eye(2), plates=component)
+    precision = cv.Wishart("precision", 8.0, 8.0 * np.eye(2), plates=component)
+    z = cv.Categorical("z", cv.Dirichlet("weights", np.full(2, 4.0)), plates=OBS)
+    model = cv.Model(cv.MultivariateNormal("x", mean[z], precision[z], plates=OBS))
+    posterior = model.fit({"x": x}, seed=0, tol=1e-10, uncertainty="mean_field")
+    found = []
+    for tilt in (0.5, 0.1):
+        monkeypatch.setattr(second_order, "_TILT", tilt)
+        response = posterior.linear_response({"x": x})._response
+        found.append(
+            np.array(response.second_order(["precision"])["precision"]) / response.variance("precision")
+        )
+    np.testing.assert_allclose(found[0], found[1], atol=0.03)
+    np.testing.assert_allclose(found[0][:, [1, 5]], found[0][:, [2, 6]], rtol=1e-6)
 
 
 @pytest.mark.parametrize("scale", [1e-9, 1e9])
@@ -124,7 +172,7 @@ def test_it_is_kept_in_files_and_says_so(tmp_path):
     loaded = cv.load(tmp_path / "fit.caviar")
     assert str(loaded.summary()) == str(posterior.summary())
     with pytest.raises(cv.ModelError, match="fit with uncertainty='second_order'"):
-        model.fit(data).summary(uncertainty="second_order")
+        model.fit(data, uncertainty="linear_response").summary(uncertainty="second_order")
 
 
 def test_points_and_many_numbers_keep_linear_response():
@@ -145,11 +193,11 @@ def test_what_is_corrected_in_part_or_not_at_all_is_told(tmp_path, monkeypatch):
     """The series is cut at a move of a standard deviation; without tilted fixed points nothing is corrected."""
     few = cv.datasets.load_faithful().values[::40]
     with monkeypatch.context() as patch:
-        patch.setattr(Tilts, "_correction", lambda _, tilt, sd: (2.0 * sd, 0.0))
+        patch.setattr(Tilts, "_corrections", lambda _, tilts, sds: np.stack([2.0 * sds, 0.0 * sds]))
         posterior = (
             cv.BayesianGaussianMixture(2, random_state=0, uncertainty="second_order").fit(few).posterior_
         )
-    linear = cv.BayesianGaussianMixture(2, random_state=0).fit(few).posterior_
+    linear = cv.BayesianGaussianMixture(2, random_state=0, uncertainty="linear_response").fit(few).posterior_
     moved = posterior.mean("theta.mean")[0] - linear.mean("theta.mean")[0]
     assert moved == pytest.approx(posterior.sd("theta.mean")[0])
     assert "Those of theta" in posterior.interval_remark
@@ -161,7 +209,7 @@ def test_what_is_corrected_in_part_or_not_at_all_is_told(tmp_path, monkeypatch):
     data = {"x": np.random.default_rng(0).normal(size=12)}
     model = cv.Model(cv.Normal("x", cv.Normal("mean", 0, 0.1), cv.Gamma("tau", 2, 2), plates=OBS))
     assert "in part" not in model.fit(data, tol=1e-10, uncertainty="second_order").interval_remark
-    monkeypatch.setattr(Tilts, "_correction", lambda *_: (np.nan, np.nan))
+    monkeypatch.setattr(Tilts, "_corrections", lambda _, tilts, sds: np.full((2, len(sds)), np.nan))
     posterior = model.fit(data, tol=1e-10, uncertainty="second_order")
     assert "Those of mean, tau in part or not at all" in posterior.interval_remark
     linear = model.fit(data, tol=1e-10, uncertainty="linear_response")
@@ -172,8 +220,9 @@ def test_what_is_corrected_in_part_or_not_at_all_is_told(tmp_path, monkeypatch):
 
 def test_estimators_show_it():
     X = cv.datasets.load_faithful().values[::8]
-    linear = cv.BayesianGaussianMixture(2, random_state=0, tol=1e-8).fit(X)
-    second = cv.BayesianGaussianMixture(2, random_state=0, tol=1e-8, uncertainty="second_order").fit(X)
+    arguments = {"random_state": 0, "tol": 1e-8}
+    linear = cv.BayesianGaussianMixture(2, **arguments, uncertainty="linear_response").fit(X)
+    second = cv.BayesianGaussianMixture(2, **arguments, uncertainty="second_order").fit(X)
     assert second.posterior_.uncertainty == "second_order"
     assert (np.abs(second.means_sd_ / linear.means_sd_ - 1.0) < 0.2).all()
     assert (second.means_sd_ != linear.means_sd_).all()

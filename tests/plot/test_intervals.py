@@ -71,15 +71,23 @@ def test_a_forest_has_a_line_for_each_entry():
     assert labels_of(ax.get_yticklabels()) == list("abcde")
 
 
-def test_intervals_are_those_of_linear_response_where_it_costs_little():
+def test_intervals_are_those_to_second_order_where_they_cost_little():
     posterior = faithful().posterior_
-    response = posterior.linear_response({"x": FAITHFUL})
     forest = cv.plot.forest(faithful(), "theta.mean", level=0.8)
+    ends = np.moveaxis(posterior.interval("theta.mean", 0.8), 0, -1)
+    np.testing.assert_allclose(intervals_of(forest), ends.reshape(-1, 2))
+    assert forest.get_title() == "theta.mean: mean and 80% interval (second order)"
+    weights = cv.plot.weights(faithful(), level=0.8)
+    np.testing.assert_allclose(ends_of(weights.collections[-1]), posterior.interval("weights", 0.8).T)
+
+
+def test_intervals_of_linear_response_say_so():
+    mixture = cv.BayesianGaussianMixture(2, random_state=0, uncertainty="linear_response").fit(FAITHFUL)
+    response = mixture.posterior_.linear_response({"x": FAITHFUL})
+    forest = cv.plot.forest(mixture, "theta.mean", level=0.8)
     ends = np.moveaxis(response.interval("theta.mean", 0.8), 0, -1)
     np.testing.assert_allclose(intervals_of(forest), ends.reshape(-1, 2))
     assert forest.get_title() == "theta.mean: mean and 80% interval (linear response)"
-    weights = cv.plot.weights(faithful(), level=0.8)
-    np.testing.assert_allclose(ends_of(weights.collections[-1]), response.interval("weights", 0.8).T)
 
 
 def test_a_forest_of_a_fitted_table_knows_its_columns():

@@ -86,6 +86,9 @@ def test_long_plates_are_abbreviated():
     assert len(posterior.summary(max_rows=None).rows) == 30
 
 
+MEAN_FIELD = "Intervals are those of mean field, and may be too narrow."
+
+
 def _dependent(**arguments):
     mean, tau = cv.Normal("mean", 0, 0.1), cv.Gamma("tau", 1, 1)
     return cv.Model(cv.Normal("x", mean, tau, plates=cv.Plate("obs"))).fit(
@@ -94,19 +97,23 @@ def _dependent(**arguments):
 
 
 @pytest.mark.parametrize(
-    ("uncertainty", "remark"),
+    ("uncertainty", "remark", "beside_points"),
     [
-        ("mean_field", "Intervals are those of mean field, and may be too narrow."),
-        ("auto", "Standard deviations and intervals are those of linear response."),
+        ("mean_field", MEAN_FIELD, MEAN_FIELD),
+        (
+            "auto",
+            "Means, standard deviations and intervals are corrected to second order.",
+            "Standard deviations and intervals are those of linear response.",
+        ),
     ],
 )
-def test_intervals_are_called_what_they_are(uncertainty, remark):
+def test_intervals_are_called_what_they_are(uncertainty, remark, beside_points):
     """Where one factor is all that is unknown they are exact, and nothing is said."""
     shown = {"uncertainty": uncertainty}
     summary = _dependent(**shown).summary()
     assert summary.remark == str(summary).splitlines()[-1] == remark
     assert f"<p>{remark}</p>" in summary._repr_html_()
-    assert remark in str(_dependent(point=["tau"], **shown).summary())
+    assert beside_points in str(_dependent(point=["tau"], **shown).summary())
     assert _dependent(point=["tau", "mean"], **shown).summary().remark == ""
     mixture = cv.BayesianGaussianMixture(2, random_state=0, **shown)
     mixture.fit(cv.datasets.load_faithful().values)

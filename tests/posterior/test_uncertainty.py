@@ -1,4 +1,4 @@
-"""Which standard deviations a posterior shows: those of linear response where they cost little, and it says so."""
+"""Which standard deviations a posterior shows: those to second order where they cost little, and it says so."""
 
 import pickle
 
@@ -24,6 +24,7 @@ X = np.array([1.0, 1.5, 2.0])
 EXACT = np.sqrt(np.linalg.inv(np.eye(2) + 12.0)[0, 0])
 NARROW = np.sqrt(1 / 13)
 LINEAR, MEAN_FIELD = "those of linear response", "those of mean field"
+SECOND = "corrected to second order"
 
 
 def fitted(**arguments):
@@ -37,8 +38,8 @@ def test_what_is_shown_is_exact_for_a_gaussian_posterior():
     assert (row.lower, row.upper) == pytest.approx(stats.norm(row.mean, EXACT).interval(0.9))
     assert posterior.sd("a") == pytest.approx(EXACT, rel=1e-8)
     np.testing.assert_allclose(posterior.interval("a", 0.9), (row.lower, row.upper))
-    assert posterior.uncertainty == "linear_response"
-    assert LINEAR in posterior.interval_remark
+    assert posterior.uncertainty == "second_order"
+    assert SECOND in posterior.interval_remark
     narrow = posterior.summary(uncertainty="mean_field")
     assert narrow.rows[0].sd == pytest.approx(NARROW)
     assert MEAN_FIELD in narrow.remark
@@ -89,12 +90,14 @@ def test_data_that_have_changed_since_are_not_taken_for_those_of_the_fit(fit):
         posterior.linear_response({"x": x[:, 0] if fit is _sum else x})
 
 
-@pytest.mark.parametrize("uncertainty", ["auto", "linear_response"])
-def test_saved_and_pickled_posteriors_show_the_same(tmp_path, uncertainty):
+@pytest.mark.parametrize(
+    ("uncertainty", "shown"), [("auto", "second_order"), ("linear_response", "linear_response")]
+)
+def test_saved_and_pickled_posteriors_show_the_same(tmp_path, uncertainty, shown):
     posterior = fitted(uncertainty=uncertainty)
     posterior.save(tmp_path / "m.caviar")
     for other in (cv.load(tmp_path / "m.caviar"), pickle.loads(pickle.dumps(posterior))):
-        assert other.uncertainty == "linear_response"
+        assert other.uncertainty == shown
         assert str(other.summary()) == str(posterior.summary())
         assert not isinstance(other._uncertainty, Pending)
 
@@ -170,7 +173,9 @@ def test_what_is_known_has_no_interval():
     data = {"x": [1.0, 1.2, 3.0, 2.5], "g": [0, 0, 1, 1], "level": [1.0, np.nan]}
     posterior = cv.Model(x).fit(data, tol=1e-12)
     rows = [row for row in posterior.summary().rows if row.variable == "level"]
-    assert LINEAR in posterior.interval_remark
+    assert (
+        posterior.interval_remark == "Means, standard deviations and intervals are corrected to second order."
+    )
     assert np.isnan(rows[0].sd)
     assert rows[1].sd > 0
 
@@ -241,7 +246,8 @@ def test_points_of_estimators_have_no_standard_deviations_unless_asked():
 
 @pytest.mark.parametrize("family", ["joint", "independent"])
 def test_estimators_show_what_their_posterior_shows(tmp_path, family):
-    mixture = cv.BayesianGaussianMixture(2, mean_precision_family=family, random_state=0).fit(separate())
+    arguments = {"mean_precision_family": family, "random_state": 0}
+    mixture = cv.BayesianGaussianMixture(2, **arguments, uncertainty="linear_response").fit(separate())
     response = mixture.posterior_.linear_response({"x": separate()})
     name = "theta.mean" if family == "joint" else "mean"
     np.testing.assert_allclose(mixture.means_sd_, response.sd(name))
@@ -249,9 +255,10 @@ def test_estimators_show_what_their_posterior_shows(tmp_path, family):
     mixture.save(tmp_path / "m.caviar")
     again = cv.load(tmp_path / "m.caviar")
     np.testing.assert_array_equal(again.means_sd_, mixture.means_sd_)
-    given = cv.BayesianGaussianMixture(
-        2, mean_precision_family=family, random_state=0, uncertainty="mean_field"
-    ).fit(separate())
+    shown = cv.BayesianGaussianMixture(2, **arguments).fit(separate())
+    np.testing.assert_array_equal(shown.means_sd_, shown.posterior_.sd(name))
+    assert shown.posterior_.uncertainty == "second_order"
+    given = cv.BayesianGaussianMixture(2, **arguments, uncertainty="mean_field").fit(separate())
     assert (given.means_sd_ < mixture.means_sd_).all()
 
 
@@ -270,5 +277,5 @@ def test_mixtures_of_mixed_columns_show_it():
         [float(rng.normal(3 * k)), "ab"[int(rng.random() < 0.2 + 0.6 * k)]] for k in (0, 1) for _ in range(60)
     ]
     mixture = cv.MixedMixture(2, random_state=0).fit(rows)
-    assert mixture.posterior_.uncertainty == "linear_response"
+    assert mixture.posterior_.uncertainty == "second_order"
     assert (mixture.weights_sd_ > np.sqrt(mixture.posterior_["weights"].variance)).all()

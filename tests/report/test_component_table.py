@@ -115,9 +115,18 @@ def test_maximum_likelihood_gives_points_without_intervals():
         np.testing.assert_allclose(np.square(row.standard_deviation), np.diagonal(mixture.covariances_[k]))
 
 
-def test_intervals_are_those_of_linear_response_where_it_costs_little():
-    """Of weights Betas with its standard deviations; of means Student-t distributions widened by them."""
+def test_intervals_are_those_to_second_order_where_they_cost_little():
     mixture = cv.BayesianGaussianMixture(3, random_state=0).fit(FAITHFUL)
+    posterior = mixture.posterior_
+    weights, means = intervals(component_table(mixture, level=0.9))
+    assert posterior.uncertainty == "second_order"
+    np.testing.assert_allclose(weights.T, posterior.interval("weights", 0.9), rtol=1e-9)
+    np.testing.assert_allclose(np.moveaxis(means, 2, 0), posterior.interval("theta.mean", 0.9), rtol=1e-9)
+
+
+def test_intervals_of_linear_response_where_they_were_asked_for():
+    """Of weights Betas with its standard deviations; of means Student-t distributions widened by them."""
+    mixture = cv.BayesianGaussianMixture(3, random_state=0, uncertainty="linear_response").fit(FAITHFUL)
     response = mixture.posterior_.linear_response({"x": FAITHFUL})
     weights, means = intervals(component_table(mixture, level=0.9))
     np.testing.assert_allclose(weights.T, response.interval("weights", 0.9), rtol=1e-9)

@@ -242,8 +242,8 @@ UncertaintyKind = Annotated[
     option(
         "--uncertainty",
         metavar="KIND",
-        help="Method for standard deviations and intervals: linear-response, second-order, mean-field, or auto, which "
-        "is linear-response if it costs at most as much as the fit.",
+        help="How to find standard deviations and intervals: second-order, linear-response, mean-field, or auto, which "
+        "is the first of these that costs at most as much as the fit.",
         default="auto",
         panel=_FIT,
     ),

@@ -33,10 +33,10 @@ verbose
 
 [uncertainty]
 uncertainty
-    Which standard deviations and intervals the fit shows, as for :meth:`caviar.Model.fit`. ``"linear_response"``
-    computes them at the end of the fit; for point estimates they are standard errors. ``"second_order"`` also corrects
-    the means, and is meant for few rows. ``"mean_field"`` takes those of the factors. ``"auto"`` uses linear response
-    if it costs at most as much as the fit and the parameters are not point estimates, and mean field otherwise.
+    Which standard deviations and intervals the fit shows, as for :meth:`caviar.Model.fit`: ``"linear_response"``
+    computes them at the end of the fit, for points as standard errors; ``"second_order"`` also corrects means, for few
+    rows; ``"mean_field"`` takes those of the factors; ``"auto"`` takes second order or, of more numbers, linear
+    response, if it costs at most as much as the fit, but not for points.
 
 [responsibilities]
 responsibilities

@@ -95,6 +95,11 @@ class NormalMoments(ExponentialFamily):
         return self.expectations(self.mean, self.variance)
 
     @cached_property
+    def _higher(self) -> tuple[Array, Array]:
+        """Integrals that every response needs, of whatever change."""
+        return self.higher(self.mean, self.variance)
+
+    @cached_property
     def expected_statistics(self) -> Statistics:
         """Slope, curvature and constant."""
         value, first, curvature = self._expected
@@ -107,7 +112,7 @@ class NormalMoments(ExponentialFamily):
         second = self.mean * self.mean + self.variance
         moved = (change[0] + self.mean * change[2]) / own
         spread = (second * change[2] - 2.0 * change[1]) / own - 2.0 * self.mean * moved
-        bend, turn = self.higher(self.mean, self.variance)
+        bend, turn = self._higher
         curvature = bend * moved + 0.5 * turn * spread
         slope = self.mean * curvature - 0.5 * bend * spread
         return slope, curvature, self.mean * slope - 0.5 * second * curvature

@@ -8,6 +8,7 @@ from typing import Any, Self
 
 from caviar._typing import AnyArray, Array, Statistics
 from caviar.families._base import Seed, Size
+from caviar.families._many_normals import ManyNormals
 from caviar.numerics.cached import cached_property
 
 
@@ -48,6 +49,10 @@ class SharedLayout(ABC):
     @abstractmethod
     def statistics_of(self, value: Mapping[str, Array]) -> Statistics:
         """Return the statistics of one value of all variables, by name."""
+
+    def many(self, natural: Array) -> ManyNormals | None:
+        """Return n factors with natural parameters (n, p) at once; None if each has to be made by itself."""
+        return None
 
 
 class SharedFactor(ABC):

@@ -22,6 +22,7 @@ from caviar.families._arrow import Arrow, ArrowPattern
 from caviar.families._base import LOG_TWO_PI, Seed, Size, draw_shape
 from caviar.families._coupled_member import Member
 from caviar.families._gaussian_products import covariance_of_products
+from caviar.families._many_normals import ManyNormals
 from caviar.families._known_numbers import given_known, with_units, without_variance
 from caviar.families._marginals import Ends, Marginals, normal_marginals
 from caviar.families._shared import SharedFactor, SharedLayout
@@ -167,6 +168,22 @@ class CoupledLayout(SharedLayout):
             if own is not None:
                 found[self.place(number)] = np.repeat(own.ravel(), member.part[1])
         return found
+
+    def pairs_of_statistics(self) -> Iterator[tuple[AnyArray, AnyArray]]:
+        """Yield of each statistic which two numbers its entries are the product of; the second is -1 of a number."""
+        for number, member in enumerate(self.members):
+            place = self.place(number)
+            own = np.arange(place.start, place.stop)
+            yield own, np.full(len(own), -1)
+            blocks = own.reshape(member.part)
+            i, j = np.broadcast_arrays(blocks[:, :, None], blocks[:, None, :])
+            yield i.ravel(), j.ravel()
+        yield from self.pattern.pairs
+
+    def many(self, natural: Array) -> ManyNormals | None:
+        if self.known is not None:
+            return None
+        return ManyNormals(self.pattern.size, self.pairs_of_statistics(), natural)
 
     def statistics_of(self, value: Mapping[str, Array]) -> Statistics:
         """Return the statistics of one value of all variables, by name."""
@@ -338,18 +355,7 @@ class CoupledNormals(SharedFactor):
         own = self.precision.covariance(self._in_precision(i), self._in_precision(j)).reshape(n, n)
         if self.known is not None:
             own[self.known] = 0.0
-        return covariance_of_products(self.mean_of_all, own, self._pairs_of_statistics())
-
-    def _pairs_of_statistics(self) -> Iterator[tuple[AnyArray, AnyArray]]:
-        """Yield of each statistic which two numbers its entries are the product of; the second is -1 of a number."""
-        for number, member in enumerate(self.layout.members):
-            place = self.layout.place(number)
-            own = np.arange(place.start, place.stop)
-            yield own, np.full(len(own), -1)
-            blocks = own.reshape(member.part)
-            i, j = np.broadcast_arrays(blocks[:, :, None], blocks[:, None, :])
-            yield i.ravel(), j.ravel()
-        yield from self.layout.pattern.pairs
+        return covariance_of_products(self.mean_of_all, own, self.layout.pairs_of_statistics())
 
     def log_density(self, values: Mapping[str, Array], counted: AnyArray | None = None) -> Array:
         """Return the log-density at values of all variables by name, each of shape draws + plates + event.

@@ -279,11 +279,12 @@ class Model(ShownAsGraph):
             Which standard deviations and intervals ``summary()``, plots, reports and saved files show.
             ``"linear_response"`` computes them at the end of the fit, see :meth:`Posterior.linear_response`; for point
             masses they are standard errors. ``"second_order"`` corrects means and standard deviations once more, by the
-            derivatives of the second-order evidence, for models with few rows and up to 300 coordinates; each number
-            takes as long as about four linear responses. ``"mean_field"`` takes those of the factors. ``"auto"`` takes
-            linear response if it costs at most as much as the fit, and mean field otherwise, or if the schedule is
-            stochastic, the prior is an earlier posterior, all variables are point masses, or the rows are on a cluster.
-            With ``"auto"`` linear response is computed when it is first needed, and until then the posterior keeps a
+            derivatives of the second-order evidence, for models with few rows and up to 300 coordinates.
+            ``"mean_field"`` takes those of the factors. ``"auto"`` takes second order if it costs at most as much as
+            the fit, or about a fifth of a second; else linear response by the same rule; and mean field otherwise, or
+            if the schedule is stochastic, the prior is an earlier posterior, all variables are point masses, or the
+            rows are on a cluster.
+            With ``"auto"`` they are computed when they are first asked for, and until then the posterior keeps a
             reference to the data. A line below each table says which it shows.
 
         Raises

@@ -9,12 +9,12 @@ from typing import Any
 from .._errors import ModelError, ParameterError
 from ..engine.ascent.driver import Result
 from ..engine.ascent.problem import Problem
-from ..engine.response.cost import left_out
+from ..engine.response.cost import is_cheap_to_second_order, left_out
 from ..engine.rows.executor import Executor
 from ..engine.rows.row_map import RowMap
 from ..lazy.graph_rows import is_graph
 from ..posterior.posterior import Posterior
-from ..posterior.uncertainty import ASKED, KINDS, MeanField, Pending, Source
+from ..posterior.uncertainty import ASKED, KINDS, MeanField, Pending, PendingToSecondOrder, Source
 
 ASK = "fit with uncertainty='linear_response' to have it"
 
@@ -71,7 +71,8 @@ class Wanted:
     ) -> Source:
         """Return where the posterior of a fit gets its standard deviations and intervals.
 
-        By default, if linear response costs at most as much as the fit, it is computed when it is first asked for.
+        By default second order, or else linear response, is computed when it is first asked for, if it costs at most
+        as much as the fit.
 
         Parameters
         ----------
@@ -99,7 +100,11 @@ class Wanted:
             return MeanField(f"linear response would cost more than the fit; {ASK}{_of_shared(best)}")
         names, together = tuple(variable.name for variable in left), problem.together
         bound = together, RowMap(together.rows, row_map.source, self.threads)
-        return Pending(self.data, self.sample_weight, names, bound)
+        is_cheap = not names and is_cheap_to_second_order(
+            best.problem, best.q, row_map.source.n_rows, n_iterations
+        )
+        kind = PendingToSecondOrder if is_cheap else Pending
+        return kind(self.data, self.sample_weight, names, bound)
 
 
 def _why_not_by_default(best: Result, row_map: RowMap, settles: bool, prior: Posterior | None) -> str:

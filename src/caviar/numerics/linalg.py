@@ -337,3 +337,13 @@ def relative_spectrum(a: Array, inverse_lower_a: Array, b: Array, lower_b: Array
     # digits.
     spectrum = singular_values(inverse_lower_a @ lower_b)[..., ::-1] ** 2
     return np.where(close, 1.0 + excess, spectrum), np.where(close, excess, spectrum - 1.0)
+
+
+def lower_roots(stack: Array) -> Array:
+    """Return lower Cholesky factors of a stack of matrices, (n, r, r); NaN of those that are not positive definite."""
+    try:
+        return np.linalg.cholesky(stack)
+    except np.linalg.LinAlgError:
+        if len(stack) == 1:
+            return np.full(stack.shape, np.nan)
+        return np.concatenate([lower_roots(half) for half in np.array_split(stack, 2)])

@@ -90,10 +90,10 @@ def forest(
     Returns
     -------
     Axes or ndarray of Axes
-        The axes of one variable, or an array (panels,) for a list of names. The title says whether intervals are those
-        of linear response, see ``uncertainty=`` of :meth:`caviar.Model.fit`. The first entry is at the top. Of a
-        symmetric matrix the lower triangle is drawn. A hollow marker is an entry without an interval: a point mass, or
-        an entry whose family has no quantiles.
+        The axes of one variable; of a list an array (panels,). The title says whether intervals are to second order or
+        those of linear response, see ``uncertainty=`` of :meth:`caviar.Model.fit`. The first entry is at the top. A
+        symmetric matrix shows its lower triangle. A hollow marker is an entry without an interval: a point, or one
+        whose family gives no quantiles.
 
     Raises
     ------

@@ -24,7 +24,7 @@ from .pandas_tables import along_rows
 from .sensitivity import Sensitivity, sensitivity_of
 from .shared_factors import Factored
 from .summary import Summary, summary_of
-from .uncertainty import Corrected, Widths, ends_of, matched
+from .uncertainty import HEAVY, Corrected, Widths, ends_of, matched
 
 _NEARLY_FLAT = 1e-5
 """Smallest eigenvalue below which a direction may be flat: a fit that has not quite settled cannot tell."""
@@ -85,6 +85,12 @@ class LinearResponse:
         """
         found = self._response.covariance(one, other)
         if not np.isfinite(found).all():
+            for name in dict.fromkeys((one, other)):
+                if np.isinf(self._response.within(name)).any():
+                    raise ModelError(
+                        f"'{name}' has an infinite variance: {HEAVY}. Fit fewer components, or give the prior more "
+                        f"degrees of freedom"
+                    )
             raise ModelError(f"'{one}' and '{other}' have infinite covariances: {FLAT_DIRECTION}")
         return found
 
@@ -439,10 +445,11 @@ class LinearResponse:
         .. math:: \Delta \mathrm E[g] = G'(0), \quad \Delta \mathrm{Var}[g] = G''(0), \quad
             G(s) = -\tfrac12 \log |I - V H|
 
-        at the fixed point of the log joint density tilted by s times a number g. Changes are limited: a mean moves by
-        at most a standard deviation, and a variance changes by a factor between one half and four. A number does not
-        change if it would leave the range of its variable, or if the tilt has no fixed point. ``limited`` contains the
-        variables with such numbers.
+        at the fixed point of the log joint density tilted by s times a number g. The series ends here: a mean moves by
+        at most a standard deviation, a variance becomes at most four times and at least half as large, and a number
+        stays as it is where it would leave the range of its variable, or where the tilt has no fixed point. Variables
+        with such numbers are in ``limited``. Repetitions with nothing observed below them, on which the evidence does
+        not depend, have the figures of linear response; their variables are in ``unseen``.
 
         Parameters
         ----------
@@ -456,8 +463,9 @@ class LinearResponse:
         """
         widths = self.widths(left_out)
         sds, shifts, limited = {}, {}, []
+        corrections = self._response.second_order(list(widths.sds))
         for name, sd in widths.sds.items():
-            told = self._response.second_order(name)
+            told = corrections[name]
             shift = np.clip(np.nan_to_num(told[0]), -sd, sd)
             variance = np.clip(sd**2 + np.nan_to_num(told[1]), 0.5 * sd**2, 4.0 * sd**2)
             corrected = np.sqrt(variance)
@@ -468,9 +476,10 @@ class LinearResponse:
             sds[name] = np.where(np.isnan(lower), sd, corrected)
             shifts[name] = np.where(np.isnan(lower), 0.0, shift)
             whole = (shift == told[0]) & (variance == sd**2 + told[1]) & ~np.isnan(lower)
-            if not whole[np.isfinite(sd)].all():
+            if not whole[np.isfinite(sd) & (sd > 0)].all():
                 limited.append(name)
-        return Corrected(sds, widths.kept, shifts, tuple(limited))
+        unseen = tuple(name for name in sds if self._response.has_unseen(name))
+        return Corrected(sds, widths.kept, shifts, tuple(limited), unseen)
 
     @property
     def why_none(self) -> str:

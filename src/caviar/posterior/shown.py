@@ -1,9 +1,9 @@
-"""The standard deviations and intervals that a posterior shows: those of linear response, or of its factors."""
+"""The standard deviations and intervals that a posterior shows: corrected ones, or those of its factors."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from numbers import Integral
 from typing import Any
 
@@ -14,7 +14,7 @@ from .._typing import Array
 from ..engine.starts.restarts import distinct_ends, told_ends
 from ..families._marginals import Marginals
 from .summary import Summary, summary_of
-from .uncertainty import KINDS, MeanField, Source, Uncertainty, ends_of
+from .uncertainty import HEAVY, KINDS, MeanField, Source, Uncertainty, ends_of
 
 _OF_ROWS_BEFORE = "What earlier rows contribute is that of mean field."
 
@@ -31,6 +31,10 @@ class ShowsUncertainty(ABC):
     @abstractmethod
     def __getitem__(self, name: str) -> Any:
         """Return the factor of a global variable."""
+
+    @abstractmethod
+    def __iter__(self) -> Iterator[str]:
+        """Go through the names of the global variables."""
 
     @property
     @abstractmethod
@@ -90,8 +94,9 @@ class ShowsUncertainty(ABC):
     def uncertainty(self) -> str:
         """The method that gives the standard deviations and intervals of this posterior.
 
-        ``"linear_response"``, ``"second_order"``, or ``"mean_field"`` for those of the factors; :attr:`interval_remark`
-        says why. It is decided when first needed; see ``uncertainty=`` of :meth:`Model.fit`.
+        ``"second_order"``, ``"linear_response"``, or ``"mean_field"`` for those of the factors;
+        :attr:`interval_remark` says why. This is decided when they are first asked for, see ``uncertainty=`` of
+        :meth:`Model.fit`.
         """
         return self._shown_as("auto").kind
 
@@ -117,7 +122,7 @@ class ShowsUncertainty(ABC):
     def mean(self, name: str) -> Array:
         """Return the mean of each entry of a global variable, as :meth:`summary` shows it.
 
-        It is the mean of the factor ``posterior[name]``, unless the fit corrects means to second order.
+        It is that of the factor, ``posterior[name]``, unless the posterior shows means to second order.
 
         Parameters
         ----------
@@ -194,7 +199,17 @@ class ShowsUncertainty(ABC):
         if self.is_exact:
             return ""
         before = "" if self._evaluator.prior is None or shown.kind == "mean_field" else f" {_OF_ROWS_BEFORE}"
-        return f"{shown.remark}{before}"
+        return f"{shown.remark}{before}{self._remark_on_tails()}"
+
+    def _remark_on_tails(self) -> str:
+        """Say whose standard deviation is infinite, and that this is no error."""
+        parts = [
+            (name + own.part, own.sd) for name in self for own in self[name].entry_marginals((0.05, 0.95))
+        ]
+        heavy = [name for name, sd in parts if sd is not None and np.isinf(sd).any()]
+        if not heavy:
+            return ""
+        return f" {', '.join(heavy)} has an infinite standard deviation: {HEAVY}. Its interval is that of the factor."
 
     @property
     def interval_remark(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import Any, ClassVar
@@ -20,6 +21,11 @@ from ..families._marginals import Ends, Marginals
 MEAN_FIELD = "Intervals are those of mean field, and may be too narrow"
 LINEAR_RESPONSE = "Standard deviations and intervals are those of linear response."
 SECOND_ORDER = "Means, standard deviations and intervals are corrected to second order."
+HEAVY = (
+    "its factor has such long tails where the data say next to nothing, as of a component that no row belongs to, whose "
+    "factor is the prior"
+)
+"""Why the standard deviation of an entry is infinite under its own factor."""
 KINDS = ("auto", "linear_response", "second_order", "mean_field")
 """The kinds that can be asked for."""
 
@@ -171,10 +177,13 @@ class Corrected(Widths):
         other.
     limited
         Variables of which some number is corrected in part, or not at all, because the correction is too large.
+    unseen
+        Variables with repetitions that have nothing observed below them: these keep linear response.
     """
 
     shifts: Mapping[str, Array] = field(default_factory=dict)
     limited: tuple[str, ...] = ()
+    unseen: tuple[str, ...] = ()
     kind: ClassVar[str] = "second_order"
     sentence: ClassVar[str] = SECOND_ORDER
 
@@ -188,21 +197,26 @@ class Corrected(Widths):
 
     @property
     def remark(self) -> str:
-        if not self.limited:
-            return super().remark
-        some = ", ".join(self.limited)
-        return f"{super().remark} Those of {some} in part or not at all, for the correction is too large."
+        found = super().remark
+        if self.limited:
+            some = ", ".join(self.limited)
+            found += f" Those of {some} in part or not at all, for the correction is too large."
+        if self.unseen:
+            some = ", ".join(self.unseen)
+            found += f" Repetitions of {some} with nothing observed below them have those of linear response."
+        return found
 
     def only(self, names: Collection[str]) -> Corrected:
         found = super().only(names)
-        limited = tuple(name for name in self.limited if name in found.sds)
-        return replace(
-            self, sds=found.sds, shifts={name: self.shifts[name] for name in found.sds}, limited=limited
+        limited, unseen = (
+            tuple(name for name in own if name in found.sds) for own in (self.limited, self.unseen)
         )
+        shifts = {name: self.shifts[name] for name in found.sds}
+        return replace(self, sds=found.sds, shifts=shifts, limited=limited, unseen=unseen)
 
     def as_plain(self) -> dict[str, Any]:
-        limited = {"limited": list(self.limited)} if self.limited else {}
-        return {**super().as_plain(), "shifts": dict(self.shifts), **limited}
+        some = {name: list(own) for name, own in (("limited", self.limited), ("unseen", self.unseen)) if own}
+        return {**super().as_plain(), "shifts": dict(self.shifts), **some}
 
     @classmethod
     def of_plain(cls, document: Mapping[str, Any], factors: Mapping[str, Any]) -> Corrected:
@@ -210,10 +224,11 @@ class Corrected(Widths):
         _check_numbers("corrections", shifts, factors)
         if shifts.keys() != widths.sds.keys():
             raise ValueError("corrections of other variables than those with standard deviations")
-        limited = document.get("limited", [])
-        if not isinstance(limited, list) or not all(name in shifts for name in limited):
-            raise ValueError("limited corrections of variables without any")
-        return cls(widths.sds, widths.kept, dict(shifts), tuple(limited))
+        limited, unseen = document.get("limited", []), document.get("unseen", [])
+        for own in (limited, unseen):
+            if not isinstance(own, list) or not all(name in shifts for name in own):
+                raise ValueError("limited corrections of variables without any")
+        return cls(widths.sds, widths.kept, dict(shifts), tuple(limited), tuple(unseen))
 
 
 def _check_numbers(what: str, found: Any, factors: Mapping[str, Any]) -> None:
@@ -252,11 +267,31 @@ class Pending(Source):
             lambda response: response.why_doubtful,
             self.data,
             self.left_out,
+            told=self._told,
             sample_weight=self.sample_weight,
             bound=self.bound,
         )
         # standard errors of points are for those who ask
         return found.only({name for name in posterior if posterior[name].learnt is not None})
+
+    def _told(self, response: Any, left_out: Collection[str]) -> Uncertainty:
+        return response.widths(left_out)
+
+
+@dataclass(frozen=True, eq=False)
+class PendingToSecondOrder(Pending):
+    """Those to second order, computed when they are first asked for.
+
+    They are those of linear response where there are none, or where some correction is so large that the series does
+    not hold: unless asked for, nothing is shown that is corrected in part.
+    """
+
+    def _told(self, response: Any, left_out: Collection[str]) -> Uncertainty:
+        with suppress(ModelError):
+            found = response.corrected(left_out)
+            if not found.limited:
+                return found
+        return super()._told(response, left_out)
 
 
 @dataclass(frozen=True, eq=False)
@@ -287,9 +322,6 @@ class Asked(Pending):
             warnings.warn(message, CaviarWarning, stacklevel=4)
         return found
 
-    def _told(self, response: Any, left_out: Collection[str]) -> Uncertainty:
-        return response.widths(left_out)
-
 
 @dataclass(frozen=True, eq=False)
 class AskedToSecondOrder(Asked):
@@ -315,9 +347,8 @@ def _found(
     why_not: Callable[[Any], str],
     data: Any,
     left_out: Collection[str] = (),
-    told: Callable[[Any, Collection[str]], Uncertainty] = lambda response, left_out: response.widths(
-        left_out
-    ),
+    *,
+    told: Callable[[Any, Collection[str]], Uncertainty],
     **arguments: Any,
 ) -> Uncertainty:
     """Return what is told of linear response; if that fails, the figures of the factors and the reason."""

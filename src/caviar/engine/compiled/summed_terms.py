@@ -64,7 +64,7 @@ class SummedTerms:
         values: Sequence[Value],
     ) -> None:
         numbers = range(len(compiled.terms))
-        products = _in_products(compiled)
+        products = in_products(compiled)
         inside = {number for own in products.values() for number in own}
         constant = {number for number in numbers if not compiled.terms[number].contraction.keys}
         linear = {
@@ -96,7 +96,7 @@ class SummedTerms:
         return total
 
 
-def _in_products(compiled: Compiled) -> Mapping[FactorKey, Sequence[int]]:
+def in_products(compiled: Compiled) -> Mapping[FactorKey, Sequence[int]]:
     """Return the numbers of the terms that each local factor meets in its matrix product."""
     found: dict[FactorKey, list[int]] = {}
     for number, term in enumerate(compiled.terms):

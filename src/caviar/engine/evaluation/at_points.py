@@ -53,7 +53,7 @@ def log_joint_at(problem: Problem, values: Mapping[str, Any], row_map: RowMap) -
         Name of each global -> its value; a pair (mean, precision) of a joint factor.
     """
     with row_map.executor.session():
-        return begin(problem, _points(problem, values), row_map).elbo
+        return begin(problem, points_of(problem, values), row_map).elbo
 
 
 def row_log_likelihoods(problem: Problem, values: Mapping[str, Any], row_map: RowMap) -> Array:
@@ -67,7 +67,7 @@ def row_log_likelihoods(problem: Problem, values: Mapping[str, Any], row_map: Ro
     reason = why_no_rows(problem)
     if reason:
         raise ModelError(f"the rows have no log-likelihoods of their own: {reason}")
-    q = _points(problem, values)
+    q = points_of(problem, values)
     problem, q, arrays, coefficients = ready(problem, q, statistics_of(problem, q))
     static = problem.rows.static_coefficients(_static_coefficients(problem, arrays))
     scratch, source = Workspace(), row_map.source
@@ -91,7 +91,7 @@ def row_log_likelihoods(problem: Problem, values: Mapping[str, Any], row_map: Ro
     return joined if isinstance(places, slice) else joined[np.argsort(places)]
 
 
-def _points(problem: Problem, values: Mapping[str, Any]) -> dict[Variable, Any]:
+def points_of(problem: Problem, values: Mapping[str, Any]) -> dict[Variable, Any]:
     """Return points of all globals, measured from the problem's frame."""
     return in_frame(problem, {v.name: PointMass.of(v, values[v.name]) for v in problem.order})
 

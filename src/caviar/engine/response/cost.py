@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,15 @@ _RANDOM, _SHARE = 16, 4
 _STEPS_BESIDE = 10
 """Approximate steps of conjugate gradients for what another factor says to a large shared one beside hidden variables
 of the rows: a pass along a direction each, which costs as much as two of the fit."""
+
+_DIRECTION = 5e5
+"""Approximate operations of the calls of a pass along a direction, whatever the rows are."""
+
+_PASSES = 3
+"""About the passes and updates to a tilted fixed point."""
+
+_STEPS_OF_ALGEBRA = 10
+"""Products of a vector and a matrix of all statistics, about, to a tilted fixed point."""
 
 _MOST_COORDINATES = 5_000
 """Above this number, the steps of each question need memory for many columns."""
@@ -102,6 +112,40 @@ def is_cheap(problem: Problem, statistics: Any, n_rows: int, n_iterations: int) 
     return ours <= max(_ALWAYS, n_iterations * (per_row * n_rows + calls))
 
 
+def is_cheap_to_second_order(
+    problem: Problem, factors: Mapping[Variable, Any], n_rows: int, n_iterations: int
+) -> bool:
+    """Return whether means and standard deviations to second order cost at most as much as the fit, or very little.
+
+    Each number takes two tilted fixed points. Where the rows hide nothing, these are found together.
+
+    Parameters
+    ----------
+    factors
+        Of the fit.
+    n_rows, n_iterations
+        Of the fit.
+    """
+    sizes = [sum(int(np.size(own)) for own in factor.expected_statistics) for factor in factors.values()]
+    size = sum(sizes)
+    if size > 2 * ALWAYS_FORMED or (len(sizes) == 1 and not problem.factors):
+        # a single factor is exact
+        return False
+    marginals = (factor.entry_marginals((0.05, 0.95)) for factor in factors.values())
+    points = 2 * sum(int(np.size(part.mean)) for parts in marginals for part in parts)
+    calls, per_row = _CALL * len(problem.compiled.terms), _operations_of_a_row(problem)
+    algebra = float(_STEPS_OF_ALGEBRA * size**2 + (size - max(sizes, default=0)) ** 3)
+    if not problem.factors:
+        return points * algebra + _PASSES * calls <= max(_ALWAYS, n_iterations * calls)
+    is_curved = problem.rows.is_dense and _of_all_pairs(problem) < size * per_row
+    directions = min(size, _said_to_rows(problem))
+    passes = (
+        _of_all_pairs(problem) * n_rows if is_curved else directions * (0.5 * per_row * n_rows + _DIRECTION)
+    )
+    ours = points * (_PASSES * (per_row * n_rows + 2.0 * calls) + passes + algebra)
+    return ours <= max(_ALWAYS, n_iterations * (per_row * n_rows + calls))
+
+
 def _operations_of_a_row(problem: Problem) -> float:
     """Return the approximate number of operations of a pass for each row."""
     tables = problem.rows.tables if problem.factors else {}
@@ -109,6 +153,12 @@ def _operations_of_a_row(problem: Problem) -> float:
         30.0 * own.n_rows + (4.0 * own.n_rows * tables[own].n_rows if own in tables else 0.0)
         for own in problem.factors
     )
+
+
+def _said_to_rows(problem: Problem) -> float:
+    """Return how many numbers the rows are sent; infinity where these are more than records."""
+    tables = problem.rows.tables
+    return sum(own.n_rows * tables[own].n_rows if own in tables else np.inf for own in problem.factors)
 
 
 def _of_all_pairs(problem: Problem) -> float:

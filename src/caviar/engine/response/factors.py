@@ -209,10 +209,10 @@ def _responses(
     member = variable.family.from_natural(natural)
     found = [
         (
-            _flat(member.response(change), len(natural[0])),
-            _flat(member.response_of_value(change), len(natural[0])),
+            flat(member.response(change), len(natural[0])),
+            flat(member.response_of_value(change), len(natural[0])),
         )
-        for change in _units(natural)
+        for change in units(natural)
     ]
     covariance, crossed = (np.stack(parts, axis=1) for parts in zip(*found, strict=True))
     return 0.5 * (covariance + covariance.swapaxes(1, 2)), crossed, member.covariance_of_value()
@@ -246,7 +246,7 @@ def _of_point(
         value = variable.mode_of(placed, problem.bound.floors.get(variable))
         parts = value if isinstance(value, tuple) else (value,)
         statistics = variable.family.statistics_of(value)
-        return _flat(_chosen(statistics, learnt), n), _flat(_chosen(parts, learnt), n)
+        return flat(_chosen(statistics, learnt), n), flat(_chosen(parts, learnt), n)
 
     found = [_slopes(at, natural, change) for change in _scaled_units(natural)]
     covariance, crossed = (np.stack(parts, axis=1) for parts in zip(*found, strict=True))
@@ -293,7 +293,7 @@ def _sizes(natural: Statistics, change: Sequence[Array]) -> Array:
 def _scaled_units(natural: Statistics) -> list[Statistics]:
     """Return changes of one entry at a time, as large as the natural parameters are."""
     found = []
-    for change in _units(natural):
+    for change in units(natural):
         scaled = []
         for eta, own in zip(natural, change, strict=True):
             if eta.ndim == 3 and eta.shape[1] == eta.shape[2]:
@@ -308,7 +308,7 @@ def _scaled_units(natural: Statistics) -> list[Statistics]:
     return found
 
 
-def _units(natural: Statistics) -> list[Statistics]:
+def units(natural: Statistics) -> list[Statistics]:
     """Return changes of one entry at a time, of all R repetitions; of a symmetric matrix half of each of two."""
     found = []
     for number, eta in enumerate(natural):
@@ -322,7 +322,7 @@ def _units(natural: Statistics) -> list[Statistics]:
     return found
 
 
-def _flat(parts: Sequence[Any], n: int) -> Array:
+def flat(parts: Sequence[Any], n: int) -> Array:
     """Return arrays of R repetitions side by side, (R, total)."""
     return np.concatenate(
         [np.broadcast_to(part, (n, *np.shape(part)[1:])).reshape(n, -1) for part in parts], axis=1

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from copy import copy
 from functools import cached_property
 from itertools import accumulate
 from typing import Any
@@ -61,6 +62,8 @@ class ResponseOperator:
 
     Attributes
     ----------
+    coordinates
+        Of each factor.
     rows_are_apart
         Whether what the rows hide is eliminated together with a shared factor: it is no part of the matrix.
     """
@@ -100,7 +103,7 @@ class ResponseOperator:
             self._place_members(variable, start)
             start += size
         self.n_statistics = start
-        self._coordinates = _coordinates(self.factors)
+        self.coordinates = _coordinates(self.factors)
         self._terms = like._terms if like else terms_of(problem)
         self._coefficients = self._model.coefficients(self._arrays) if problem.factors else None
         self._settle_shared()
@@ -143,12 +146,12 @@ class ResponseOperator:
 
             self.factors[number] = factor.along(messages, through_rows)
             self.rows_are_apart = True
-        self._coordinates = _coordinates(self.factors)
+        self.coordinates = _coordinates(self.factors)
 
     @property
     def size(self) -> int:
         """Number of standardised coordinates, r."""
-        return self._coordinates[-1].stop if self._coordinates else 0
+        return self.coordinates[-1].stop if self.coordinates else 0
 
     def start_of(self, name: str) -> int:
         """Return the place of the first statistic of a variable among those of all globals."""
@@ -183,9 +186,9 @@ class ResponseOperator:
 
         Where the rows hide nothing, a factor says nothing to itself, and the columns of all others are enough.
         """
-        own = self._silent
         others = np.ones(self.size, dtype=bool)
-        others[own] = False
+        if self.silent is not None:
+            others[self.coordinates[self.silent]] = False
         found = np.zeros((self.size, self.size))
         if not others.any():
             return found
@@ -194,15 +197,28 @@ class ResponseOperator:
         return found
 
     @property
-    def _silent(self) -> slice:
-        """The coordinates of the largest factor if it says nothing to itself; none where K may not be symmetric."""
+    def silent(self) -> int | None:
+        """The number of the largest factor if it says nothing to itself; None where K may not be symmetric."""
         if self._coefficients is not None or not self.counts.all():
-            return slice(0)
-        sizes = [own.stop - own.start for own in self._coordinates]
+            return None
+        sizes = [own.stop - own.start for own in self.coordinates]
         number = int(np.argmax(sizes)) if sizes else 0
         if not sizes or self.factors[number].variable.name in self._terms.with_themselves:
-            return slice(0)
-        return self._coordinates[number]
+            return None
+        return number
+
+    @property
+    def is_straight(self) -> bool:
+        """Whether the updates are linear in the expected statistics: H is the same wherever the globals are."""
+        return self._coefficients is None and bool(self.counts.all()) and self._terms.are_bilinear
+
+    def moved_to(self, state: AscentState) -> ResponseOperator:
+        """Return the operator with the H of another state, in the coordinates of this one."""
+        other = copy(self)
+        other._arrays, other._rows, other._warm = dict(state.arrays), state.rows, state.warm
+        other._coefficients = self._model.coefficients(other._arrays) if self.problem.factors else None
+        other._curvature = None
+        return other
 
     def images(self) -> Array:
         """Return H L, (P, r): by how much the natural parameters of all updates change with each coordinate."""
@@ -219,7 +235,7 @@ class ResponseOperator:
     def times(self, coordinates: Array) -> Array:
         """Return the changes of the statistics, L z, (P, n), from coordinates, (r, n)."""
         found = np.zeros((self.n_statistics, coordinates.shape[1]))
-        for factor, own in zip(self.factors, self._coordinates, strict=True):
+        for factor, own in zip(self.factors, self.coordinates, strict=True):
             found[factor.places.ravel()] = factor.roots.times(coordinates[own])
         return found
 

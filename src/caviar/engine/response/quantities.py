@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -231,15 +231,17 @@ class Response:
                 found[start : start + _MOST_AT_ONCE] += (portion * self._solution.excess(portion)).sum(axis=0)
         return np.where(self._solution.flat(columns), np.inf, np.maximum(found, 0.0))
 
-    def second_order(self, name: str) -> tuple[Array, Array]:
-        """Return what second order adds to the mean of each entry of a variable, and to its variance, (n,) each.
+    def second_order(self, names: Sequence[str]) -> dict[str, tuple[Array, Array]]:
+        """Return what second order adds to the mean of each entry of variables, and to its variance, (n,) each.
+
+        All of them together take little more than one.
 
         Raises
         ------
         ModelError
             Where there is no covariance, for point masses, and for too many coordinates.
         """
-        variances = self.variance(name)
+        sds = {name: np.sqrt(self.variance(name)) for name in names}
         operator = self._operator
         if operator.rows_are_apart or operator.size > ALWAYS_FORMED:
             raise ModelError(
@@ -247,12 +249,30 @@ class Response:
             )
         if self._are_points.any():
             raise ModelError("second order is about distributions, and some variables are point masses")
+        if not sds:
+            return {}
         with self._session():
-            return self._tilts.corrections(self._columns(name), np.sqrt(variances))
+            columns = np.concatenate([self._columns(name) for name in names], axis=1)
+            told = self._tilts.corrections(columns, np.concatenate(list(sds.values())))
+        ends = np.cumsum([len(own) for own in sds.values()])[:-1]
+        shifts, variances = (np.split(own, ends) for own in told)
+        return dict(zip(names, zip(shifts, variances, strict=True), strict=True))
 
     @cached_property
     def _tilts(self) -> Tilts:
-        return Tilts(self._state, self._operator, self._factors)
+        return Tilts(self._state, self._operator, self._solution)
+
+    def has_unseen(self, name: str) -> bool:
+        """Whether nothing is observed below some repetitions of a variable: the evidence does not depend on these."""
+        bound = self._operator.problem.bound
+        (variable,) = (own for own in bound.latent if own.name == name)
+        active = bound.of(variable).active
+        return active is not None and not np.all(active)
+
+    def within(self, name: str) -> Array:
+        """Return the variance of each entry of a variable under its factor, (n,)."""
+        factor, mine = self._entries[name]
+        return factor.variances(mine)
 
     def tells(self, name: str) -> bool:
         """Whether the variances of a global variable are told: not where they would take very many responses."""

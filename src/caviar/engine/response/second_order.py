@@ -11,16 +11,14 @@ adds G'(0) to the former and G''(0) to the latter. Both are differences of G at 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 
 from ..._typing import Array
 from ...numerics.records import replaced
-from ..ascent.state import AscentState, at_natural, joined
+from ..ascent.state import AscentState
+from .landscape import landscape_of
 from .operator import ResponseOperator
-from .solution import Formed, log_determinant_at
+from .solution import FLAT, Solution
 
 _TILT = 0.5
 """Of the tilts: by how many standard deviations the mean moves. The determinant is far from quadratic beyond one."""
@@ -34,6 +32,9 @@ _MOST_STEPS = 12
 _SETTLED = 2e-3
 """Standard deviations that are left of the way to a tilted fixed point."""
 
+_MOST_NUMBERS = 4e6
+"""Numbers of the covariances of statistics at all fixed points that are held together."""
+
 
 class Tilts:
     """Fixed points of a fit whose log joint density is tilted.
@@ -44,24 +45,20 @@ class Tilts:
         Of the fit.
     operator
         How its updates respond.
-    factors
-        Global factors by name.
+    solution
+        What linear response adds to its factors.
     """
 
-    def __init__(self, state: AscentState, operator: ResponseOperator, factors: Mapping[str, Any]) -> None:
-        problem = state.problem
-        self._operator, self._factors = operator, factors
-        self._state = replaced(state, natural={own: operator.natural[own] for own in problem.order})
-        self._root, images = operator.times(np.eye(operator.size)), operator.images()
-        # the natural parameters that change a standardised coordinate by one
-        self._inverse = _left_inverse(self._root)
-        solved = Formed(operator, operator.transposed(images)).excess(np.eye(operator.size))
-        self._solved = solved + np.eye(operator.size)
+    def __init__(self, state: AscentState, operator: ResponseOperator, solution: Solution) -> None:
+        natural = {own: operator.natural[own] for own in state.problem.order}
+        self._around = landscape_of(replaced(state, natural=natural), operator)
+        self._solved = solution.excess(np.eye(operator.size)) + np.eye(operator.size)
         # by how much the natural parameters change through those of all updates, with each coordinate
-        self._images = images @ self._solved
-        begin = joined(problem, self._state.natural)
-        self._fit = self._settled(begin, np.zeros(operator.n_statistics))
-        self._correction_of_fit = self._correction_at(self._fit)
+        self._images = self._around.images @ self._solved
+        fit = self._around.fit[None]
+        self._fit, self._correction_of_fit = self._settled(fit, np.zeros(fit.shape))
+        if not solution.smallest_eigenvalue > FLAT:
+            self._correction_of_fit[:] = np.nan
 
     def corrections(self, columns: Array, sds: Array) -> tuple[Array, Array]:
         """Return what second order adds to the means of some numbers, and to their variances, (n,) each.
@@ -76,62 +73,59 @@ class Tilts:
             Standard deviations by linear response, (n,).
         """
         found = np.zeros((2, len(sds)))
-        for number in np.flatnonzero(np.isfinite(sds) & (sds > 0)):
-            found[:, number] = self._correction(columns[:, number] @ self._inverse, float(sds[number]))
+        asked = np.flatnonzero(np.isfinite(sds) & (sds > 0))
+        most = max(1, int(_MOST_NUMBERS / self._around.root.shape[0] ** 2))
+        for first in range(0, len(asked), most):
+            own = asked[first : first + most]
+            found[:, own] = self._corrections(columns[:, own].T @ self._around.inverse, sds[own])
         return found[0], found[1]
 
-    def _correction(self, tilt: Array, sd: float) -> tuple[float, float]:
-        if self._fit is None:
-            return np.nan, np.nan
-        fit, (slope, _) = joined(self._state.problem, self._fit.natural), self._step(tilt)
-        size, here = _TILT / sd, self._correction_of_fit
-        for _ in range(_HALVINGS):
-            above = self._settled(fit + size * slope, size * tilt)
-            a = self._correction_at(above)
-            if above is not None and np.isfinite(a):
-                # the path bends to the same side
-                begin = joined(self._state.problem, above.natural) - 2.0 * size * slope
-                b = self._correction_at(self._settled(begin, -size * tilt))
-                if np.isfinite([b, here]).all():
-                    return (a - b) / (2.0 * size), (a - 2.0 * here + b) / size**2
-            size /= 2.0
-        return np.nan, np.nan
+    def _corrections(self, tilts: Array, sds: Array) -> Array:
+        """Return the corrections of some numbers, (2, n), from the natural parameters of each, (n, P)."""
+        found, here = np.full((2, len(sds)), np.nan), self._correction_of_fit[0]
+        slopes, sizes, left = self._steps(tilts)[0], _TILT / sds, np.arange(len(sds))
+        for _ in range(_HALVINGS if np.isfinite(here) else 0):
+            tilt, size = sizes[left, None] * tilts[left], sizes[left]
+            above, a = self._settled(self._fit + sizes[left, None] * slopes[left], tilt)
+            # the path bends to the same side
+            begin = above - 2.0 * sizes[left, None] * slopes[left]
+            begin[np.isnan(a)] = np.nan
+            _, b = self._settled(begin, -tilt)
+            found[:, left] = (a - b) / (2.0 * size), (a - 2.0 * here + b) / size**2
+            left = left[np.isnan(found[1, left])]
+            if not len(left):
+                break
+            sizes[left] /= 2.0
+        return found
 
-    def _settled(self, natural: Array, tilt: Array) -> AscentState | None:
-        """Return the fixed point of a tilt of the natural parameters, (P,), near some; None if there is none."""
-        problem, before = self._state.problem, np.inf
+    def _settled(self, natural: Array, tilts: Array) -> tuple[Array, Array]:
+        """Return the fixed points of n tilts of the natural parameters, near some, (n, P), and the corrections there.
+
+        These are NaN where there is no fixed point.
+        """
+        natural, settled = natural.copy(), {}
+        left, before = np.flatnonzero(np.isfinite(natural).all(axis=1)), np.full(len(natural), np.inf)
         for _ in range(_MOST_STEPS):
-            state = at_natural(self._state, natural)
-            if state is None:
-                return None
-            own = {variable: problem.updates[variable].natural(state.arrays) for variable in problem.order}
-            step, size = self._step(joined(problem, own) + tilt - natural)
-            if size < _SETTLED:
-                return state
-            if not size < before:
-                return None
-            natural, before = natural + step, size
-        return None
+            if not len(left):
+                break
+            updates, places = self._around.updates(natural[left])
+            steps, sizes = self._steps(updates + tilts[left] - natural[left])
+            near = sizes < _SETTLED
+            settled |= {int(left[own]): places[own] for own in np.flatnonzero(near)}
+            going = ~near & (sizes < before[left])
+            before[left] = sizes
+            left = left[going]
+            natural[left] += steps[going]
+        corrections = np.full(len(natural), np.nan)
+        if settled:
+            corrections[list(settled)] = self._around.corrections(list(settled.values()))
+        return natural, corrections
 
-    def _step(self, residual: Array) -> tuple[Array, float]:
-        """Return the step (P,) that a residual of the natural parameters takes, and its standard deviations."""
-        told = self._root.T @ residual
-        return residual + self._images @ told, float(np.sqrt(max(told @ self._solved @ told, 0.0)))
+    def _steps(self, residuals: Array) -> tuple[Array, Array]:
+        """Return the steps that residuals of the natural parameters take, (n, P), and their standard deviations, (n,).
 
-    def _correction_at(self, state: AscentState | None) -> float:
-        """Return the correction of the ELBO; NaN of no factors."""
-        if state is None:
-            return np.nan
-        try:
-            looked = state.problem, state.q, state.arrays, state.rows, state.warm
-            operator = ResponseOperator(*looked, self._factors, at=state.natural, like=self._operator)
-            return -0.5 * log_determinant_at(operator)
-        except np.linalg.LinAlgError:
-            return np.nan
-
-
-def _left_inverse(root: Array) -> Array:
-    """Return a left inverse of L, (r, P), whatever the units of the statistics are."""
-    sizes = np.sqrt((root * root).sum(axis=1))
-    units = np.where(sizes > 0, sizes, 1.0)
-    return np.linalg.pinv(root / units[:, None]) / units
+        Both are NaN of residuals that are.
+        """
+        told = residuals @ self._around.root
+        squared = ((told @ self._solved) * told).sum(axis=1)
+        return residuals + told @ self._images.T, np.sqrt(np.maximum(squared, 0.0))

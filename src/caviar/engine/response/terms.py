@@ -26,11 +26,14 @@ class Terms(NamedTuple):
         What is said to the rows.
     with_themselves
         Names of the factors of which two statistics meet in a term.
+    are_bilinear
+        Whether at most two statistics of globals meet in a term.
     """
 
     of_updates: Multilinear
     of_coefficients: Multilinear
     with_themselves: frozenset[str]
+    are_bilinear: bool
 
 
 def terms_of(problem: Problem) -> Terms:
@@ -44,11 +47,11 @@ def terms_of(problem: Problem) -> Terms:
         for position, key in enumerate(term.contraction.keys)
         if key in needed
     )
-    met = set()
+    met, most = set(), 0
     for term in problem.compiled.terms:
         names = [key.variable for key in term.contraction.keys if isinstance(key, StatisticKey)]
-        met |= {name for name in names if names.count(name) > 1}
-    return Terms(Multilinear(_uses(problem)), of_coefficients, frozenset(met))
+        met, most = met | {name for name in names if names.count(name) > 1}, max(most, len(names))
+    return Terms(Multilinear(_uses(problem)), of_coefficients, frozenset(met), most <= 2)
 
 
 def directions_of(parts: Arrays, concerned: AnyArray) -> tuple[list[Arrays], Array]:

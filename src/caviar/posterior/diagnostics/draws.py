@@ -10,7 +10,7 @@ import numpy as np
 
 from ..._typing import Array
 from ...engine.ascent.problem import Problem
-from ...engine.evaluation.at_points import log_joint_at
+from ...engine.evaluation.log_joints import log_joints
 from ...engine.rows.row_map import RowMap
 from ...families.coupled_normals import by_variable
 
@@ -37,7 +37,7 @@ class Draws:
 
     def log_joint(self, problem: Problem, row_map: RowMap) -> Array:
         """Return log p(x, globals) of each draw, the local variables integrated out: shape (n,)."""
-        return np.array([log_joint_at(problem, values, row_map) for values in self])
+        return log_joints(problem, self.values, row_map)
 
 
 def draws_of(factors: Mapping[str, Any], n: int, rng: np.random.Generator) -> Draws:

@@ -187,8 +187,8 @@ class TellsEvidence(Factored):
         Returns
         -------
         ImportanceSample
-            With ``.mean(name)``, ``.sd(name)``, ``.interval(name, level)``, ``.pareto_k``, ``.log_evidence`` and its
-            error, ``.draws`` and ``.weights``.
+            ``.mean(name)``, ``.sd(name)``, ``.interval(name, level)``, ``.pareto_k``, ``.log_evidence`` with its error,
+            ``.draws`` and ``.weights``. Repetitions with nothing observed below them are drawn from their factor.
 
         Raises
         ------
@@ -244,7 +244,11 @@ class TellsEvidence(Factored):
         of_q = self._shared.drawn(self._factors, _OF_Q, rng)
         covariance = coordinates.covariance(response.between_all)
         center = coordinates.vectors(of_q).mean(axis=0)
-        return importance_sample(coordinates, center, covariance, weighed, n_draws, rng)
+        found = importance_sample(coordinates, center, covariance, weighed, n_draws, rng)
+        if not counted:
+            return found
+        others = {name: self._factors[name].sample(n_draws, rng) for name in counted if name in found.draws}
+        return replace(found, draws=_with_unseen(found.draws, others, counted))
 
     def _second_order(self, data: Any, sample_weight: Any) -> Evidence:
         response = self.linear_response(data, sample_weight=sample_weight)
@@ -254,6 +258,26 @@ class TellsEvidence(Factored):
         return Evidence(
             found.log_evidence, found.log_evidence_error, "importance_sampling", self.elbo, found.pareto_k
         )
+
+
+def _with_unseen(
+    draws: Mapping[str, Any], others: Mapping[str, Any], counted: Mapping[str, AnyArray]
+) -> dict[str, Any]:
+    """Return draws with those of repetitions that do not count from others: their weights say nothing of these."""
+    found = dict(draws)
+    for name, other in others.items():
+        unseen, value = ~counted[name], draws[name]
+
+        def filled(value: Any, other: Any, unseen: AnyArray = unseen) -> AnyArray:
+            value = np.array(value)
+            if value.shape[1 : 1 + unseen.ndim] == unseen.shape:
+                value[:, unseen] = np.asarray(other)[:, unseen]
+            return value
+
+        found[name] = (
+            type(value)(*map(filled, value, other)) if isinstance(value, tuple) else filled(value, other)
+        )
+    return found
 
 
 def _told(error: BaseException) -> str:

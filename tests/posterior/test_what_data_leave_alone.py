@@ -1,0 +1,73 @@
+"""What is said of groups without rows, and of components that no row belongs to."""
+
+import numpy as np
+import pytest
+
+import caviar as cv
+
+OBS = cv.Plate("obs")
+
+
+def with_an_empty_group(**arguments):
+    rng = np.random.default_rng(0)
+    group = np.append(np.arange(4), rng.integers(0, 4, 26))
+    effect = cv.Normal("effect", 0, cv.Gamma("between", 3, 3), plates=cv.Plate("group", 5))
+    at = cv.Normal("mu", 0, 0.5) + effect[cv.Data("g", plates=OBS)]
+    model = cv.Model(cv.Normal("y", at, cv.Gamma("tau", 3, 3), plates=OBS))
+    data = {"g": group, "y": rng.normal(size=4)[group] + rng.normal(size=30)}
+    return model.fit(data, tol=1e-10, **arguments), data
+
+
+@pytest.mark.parametrize("factors", [None, "apart"])
+def test_groups_without_rows_keep_linear_response_and_a_line_says_so(factors, tmp_path):
+    arguments = {} if factors is None else {"factors": factors}
+    posterior, data = with_an_empty_group(uncertainty="second_order", **arguments)
+    response = posterior.linear_response(data)
+    assert posterior.sd("effect")[4] == pytest.approx(response.sd("effect")[4])
+    assert (posterior.sd("effect")[:4] > 1.01 * response.sd("effect")[:4]).all()
+    said = "Repetitions of effect with nothing observed below them have those of linear response."
+    assert posterior.interval_remark.endswith(said)
+    posterior.save(tmp_path / "fit.caviar")
+    assert cv.load(tmp_path / "fit.caviar").interval_remark == posterior.interval_remark
+
+
+def test_without_empty_groups_nothing_is_said_of_them():
+    rng = np.random.default_rng(0)
+    effect = cv.Normal("effect", 0, cv.Gamma("between", 3, 3), plates=cv.Plate("group", 3))
+    model = cv.Model(cv.Normal("y", effect[cv.Data("g", plates=OBS)], 1.0, plates=OBS))
+    posterior = model.fit({"g": np.arange(12) % 3, "y": rng.normal(size=12)}, uncertainty="second_order")
+    assert "nothing observed" not in posterior.interval_remark
+
+
+def test_weighted_draws_of_groups_without_rows_are_those_of_their_factor():
+    posterior, data = with_an_empty_group()
+    sample = posterior.importance_sample(data, n_draws=2000, seed=0)
+    assert sample.sd("effect")[4] == pytest.approx(posterior["effect"].variance[4] ** 0.5, rel=0.08)
+    assert abs(sample.mean("effect")[4]) < 0.1
+
+
+def with_empty_components(**arguments):
+    rng = np.random.default_rng(0)
+    x = np.concatenate([rng.normal(-4, 1, (40, 1)), rng.normal(4, 1, (40, 1))])
+    return cv.BayesianGaussianMixture(4, random_state=0, **arguments).fit(x).posterior_, {"x": x}
+
+
+def test_a_component_that_no_row_belongs_to_has_the_infinite_variance_of_its_prior():
+    """The mean of a Normal-Wishart prior with one degree of freedom is a Cauchy."""
+    posterior, data = with_empty_components()
+    sds = np.sort(posterior.sd("theta.mean").ravel())
+    assert (sds[:2] < 0.3).all()
+    assert np.isinf(sds[2:]).all()
+    assert "theta.mean has an infinite standard deviation" in posterior.interval_remark
+    assert "no row belongs to" in posterior.interval_remark
+    with pytest.raises(cv.ModelError, match="'theta' has an infinite variance: .* that no row belongs to"):
+        posterior.importance_sample(data)
+
+
+def test_with_more_degrees_of_freedom_it_is_that_of_the_prior():
+    posterior, data = with_empty_components(mean_precision_family="independent")
+    empty = np.argsort(posterior["weights"].mean)[:2]
+    own = np.sqrt(posterior["mean"].covariance[empty, :, 0])
+    np.testing.assert_allclose(posterior.sd("mean")[empty], own, rtol=0.05)
+    assert "infinite" not in posterior.interval_remark
+    assert posterior.importance_sample(data, n_draws=100).effective_draws > 0
