@@ -5,7 +5,7 @@ import pytest
 
 import caviar as cv
 from caviar.engine.ascent.driver import Settings
-from caviar.engine.starts import from_data, very_many
+from caviar.engine.starts import from_data, trials
 
 
 class Raced(Exception):
@@ -64,5 +64,5 @@ def test_passes_over_the_sample_bring_the_start_near(monkeypatch):
     # long clusters: the nearest centre is often another one
     X = rng.normal(size=(10_500, 2)) @ np.diag([30.0, 0.2]) + 6.0 * rng.integers(0, 20, (10_500, 1))
     near = ends_of_starts(X)
-    monkeypatch.setattr(very_many, "_NEAR", Settings(max_iter=0, tol=1e-3))
+    monkeypatch.setattr(trials, "_NEAR", Settings(max_iter=0, tol=1e-3))
     assert near > ends_of_starts(X) + 0.05

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 import caviar as cv
-from caviar.engine.ascent.few_responsibilities import with_few
 from caviar.engine.ascent.problem import statistics_of
 from caviar.engine.ascent.state import ready
+from caviar.engine.assemble import with_few
 from caviar.engine.design.backend import Workspace
 from caviar.engine.local.statistics import Coefficients, Rows, Sums
 from caviar.engine.rows.row_map import RowMap

@@ -7,6 +7,7 @@ a test holds each to the derived updates.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral
 from typing import Any
@@ -15,8 +16,7 @@ import numpy as np
 
 from .._errors import ModelError, ParameterError
 from ..language import Axis, Variable, terms_of
-from .ascent.few_responsibilities import FEW, VERY_MANY, has_few, with_every, with_few
-from .ascent.problem import CompiledRows, Problem
+from .ascent.problem import CompiledRows, CompileRows, Problem
 from .ascent.schedule import Ascent, Schedule, StatedSchedule
 from .ascent.schedules.auto import Auto
 from .ascent.schedules.batch import Batch
@@ -29,7 +29,7 @@ from .ascent.schedules.mixed_precision import as_exact_as
 from .ascent.schedules.stochastic import Stochastic
 from .ascent.schedules.swapping import AS_LONG_AS_IT_PAYS, BRIEFLY, Swapping
 from .ascent.schedules.swaps import why_no_swaps
-from .ascent.schedules.truncated import Looks, Truncated, TruncatedSteps
+from .ascent.schedules.truncated import VERY_MANY, Looks, Truncated, TruncatedSteps
 from .binding.bound_model import BoundModel
 from .binding.coordinates import Coordinates, coordinates_of
 from .compiled.compiler import compile_terms
@@ -45,7 +45,7 @@ from .rows.e_step import IndependentRows
 from .rows.missing_patterns_of import missing_patterns_of
 from .rows.recentring import recentrings_of
 from .rows.row_map import RowMap
-from .rows.truncated.truncated_rows import why_not_truncated
+from .rows.truncated.truncated_rows import TruncatedRows, why_not_truncated
 from .topics.compile import compile_documents, compile_tied, document_factors
 from .topics.documents import Documents
 from .topics.e_step import TopicRows
@@ -61,8 +61,8 @@ SCHEDULES: Mapping[str, Callable[[], StatedSchedule]] = {
 }
 """Schedules by name."""
 
-_LONG = 1e9
-"""Operations of a pass from which on rows have few responsibilities by default where components are very many."""
+_FEW, _LONG = 16, 1e9
+"""How many responsibilities rows have by default where components are very many, and operations of a long pass."""
 
 _SEVERAL = 8
 """Components from which on they change places by default where a fit has settled."""
@@ -163,7 +163,7 @@ def _number_of(asked: int | str, problem: Problem, rows: RowMap) -> int | None:
         if rows.executor.is_single or not isinstance(own, IndependentRows) or why_not_truncated(own):
             return None
         is_long = rows.source.n_rows * own.operations_a_row >= _LONG
-        return FEW if is_long and own.factors[0].n_rows >= VERY_MANY else None
+        return _FEW if is_long and own.factors[0].n_rows >= VERY_MANY else None
     if isinstance(asked, bool | str) or not isinstance(asked, Integral) or int(asked) < 1:
         raise ParameterError(f"responsibilities is a whole number from 1, 'all' or 'auto'; got {asked!r}")
     if rows.executor.is_single:
@@ -180,8 +180,37 @@ def _number_of(asked: int | str, problem: Problem, rows: RowMap) -> int | None:
     return int(asked)
 
 
+def with_few(problem: Problem, responsibilities: int) -> Problem:
+    """Return a problem whose rows have few responsibilities."""
+    return problem.compiled_by(lambda every: _FewOf(every, responsibilities))
+
+
+def few_looks(problem: Problem) -> Looks | None:
+    """Return the looks at rows with few responsibilities, as many as by default; None if a problem has no such rows."""
+    rows = problem.rows
+    return _looks(_FEW) if isinstance(rows, IndependentRows) and not why_not_truncated(rows) else None
+
+
 def _looks(responsibilities: int) -> Looks:
-    return Looks(few=lambda problem: with_few(problem, responsibilities), every=with_every, is_few=has_few)
+    return Looks(
+        few=lambda problem: with_few(problem, responsibilities),
+        every=lambda problem: problem.compiled_by(lambda few: few.every if isinstance(few, _FewOf) else few),
+        is_few=lambda problem: isinstance(problem.rows, TruncatedRows),
+    )
+
+
+@dataclass(frozen=True)
+class _FewOf:
+    """Compiles rows, and lets each have few responsibilities."""
+
+    every: CompileRows
+    responsibilities: int
+
+    def __call__(self, *model: Any) -> CompiledRows:
+        """Return the compiled rows of a model."""
+        own = self.every(*model)
+        assert isinstance(own.model, IndependentRows)
+        return replace(own, model=TruncatedRows.of(own.model, self.responsibilities))
 
 
 def assemble(

@@ -17,21 +17,20 @@ from ..engine.ascent.impossible import refuse_impossible
 from ..engine.ascent.problem import Problem
 from ..engine.ascent.schedule import Beginning, Schedule, StatedSchedule
 from ..engine.ascent.status import Status
-from ..engine.assemble import as_schedule, assemble, schedule_for
+from ..engine.assemble import as_schedule, assemble, few_looks, schedule_for
 from ..engine.binding.bound_model import BoundModel
 from ..engine.checkpoint.states import States
 from ..engine.factorisation import APART
 from ..engine.rows.executor import Executor
 from ..engine.rows.row_map import RowMap
 from ..engine.rows.sequences import ImpossibleSequenceError
-from ..engine.rows.subsample import Sample, sample_of
 from ..engine.starts.by_restart import chance_start, drawn_start
 from ..engine.starts.factors.prior import prior_start
 from ..engine.starts.from_data import data_start
 from ..engine.starts.from_user import given_start
 from ..engine.starts.race import Begun
 from ..engine.starts.restarts import Ends
-from ..engine.starts.very_many import rows_of_start
+from ..engine.starts.trials import sample_of_start
 from ..language import Data, Label, Node, Plate, Term, Variable, prove_conjugate, terms_of, with_factors
 from ..language.structure import STRUCTURES, Structure, constants_of
 from ..names import ModelAxes, NamedData, Names, by_names, check_names, meet
@@ -528,8 +527,8 @@ class Model(ShownAsGraph):
 
         def from_data(problem: Problem) -> Begun:
             # the first start is the likeliest to lead far; the others are there to end elsewhere
-            n_rows = rows_of_start(problem, row_map.source.n_rows)
-            basis = (problem, _sample(row_map, n_rows), row_map, rng, settings.max_iter)
+            sample = sample_of_start(problem, row_map.source)
+            basis = (problem, sample, row_map, rng, settings.max_iter, few_looks)
             return chance_start(*basis, settings.restart) if settings.restart else data_start(*basis)
 
         raced, rows_raced = None, 0
@@ -622,7 +621,3 @@ class _Evaluator:
 def _names_of_rows(structure: Structure) -> list[str]:
     known = [node for node in structure.nodes if isinstance(node, Data)]
     return [node.name for node in (*structure.leaves, *known)]
-
-
-def _sample(row_map: RowMap, n_rows: int) -> Sample:
-    return sample_of(row_map.source, n_rows) if row_map.source.n_rows else Sample({}, np.empty(0))

@@ -20,6 +20,7 @@ import numpy as np
 from ..._typing import AnyArray, Array
 from ...language import Variable
 from ..ascent.problem import Problem
+from ..ascent.schedules.truncated import Looks
 from ..binding.nested import outer_variables
 from ..rows.row_map import RowMap
 from ..rows.subsample import Sample
@@ -34,7 +35,7 @@ from .guesses.clusterwise import by_regression
 from .guesses.neighbours import neighbouring
 from .guesses.points import Cloud
 from .race import Begun, best_of
-from .very_many import has_very_many, start_of_very_many
+from .trials import has_very_many, start_of_very_many
 from .warm_up import settled
 
 _MERGED = 2
@@ -46,7 +47,13 @@ _STRAYS = 0.2
 
 @np.errstate(all="ignore")
 def chance_start(
-    problem: Problem, sample: Sample, row_map: RowMap, rng: np.random.Generator, most: int, number: int
+    problem: Problem,
+    sample: Sample,
+    row_map: RowMap,
+    rng: np.random.Generator,
+    most: int,
+    looks: Callable[[Problem], Looks | None],
+    number: int,
 ) -> Begun:
     """Return global factors from labels that chance has a part in, of rows of a subsample and of everything else.
 
@@ -63,8 +70,8 @@ def chance_start(
     basis = basis_of(problem, sample, row_map, rng)
     if not (problem.factors or basis.gates):
         return Begun((problem, dict(basis.q)))
-    if has_very_many(basis):
-        return start_of_very_many(basis)
+    if sample.is_part and has_very_many(basis):
+        return start_of_very_many(basis, looks)
     guesses = _guesses(basis, number)
     if outer_variables(problem.bound.nodes, problem.order):
         return Begun(settled(*start_from(basis, guesses[-1]), row_map))

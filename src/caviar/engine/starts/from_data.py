@@ -10,6 +10,7 @@ from types import MappingProxyType
 import numpy as np
 
 from ..ascent.problem import Problem
+from ..ascent.schedules.truncated import Looks
 from ..ascent.state import begin
 from ..binding.nested import outer_variables
 from ..rows.row_map import RowMap
@@ -29,8 +30,7 @@ from .guesses.neighbours import by_neighbours
 from .guesses.partitioned import are_clear, in_clusters, in_fewer_clusters
 from .race import Begun, best_of
 from .regroup import regrouping_of
-from .trials import tried
-from .very_many import has_very_many, start_of_very_many
+from .trials import has_very_many, start_of_very_many, tried
 from .warm_up import settled
 
 _BEHIND = 0.25
@@ -61,7 +61,12 @@ GUESSES: tuple[Callable[[Basis], Iterator[Guess]], ...] = (
 
 @np.errstate(all="ignore")
 def data_start(
-    problem: Problem, sample: Sample, row_map: RowMap, rng: np.random.Generator, most: int
+    problem: Problem,
+    sample: Sample,
+    row_map: RowMap,
+    rng: np.random.Generator,
+    most: int,
+    looks: Callable[[Problem], Looks | None],
 ) -> Begun:
     """Return the global factors from which the ELBO of a sample is highest after a few sweeps.
 
@@ -69,14 +74,16 @@ def data_start(
     ----------
     most
         Passes over the rows that the fit makes at most.
+    looks
+        What returns passes with few responsibilities, or None where a problem has none.
     """
     own = kind_of(problem).own_start(problem, sample, row_map, rng, most)
     if own is not None:
         return Begun(own)
     basis = basis_of(problem, sample, row_map, rng)
     among = basis.sample, basis.row_map
-    if has_very_many(basis):
-        return start_of_very_many(basis)
+    if sample.is_part and has_very_many(basis):
+        return start_of_very_many(basis, looks)
     guesses = _candidates(basis)
     if problem.chains and not basis.has_states:
         # of a sample no rows are successive, and states that are vectors have nothing to be clustered by

@@ -1,4 +1,7 @@
-"""Trials: starts of models that multiply what several labels choose, which all go on for a while before they race.
+"""Trials: starts that go on for a while before anything else is decided.
+
+They are those of models that multiply what several labels choose, which all go on before they race, and the only one of
+an ordinary mixture with very many components.
 
 The labels of a product wait for each other. Neither the objective before the first iteration nor a few iterations later
 tell where such a start ends: of two dozen the best one was in the middle after twelve iterations.
@@ -9,15 +12,26 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
+import numpy as np
+
 from ..._errors import ImproperError
 from ..ascent.driver import Settings
+from ..ascent.problem import Problem, statistics_of
 from ..ascent.schedule import Beginning
 from ..ascent.schedules.batch import Batch, BatchState
+from ..ascent.schedules.truncated import VERY_MANY, Looks
+from ..local.categorical import CategoricalFactor
+from ..rows.subsample import SAMPLE_ROWS, Sample, sample_of
+from ..rows.tasks import RowSource
+from .clustering.kmeans import kmeans
+from .factors.given_locals import GivenLocals
 from .factors.prior import Start
-from .guesses.basis import Basis
+from .factors.swept import sweep
+from .guesses.basis import Basis, Guess
+from .guesses.from_labels import from_labels
 from .products.scales import balanced
 from .products.statement import multiplies_labels
-from .race import Race
+from .race import Begun, Race
 
 _FEW = 8
 """Starts that are few enough to race as they are."""
@@ -29,6 +43,15 @@ _MOST_NUMBERS = 200_000
 """Rows times numbers that globals consist of, up to which passes are cheap enough."""
 
 _FOR_A_WHILE = Settings(max_iter=50, tol=1e-5)
+
+_ROWS, _FEWEST_ROWS = 20, 4
+"""Rows of the sample for each component, and the fewest of a sample that is part of the rows."""
+
+_DRAWN_FROM, _STEPS = 10, 5
+"""Rows for each component that k-means draws its first centres from, and its steps."""
+
+_NEAR = Settings(max_iter=40, tol=1e-3)
+"""Passes over the sample: beyond them components fit its rows, and no others."""
 
 
 def tried(basis: Basis, starts: Sequence[Callable[[], Start]]) -> Sequence[Callable[[], Start]]:
@@ -52,3 +75,67 @@ def _after_a_while(race: Race, start: Callable[[], Start]) -> BatchState | None:
 
 def _start_of(state: BatchState) -> Start:
     return balanced((state.problem, dict(state.q)))
+
+
+def sample_of_start(problem: Problem, source: RowSource) -> Sample:
+    """Return the rows that a start is made from: of a model with very many components some for each of them."""
+    n_rows, largest = source.n_rows, SAMPLE_ROWS
+    for factor in problem.factors:
+        if VERY_MANY <= factor.n_rows < n_rows / _ROWS and isinstance(factor, CategoricalFactor):
+            largest = max(SAMPLE_ROWS, _ROWS * factor.n_rows)
+    return sample_of(source, largest) if n_rows else Sample({}, np.empty(0))
+
+
+def has_very_many(basis: Basis) -> bool:
+    """Whether a model is an ordinary mixture of very many components, and its sample is large enough."""
+    if len(basis.gates) != 1 or basis.problem.point:
+        return False
+    (gate,), sample = basis.gates, basis.sample
+    is_known = gate.has_known_labels or basis.is_of_answers
+    is_many = VERY_MANY <= gate.size <= sample.n_rows / _FEWEST_ROWS
+    return is_many and basis.is_plain and not is_known
+
+
+def start_of_very_many(basis: Basis, looks: Callable[[Problem], Looks | None]) -> Begun:
+    """Return where a mixture of very many components begins: at one guess, brought near its optimum on a few rows.
+
+    A race of several guesses, each with all responsibilities, costs more than such a fit. So there is one guess, a few
+    steps of k-means from centres that are drawn far from each other. Passes over the sample, with few responsibilities
+    each, take the place of the first passes over all rows, in which components move most.
+
+    Parameters
+    ----------
+    looks
+        Returns the looks at rows with few responsibilities, None if there are none.
+    """
+    (gate,) = basis.gates
+    (cloud,) = basis.clouds(gate)
+    most = _DRAWN_FROM * gate.size
+    labels = kmeans(cloud.points, cloud.weights, gate.size, basis.rng, max_iter=_STEPS, most_points=most)
+    problem, q = _start(basis, {gate.variable: labels})
+    own = looks(problem)
+    if own is not None:
+        few = own.few(problem)
+        race = Race(basis.row_map.at(few.rows), basis.sample, np.inf, basis.passes)
+        reached = race.run(Batch(None).init(Beginning(few, q, race.row_map)), _NEAR)
+        if reached is not None:
+            problem, q = own.every(reached.problem), dict(reached.q)
+    return Begun((problem, q), rows_raced=basis.rows_passed)
+
+
+def _start(basis: Basis, guess: Guess) -> Start:
+    """Return the globals that follow from labels of the rows, block by block: for all at once there are too many.
+
+    Unlike in other starts no component is measured from the mean of its cluster. Where many rows share values most of
+    them would be, and nearly all would go back before the first pass.
+    """
+    problem, q = basis.problem, dict(basis.q)
+    arrays = statistics_of(problem, q)
+    give = GivenLocals(problem, q, guess, basis.row_map)
+    summary = basis.row_map.at(problem.rows).sum_given(give, problem.rows.starting_coefficients(arrays))
+    arrays.update(summary.parts)
+    try:
+        is_complete = sweep(problem, q, arrays, frozenset())
+    except ImproperError:
+        is_complete = False
+    return (problem, q) if is_complete else from_labels(basis, guess)[:2]

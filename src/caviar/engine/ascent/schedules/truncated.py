@@ -15,6 +15,9 @@ from ..status import Status
 A = TypeVar("A", bound=AscentState)
 S = TypeVar("S", bound=FitState)
 
+VERY_MANY = 200
+"""Components from which on fits have few responsibilities and a start without a race where nobody says otherwise."""
+
 
 @dataclass(frozen=True)
 class Looks:
