@@ -186,6 +186,16 @@ def test_a_new_document_is_predicted_from_its_words():
         assert predicted["y"].sd[d] == pytest.approx(np.sqrt(spread))
 
 
+def test_a_document_without_a_response_has_the_frequencies_of_its_words():
+    data = documents(10, 4, 2)
+    posterior = supervised(4, 2).fit(data, seed=0)
+    without = {**data, "y": np.where(np.arange(10) < 5, np.nan, data["y"])}
+    found, alone = posterior.local(without), posterior.predict({k: data[k] for k in ("word", "weight")})
+    expected = np.einsum("dn,dnk->dk", data["weight"], found["z"].probabilities)
+    np.testing.assert_allclose(found["shares"].mean, expected, atol=1e-12)
+    np.testing.assert_allclose(found["z"].probabilities[:5], alone["z"].probabilities[:5], atol=1e-6)
+
+
 def test_other_answers_and_other_tokens_take_the_same_frequencies():
     """A binary answer through a link, and numbers in the place of words: the ELBO rises to its end."""
     data, rng = documents(30, 4, 2), np.random.default_rng(1)

@@ -233,6 +233,23 @@ def states(writer: Writer, name: str, plates: Plates) -> Any:
     return cv.Normal(writer.rename(name), eta, writer.scale(f"{name}.scale", plates), plates=plates)
 
 
+def frequencies(writer: Writer, name: str, plates: Plates) -> Any:
+    """Return numbers or answers about how often each label occurs among some of the row."""
+    writer.has_predictor = True
+    size = writer.pick(f"{name}/categories", (2, 3))
+    shares: Any = np.full(size, 1 / size)
+    if writer.pick(f"{name}/shares", ("known", "unknown")) == "unknown":
+        shares = cv.Dirichlet(writer.rename(f"{name}.shares"), np.full(size, 1.5))
+    position = writer.plate(f"{name}.position", 3)
+    z = cv.Categorical(writer.rename(f"{name}.z"), shares, plates=(writer.obs, position))
+    weights = writer.pick(f"{name}/weights", (None, np.array([0.5, 0.0, -1.0])))
+    b = cv.MultivariateNormal(writer.rename(f"{name}.b"), np.arange(size), np.eye(size))
+    eta = cv.dot(b, cv.Frequencies(writer.rename(f"{name}.f"), z, weights=weights))
+    if writer.pick(f"{name}/link", (False, True)):
+        return cv.Bernoulli(writer.rename(name), cv.logistic(eta), plates=plates)
+    return cv.Normal(writer.rename(name), eta, writer.scale(f"{name}.scale", plates), plates=plates)
+
+
 LEAVES: dict[str, Callable[[Writer, str, Plates], Any]] = {
     "Potential": potential,
     "binary": binary,
@@ -249,5 +266,15 @@ LEAVES: dict[str, Callable[[Writer, str, Plates], Any]] = {
     "sum of vectors": sum_of_vectors,
     "widths": widths,
     "states": states,
+    "frequencies": frequencies,
 }
-_OF_ROWS = {"several", "censored", "sparse", "numbers 0 or 1", "sum of vectors", "widths", "Student"}
+_OF_ROWS = {
+    "frequencies",
+    "several",
+    "censored",
+    "sparse",
+    "numbers 0 or 1",
+    "sum of vectors",
+    "widths",
+    "Student",
+}

@@ -16,7 +16,7 @@ from ...lazy.rows import in_memory
 from .bound_model import BoundModel
 from .clamped.repetitions import is_joint, repetitions_of
 from .evidence import Latent, Observed
-from .missing.labels_of_groups import seen_labels
+from .missing.labels_of_groups import with_seen_labels
 from .missing.steps import counted_steps, refuse_weights, rows_that_count, seen_in_steps
 from .missing.values import observed_rows, of_blocks, partial_labels, seen_latents
 from .nested import Flattened, flattened, nested_plates
@@ -137,7 +137,7 @@ def _counting(bound: BoundModel) -> BoundModel:
     seen = seen_latents(bound.latent, bound.observed, masks, labels, plate, rows)
     seen |= {chain: own for chain, own in steps.items() if rows is None or np.any(rows > own)}
     known = masks, labels, bound.known_values
-    seen |= seen_labels(bound.latent, bound.observed, *known, plate)
+    seen = with_seen_labels(seen, bound.latent, bound.observed, *known, plate, bound.n_rows)
     if chains:
         assert plate is not None
         seen |= seen_in_steps(bound.latent, bound.observed, steps, *known, plate, bound.n_rows)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -12,21 +13,27 @@ from ....lazy.rows import in_memory
 from .values import is_above, rows_first
 
 
-def seen_labels(
+def with_seen_labels(
+    found: Mapping[Variable, Any],
     latent: Sequence[Variable],
     observed: Sequence[Variable],
     masks: Mapping[Node, AnyArray],
     labels: Mapping[Node, AnyArray],
     known: Mapping[Node, AnyArray],
     plate: Plate | None,
-) -> dict[Variable, AnyArray]:
-    """Return for labels with frequencies which of them have an observation below, (plates...); where all have, none.
+    n_rows: int,
+) -> dict[Variable, Any]:
+    """Return which hidden repetitions count, (plates...), with those of labels that have frequencies among them.
 
     A label has one if its weight among the frequencies is not 0 and something was observed that depends on these, or if
     something was observed that depends on the label itself.
 
+    Frequencies follow from their labels and have no repetitions that do not count.
+
     Parameters
     ----------
+    found
+        Which count of each variable; none where all do.
     masks
         Of leaves with missing values, which were observed.
     labels
@@ -34,9 +41,9 @@ def seen_labels(
     known
         Values of known nodes.
     """
-    found: dict[Variable, AnyArray] = {}
+    counting = {variable: own for variable, own in found.items() if not isinstance(variable, Frequencies)}
     if plate is None:
-        return found
+        return counting
     for own in latent:
         if not isinstance(own, Frequencies) or own.plates != (plate,):
             continue
@@ -46,7 +53,6 @@ def seen_labels(
         ]
         if not all(leaf in masks for leaf in direct):
             continue
-        n_rows = len(in_memory(masks[direct[0]])) if direct else len(np.atleast_2d(weights))
         answered = np.zeros(n_rows, dtype=bool)
         for leaf in (leaf for leaf in observed if is_above(own, leaf)):
             answered |= _any_of_row(in_memory(masks[leaf]), leaf, plate) if leaf in masks else True
@@ -60,8 +66,8 @@ def seen_labels(
         if label in labels:
             seen |= in_memory(labels[label]) >= 0
         if not seen.all():
-            found[label] = seen
-    return found
+            counting[label] = seen
+    return counting
 
 
 def _any_of_row(mask: AnyArray, leaf: Variable, plate: Plate) -> AnyArray:
