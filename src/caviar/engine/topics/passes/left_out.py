@@ -147,7 +147,8 @@ class LeftOutTopics:
         if before is not None:
             # what rounding leaves of a word that no other block has may be below zero
             now, of_topics = np.maximum(now - before, 0), np.maximum(of_topics - before.sum(axis=0), 0)
-        now += self._ahead[block.words]
+        others = now
+        now = now + self._ahead[block.words]
         words = np.take(now, block.places, axis=0)
         shares = (1 / (of_topics + self._all_ahead)).astype(np.float32)
         of_documents = self.of_documents[block.documents]
@@ -158,9 +159,8 @@ class LeftOutTopics:
         self.of_documents[block.documents] = of_documents
         theta = self._shares(of_documents) * shares
         block.sums = self._sums(block, now, _ratios(block, words, theta), theta)
-        change = block.sums if before is None else block.sums - before
-        self.of_words[block.words] += change
-        self._of_topics += change.sum(axis=0)
+        self.of_words[block.words] = others + block.sums
+        self._of_topics = of_topics + block.sums.sum(axis=0)
 
     def _shares(self, of_documents: AnyArray) -> AnyArray:
         """Return proportions of documents, not of sum one, from their counts of topics, (B, K)."""
