@@ -192,10 +192,11 @@ def gensims(task: Task) -> Iterator[list[Point]]:
 
 
 def tomotopys(task: Task) -> Iterator[list[Point]]:
-    """Collapsed Gibbs sampling; the first sweep takes the documents up."""
+    """Collapsed Gibbs sampling; taking the documents up is part of the first sweep."""
     import tomotopy
 
-    train, wanted = task.train, (50, 100, 200)
+    train, wanted = task.train, (1, 50, 100, 200)
+    path = Track(task, "tomotopy (Gibbs)", wanted)
     lda = tomotopy.LDAModel(k=task.n_topics, alpha=ALPHA, eta=ETA, seed=task.seed)
     for a, b in zip(train.indptr[:-1], train.indptr[1:], strict=True):
         if b > a:
@@ -208,7 +209,6 @@ def tomotopys(task: Task) -> Iterator[list[Point]]:
             found[number, words] = lda.get_topic_word_dist(number) * (tokens + ETA * len(words))
         return found
 
-    path = Track(task, "tomotopy (Gibbs)", wanted)
     for before, after in zip((0, *wanted), wanted, strict=False):
         lda.train(after - before, workers=1 if task.one_thread else 0)
         path.note(after, topics)

@@ -8,8 +8,8 @@ from scipy import sparse
 from scipy.special import gammaln
 
 import caviar as cv
-from caviar.engine.topics import collapsed as engine
-from caviar.engine.topics.collapsed import CollapsedTopics
+from caviar.engine.topics.passes import collapsed as engine
+from caviar.engine.topics.passes.collapsed import CollapsedTopics
 
 ALPHA, ETA = np.array([0.3, 0.7, 0.2]), 0.05
 

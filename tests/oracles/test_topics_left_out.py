@@ -7,8 +7,9 @@ import pytest
 from scipy import sparse
 
 import caviar as cv
-from caviar.engine.topics import left_out, start
-from caviar.engine.topics.left_out import LeftOutTopics
+from caviar.engine.topics import start
+from caviar.engine.topics.passes import left_out
+from caviar.engine.topics.passes.left_out import LeftOutTopics
 
 ALPHA, ETA = np.array([0.3, 0.7, 0.2]), 0.05
 

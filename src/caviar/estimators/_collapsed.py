@@ -13,9 +13,9 @@ import numpy as np
 from .._errors import ParameterError
 from .._typing import Array
 from ..engine.ascent.driver import Progress
-from ..engine.topics.collapsed import CollapsedTopics
-from ..engine.topics.left_out import LeftOutTopics
-from ..engine.topics.trials import best_of_trials, n_trials
+from ..engine.topics.passes.collapsed import CollapsedTopics
+from ..engine.topics.passes.left_out import LeftOutTopics
+from ..engine.topics.passes.trials import best_of_trials, n_trials
 from ..families import Dirichlet
 from ._arguments import require_choice
 

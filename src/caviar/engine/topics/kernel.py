@@ -15,7 +15,6 @@ their factors settle. Nothing of documents x vocabulary x topics is made.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +23,7 @@ from scipy.special import digamma, gammaln
 
 from ..._typing import AnyArray, Array
 from ..design.scratch import Scratch
+from .passes.alike import alike_documents
 
 _GROUP_NUMBERS = 1 << 19
 """Numbers (words of documents x topics) that are worked on at once: 4 MB, which a cache holds."""
@@ -137,22 +137,6 @@ def ascend_documents(
         )
     found.log_normalisers[:] += counts @ topics.highest
     return found
-
-
-def alike_documents(lengths: AnyArray, most: int) -> Iterator[AnyArray]:
-    """Yield documents of about the same number of different words, with at most so many words where they are several.
-
-    Documents without words are left out.
-    """
-    order = np.argsort(lengths, kind="stable")
-    order = order[np.searchsorted(lengths[order], 1) :]
-    start = 0
-    while start < len(order):
-        # the longest of a group decides its width: take as many as fit at the width of the last
-        widths = lengths[order[start : start + most]] * np.arange(1, len(order[start : start + most]) + 1)
-        stop = start + max(1, int(np.searchsorted(widths, most, side="right")))
-        yield order[start:stop]
-        start = stop
 
 
 class _Group:

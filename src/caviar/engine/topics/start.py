@@ -18,9 +18,9 @@ from ..local.statistics import LocalState, Rows
 from ..rows.subsample import Sample
 from ..starts.factors.prior import Start, prior_start
 from .e_step import TopicRows
-from .left_out import LeftOutTopics
 from .lowering import BoundDocuments
-from .trials import best_of_trials, n_trials
+from .passes.left_out import LeftOutTopics
+from .passes.trials import best_of_trials, n_trials
 
 _PASSES = 30
 """Passes over the sample at most."""

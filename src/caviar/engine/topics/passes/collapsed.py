@@ -19,7 +19,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.special import digamma, gammaln, xlogy
 
-from ..._typing import AnyArray, Array
+from ...._typing import AnyArray, Array
 
 _BLOCK_NUMBERS = 1 << 16
 """Numbers (counts above zero x topics) that are updated at once, given the same counts of topics: 512 kB."""

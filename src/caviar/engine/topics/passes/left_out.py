@@ -4,13 +4,13 @@ Each token chooses among topics as in collapsed passes (:mod:`.collapsed`), only
 out those of all tokens of the block, and from the counts of the document none:
 
 .. math::
-    r_{dvk} \propto \theta_{dk} \phi_{kv}, \qquad \theta_{dk} = N_{dk} + \alpha_k, \qquad
+    r_{dvk} \propto \theta_{dk} \phi_{kv}, \qquad \theta_{dk} = \max(N_{dk} - \delta, 0) + \alpha_k, \qquad
     \phi_{kv} = \frac{N_{kv}^{\neg b} + \eta_{kv}}{N_k^{\neg b} + \sum_v \eta_{kv}}
 
-So all that is needed of the tokens follows from products with the normalisers :math:`Z_{dv} = \sum_k \theta_{dk}
-\phi_{kv}`, as in :mod:`.kernel`, and nothing is kept for each count and topic but the sums of the block, which the next
-ones replace (incremental EM, Neal and Hinton 1998; of concentrations that are larger by one it finds the mode, which
-tells words held out about as well as collapsed passes: Asuncion, Welling, Smyth and Teh 2009, section 3). Words of the
+So all that is needed of the tokens follows from products with the normalisers
+:math:`Z_{dv} = \sum_k \theta_{dk} \phi_{kv}`, as in :mod:`~caviar.engine.topics.kernel`, and nothing is kept for each
+count and topic but the sums of the block, which the next ones replace: incremental EM (Neal and Hinton 1998), which for
+concentrations that are larger by one finds the mode (Asuncion, Welling, Smyth and Teh 2009, section 3). Words of the
 block itself cannot hold it where it is, and topics move on sooner. The discount :math:`\delta` grows from pass to pass.
 """
 
@@ -23,9 +23,9 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from ..._typing import AnyArray, Array
-from ...numerics.blas import one_blas_thread
-from .kernel import alike_documents
+from ...._typing import AnyArray, Array
+from ....numerics.blas import one_blas_thread
+from .alike import alike_documents
 
 _BLOCK_NUMBERS = 1 << 17
 """Numbers (counts above zero x topics) of a block at most: 512 kB in single precision, which a cache holds."""
@@ -147,7 +147,8 @@ class LeftOutTopics:
         if before is not None:
             # what rounding leaves of a word that no other block has may be below zero
             now, of_topics = np.maximum(now - before, 0), np.maximum(of_topics - before.sum(axis=0), 0)
-        now += self._ahead[block.words]
+        others = now
+        now = now + self._ahead[block.words]
         words = np.take(now, block.places, axis=0)
         shares = (1 / (of_topics + self._all_ahead)).astype(np.float32)
         of_documents = self.of_documents[block.documents]
@@ -158,9 +159,8 @@ class LeftOutTopics:
         self.of_documents[block.documents] = of_documents
         theta = self._shares(of_documents) * shares
         block.sums = self._sums(block, now, _ratios(block, words, theta), theta)
-        change = block.sums if before is None else block.sums - before
-        self.of_words[block.words] += change
-        self._of_topics += change.sum(axis=0)
+        self.of_words[block.words] = others + block.sums
+        self._of_topics = of_topics + block.sums.sum(axis=0)
 
     def _shares(self, of_documents: AnyArray) -> AnyArray:
         """Return proportions of documents, not of sum one, from their counts of topics, (B, K)."""

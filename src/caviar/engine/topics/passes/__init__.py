@@ -1,0 +1,1 @@
+"""Passes over documents whose distributions are integrated out, or points."""
