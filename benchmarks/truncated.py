@@ -123,11 +123,10 @@ def whole(X: np.ndarray, n_components: int, seed: int, bare: float, most: int) -
     def note(event: cv.Progress) -> None:
         trace.append((time.process_time() - start, event.elbo))
 
-    options = {"executor": 1, "seed": seed, "uncertainty": "mean_field"}
-    fit = model.fit({"x": X}, max_iter=most, progress=note, **options)
+    fit = model.fit({"x": X}, max_iter=most, executor=1, seed=seed, uncertainty="mean_field", progress=note)
     trace.append((time.process_time() - start, fit.elbo))
     init = {name: fit[name] for name in ("weights", "theta")}
-    dense = model.fit({"x": X}, init=init, responsibilities="all", swaps=False, max_iter=DENSE, **options)
+    dense = model.fit({"x": X}, init=init, responsibilities="all", max_iter=DENSE, executor=1)
     enough = dense.elbo - 0.01 * len(X)
     reached = next((seconds for seconds, elbo in trace if elbo >= enough), np.inf)
     n_passes = sum(elbo < enough for _, elbo in trace)

@@ -24,6 +24,9 @@ from ...._typing import AnyArray, Array
 from ....numerics.cached import cached_property
 from ...local.statistics import LocalState
 
+_FIRST = 3
+"""Passes at the beginning that ask all components: responsibilities change most in them."""
+
 _EVERY = 4
 """Passes from one in which cells are asked whether components of a neighbour suit them better to the next such one."""
 
@@ -76,8 +79,8 @@ class Supports:
 
     @property
     def is_asked_anew(self) -> bool:
-        """Whether all components are asked in the next pass: in the first two, and after 3, 7, 15, 31, ... passes."""
-        return not self.age & (self.age + 1)
+        """Whether all components are asked in the next pass: in the first four, and after 5, 7, 11, 15, 23, ..."""
+        return self.age < _FIRST or not (self.age + 1) % (1 << (self.age + 1).bit_length() - 2)
 
     def found(self, ranked: AnyArray, sizes: AnyArray) -> Supports:
         """Return the same cells with the first of their ranked components, (C, S), a pass later."""
