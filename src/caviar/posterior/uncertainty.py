@@ -22,8 +22,8 @@ MEAN_FIELD = "Intervals are those of mean field, and may be too narrow"
 LINEAR_RESPONSE = "Standard deviations and intervals are those of linear response."
 SECOND_ORDER = "Means, standard deviations and intervals are corrected to second order."
 HEAVY = (
-    "its factor has such long tails where the data say next to nothing, as of a component that no row belongs to, whose "
-    "factor is the prior"
+    "its factor has such long tails where the data say next to nothing, as of a component that no row belongs to, "
+    "whose factor is the prior"
 )
 """Why the standard deviation of an entry is infinite under its own factor."""
 KINDS = ("auto", "linear_response", "second_order", "mean_field")

@@ -8,17 +8,16 @@ takes hardly more than the calls of a single pass.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
 import numpy as np
 
 from ..._typing import Array
 from ...families import Categorical
-from ...language import Axis, Plate, Variable
+from ...language import Axis, Plate
 from ..ascent.problem import Problem, statistics_of
 from ..ascent.state import begin
-from ..binding.clamped.factor import PointMass
 from ..compiled.summed_terms import in_products
 from ..design.backend import Workspace
 from ..design.contraction import Contraction
