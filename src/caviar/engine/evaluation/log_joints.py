@@ -23,7 +23,7 @@ from ..design.backend import Workspace
 from ..design.contraction import Contraction
 from ..design.keys import StatisticKey, SumKey
 from ..local.local_factor import LocalFactor
-from ..local.statistics import Arrays
+from ..local.statistics import Arrays, Coefficients
 from ..rows.e_step import layouts_of
 from ..rows.recentring import TOLERATED_LOSS
 from ..rows.row_map import RowMap
@@ -133,7 +133,7 @@ class _Together:
             rows = rows_at(self._row_map.source, bounds)
             if not rows.n_rows:
                 continue
-            features = BlockWork(rows, None, scratch, {}).features(layout.table)
+            features = BlockWork(rows, Coefficients({}, {}), scratch, {}).features(layout.table)
             largest = np.maximum(largest, np.abs(features).max(axis=1))
             natural = (matrices @ features).swapaxes(0, 1).reshape(factor.n_rows, -1)
             gains = factor.infer(natural).log_partition
