@@ -100,7 +100,7 @@ def test_show_says_what_was_saved(run, model):
 
 
 def test_intervals_are_called_what_they_are(run, model, tmp_path):
-    remark = "Means, standard deviations and intervals are corrected to second order."
+    remark = "Standard deviations and intervals are those of linear response."
     assert remark in " ".join(run("show", model).stdout.split())
     assert json.loads(run("show", model, "--json").stdout)["interval_remark"] == remark
     cv.GaussianMixture(2, random_state=0).fit(X).save(tmp_path / "points.caviar")

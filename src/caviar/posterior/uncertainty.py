@@ -41,6 +41,10 @@ class Source(ABC):
     def settled(self, posterior: Any) -> Uncertainty:
         """Return the standard deviations and intervals, computed if they are not known."""
 
+    def to_first_order(self) -> Source:
+        """Return the same without what is only corrected to second order because it costs little."""
+        return self
+
 
 class Uncertainty(Source):
     """Standard deviations and intervals that are known."""
@@ -285,6 +289,9 @@ class PendingToSecondOrder(Pending):
     They are those of linear response where there are none, or where some correction is so large that the series does
     not hold: unless asked for, nothing is shown that is corrected in part.
     """
+
+    def to_first_order(self) -> Source:
+        return Pending(self.data, self.sample_weight, self.left_out, self.bound)
 
     def _told(self, response: Any, left_out: Collection[str]) -> Uncertainty:
         with suppress(ModelError):
