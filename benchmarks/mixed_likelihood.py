@@ -3,8 +3,8 @@ r"""The log-likelihood of a mixed model at given parameters, group effects integ
 .. math:: \log p(y) \approx \max_u \big[ \log p(y \mid X \beta + Z u) - \tfrac12 u' D^{-1} u \big]
           - \tfrac12 \log |D| - \tfrac12 \log |D^{-1} + Z' W Z|
 
-That is what lme4 calls the log-likelihood: exact for Normal outcomes, Laplace's approximation for binary ones. It shares
-no code with caviar. ``benchmarks/mixed_models.py`` uses it.
+That is what lme4 calls the log-likelihood: exact for Normal outcomes, Laplace's approximation for binary ones. It
+shares no code with caviar. ``benchmarks/mixed_models.py`` uses it.
 """
 
 from __future__ import annotations

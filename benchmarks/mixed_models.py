@@ -22,9 +22,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from mixed_likelihood import effects_of, log_likelihood
 
 import caviar as cv
-from mixed_likelihood import effects_of, log_likelihood
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,8 @@ from scipy.special import log_ndtr
 
 import caviar as cv
 from caviar.engine.response import second_order
-from caviar.engine.response.landscape import Curved, Straight
 from caviar.engine.response.quantities import Response
-from caviar.engine.response.second_order import Tilts
+from caviar.engine.response.second_order import Curved, Straight, Tilts
 from oracles.tilted import Settled
 
 OBS = cv.Plate("obs")

@@ -60,7 +60,7 @@ def test_a_component_that_no_row_belongs_to_has_the_infinite_variance_of_its_pri
     assert np.isinf(sds[2:]).all()
     assert "theta.mean has an infinite standard deviation" in posterior.interval_remark
     assert "no row belongs to" in posterior.interval_remark
-    with pytest.raises(cv.ModelError, match="'theta' has an infinite variance: .* that no row belongs to"):
+    with pytest.raises(cv.ModelError, match=r"'theta' has an infinite variance: .* that no row belongs to"):
         posterior.importance_sample(data)
 
 

@@ -37,11 +37,15 @@ class ManyNormals:
 
     def __init__(self, size: int, pairs: Iterable[tuple[AnyArray, AnyArray]], natural: Array) -> None:
         first, second = (np.concatenate(each) for each in zip(*pairs, strict=True))
-        self._first, self._second, self._is_product = first, second, second >= 0
+        self._first: AnyArray = first
+        self._second: AnyArray = second
+        self._is_product: AnyArray = np.asarray(second >= 0)
         linear, precision = np.zeros((len(natural), size)), self._square(-natural)
         linear[:, first[~self._is_product]] = natural[:, ~self._is_product]
         root = lower_roots(precision)
-        self.is_proper = np.isfinite(root).all(axis=(1, 2)) & np.isfinite(natural).all(axis=1)
+        self.is_proper: AnyArray = np.asarray(
+            np.isfinite(root).all(axis=(1, 2)) & np.isfinite(natural).all(axis=1)
+        )
         precision = np.where(self.is_proper[:, None, None], precision, np.eye(size))
         inverse = np.linalg.inv(precision)
         self.covariance = np.where(self.is_proper[:, None, None], inverse, np.nan)
@@ -51,8 +55,9 @@ class ManyNormals:
         """Return symmetric matrices B + B', (n, d, d), with x' B x the sum of all products with weights (n, p)."""
         i, j = self._first[self._is_product], self._second[self._is_product]
         size = int(self._first.max()) + 1
-        found = np.zeros((len(weights), size, size))
-        np.add.at(found, (slice(None), i, j), weights[:, self._is_product])
+        flat = np.zeros((size * size, len(weights)))
+        np.add.at(flat, i * size + j, weights[:, self._is_product].T)
+        found = flat.T.reshape(-1, size, size)
         return found + found.swapaxes(1, 2)
 
     @property

@@ -22,8 +22,8 @@ from caviar.families._arrow import Arrow, ArrowPattern
 from caviar.families._base import LOG_TWO_PI, Seed, Size, draw_shape
 from caviar.families._coupled_member import Member
 from caviar.families._gaussian_products import covariance_of_products
-from caviar.families._many_normals import ManyNormals
 from caviar.families._known_numbers import given_known, with_units, without_variance
+from caviar.families._many_normals import ManyNormals
 from caviar.families._marginals import Ends, Marginals, normal_marginals
 from caviar.families._shared import SharedFactor, SharedLayout
 from caviar.families.multivariate_normal import MultivariateNormal

@@ -342,7 +342,7 @@ def relative_spectrum(a: Array, inverse_lower_a: Array, b: Array, lower_b: Array
 def lower_roots(stack: Array) -> Array:
     """Return lower Cholesky factors of a stack of matrices, (n, r, r); NaN of those that are not positive definite."""
     try:
-        return np.linalg.cholesky(stack)
+        return np.asarray(np.linalg.cholesky(stack), dtype=np.float64)
     except np.linalg.LinAlgError:
         if len(stack) == 1:
             return np.full(stack.shape, np.nan)

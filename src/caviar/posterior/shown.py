@@ -166,6 +166,10 @@ class ShowsUncertainty(ABC):
         """Show other standard deviations and intervals."""
         self._uncertainty = uncertainty.begun(self)
 
+    def _show_first_order(self) -> None:
+        """Show linear response where second order would be shown by default."""
+        self._uncertainty = self._uncertainty.to_first_order()
+
     def _of_part(self, name: str, level: float, figure: str) -> Array:
         variable = str(name).partition(".")[0]
         found = {variable + own.part: getattr(own, figure) for own in self.marginals(variable, level)}

@@ -22,8 +22,8 @@ MEAN_FIELD = "Intervals are those of mean field, and may be too narrow"
 LINEAR_RESPONSE = "Standard deviations and intervals are those of linear response."
 SECOND_ORDER = "Means, standard deviations and intervals are corrected to second order."
 HEAVY = (
-    "its factor has such long tails where the data say next to nothing, as of a component that no row belongs to, whose "
-    "factor is the prior"
+    "its factor has such long tails where the data say next to nothing, as of a component that no row belongs to, "
+    "whose factor is the prior"
 )
 """Why the standard deviation of an entry is infinite under its own factor."""
 KINDS = ("auto", "linear_response", "second_order", "mean_field")
@@ -40,6 +40,10 @@ class Source(ABC):
     @abstractmethod
     def settled(self, posterior: Any) -> Uncertainty:
         """Return the standard deviations and intervals, computed if they are not known."""
+
+    def to_first_order(self) -> Source:
+        """Return the same without what is only corrected to second order because it costs little."""
+        return self
 
 
 class Uncertainty(Source):
@@ -285,6 +289,9 @@ class PendingToSecondOrder(Pending):
     They are those of linear response where there are none, or where some correction is so large that the series does
     not hold: unless asked for, nothing is shown that is corrected in part.
     """
+
+    def to_first_order(self) -> Source:
+        return Pending(self.data, self.sample_weight, self.left_out, self.bound)
 
     def _told(self, response: Any, left_out: Collection[str]) -> Uncertainty:
         with suppress(ModelError):

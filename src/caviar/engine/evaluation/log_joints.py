@@ -8,23 +8,22 @@ takes hardly more than the calls of a single pass.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
 import numpy as np
 
 from ..._typing import Array
 from ...families import Categorical
-from ...language import Axis, Plate, Variable
+from ...language import Axis, Plate
 from ..ascent.problem import Problem, statistics_of
 from ..ascent.state import begin
-from ..binding.clamped.factor import PointMass
 from ..compiled.summed_terms import in_products
 from ..design.backend import Workspace
 from ..design.contraction import Contraction
 from ..design.keys import StatisticKey, SumKey
 from ..local.local_factor import LocalFactor
-from ..local.statistics import Arrays
+from ..local.statistics import Arrays, Coefficients
 from ..rows.e_step import layouts_of
 from ..rows.recentring import TOLERATED_LOSS
 from ..rows.row_map import RowMap
@@ -134,7 +133,7 @@ class _Together:
             rows = rows_at(self._row_map.source, bounds)
             if not rows.n_rows:
                 continue
-            features = BlockWork(rows, None, scratch, {}).features(layout.table)
+            features = BlockWork(rows, Coefficients({}, {}), scratch, {}).features(layout.table)
             largest = np.maximum(largest, np.abs(features).max(axis=1))
             natural = (matrices @ features).swapaxes(0, 1).reshape(factor.n_rows, -1)
             gains = factor.infer(natural).log_partition

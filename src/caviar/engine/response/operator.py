@@ -23,6 +23,7 @@ from ..._errors import ModelError
 from ..._typing import AnyArray, Array, Statistics
 from ...language import Variable
 from ..ascent.problem import Factors, Problem
+from ..ascent.state import AscentState
 from ..design.keys import FactorKey, StatisticKey
 from ..local.statistics import Arrays, Sums
 from ..rows.row_map import RowMap, Warm
@@ -53,12 +54,8 @@ class ResponseOperator:
         Local factors near their optimum, where these depend on each other.
     marginals
         Name of a variable with a shared factor -> its marginal, in which groups without rows are forecasts.
-    at
-        Natural parameters of the globals, where they are not those of their updates.
     curvature
         The change of the sums of each local factor with its matrix, if a pass has formed it.
-    like
-        An operator of the same problem elsewhere, whose derivatives of the terms are the same.
 
     Attributes
     ----------
@@ -80,9 +77,7 @@ class ResponseOperator:
         marginals: Mapping[str, Any] | None = None,
         *,
         is_whole: bool = True,
-        at: Mapping[Variable, Statistics] | None = None,
         curvature: Mapping[FactorKey, Array] | None = None,
-        like: ResponseOperator | None = None,
     ) -> None:
         self.problem, self._arrays, self._curvature = problem, dict(arrays), curvature
         self._rows, self._warm, self._model = rows, warm, rows.model
@@ -98,13 +93,13 @@ class ResponseOperator:
             self._shapes |= {key: eta.shape for key, eta in zip(problem.keys[variable], own, strict=True)}
             size = sum(eta.size for eta in own)
             is_large = bool(variable.members) and (size > MOST_OF_SHARED or not is_whole)
-            told = problem, variable, q[variable], (at or self.natural)[variable], start, marginals or {}
+            told = problem, variable, q[variable], self.natural[variable], start, marginals or {}
             self.factors.append((shared_response if is_large else factor_response)(*told))
             self._place_members(variable, start)
             start += size
         self.n_statistics = start
         self.coordinates = _coordinates(self.factors)
-        self._terms = like._terms if like else terms_of(problem)
+        self._terms = terms_of(problem)
         self._coefficients = self._model.coefficients(self._arrays) if problem.factors else None
         self._settle_shared()
 
@@ -219,10 +214,6 @@ class ResponseOperator:
         other._coefficients = self._model.coefficients(other._arrays) if self.problem.factors else None
         other._curvature = None
         return other
-
-    def images(self) -> Array:
-        """Return H L, (P, r): by how much the natural parameters of all updates change with each coordinate."""
-        return self._images(np.eye(self.size))
 
     def apply(self, coordinates: Array) -> Array:
         """Return K times some columns of coordinates, (r, n)."""
