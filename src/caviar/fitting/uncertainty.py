@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from .._errors import ModelError, ParameterError
@@ -100,11 +101,11 @@ class Wanted:
             return MeanField(f"linear response would cost more than the fit; {ASK}{_of_shared(best)}")
         names, together = tuple(variable.name for variable in left), problem.together
         bound = together, RowMap(together.rows, row_map.source, self.threads)
-        is_cheap = not names and is_cheap_to_second_order(
-            best.problem, best.q, row_map.source.n_rows, n_iterations
-        )
-        kind = PendingToSecondOrder if is_cheap else Pending
-        return kind(self.data, self.sample_weight, names, bound)
+        arguments = self.data, self.sample_weight, names, bound
+        if names:
+            return Pending(*arguments)
+        told = best.problem, best.q, row_map.source.n_rows, n_iterations
+        return PendingToSecondOrder(*arguments, partial(is_cheap_to_second_order, *told))
 
 
 def _why_not_by_default(best: Result, row_map: RowMap, settles: bool, prior: Posterior | None) -> str:

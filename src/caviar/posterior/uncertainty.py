@@ -288,16 +288,24 @@ class PendingToSecondOrder(Pending):
 
     They are those of linear response where there are none, or where some correction is so large that the series does
     not hold: unless asked for, nothing is shown that is corrected in part.
+
+    Attributes
+    ----------
+    is_cheap
+        Returns whether they cost at most as much as the fit, or very little.
     """
+
+    is_cheap: Callable[[], bool] = field(default=lambda: True, repr=False)
 
     def to_first_order(self) -> Source:
         return Pending(self.data, self.sample_weight, self.left_out, self.bound)
 
     def _told(self, response: Any, left_out: Collection[str]) -> Uncertainty:
-        with suppress(ModelError):
-            found = response.corrected(left_out)
-            if not found.limited:
-                return found
+        if self.is_cheap():
+            with suppress(ModelError):
+                found = response.corrected(left_out)
+                if not found.limited:
+                    return found
         return super()._told(response, left_out)
 
 

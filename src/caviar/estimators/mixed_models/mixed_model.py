@@ -211,9 +211,6 @@ class MixedModel(HasEvidence):
         if self.family == "negative_binomial" and size is None:
             size = _best_size(lambda size: fitted(size, "mean_field").elbo)
         posterior = fitted(1.0 if size is None else float(size), self.uncertainty)
-        # a standard deviation between few groups is a function of a precision, of which second order has the moments,
-        # but not the tail: that of the subjects of sleepstudy would be 1.6 times that of a Gibbs sampler
-        posterior._show_first_order()
         if posterior.status in (Status.MAX_ITER, Status.INTERRUPTED) and self.max_iter > 0:
             warnings.warn(f"MixedModel: {posterior.status.explanation}", UnsettledWarning, stacklevel=2)
         keep(
@@ -256,6 +253,9 @@ class MixedModel(HasEvidence):
         return family_of(self.family, self._formula, categories=vars(self).get("categories_", ()))
 
     def _keep(self, posterior: Posterior) -> None:
+        # a standard deviation between few groups is a function of a precision, of which second order has the moments,
+        # but not the tail: that of the subjects of sleepstudy would be 1.6 times that of a Gibbs sampler
+        posterior._show_first_order()
         keep(self, posterior_=posterior, elbo_=posterior.elbo)
         self.n_iter_, self.converged_ = posterior.n_iter, posterior.converged
 
