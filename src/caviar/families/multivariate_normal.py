@@ -18,7 +18,6 @@ from caviar.numerics.linalg import (
     cholesky,
     inverse,
     inverse_from_factor,
-    inverse_of_lower,
     log_determinant,
     outer,
     positive_definite,
@@ -82,7 +81,7 @@ class MultivariateNormal(ExponentialFamily):
             refuse_improper(
                 "MultivariateNormal", positive_definite(precision), "the precision must be positive definite"
             )
-        inverse_lower = inverse_of_lower(lower)
+        inverse_lower = inverse(lower, is_lower=True)
         with np.errstate(over="ignore", invalid="ignore"):  # a precision next to 0: refused below
             covariance = inverse_from_factor(inverse_lower)
             mean = times_vector(covariance, linear)
@@ -173,7 +172,7 @@ class MultivariateNormal(ExponentialFamily):
 
     @cached_property
     def _inverse_lower(self) -> Array:
-        return inverse_of_lower(self._lower)
+        return inverse(self._lower, is_lower=True)
 
     @cached_property
     def _log_determinant(self) -> Array:

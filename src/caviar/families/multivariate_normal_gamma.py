@@ -20,7 +20,6 @@ from caviar.numerics.linalg import (
     cholesky,
     inverse,
     inverse_from_factor,
-    inverse_of_lower,
     log_determinant,
     outer,
     positive_definite,
@@ -98,7 +97,7 @@ class MultivariateNormalGamma(Joint):
         except np.linalg.LinAlgError:
             good = positive_definite(matrix)
             refuse_improper(cls.__name__, good, "mean_precision must be positive definite")
-        inverse_lower = inverse_of_lower(lower)
+        inverse_lower = inverse(lower, is_lower=True)
         whitened = times_vector(inverse_lower, linear)
         mean = times_vector(inverse_lower.swapaxes(-1, -2), whitened)
         if not np.logical_and.reduce(np.isfinite(mean), axis=None):
@@ -176,7 +175,7 @@ class MultivariateNormalGamma(Joint):
 
     @cached_property
     def _inverse_lower(self) -> Array:
-        return inverse_of_lower(self._lower)
+        return inverse(self._lower, is_lower=True)
 
     @cached_property
     def _inverse(self) -> Array:

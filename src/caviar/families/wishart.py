@@ -34,9 +34,7 @@ from caviar.numerics.linalg import (
     cholesky,
     inverse,
     inverse_from_factor,
-    inverse_of_lower,
     log_determinant,
-    log_determinant_of,
     positive_definite,
     relative_spectrum,
     singular_values,
@@ -142,7 +140,7 @@ class Wishart(ExponentialFamily):
         """Return log|X| and X; no eigenvalue counts as less than the smallest positive number."""
         x = as_value(value)
         lowest = x.shape[-1] * np.log(np.finfo(np.float64).smallest_subnormal)
-        return np.maximum(log_determinant_of(x), lowest), x
+        return np.maximum(np.linalg.slogdet(x)[1], lowest), x
 
     @property
     def event_shape(self) -> tuple[int, ...]:
@@ -211,7 +209,7 @@ class Wishart(ExponentialFamily):
 
     @cached_property
     def _inverse_lower(self) -> Array:
-        return inverse_of_lower(self._lower)
+        return inverse(self._lower, is_lower=True)
 
     @cached_property
     def _log_determinant(self) -> Array:

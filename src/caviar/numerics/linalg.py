@@ -40,21 +40,9 @@ def cholesky(matrix: Array) -> Array:
     array([[2., 0.],
            [1., 1.]])
     """
-    if _are_many(matrix, _SMALL):
+    if matrix.size >= _MANY and _are_many(matrix, _SMALL):
         return _by_entries(_lower_factors, matrix)
     return cast(Array, np.linalg.cholesky(matrix))
-
-
-def inverse_of_lower(lower: Array) -> Array:
-    """Return the inverse of each lower triangular matrix.
-
-    Examples
-    --------
-    >>> inverse_of_lower(np.array([[2.0, 0.0], [1.0, 4.0]]))
-    array([[ 0.5  ,  0.   ],
-           [-0.125,  0.25 ]])
-    """
-    return _by_entries(_inverses_of_lower, lower) if _are_many(lower, _SMALL_TRIANGLE) else inverse(lower)
 
 
 def _are_many(stack: Array, largest: int) -> bool:
@@ -108,8 +96,8 @@ def _grams_of_lower(lower: Array) -> Array:
     return found
 
 
-def inverse(matrix: Array) -> Array:
-    """Return the inverse of each matrix.
+def inverse(matrix: Array, *, is_lower: bool = False) -> Array:
+    """Return the inverse of each matrix; with ``is_lower`` they are lower triangular.
 
     Where rows differ much in size, as those of columns in other units, they are brought to one size first: the pivots
     of an elimination are chosen by size, and would be those of the units.
@@ -120,6 +108,8 @@ def inverse(matrix: Array) -> Array:
     array([[0.5 , 0.  ],
            [0.  , 0.25]])
     """
+    if is_lower and matrix.size >= _MANY and _are_many(matrix, _SMALL_TRIANGLE):
+        return _by_entries(_inverses_of_lower, matrix)
     pivots = matrix.diagonal(0, -2, -1)
     if pivots.size and _are_alike(pivots):
         return cast(Array, np.linalg.inv(matrix))
@@ -176,22 +166,6 @@ def log_determinant(lower: Array) -> Array:
     return 2.0 * np.add.reduce(np.log(lower.diagonal(0, -2, -1)), axis=-1)
 
 
-def log_determinant_of(matrix: Array) -> Array:
-    r"""Return :math:`\log|A|` of positive definite matrices, up to rounding minus infinity of singular ones.
-
-    Examples
-    --------
-    >>> float(log_determinant_of(np.diag([2.0, 0.5])))
-    0.0
-    """
-    if _are_many(matrix, _SMALL):
-        try:
-            return log_determinant(_by_entries(_lower_factors, matrix))
-        except np.linalg.LinAlgError:
-            pass
-    return np.asarray(np.linalg.slogdet(matrix)[1])
-
-
 def inverse_from_factor(inverse_lower: Array) -> Array:
     r"""Return :math:`A^{-1}`, exactly symmetric, from the inverse :math:`L^{-1}` of A's Cholesky factor.
 
@@ -201,7 +175,7 @@ def inverse_from_factor(inverse_lower: Array) -> Array:
     array([[0.25  , 0.    ],
            [0.    , 0.0625]])
     """
-    if _are_many(inverse_lower, _SMALL):
+    if inverse_lower.size >= _MANY and _are_many(inverse_lower, _SMALL):
         return _by_entries(_grams_of_lower, inverse_lower)
     return inverse_lower.swapaxes(-1, -2) @ inverse_lower
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..._typing import AnyArray, Array
-from ...numerics.linalg import cholesky, inverse_from_factor, inverse_of_lower
+from ...numerics.linalg import cholesky, inverse, inverse_from_factor
 from .features import Feature
 
 
@@ -186,7 +186,7 @@ def given_observed(linear: Array, precision: Array, bounds: AnyArray, missing: A
     beside = precision[category, missing[:, None]]
     square = precision[category[..., None], missing[:, None, :, None], missing[:, None, None, :]]
     lower = cholesky(square)
-    inverse_lower = inverse_of_lower(lower)
+    inverse_lower = inverse(lower, is_lower=True)
     # L^-1 (P_m., h_m): its square is the gain, and L^-T makes it R and b
     slope = inverse_lower @ beside
     offset = (inverse_lower @ linear[category, missing[:, None]][..., None])[..., 0]
