@@ -326,7 +326,7 @@ def test_names_of_columns():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"emission": "gamma"}, "emission must be 'gaussian' or"),
+        ({"emission": "gamma"}, "emission must be 'gaussian', 'categorical' or"),
         ({"n_components": 0}, "n_components, if it is not 'auto', must be a whole number"),
         ({"covariance_type": "ful"}, "covariance_type must be"),
         (

@@ -286,7 +286,7 @@ def test_later_rows_are_added(penguins):
         ({"number_prior": {"x0": (0, 1, 1, 1)}}, ROWS, cv.ParameterError, "the column 'x0', which is none of the num"),
         ({"count_prior": (1.0,), "kinds": {7: "count"}}, ROWS, cv.ParameterError, "count_prior must be 2 numbers"),
         ({"category_prior": 0.0}, ROWS, cv.ParameterError, "category_prior must be a finite number above 0"),
-        ({}, [[None, 1.0], [None, 2.0]], cv.DataError, "no value"),
+        ({}, [[None, 1.0], [None, 2.0]], cv.DataError, "column 0 is NaN in every row"),
         ({"kinds": {0: "category"}}, [[None, 1.0], [None, 2.0]], cv.DataError, "column 'x0' has no value"),
         ({"kinds": {0: "count"}}, [[0.5, "a"], [2.0, "b"]], cv.DataError, "x0"),
         ({}, [[1.0, "a"], [np.inf, "b"]], cv.DataError, "column 'x0' has an infinity in row 1"),

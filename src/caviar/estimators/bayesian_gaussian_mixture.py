@@ -70,7 +70,7 @@ class BayesianGaussianMixture(HasEvidence, GaussianEstimator):
         The fit has converged when an iteration changes the ELBO by less than this, in nats per row.
     {max_iter}
     n_init
-        Number of starts, or with ``n_components="auto"`` of searches; the best fit is kept.
+        Number of starts; the best fit is kept. With ``n_components="auto"``, the number of searches.
     init_params
         How starts are found: ``"auto"``, or as in scikit-learn ``"kmeans"``, ``"k-means++"``, ``"random"`` or
         ``"random_from_data"``. Or an array of labels (N,) or responsibilities (N, K) to start from. With
