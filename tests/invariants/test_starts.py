@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import caviar as cv
-from caviar.engine.rows import subsample as sampling
+from caviar.engine.starts import trials
 
 K = 4
 
@@ -42,7 +42,7 @@ def _mixture():
 @pytest.fixture
 def small_samples(monkeypatch):
     """Subsamples of 300 rows, so that tables need not be large to be larger than these."""
-    monkeypatch.setattr(sampling.sample_of, "__defaults__", (300,))
+    monkeypatch.setattr(trials, "SAMPLE_ROWS", 300)
 
 
 def _draw(rng, n):

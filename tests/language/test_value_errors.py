@@ -130,7 +130,7 @@ ROWS = np.ones((4, 2))
 DATA = {
     "lacking": (lambda: _vectors({}), ["the data lack 'x'", "{'x': array"]),
     "unknown": (lambda: _vectors({"x": ROWS, "y": 1}), ["the data have 'y'", "'x', 'mean', 'W'"]),
-    "an array": (lambda: _vectors(ROWS), ["data is a mapping", "{'x': ...}", "ndarray"]),
+    "an array": (lambda: _vectors(ROWS), ["data must be a table, or a mapping", "{'x': ...}", "ndarray"]),
     "infinity": (lambda: _vectors({"x": [[1, 2], [1, np.inf]]}), ["'x' has an infinity in row 1"]),
     "text": (lambda: _vectors({"x": [["a", "b"]]}), ["the data of 'x' must be numbers", "'a'"]),
     "complex": (lambda: _vectors({"x": ROWS * 1j}), ["the data of 'x' must be numbers", "complex"]),

@@ -1,6 +1,5 @@
 """Sparse counts of a Multinomial: the same fit as of the dense array, at every iteration, and exact evidence."""
 
-from functools import partial
 from types import MappingProxyType
 
 import numpy as np
@@ -276,7 +275,7 @@ def test_a_fit_writes_out_no_rows_but_the_sample_of_a_start(most, counts, monkey
             written.add(self.shape)
         return sparse.coo_array(self).toarray()
 
-    monkeypatch.setattr("caviar.fitting.model.sample_of", partial(sample_of, largest=100))
+    monkeypatch.setattr("caviar.engine.starts.trials.SAMPLE_ROWS", 100)
     monkeypatch.setattr(columns, "_MOST_NUMBERS", most)
     words = sparse.csr_array(counts)
     monkeypatch.setattr(sparse.csr_array, "toarray", spied)
