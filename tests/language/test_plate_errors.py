@@ -66,7 +66,7 @@ STATEMENTS = {
     ),
     "no dimension at all": (
         lambda: cv.MultivariateNormal("x", 0, 0),
-        ["dimension of 'x' is not determined", "mean=np.zeros(D)"],
+        ["dimension of 'x' is not determined", "mean=np.full(D, 0.0)"],
     ),
     "a Wishart without a dimension": (
         lambda: cv.Wishart("W", 3, 0),

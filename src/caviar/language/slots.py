@@ -254,8 +254,8 @@ def _of_full_rank(owner: Stated, slot: str, value: Array, role: Role) -> Array:
         return value
     if owner.dimension is None:
         raise PlateError(
-            f"the dimension of '{owner.name}' is not determined by its arguments; give {slot} as a vector of "
-            f"length D instead of {value}"
+            f"the dimension of '{owner.name}' is not determined by its arguments; write {slot}=np.full(D, {value}) "
+            f"with the length D that you mean"
         )
     size = owner.dimension
     if value.ndim == 0 and role.rank == 1:
