@@ -138,7 +138,7 @@ CASES = [
         refused="rename",
     ),
     Case("complex numbers", "numbers with an imaginary part", lambda rng: blobs(rng) + 1j, refused="omplex"),
-    Case("strings", "words", lambda rng: np.array([["a", "b"]] * 20), refused="numeric"),
+    Case("strings", "words", lambda rng: np.array([["a", "b"]] * 20), refused="does not contain numbers"),
     Case(
         "an infinity",
         "one entry is infinite",
