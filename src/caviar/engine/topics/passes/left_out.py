@@ -30,8 +30,12 @@ from .alike import alike_documents
 _BLOCK_NUMBERS = 1 << 17
 """Numbers (counts above zero x topics) of a block at most: 512 kB in single precision, which a cache holds."""
 
-_FEWEST_BLOCKS = 32
-"""Blocks at least, if there are as many documents: topics without a block must be like those with it."""
+_FEWEST_BLOCKS, _FEW_NUMBERS, _FEWEST_OF_FEW = 32, 1 << 13, 8
+"""Blocks at least, if there are as many documents: topics without a block must be like those with it.
+
+Blocks of fewer numbers take no less time, so of small tables there are fewer: with 8 in the place of 32, 200 documents
+take a quarter of the time, and end 3 nats lower of 73,853.
+"""
 
 _UPDATES = 4
 """Updates of the documents of a block, before its sums are. With 7 topics ended no higher, in 1.4 times the time."""
@@ -216,7 +220,8 @@ def _ratios(block: _Block, words: AnyArray, theta: AnyArray) -> AnyArray:
 def _blocks(counts: Any, n_topics: int) -> Iterator[_Block]:
     """Yield documents of about the same number of different words."""
     starts, lengths = counts.indptr, np.diff(counts.indptr)
-    most = max(min(_BLOCK_NUMBERS // n_topics, counts.nnz // _FEWEST_BLOCKS), 1)
+    n_blocks = min(max(counts.nnz * n_topics // _FEW_NUMBERS, _FEWEST_OF_FEW), _FEWEST_BLOCKS)
+    most = max(min(_BLOCK_NUMBERS // n_topics, counts.nnz // n_blocks), 1)
     for documents in alike_documents(lengths, most):
         offsets = np.arange(lengths[documents].max())
         first = starts[documents][:, None]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
-_TRIED_NUMBERS, _MOST_TRIALS = 1 << 21, 5
+_TRIED_NUMBERS, _MOST_TRIALS = 1 << 21, 3
 """Numbers in all for passes from several beginnings, of which the best is kept, and how many of these at most."""
 
 
