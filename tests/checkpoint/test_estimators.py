@@ -37,7 +37,7 @@ def fitted(estimator, path=None, every=0.0, X=X, callback=False):
     return own.fit(X, checkpoint=path, checkpoint_every=every)
 
 
-@pytest.mark.thinned(4)
+@pytest.mark.slow
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_a_mixture_goes_on_to_the_same_bits(estimator, tmp_path):
     undisturbed = fitted(estimator)
@@ -118,7 +118,7 @@ def interrupting(n_iterations):
     return callback
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("n_iterations", [1, 9])
 def test_an_interrupted_search_goes_on_to_the_same_bits(n_iterations, tmp_path):
     """Ctrl-C gives the best so far, and ends all searches."""
@@ -129,6 +129,7 @@ def test_an_interrupted_search_goes_on_to_the_same_bits(n_iterations, tmp_path):
     assert_same_search(fitted(search, tmp_path / "c", X=rows), undisturbed)
 
 
+@pytest.mark.slow
 def test_an_interrupt_between_iterations_of_all_rows_ends_a_search(tmp_path, monkeypatch):
     """Ctrl-C in a fit to the rows of one component ends the search: with that end it would be another one."""
     search, rows = SEARCHES["one start"], ROWS
@@ -151,7 +152,7 @@ def test_an_interrupt_between_iterations_of_all_rows_ends_a_search(tmp_path, mon
 COUNTS = np.random.default_rng(3).poisson(1.0, (40, 12))
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["batch", "incremental", "online"])
 def test_topics_go_on_to_the_same_bits(method, tmp_path):
     known = {"learning_method": method, "n_init": 2, "max_iter": 6, "tol": 0.0, "random_state": 0}
@@ -206,6 +207,7 @@ def test_starts_that_are_given_share_a_file(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["c"]
 
 
+@pytest.mark.slow
 def test_a_checkpoint_of_one_fit_is_none_of_several(tmp_path):
     model = cv.models.normal_wishart_mixture(2, 2)
     model.fit({"x": X}, seed=0, max_iter=2, checkpoint=tmp_path / "one")
@@ -216,6 +218,7 @@ def test_a_checkpoint_of_one_fit_is_none_of_several(tmp_path):
         model.fit({"x": X}, seed=0, max_iter=2, checkpoint=tmp_path / "several")
 
 
+@pytest.mark.slow
 def test_other_kernels_are_told_and_the_fit_goes_on(tmp_path, monkeypatch):
     """A fit that goes on where matrix products end in other digits says so."""
     undisturbed = fitted(ESTIMATORS[0])
@@ -229,6 +232,7 @@ def test_other_kernels_are_told_and_the_fit_goes_on(tmp_path, monkeypatch):
     assert_same_bits(found.posterior_, undisturbed.posterior_)
 
 
+@pytest.mark.slow
 def test_in_a_pipeline_it_is_an_argument_of_a_step(tmp_path):
     pipeline = make_pipeline(StandardScaler(), cv.BayesianGaussianMixture(**KNOWN))
     pipeline.fit(X, bayesiangaussianmixture__checkpoint=tmp_path / "c")
@@ -241,6 +245,7 @@ def test_a_path_is_no_parameter_that_clones_share():
         assert inspect.signature(kind.fit).parameters["checkpoint"].default is None
 
 
+@pytest.mark.slow
 def test_what_cannot_go_on_is_refused_in_words(tmp_path):
     with pytest.raises(cv.ParameterError, match="needs a random_state"):
         cv.GaussianMixture(2).fit(X, checkpoint=tmp_path / "c")

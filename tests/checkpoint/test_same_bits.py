@@ -68,7 +68,7 @@ def test_a_fit_goes_on_after_its_third_iteration(name, schedule, tmp_path):
     check(fit, tmp_path / "c", [{"progress": after(3)}])
 
 
-@pytest.mark.thinned(9)
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "schedule"), SEVERAL)
 def test_a_fit_with_restarts_goes_on_after_every_iteration(name, schedule, tmp_path):
     case = CASES[name]
@@ -87,7 +87,7 @@ def test_a_fit_with_restarts_goes_on_after_every_iteration(name, schedule, tmp_p
     check(fit, tmp_path / "c", [{"progress": after(1)} for _ in range(100)], fewest=6)
 
 
-@pytest.mark.thinned(6)
+@pytest.mark.thinned(12)
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("name", ["joint", "measured-apart", "deconvolved"])
 def test_a_fit_goes_on_after_it_was_broken_off_in_the_middle_of_passes(name, schedule, tmp_path):
@@ -256,6 +256,7 @@ def test_ctrl_c_gives_the_best_so_far_and_the_same_call_goes_on(tmp_path):
     assert_same_bits(ended, case.fit(data, max_iter=30))
 
 
+@pytest.mark.slow
 def test_a_seed_of_chance_is_kept(tmp_path):
     case = CASES["joint"]
     data = case.draw(np.random.default_rng(10), 100)
@@ -267,6 +268,7 @@ def test_a_seed_of_chance_is_kept(tmp_path):
     assert len(set(one.restart_elbos)) > 1
 
 
+@pytest.mark.slow
 def test_an_interruption_is_told_also_where_an_earlier_start_was_better(tmp_path):
     case = CASES["joint"]
     data = case.draw(np.random.default_rng(11), 300)
@@ -292,7 +294,7 @@ def test_what_comes_from_a_checkpoint_serves_as_a_prior(tmp_path):
     assert_same_bits(model.fit(rest, **known, prior=again), model.fit(rest, **known, prior=first))
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [pytest.param("joint", marks=pytest.mark.slow), "spherical", "factors"])
 def test_ctrl_c_at_any_pass_is_told_and_the_same_call_goes_on(name, tmp_path):
     """In the starts, in iterations, and in the look for a saddle point where a fit has settled."""

@@ -62,6 +62,7 @@ def stated_in_python():
     return cv.Model(*leaves)
 
 
+@pytest.mark.slow
 def test_the_fit_is_that_of_the_model_stated_in_python(run, fit_command):
     found = json.loads(run(*fit_command, "-q", "--json").stdout)
     expected = stated_in_python().fit(ARRAYS, seed=0, tol=1e-6)
@@ -81,6 +82,7 @@ def test_the_fit_is_that_of_the_model_stated_in_python(run, fit_command):
         np.testing.assert_allclose([each["value"] for each in told.values()], p.mean[k], rtol=1e-8)
 
 
+@pytest.mark.slow
 def test_of_numbers_alone_it_is_the_mixture_with_diagonal_covariances(run, penguins, tmp_path):
     """Under the same prior, which is that of the data and not learnt."""
     command = ["fit", penguins, "--columns", ",".join(NUMBERS), "-k", 3, "--seed", 0, "-q", "--json"]
@@ -102,6 +104,7 @@ def test_of_numbers_alone_it_is_the_mixture_with_diagonal_covariances(run, pengu
             assert one["standard_deviation"][name] == pytest.approx(spread, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_of_words_alone_there_is_a_mixture_too(run, penguins):
     result = run(
         "fit", penguins, "--columns", "species,sex", "--non-numeric", "categorical", "--seed", 0, "--json"
@@ -109,6 +112,7 @@ def test_of_words_alone_there_is_a_mixture_too(run, penguins):
     assert json.loads(result.stdout)["columns"] == ["species", "sex"]
 
 
+@pytest.mark.slow
 def test_a_table_is_printed_and_shown_again(run, fit_command, saved):
     printed = run(*fit_command)
     assert "column species became 3 categories: Adelie, Chinstrap, Gentoo" in printed.stderr
@@ -192,6 +196,7 @@ def test_a_sample_has_the_names_and_can_be_read_again(run, saved, tmp_path):
     assert (again.exit_code, again.stderr) == (0, "")
 
 
+@pytest.mark.slow
 def test_a_report_names_columns_and_categories(run, saved, penguins, tmp_path):
     told = json.loads(run("report", saved, penguins, "-o", tmp_path / "r.html", "--json").stdout)
     places = {entry["at"] for entry in told["entries"] if entry["variable"] == "species_probabilities"}
@@ -219,6 +224,7 @@ def test_what_it_does_not_have_is_refused(run, fit_command, options, message):
     assert message in " ".join(result.stderr.replace("│", " ").split())
 
 
+@pytest.mark.slow
 def test_saved_ones_are_compared_as_their_estimators_say(run, penguins, saved, fit_command, tmp_path):
     assert run(*fit_command, "-k", 2, "-q", "-o", tmp_path / "2.caviar").exit_code == 0
     plain = ["fit", penguins, "--non-numeric", "drop", "-q", "-o", tmp_path / "g.caviar"]
@@ -292,6 +298,7 @@ def test_too_many_values_and_empty_columns(run):
     assert json.loads(result.stdout)["columns"] == ["a"]
 
 
+@pytest.mark.slow
 def test_names_and_values_are_quoted(run, tmp_path):
     odd = """SELECT range AS a, CASE range % 2 WHEN 0 THEN 'x''); DROP' ELSE '[red]é,"y"' END AS "k""'ind" """
     rows = f"{odd} FROM range(20)"
@@ -303,6 +310,7 @@ def test_names_and_values_are_quoted(run, tmp_path):
     assert unknown_values(None, {"k\"'ind": ["x'); DROP"]}, sql=rows) == {"k\"'ind": (['[red]é,"y"'], 10)}
 
 
+@pytest.mark.slow
 def test_the_same_command_goes_on_from_its_checkpoint(run, fit_command, tmp_path):
     command = [*fit_command, "--restarts", 2, "--threads", 1, "--json", "--checkpoint", tmp_path / "c.ckpt"]
     first, again = run(*command), run(*command)
@@ -327,6 +335,7 @@ def test_other_posteriors_are_shown_as_they_were_stated(run, tmp_path):
         assert run("show", path).stdout.startswith("Model(")
 
 
+@pytest.mark.slow
 def test_a_mixture_of_python_reads_answers_and_numbers_that_are_categories(run, tmp_path):
     """Whatever a table writes for them: true or True, 1 or 1.0."""
     rows = [[1.0, True, 0, 3], [2.0, False, 1, 1], [None, True, 5, 3], [9.0, None, 6, 2]] * 5
@@ -368,6 +377,7 @@ def test_remarks_name_options_rather_than_arguments(run, penguins):
     assert "linear_response" not in result.stdout
 
 
+@pytest.mark.slow
 def test_numbers_of_components_are_compared(run, penguins, tmp_path):
     arguments = ("--non-numeric", "categorical", "-k", "1,3", "--restarts", 1, "--held-out", 0.25)
     result = run("compare", penguins, *arguments, "-o", tmp_path / "best.caviar", "--json")

@@ -24,6 +24,7 @@ def rows(tmp_path_factory):
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.posix
 def test_a_command_that_was_stopped_goes_on(run, rows, tmp_path):
     command = ["fit", rows, *OPTIONS, "--checkpoint", tmp_path / "run.ckpt"]

@@ -37,6 +37,7 @@ def test_bash_gets_commands_options_and_values(line, answers):
     assert found.split() == answers
 
 
+@pytest.mark.slow
 def test_zsh_and_fish_get_them_with_what_they_mean():
     zsh = asked(_CAVIAR_COMPLETE="complete_zsh", _TYPER_COMPLETE_ARGS="caviar rep")
     assert zsh.startswith('_arguments \'*: :(("report":"Write an HTML report about a model')
@@ -59,6 +60,7 @@ def test_every_shell_gets_a_script_that_asks_the_program(shell):
         assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
 def test_bash_completes_by_the_function_that_the_script_defines(tmp_path):
     program = tmp_path / "caviar"

@@ -14,7 +14,7 @@ COLUMNS = ("--columns", "eruptions,waiting")
 X = cv.datasets.load_faithful().values
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize(
     ("options", "estimator"),
     [
@@ -59,6 +59,7 @@ def test_known_variance_takes_one_column_and_its_own_options(run, eruptions):
     assert "choose it by --columns from eruptions, waiting" in refused.stderr
 
 
+@pytest.mark.slow
 def test_the_result_for_readers_has_the_components_heaviest_first(run, eruptions):
     result = run("fit", eruptions, *COLUMNS, "--seed", 0)
     assert result.exit_code == 0
@@ -90,6 +91,7 @@ def test_the_uncertainty_is_that_of_the_option(run, eruptions, tmp_path):
     assert "linear-response" in refused.stderr
 
 
+@pytest.mark.slow
 def test_a_fit_without_a_seed_tells_the_one_it_took(run, eruptions):
     first = json.loads(run("fit", eruptions, *COLUMNS, "-k", 4, "--json", "-q").stdout)
     again = json.loads(
@@ -98,6 +100,7 @@ def test_a_fit_without_a_seed_tells_the_one_it_took(run, eruptions):
     assert again["elbo_trace"] == first["elbo_trace"]
 
 
+@pytest.mark.slow
 def test_csv_parquet_pattern_and_query_are_the_same_rows(run, eruptions, faithful):
     options = ("--seed", 0, "-q", "--json")
     elbos = {
@@ -127,12 +130,14 @@ def test_a_saved_model_is_the_fit(run, eruptions, tmp_path):
     assert about["column_summary"]["waiting"]["max"] == 96.0
 
 
+@pytest.mark.slow
 def test_a_picture_is_drawn(run, eruptions, tmp_path):
     result = run("fit", eruptions, *COLUMNS, "--picture", tmp_path / "m.png")
     assert f"plot in {tmp_path / 'm.png'}" in result.stdout
     assert (tmp_path / "m.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_names_with_commas_stand_in_quotes(run, tmp_path):
     table = tmp_path / "hostile.csv"
     hostile = '"a, b","c""d","[red]\x1b[2J"\n' + "".join(f"{i},{i * i % 7},{-i}\n" for i in range(30))
@@ -186,6 +191,7 @@ def test_a_column_that_numbers_the_rows_is_told(run, tmp_path, monkeypatch, non_
         assert remarks == {"id": number, "shuffled": number, "a": []}
 
 
+@pytest.mark.slow
 def test_one_row_is_one_row(run, tmp_path):
     (tmp_path / "one.csv").write_text("a,b\n1,2\n")
     shown = run("fit", tmp_path / "one.csv", "-k", 1, "-q", "--seed", 0, "-o", tmp_path / "m.caviar").stdout
@@ -214,6 +220,7 @@ def test_read_table_and_the_command_line_name_the_same_row(run, tmp_path):
     assert "row 1, line 3" in result.stderr
 
 
+@pytest.mark.slow
 def test_a_structure_of_covariances_and_auto_are_passed_on(run, eruptions):
     result = run(
         "fit",

@@ -46,6 +46,7 @@ def test_the_same_fit(run, table, tmp_path, monkeypatch):
     assert (tmp_path / "x.png").stat().st_size > 1_000
 
 
+@pytest.mark.slow
 def test_what_needs_all_rows_has_them(run, table, tmp_path, monkeypatch):
     monkeypatch.setattr(caviar.cli.rows, "LARGE", 1)
     fitted(run, table, "-k", "auto")

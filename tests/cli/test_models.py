@@ -44,6 +44,7 @@ def test_a_report_without_data_says_so(run, model, tmp_path):
     assert "No data were given" in (tmp_path / "r.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_programs_are_told_what_a_report_says(run, model, eruptions, tmp_path):
     found = json.loads(run("report", model, eruptions, "-o", tmp_path / "r.html", "--json").stdout)
     assert found["report"] == str(tmp_path / "r.html")
@@ -165,6 +166,7 @@ def test_what_cannot_be_compared_is_refused(run, faithful, options, message):
     assert message in " ".join(result.stderr.replace("│", " ").split())
 
 
+@pytest.mark.slow
 def test_a_check_passes_in_words(run, model, faithful):
     result = run("check", model, faithful, "--rows", 60)
     assert result.exit_code == 0

@@ -24,6 +24,7 @@ def test_dropped_columns_are_named(run, eruptions):
     assert "left out, for not all their entries are numbers: kind" in result.stderr
 
 
+@pytest.mark.slow
 def test_quiet_does_not_hide_that_columns_were_left_out(run, eruptions):
     result = run("fit", eruptions, "--non-numeric", "drop", "--seed", 0, "-q")
     assert result.stderr == "warning: left out, for not all their entries are numbers: kind\n"
@@ -45,6 +46,7 @@ def test_indicators_in_a_mixture_of_gaussians_are_warned_of(run, eruptions, cova
         assert min(spreads) < 0.01
 
 
+@pytest.mark.slow
 def test_a_comparison_warns_of_indicators_too(run, eruptions):
     result = run("compare", eruptions, "-k", "1,2", "--non-numeric", "one-hot", "--quiet", "--json")
     assert "the columns of 0 and 1 of kind are not Gaussian" in result.stderr
@@ -85,6 +87,7 @@ def test_new_rows_are_turned_into_the_same_columns(run, eruptions, tmp_path):
     np.testing.assert_allclose(read_table(tmp_path / "out.csv").values[:, -1], expected)
 
 
+@pytest.mark.slow
 def test_the_command_of_a_model_keeps_the_choice(run, eruptions, tmp_path):
     run("fit", eruptions, "--non-numeric", "drop", "-q", "-o", tmp_path / "m.caviar")
     assert "--non-numeric drop" in cv.load(tmp_path / "m.caviar").about_["command"]

@@ -38,7 +38,7 @@ def folder(tmp_path_factory):
     return folder
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(6)
 @pytest.mark.parametrize(
     "arguments",
     [

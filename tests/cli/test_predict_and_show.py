@@ -22,6 +22,7 @@ def model(tmp_path_factory):
     return path
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("name", ["out.csv", "out.parquet"])
 def test_predictions_are_those_of_the_estimator_in_the_order_of_the_rows(
     run, model, eruptions, tmp_path, name
@@ -122,6 +123,7 @@ def test_show_as_json_holds_everything(run, model):
     assert low == cv.report.component_table(mixture)[0].mean[1].low
 
 
+@pytest.mark.slow
 def test_fit_and_show_say_the_same(run, eruptions, tmp_path):
     options = ("--columns", "eruptions,waiting", "-k", 3, "--seed", 1, "--restarts", 2, "-q", "--json")
     fitted = json.loads(run("fit", eruptions, *options, "-o", tmp_path / "m.caviar").stdout)

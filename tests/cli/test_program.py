@@ -12,7 +12,6 @@ import time
 
 import numpy as np
 import pytest
-from thinning import amount
 
 import caviar as cv
 from caviar.data import write_table
@@ -41,6 +40,7 @@ def test_the_command_line_without_its_extra_says_what_to_install():
     assert '"typer>=0.20"' in done.stderr
 
 
+@pytest.mark.slow
 def test_results_and_progress_go_to_streams_of_their_own(run_program, run, faithful, tmp_path):
     done = run_program(
         "fit", faithful, "-k", 3, "--restarts", 3, "--seed", 0, "--json", "-o", tmp_path / "m.caviar"
@@ -64,6 +64,7 @@ def test_bad_input_ends_with_status_2_and_without_a_traceback(run_program, tmp_p
     assert "column 'b' has one entry that cannot be read as a number: 'x' in row 1, line 3" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_terminal_that_knows_only_ascii_is_served(run_program, tmp_path):
     write_table(tmp_path / "table.csv", {"größe": np.arange(20.0) ** 2})
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
@@ -72,6 +73,7 @@ def test_a_terminal_that_knows_only_ascii_is_served(run_program, tmp_path):
     assert "gr\\xf6\\xdfe" in done.stdout
 
 
+@pytest.mark.slow
 def test_the_demo_shows_the_fit_and_writes_what_it_shows(run, tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["caviar/__main__.py"])
     done = run("demo", "--output-dir", tmp_path / "out")
@@ -102,11 +104,12 @@ def test_programs_are_told_what_the_demo_wrote(run, tmp_path):
     assert all((tmp_path / "out" / f"faithful.{suffix}").is_file() for suffix in ("png", "caviar", "csv"))
 
 
+@pytest.mark.slow
 @pytest.mark.posix
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")
 def test_a_full_disk_is_told_in_a_line(tmp_path):
     cv.BayesianGaussianMixture(1, random_state=0).fit(np.eye(3)).save(tmp_path / "m.caviar")
-    for command in (["show"], ["sample"], ["show", "--json"])[: amount(1, 3)]:
+    for command in (["show"], ["sample"], ["show", "--json"])[:3]:
         words = [sys.executable, "-m", "caviar", command[0], str(tmp_path / "m.caviar"), *command[1:]]
         with open("/dev/full", "wb") as full:
             done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
@@ -114,6 +117,7 @@ def test_a_full_disk_is_told_in_a_line(tmp_path):
         assert done.stderr == "error: cannot write the result: No space left on device\n"
 
 
+@pytest.mark.slow
 @pytest.mark.posix
 def test_a_reader_that_has_gone_away_is_no_error(tmp_path):
     cv.BayesianGaussianMixture(1, random_state=0).fit(np.eye(3)).save(tmp_path / "m.caviar")
@@ -166,6 +170,7 @@ def on_a_terminal(arguments, *, stop_at):
     return shown.decode(), process.returncode
 
 
+@pytest.mark.slow
 @pytest.mark.posix
 def test_ctrl_c_keeps_the_best_so_far_and_says_so(long_table, tmp_path):
     model = tmp_path / "m.caviar"

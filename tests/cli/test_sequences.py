@@ -34,6 +34,7 @@ def model(run, days):
     return path
 
 
+@pytest.mark.slow
 def test_the_fit_is_that_of_the_estimator(model):
     mine = cv.HiddenMarkovModel(2, stickiness=2.0, random_state=0).fit(X[:, None], lengths=LENGTHS)
     loaded = cv.load(model)
@@ -96,6 +97,7 @@ def test_a_column_of_words(run, days, tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_a_report(run, model, tmp_path):
     result = run("report", model, "-o", tmp_path / "r.html", "--json")
     assert result.exit_code == 0

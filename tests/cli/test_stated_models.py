@@ -146,6 +146,7 @@ def test_what_does_not_fit_the_model_is_refused(
     assert result.stdout == ""
 
 
+@pytest.mark.slow
 def test_a_report_of_a_posterior_and_its_data(run, regression, folder, tmp_path):
     result = run(
         "report", folder / "regression.caviar", folder / "rows.csv", "-o", tmp_path / "r.html", "--json"

@@ -41,6 +41,7 @@ def corpus(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "where",
     [

@@ -25,6 +25,7 @@ def lda(tmp_path):
     return fitted
 
 
+@pytest.mark.slow
 def test_topics_are_shown_by_their_words(run, lda, tmp_path):
     shown = run("show", tmp_path / "lda.caviar").stdout
     lines = shown.splitlines()
@@ -39,6 +40,7 @@ def test_topics_are_shown_by_their_words(run, lda, tmp_path):
     assert document["elbo"] == lda.elbo_
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["news.csv", "news.npz"])
 def test_documents_get_the_proportions_of_the_estimator(run, lda, tmp_path, name):
     result = run("predict", tmp_path / "lda.caviar", tmp_path / name, "-o", tmp_path / "out.csv")
@@ -49,6 +51,7 @@ def test_documents_get_the_proportions_of_the_estimator(run, lda, tmp_path, name
     np.testing.assert_array_equal(written.values[:, 0], lda.transform(COUNTS).argmax(axis=1))
 
 
+@pytest.mark.slow
 def test_drawn_documents_have_the_average_length(run, lda, tmp_path):
     run("sample", tmp_path / "lda.caviar", "-n", 40, "--seed", 1, "-o", tmp_path / "new.parquet")
     drawn = read_table(tmp_path / "new.parquet")
@@ -67,6 +70,7 @@ def test_a_report_names_the_words(run, lda, tmp_path):
     assert "goal, topic 0" in text
 
 
+@pytest.mark.slow
 def test_other_vocabularies_are_refused(run, lda, tmp_path):
     save_npz(tmp_path / "other.npz", csr_array(COUNTS[:, :3]))
     (tmp_path / "bad.npz").write_bytes(b"nothing")

@@ -96,6 +96,7 @@ def test_a_query_that_duckdb_interrupts_ends_like_any_other_interrupt(run, erupt
     assert message_of(result) == "error: interrupted; nothing was kept"
 
 
+@pytest.mark.slow
 def test_paragraphs_of_a_help_text_are_folded_to_the_terminal(run_program):
     done = run_program("predict", "--help", env={**os.environ, "COLUMNS": "200"})
     assert any(
@@ -122,6 +123,7 @@ def test_the_version_is_printed(run):
     assert (result.exit_code, result.stdout) == (0, f"caviar {cv.__version__}\n")
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize(
     ("module", "arguments", "packages"),
     [

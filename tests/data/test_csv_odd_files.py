@@ -23,6 +23,7 @@ def refusal(path) -> str:
     return str(caught.value)
 
 
+@pytest.mark.thinned(7)
 @pytest.mark.parametrize(
     ("text", "columns"),
     [
@@ -80,6 +81,7 @@ def test_broken_files_are_refused_at_once(path, text, words):
     assert time.process_time() - start < 5
 
 
+@pytest.mark.slow
 def test_long_names_and_many_names_are_cut_in_messages(path):
     names = [f"{'x' * 3_000}{number}" for number in range(15)]
     path.write_text(",".join(names) + "\n" + ",".join(["q"] * 15) + "\n")

@@ -135,6 +135,7 @@ def test_impossible_documents_are_refused(table, settings, message):
         cv.scan_documents(pa.table(table), **settings)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("method", ["batch", "incremental", "online"])
 def test_a_fit_is_that_of_the_counts_in_memory_to_the_bit(method):
     counts, words = corpus()
@@ -152,6 +153,7 @@ def test_a_fit_is_that_of_the_counts_in_memory_to_the_bit(method):
     assert lda.completion_perplexity(documents) == held.completion_perplexity(counts)
 
 
+@pytest.mark.slow
 def test_streams_of_documents_are_those_of_counts():
     counts, words = corpus()
     documents = cv.scan_documents(lists(counts, words), vocabulary=words)
@@ -210,6 +212,7 @@ def test_documents_travel_without_their_counts():
         documents[:10]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "keeps"), [("online", False), ("batch", True)])
 def test_online_steps_keep_nothing_of_the_documents(monkeypatch, method, keeps):
     counts, words = corpus()

@@ -72,13 +72,14 @@ def test_a_gaussian_mixture_from_disk(store, columns, tmp_path):
     assert_same(mixture(store(columns, tmp_path)), mixture(together(columns)))
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("n_threads", [1, 4])
 def test_any_number_of_threads(n_threads, columns, tmp_path):
     for store in (stored.one_parquet, stored.copied_parquet):
         assert_same(mixture(store(columns, tmp_path), executor=n_threads), mixture(together(columns)))
 
 
+@pytest.mark.slow
 def test_a_gaussian_mixture_from_other_containers(columns, tmp_path):
     expected = mixture(together(columns))
     for name, value in in_frames(columns, tmp_path).items():
@@ -88,7 +89,7 @@ def test_a_gaussian_mixture_from_other_containers(columns, tmp_path):
             raise AssertionError(name) from error
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(8)
 @pytest.mark.parametrize("store", stored.SCANNED)
 def test_a_regression_on_columns_of_one_table(store, columns, tmp_path):
     """With the target, the predictors and the weights from one table."""
@@ -110,7 +111,7 @@ def test_a_regression_on_columns_of_pandas(columns):
     assert_same(model.fit({"X": frame[list("abc")], "y": frame["y"]}, max_iter=6), expected)
 
 
-@pytest.mark.thinned(4)
+@pytest.mark.thinned(8)
 @pytest.mark.parametrize("store", stored.SCANNED)
 def test_a_poisson_mixture_with_missing_entries(store, counts, tmp_path):
     model = cv.models.poisson_mixture(D, 2)
@@ -128,6 +129,7 @@ def test_a_poisson_mixture_from_other_containers(counts, tmp_path):
         np.testing.assert_array_equal(found.elbo_trace, expected.elbo_trace, err_msg=name)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("is_location", [True, False])
 def test_missing_values_of_a_column(is_location, columns, tmp_path):
     """Locations are measured from the mean of what was observed; positive numbers are not."""
@@ -167,6 +169,7 @@ def test_incremental_fits_and_streams(columns, tmp_path):
     assert_same(first.update({"x": table}, max_iter=3), first.update({"x": X}, max_iter=3))
 
 
+@pytest.mark.slow
 def test_stochastic_steps_go_over_all_rows(columns, tmp_path):
     """Which rows make a batch follows from the row groups, so the bits are others; where it leads is not."""
     schedule = cv.Stochastic(4_000)
@@ -176,6 +179,7 @@ def test_stochastic_steps_go_over_all_rows(columns, tmp_path):
     assert abs(steps.elbo - whole.elbo) < 1e-3 * abs(whole.elbo)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("estimator", [cv.BayesianGaussianMixture, cv.GaussianMixture])
 def test_estimators(estimator, columns, tmp_path):
     X, weights = together(columns), np.random.default_rng(5).random(N)

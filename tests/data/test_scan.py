@@ -71,6 +71,7 @@ def test_a_csv_file_is_not_read_before_its_rows_are_asked_for(tmp_path):
     assert "'b' has one entry that cannot be read as a number: 'x' in row 1, line 3" in message
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("store", stored.SCANNED)
 def test_any_rows_of_any_storage(store, columns, tmp_path):
     """Against slices of the array, for bounds that lie in one piece, in two and in many."""
@@ -127,6 +128,7 @@ def test_a_block_reads_no_more_of_the_copy_than_its_rows(columns, tmp_path, monk
     assert sum(stop - start for start, stop in read) == 1_200
 
 
+@pytest.mark.slow
 @pytest.mark.posix
 def test_temporary_files_go_with_the_table_and_with_python(columns, tmp_path):
     table = stored.copied_parquet(columns, tmp_path)

@@ -48,7 +48,7 @@ def test_densities_and_responsibilities(name):
     np.testing.assert_allclose(mixture.responsibilities(ROWS).T, expected / expected.sum(axis=0), rtol=1e-10)
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(6)
 @pytest.mark.parametrize("name", LINE)
 def test_the_distribution_function_is_the_integral_of_the_density(name):
     mixture = LINE[name]

@@ -154,6 +154,7 @@ def test_thousands_of_uncorrelated_columns_take_no_matrices(scale):
     assert peak < 100 * D * 8 * 2
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("shapes", [[1.0, 2.0], np.ones((2, 500)), np.tile(np.eye(500), (2, 1, 1))])
 def test_blocks_are_the_smaller_the_wider_rows_are(shapes):
     rng = np.random.default_rng(0)

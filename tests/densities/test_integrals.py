@@ -13,7 +13,7 @@ def test_one_column_integrates_to_one(name):
     assert abs(weights @ np.exp(LINE[name].log_density(points)) - 1) < 1e-10
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(15)
 @pytest.mark.parametrize("name", TWO_COLUMNS)
 def test_two_columns_integrate_to_one(name):
     points, weights = stretched(reach=11.0, step=0.02)
@@ -34,7 +34,7 @@ def test_a_marginal_is_the_integral_of_the_joint(name):
         np.testing.assert_allclose(weights @ np.exp(mixture.log_density(rows)), expected, rtol=1e-9)
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(15)
 @pytest.mark.parametrize("name", THREE_COLUMNS)
 def test_mean_and_covariance_are_those_of_the_density(name):
     """Of linear combinations of the columns, whose density is found by quadrature of one and two columns."""

@@ -60,7 +60,7 @@ def test_imputed_entries_are_conditional_means(name):
     np.testing.assert_allclose(filled[7], mixture.mean, rtol=1e-12)
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(15)
 @pytest.mark.parametrize("name", THREE_COLUMNS)
 def test_predictions_are_those_of_the_conditionals(name):
     mixture = THREE_COLUMNS[name]
@@ -93,6 +93,7 @@ def test_conditioning_in_two_steps_is_conditioning_at_once(name):
     np.testing.assert_allclose(shuffled.log_density(x), at_once.log_density(x), rtol=1e-11)
 
 
+@pytest.mark.slow
 @given(
     rows=arrays(
         np.float64,

@@ -31,6 +31,7 @@ def lines(draw):
     return cv.StudentMixture(*columns, 1 / scales, df)
 
 
+@pytest.mark.slow
 @given(mixture=lines(), p=st.floats(1e-12, 1 - 1e-12))
 def test_the_quantile_is_where_the_distribution_function_crosses(mixture, p):
     x = mixture.quantile(p)
@@ -74,6 +75,7 @@ def test_a_component_without_weight_does_not_count():
     assert mixture.interval(0.9)[1] == pytest.approx(1.6448536269514722, rel=1e-14)
 
 
+@pytest.mark.slow
 def test_many_quantiles_at_once_are_those_one_by_one():
     mixture = cv.StudentMixture.from_shapes(
         [0.2, 0.5, 0.3], [-4.0, 0.0, 9.0], [1.0, 0.1, 4.0], [1.0, 5.0, 2.0]

@@ -40,6 +40,7 @@ def test_rows_are_moved_once(moved):
     assert moved.count(100) == N // 100
 
 
+@pytest.mark.slow
 def test_rows_that_do_not_fit_are_moved_in_each_pass(moved, monkeypatch):
     # room for four blocks of 100 rows of two columns
     monkeypatch.setattr(StrictLibrary, "free_memory", 4 * 100 * 2 * 8 / 0.6 + 1)
@@ -50,6 +51,7 @@ def test_rows_that_do_not_fit_are_moved_in_each_pass(moved, monkeypatch):
     assert_allclose(few.elbo_trace, fit(executor=strict(block_rows=100)).elbo_trace, rtol=0)
 
 
+@pytest.mark.slow
 def test_nothing_is_kept_after_a_fit(moved):
     device = strict(block_rows=100)
     fit(executor=device)
@@ -69,6 +71,7 @@ def test_blocks_without_weight_are_left_out(moved):
     assert_allclose(there.elbo_trace, here.elbo_trace, rtol=1e-11)
 
 
+@pytest.mark.slow
 def test_block_sizes_agree():
     plan, q, row_map = reached(cv.models.gaussian_mixture(2, 3), {"x": rows()}, weights=uneven_weights(N))
     whole = sums(plan, q, row_map.source, strict(block_rows=N))

@@ -43,7 +43,7 @@ def test_a_pass_gives_the_same_sums(name, weighted):
     assert_same_sums(sums(plan, q, row_map.source, strict(block_rows=150)), expected)
 
 
-@pytest.mark.thinned(4)
+@pytest.mark.thinned(12)
 @pytest.mark.parametrize("name", ON_DEVICES)
 def test_a_fit_ends_at_the_same_posterior(name):
     data, case = drawn(name), CASES[name]
@@ -78,6 +78,7 @@ def test_missing_entries_of_leaves_that_factorise(name):
     assert_allclose(there.elbo_trace, here.elbo_trace, rtol=1e-11)
 
 
+@pytest.mark.slow
 def test_weights_and_restarts():
     data, case, weights = drawn("independent"), CASES["independent"], uneven_weights(N)
     here, there = (

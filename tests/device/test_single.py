@@ -124,7 +124,7 @@ def test_columns_whose_squares_are_beyond_float32():
     assert np.abs(found - exact).max() < BUDGET
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(9)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_fit_ends_as_in_float64_whatever_the_data(kind):
     x, means, precisions = hard(kind)
@@ -189,6 +189,7 @@ def test_a_fit_that_was_broken_off_in_float32_goes_on_in_it(broken_off_at, tmp_p
     assert told[0].iteration == broken_off_at + 1
 
 
+@pytest.mark.slow
 def test_a_fall_in_float32_is_asked_again_in_float64():
     # tol=0 keeps the loop going at the noise of float32, where the objective goes up and down
     data = CASES["joint"].draw(np.random.default_rng(3), 2000)
@@ -197,6 +198,7 @@ def test_a_fall_in_float32_is_asked_again_in_float64():
     assert_allclose(there.elbo, here.elbo, rtol=1e-11)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("goes_wrong", ["improper", "fell"])
 def test_what_goes_wrong_in_float32_is_asked_again_in_float64(goes_wrong, monkeypatch):
     step, rough = Batch.step, []

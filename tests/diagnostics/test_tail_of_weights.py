@@ -87,6 +87,7 @@ def test_the_weights_are_those_of_the_densities():
         np.testing.assert_allclose(found.log_weights, expected, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_the_evidence_lies_within_two_errors():
     """Of 60 regressions against quadrature; benchmarks/evidence_error.py has 100 with more columns."""
     inside, raw, low = [], [], []

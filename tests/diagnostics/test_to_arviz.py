@@ -73,6 +73,7 @@ def test_groups_axes_and_labels():
     assert np.abs(stats_["log_weight"].mean() - weights.mean()) < 1
 
 
+@pytest.mark.slow
 def test_leave_one_out_is_exact_for_a_regression():
     model, data = exact_regression()
     tree = model.fit(data).to_arviz(data, n_draws=4000, seed=0)
@@ -91,6 +92,7 @@ def test_leave_one_out_is_exact_for_a_regression():
     assert float(total) == pytest.approx(sum(exact), abs=0.1)
 
 
+@pytest.mark.slow
 def test_its_functions_work(tmp_path):
     pytest.importorskip("matplotlib").use("Agg")
     model, data = exact_regression()
@@ -111,6 +113,7 @@ def test_its_functions_work(tmp_path):
     assert (np.abs(table["mean"].to_numpy(dtype=float) - posterior["w"].mean) < error).all()
 
 
+@pytest.mark.slow
 def test_replicated_data_are_drawn_from_the_predictive_distribution():
     model, data = exact_regression(5)
     posterior = model.fit(data)

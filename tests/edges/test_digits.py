@@ -218,6 +218,7 @@ def test_more_rows_of_a_stream_keep_the_digits():
     assert_allclose(posterior.update(case.data).elbo, float(case.evidence), rtol=0, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_prior_that_is_too_small_is_named():
     t = cv.Gamma("t", 1.0, 1e-320)
     model = cv.Model(cv.Normal("x", 0.0, t, plates=cv.Plate("obs")))

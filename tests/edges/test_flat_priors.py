@@ -93,6 +93,7 @@ def test_a_component_as_narrow_as_the_rounding_of_its_rows_has_collapsed(form, f
     assert [own.category for own in told] == ([cv.CollapseWarning] if far else [])
 
 
+@pytest.mark.slow
 def test_a_collapsed_start_is_not_kept_over_a_sound_one():
     x = np.concatenate([BLOBS, [[30.0, 30.0]]])
     with warnings.catch_warnings():

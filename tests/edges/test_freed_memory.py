@@ -19,6 +19,7 @@ def n_bound() -> int:
     return sum(isinstance(own, BoundModel) for own in gc.get_objects())
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize(
     "model", [of_numbers(), cv.models.gaussian_mixture(2, 2)], ids=["numbers", "mixture"]
 )

@@ -223,6 +223,7 @@ def test_a_chain_from_left_to_right_is_exact(emissions, copies):
     assert (found[np.tile(marginals == 0, (copies, 1))] == 0).all(), "exactly"
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("schedule", ["batch", "incremental"])
 def test_a_sequence_without_a_path_is_named(schedule):
     x, starts = np.tile([0, 1, 1, 2, 2, 2], 4_000), np.tile([1, 0, 0, 0, 0, 0], 4_000)

@@ -35,12 +35,13 @@ def peak_of(function):
         tracemalloc.stop()
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("state", [stated.independent, stated.joint])
 def test_a_fit_from_the_data(state, x):
     assert peak_of(lambda: state(K, 4).fit({"x": x}, seed=0, max_iter=2)) < LIMIT
 
 
+@pytest.mark.slow
 def test_a_fit_of_weighted_single_precision_rows_in_fortran_order(x):
     rows, weights = np.asfortranarray(x, dtype="f4"), np.ones(N)
     assert (
@@ -49,11 +50,13 @@ def test_a_fit_of_weighted_single_precision_rows_in_fortran_order(x):
     )
 
 
+@pytest.mark.slow
 def test_a_fit_from_given_labels(x):
     labels = np.random.default_rng(1).integers(0, K, N)
     assert peak_of(lambda: stated.joint(K, 4).fit({"x": x}, init={"z": labels}, max_iter=1)) < LIMIT
 
 
+@pytest.mark.slow
 def test_a_fit_of_rows_with_missing_entries(x):
     """Copies are made with the holes filled and in the order of the patterns, and masks."""
     rows = np.where(np.random.default_rng(2).random(x.shape, dtype="f4") < 0.1, np.nan, x)
@@ -69,13 +72,14 @@ OUTPUTS = {"predict": 1, "predict_proba": MANY, "score_samples": 1}
 """Method -> numbers that it finds for each row."""
 
 
-@pytest.mark.thinned(4)
+@pytest.mark.slow
 @pytest.mark.parametrize("method", list(OUTPUTS))
 def test_predictions_of_a_mixture(method, mixture, x):
     """Beyond what is returned, memory is that of a block."""
     assert peak_of(lambda: getattr(mixture, method)(x)) < OF_BLOCKS + 8 * N * OUTPUTS[method]
 
 
+@pytest.mark.slow
 def test_predictions_of_rows_with_missing_entries(mixture, x):
     """Masks and copies of the rows are made a block at a time; scikit-learn's check and ours of NaN cost bytes."""
     rows = x.copy()
@@ -101,6 +105,7 @@ def test_the_objective_of_all_rows(x):
     assert peak_of(lambda: posterior.elbo_at({}, {"x": x})) < LIMIT
 
 
+@pytest.mark.slow
 def test_sparse_counts():
     """A million counts of 50,000 words in 20,000 documents: written out, they would be 8 GB."""
     rng, shape, n_entries = np.random.default_rng(0), (20_000, 50_000), 1_000_000

@@ -107,7 +107,7 @@ def found(fit: Fit) -> list[object]:
     ]
 
 
-@pytest.mark.thinned(6)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fits", "in_threads"),
     [
@@ -187,6 +187,7 @@ def test_only_values_of_constants_may_differ():
     assert structure(statement(rate=5.0)) is second
 
 
+@pytest.mark.slow
 def test_a_structure_keeps_no_values():
     def model(value: np.ndarray) -> cv.Model:
         obs = cv.Plate("obs")

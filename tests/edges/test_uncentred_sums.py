@@ -40,7 +40,7 @@ def _of_mean_field(y, mean, blocks):
     return float(evidence) - 0.5 * (np.log(np.diag(precision)).sum() - np.linalg.slogdet(precision)[1])
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(9)
 @pytest.mark.parametrize("offset", [0.0, -1e6, 1e8, 1e11])
 @pytest.mark.parametrize("turned", [False, True])
 def test_crossed_effects(offset, turned):
@@ -55,6 +55,7 @@ def test_crossed_effects(offset, turned):
     assert posterior.elbo == pytest.approx(exact, abs=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("offset", [1e6, 1e11])
 def test_an_intercept_beside_effects_and_a_slope(offset):
     data = _table(offset)
@@ -84,6 +85,7 @@ def _far(offset):
     return model, {"i": data["i"], "u": data["u"], "y": y + offset}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("offset", [2.0**20, 2.0**36])
 def test_everything_moves_with_the_data(offset, tmp_path):
     """Hierarchies, missing rows, weights, further rows, and a saved model."""

@@ -168,6 +168,7 @@ ELSEWHERE = {
 }
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("estimator_class", CLASSES)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_every_argument_changes_the_fit(estimator_class):

@@ -64,6 +64,7 @@ def test_wikipedias_umbrellas():
     np.testing.assert_allclose(model.predict_proba(X), told, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_uniform_transitions_give_the_responsibilities_of_a_mixture():
     table = np.random.default_rng(0).dirichlet(np.ones(10), 8)
     model = known(np.full(8, 1 / 8), np.full((8, 8), 1 / 8), table, list(range(10)))
@@ -192,6 +193,7 @@ def test_our_optimum_is_a_fixed_point_of_hmmlearns_variational_fit(structure):
     np.testing.assert_allclose(theirs.startprob_posterior_, q["initial"].concentration, rtol=1e-4)
 
 
+@pytest.mark.thinned(8)
 @pytest.mark.parametrize("structure", STRUCTURES)
 @pytest.mark.parametrize("lengths", [[3, 4, 5], [10, 8, 1]])
 def test_short_sequences(structure, lengths):
@@ -201,6 +203,7 @@ def test_short_sequences(structure, lengths):
     np.testing.assert_allclose(model.predict_proba(X, lengths).sum(axis=1), 1)
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("structure", STRUCTURES)
 def test_a_column_that_is_constant(structure):
     """Issue 2 of hmmlearn: nine rows, of which one column has no variance."""
@@ -218,6 +221,7 @@ def test_fewer_rows_than_states():
     assert np.isfinite(model.elbo_)
 
 
+@pytest.mark.slow
 def test_one_row_far_away_takes_nothing_along():
     """The scaled recursions of hmmlearn underflow here, and refuse the rows."""
     rng = np.random.default_rng(0)
@@ -230,6 +234,7 @@ def test_one_row_far_away_takes_nothing_along():
     np.testing.assert_allclose(np.sort(model.means_.ravel())[:2], [0, 5], atol=0.3)
 
 
+@pytest.mark.slow
 def test_left_to_right():
     """Steps that the prior makes all but impossible are not made."""
     X = np.random.default_rng(0).normal(np.repeat([0.0, 3.0, 6.0], 10), 1.0)[:, None]
@@ -247,6 +252,7 @@ def test_left_to_right():
     assert not np.isnan(model.predict_proba(X, [30, 25, 1])).any()
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("emission", ["gaussian", "poisson", "categorical"])
 def test_draws(emission):
     model = cv.HiddenMarkovModel(2, emission=emission, random_state=0).fit(rows_of(emission), lengths=LENGTHS)
@@ -265,6 +271,7 @@ def test_draws(emission):
         model.sample(10, first_state=2)
 
 
+@pytest.mark.slow
 def test_kinds_of_whole_numbers():
     X = rows_of("categorical")
     fits = [

@@ -116,6 +116,7 @@ def test_the_independent_form_takes_the_prior_precision_of_the_means_itself():
     np.testing.assert_allclose(matrix.elbo_, number.elbo_, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_restarts_never_end_lower():
     one = cv.BayesianGaussianMixture(6, random_state=3).fit(FAITHFUL)
     several = cv.BayesianGaussianMixture(6, random_state=3, n_init=4).fit(FAITHFUL)

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from scipy.special import gammaln, logsumexp
 from sklearn.exceptions import ConvergenceWarning
-from thinning import amount
 
 import caviar as cv
 
@@ -49,6 +48,7 @@ def test_log_k_factorial_is_what_separated_components_lack(distance, separated):
         np.testing.assert_allclose(row.elbo + math.log(2), row.corrected)
 
 
+@pytest.mark.slow
 def test_rows_are_the_fits_that_they_name(found):
     assert [(row.n_components, row.covariance_type) for row in found.rows] == [
         (k, structure) for structure in ("full", "tied") for k in (1, 2, 3)
@@ -111,6 +111,7 @@ def test_the_table_as_columns(found):
     assert all(len(column) == 6 for column in columns.values())
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_figures():
     one, two = (cv.compare_mixtures(FAITHFUL, (2, 3), "diag", random_state=5, held_out=0.1) for _ in range(2))
     same = ("elbo", "n_iter", "held_out")
@@ -124,6 +125,7 @@ def test_auto_is_a_number_among_others():
     assert table.best.n_components == "auto"
 
 
+@pytest.mark.slow
 def test_a_fit_that_did_not_converge_is_marked_and_does_not_warn():
     table = cv.compare_mixtures(FAITHFUL, 3, "full", random_state=0, max_iter=2, tol=1e-13)
     assert not table.rows[0].converged
@@ -197,15 +199,12 @@ def as_polars():
     return pytest.importorskip("polars").DataFrame(as_lists(), schema=list(COLUMNS), orient="row")
 
 
+@pytest.mark.slow
 def test_mixtures_of_mixed_columns_are_compared_by_fits_of_their_own():
-    table = cv.compare_mixtures(
-        MIXED, (1, 3, "auto"), estimator=cv.MixedMixture(), n_init=amount(1, 2), random_state=0
-    )
+    table = cv.compare_mixtures(MIXED, (1, 3, "auto"), estimator=cv.MixedMixture(), n_init=2, random_state=0)
     assert [row.covariance_type for row in table.rows] == [None] * 3
     for row in table.rows[:2]:
-        alone = cv.MixedMixture(
-            row.n_components, weight_concentration_prior=1.0, n_init=amount(1, 4), random_state=3
-        )
+        alone = cv.MixedMixture(row.n_components, weight_concentration_prior=1.0, n_init=4, random_state=3)
         assert row.elbo == pytest.approx(alone.fit(MIXED).elbo_, abs=0.1)
         assert row.corrected == pytest.approx(row.elbo + gammaln(row.n_components + 1))
     assert isinstance(table.best, cv.MixedMixture)
@@ -214,7 +213,7 @@ def test_mixtures_of_mixed_columns_are_compared_by_fits_of_their_own():
     assert "ELBO + log K!" in str(table)
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("rows", [as_lists, as_pandas, as_arrow, as_polars], ids=lambda rows: rows.__name__)
 def test_rows_of_every_table_are_held_out_alike(rows):
     arguments = {"estimator": cv.MixedMixture(), "n_init": 1, "random_state": 0, "held_out": 0.25}

@@ -42,7 +42,7 @@ def test_near_singular_directions_cost_no_density(seed):
     assert empirical < highest - 5.0
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("name", ["narrow clusters", "correlated columns", "as one Gaussian", "few rows"])
 def test_it_is_never_far_below_the_covariance_of_the_data(name):
     """Held out, over a few kinds of tables; the benchmark has more of them."""
@@ -69,7 +69,7 @@ def test_it_is_never_far_below_the_covariance_of_the_data(name):
     assert scores[0] > scores[1] - 0.01
 
 
-@pytest.mark.thinned(4)
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("structure", STRUCTURES)
 def test_the_elbo_rises_for_every_structure_with_weights_and_missing_entries(structure, family):
@@ -119,7 +119,7 @@ def test_a_weight_of_two_is_the_row_twice(structure):
     np.testing.assert_allclose(weighted.covariance_prior_, repeated.covariance_prior_, rtol=1e-5)
 
 
-@pytest.mark.thinned(4)
+@pytest.mark.slow
 @pytest.mark.parametrize("structure", STRUCTURES)
 def test_rows_that_are_all_equal_in_a_direction_have_a_finite_density(structure):
     """A column that is constant in one cluster, one that is constant altogether, and rows that are all equal."""

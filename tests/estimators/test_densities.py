@@ -36,7 +36,7 @@ def test_the_density_of_one_column_integrates_to_one(name):
     assert abs(5 * weights @ density - 1) < 1e-6
 
 
-@pytest.mark.thinned(4)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MULTIVARIATE)
 def test_the_density_of_two_columns_integrates_to_one(name):
     estimator = MULTIVARIATE[name].fit(FAITHFUL)

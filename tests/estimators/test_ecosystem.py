@@ -18,7 +18,7 @@ FAITHFUL = cv.datasets.load_faithful().values
 ESTIMATORS = [cv.GaussianMixture, cv.BayesianGaussianMixture]
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_grid_search_chooses_by_held_out_density(estimator):
     search = GridSearchCV(
@@ -84,7 +84,7 @@ def test_fractional_weights_are_a_share_of_a_row(estimator):
     np.testing.assert_allclose(halves.elbo_, whole.elbo_, rtol=1e-10)
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("structure", ["full", "tied", "diag", "spherical", "unit"])
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_fits_are_pickled_cloned_and_run_in_other_processes(estimator, structure):
@@ -103,7 +103,7 @@ def test_joblib_gives_the_same_bits():
         np.testing.assert_array_equal(mixture.elbo_trace_, here.elbo_trace_)
 
 
-@pytest.mark.thinned(5)
+@pytest.mark.slow
 @pytest.mark.parametrize("structure", ["full", "tied", "diag", "spherical", "unit"])
 def test_single_precision_stays_so_in_memory_and_sums_are_double(structure):
     rng = np.random.default_rng(0)

@@ -102,6 +102,7 @@ def test_weights_and_precisions_may_be_given_without_means(structure, names, ini
         assert again.lower_bound_ == pytest.approx(ended.lower_bound_, abs=0.01)
 
 
+@pytest.mark.slow
 def test_each_start_has_clusters_of_its_own_beside_what_is_given():
     chosen = {"weights_init": [0.5, 0.3, 0.2], "init_params": "random", "random_state": 0}
     one = cv.GaussianMixture(3, **chosen).fit(FAITHFUL)
@@ -152,6 +153,7 @@ def test_the_map_objective_holds_the_densities_of_the_given_priors():
     np.testing.assert_allclose(mixture.lower_bound_, expected, rtol=1e-11)
 
 
+@pytest.mark.slow
 def test_a_prior_of_one_part_leaves_the_others_flat_with_density_one():
     """A Dirichlet(1) prior is the flat one of maximum likelihood, but for its density Gamma(K)."""
     plain = cv.GaussianMixture(3, reg_covar=0, tol=1e-10, **START).fit(FAITHFUL)

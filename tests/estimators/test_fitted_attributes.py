@@ -55,6 +55,7 @@ def test_setting_raises_before_and_after_a_fit(case):
             setattr(fitted, name, before)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("case", CASES)
 def test_entries_cannot_be_set_either(case):
     estimator, X, names = CASES[case]
@@ -92,6 +93,7 @@ def test_what_the_message_says_takes_effect():
     np.testing.assert_allclose(moved.score_samples(FAITHFUL + SHIFT), expected, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_fits_saved_and_loaded_have_them_too(tmp_path):
     mixture = cv.BayesianGaussianMixture(2, random_state=0).fit(FAITHFUL)
     mixture.save(tmp_path / "fit.caviar")

@@ -51,6 +51,7 @@ def test_what_is_fixed_stays_and_the_rest_is_learnt(structure, what, bayesian, t
         np.testing.assert_allclose(mixture.elbo_, np.log(np.sum(densities, axis=0)).sum(), rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_em_with_a_fixed_component_is_a_literal_loop():
     fixed = {"means": MEANS, "covariances": COVARIANCES["full"]}
     mixture = cv.GaussianMixture(2, fixed=fixed, reg_covar=0, tol=1e-14, max_iter=5000, random_state=0)

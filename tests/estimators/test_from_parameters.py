@@ -9,7 +9,7 @@ import caviar as cv
 FAITHFUL = cv.datasets.load_faithful().values
 
 
-@pytest.mark.thinned(4)
+@pytest.mark.thinned(8)
 @pytest.mark.parametrize("structure", ["full", "tied", "diag", "spherical", "unit"])
 def test_known_parameters_are_evaluated_as_those_of_a_fit(structure, tmp_path):
     fitted = cv.GaussianMixture(3, covariance_type=structure, random_state=0).fit(FAITHFUL)
@@ -33,7 +33,7 @@ def test_known_parameters_are_evaluated_as_those_of_a_fit(structure, tmp_path):
     assert known.sample(5, random_state=1)[0].shape == (5, 2)
 
 
-@pytest.mark.thinned(4)
+@pytest.mark.thinned(8)
 @pytest.mark.parametrize("structure", ["full", "tied", "diag", "spherical", "unit"])
 def test_roots_of_precisions_are_those_of_scikit_learn(structure):
     from sklearn.mixture._gaussian_mixture import _compute_precision_cholesky

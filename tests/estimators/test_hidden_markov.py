@@ -69,6 +69,7 @@ def every_path(model, each, initial, transition):
     return paths, joint
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("emission", EMISSIONS)
 def test_scores_are_log_densities_of_sequences_over_all_paths(emission):
     model, X = fitted(emission), rows_of(emission)[7:16]
@@ -254,6 +255,7 @@ def test_known_states_stay_and_help():
         cv.HiddenMarkovModel(2).fit(X, states=np.full(80, 2))
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("emission", EMISSIONS)
 def test_missing_rows_and_entries(emission):
     X = rows_of(emission).astype(object)
@@ -293,6 +295,7 @@ def test_draws_have_the_density_that_is_scored(emission):
     assert model.score(X) == pytest.approx(model.score(other), abs=0.15)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("emission", EMISSIONS)
 def test_a_saved_model_says_the_same(emission, tmp_path):
     model, X = fitted(emission), rows_of(emission)
@@ -304,6 +307,7 @@ def test_a_saved_model_says_the_same(emission, tmp_path):
     assert loaded.get_params() == model.get_params()
 
 
+@pytest.mark.slow
 def test_one_column_of_words_keeps_its_name_in_a_file(tmp_path):
     words = pd.DataFrame({"weather": np.array(["sun", "rain"])[np.arange(40) // 10 % 2]})
     model = cv.HiddenMarkovModel(2, emission="categorical", random_state=0).fit(words)

@@ -40,6 +40,7 @@ def test_it_is_the_stated_model() -> None:
     np.testing.assert_array_equal(found.topic_weights_, posterior["weights"].mean)
 
 
+@pytest.mark.slow
 def test_the_number_of_topics_is_found_by_moves_that_raise_the_bound(tmp_path: Path) -> None:
     plain = lda().fit(X)
     found = lda(moves=3).fit(X)
@@ -72,6 +73,7 @@ def test_the_score_is_the_bound_without_the_divergences_of_topics_and_weights() 
     assert found.score(X) == pytest.approx(bound + divergence, rel=1e-10)
 
 
+@pytest.mark.slow
 def test_documents_are_added() -> None:
     found = lda(3).partial_fit(X[:20])
     before = found.topic_weights_

@@ -43,6 +43,7 @@ def assert_same(one, other, rtol, names=None):
         np.testing.assert_allclose(one[name], other[name], rtol=rtol, atol=1e-14, err_msg=name)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_the_order_of_the_rows_does_not_matter(estimator):
     # so many iterations that parameters are settled too, which a settled bound leaves free by its root
@@ -69,7 +70,7 @@ def test_weights_of_one_are_no_weights(estimator):
     assert_same(plain, weighted, 1e-12, ["elbo"])
 
 
-@pytest.mark.thinned(8)
+@pytest.mark.thinned(24)
 @pytest.mark.parametrize(
     ("factor", "shift"),
     [
@@ -107,7 +108,7 @@ def test_other_units_give_the_transformed_fit(estimator, factor, shift):
     )
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(9)
 @pytest.mark.parametrize("n_jobs", [1, 2, -1])
 def test_threads_give_the_same_bits(estimator, n_jobs):
     X = np.random.default_rng(2).standard_normal((9_000, 2)) + np.repeat([[0.0], [4.0], [9.0]], 3_000, axis=0)
@@ -117,6 +118,7 @@ def test_threads_give_the_same_bits(estimator, n_jobs):
         np.testing.assert_array_equal(plain[name], other[name], err_msg=name)
 
 
+@pytest.mark.thinned(3)
 def test_a_random_state_fixes_the_bits(estimator):
     one, other = (results(estimator, FAITHFUL) for _ in range(2))
     for name in one:

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.filterwarnings(
 )
 
 
-@pytest.mark.thinned(8)
+@pytest.mark.thinned(16)
 # incremental updates depend on which documents are together in a batch, so weights are not repetitions before the end
 @parametrize_with_checks(
     [
@@ -98,6 +98,7 @@ def log_dirichlet_multinomial(concentration: np.ndarray, counts: np.ndarray) -> 
     )
 
 
+@pytest.mark.slow
 def test_proportions_are_those_of_scikit_learn_at_the_same_topics() -> None:
     counts = documents(1)
     lda = fitted(counts)
@@ -131,6 +132,7 @@ def test_it_is_a_shell_over_the_model() -> None:
     assert lda.n_iter_ == posterior.n_iter == len(lda.elbo_trace_) - 1
 
 
+@pytest.mark.slow
 def test_dense_and_sparse_counts_in_any_form_are_the_same() -> None:
     counts = documents(4)
     expected = fitted(counts)
@@ -160,6 +162,7 @@ def test_the_callers_matrix_is_left_alone() -> None:
     np.testing.assert_array_equal(counts.data, before.data)
 
 
+@pytest.mark.slow
 def test_a_weight_of_two_is_the_document_twice() -> None:
     counts = documents(5, n=30)
     weights = np.arange(30) % 3
@@ -174,6 +177,7 @@ def test_a_weight_of_two_is_the_document_twice() -> None:
     assert weighted.elbo_ != pytest.approx(one.elbo_, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_completion_is_the_mean_log_probability_of_the_words_held_out() -> None:
     counts = documents(6)
     lda = fitted(counts[:40])
@@ -193,7 +197,7 @@ def test_completion_is_the_mean_log_probability_of_the_words_held_out() -> None:
     assert literal < np.exp(-np.sum(dense * np.log(overall / overall.sum())) / dense.sum())
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("method", ["batch", "incremental", "online"])
 def test_a_corpus_without_words_leaves_topics_at_their_prior(method: str) -> None:
     lda = fitted(np.zeros((5, 50)), learning_method=method)
@@ -252,6 +256,7 @@ def test_a_step_of_partial_fit_is_that_of_scikit_learn() -> None:
         assert lda.n_batch_iter_ == step
 
 
+@pytest.mark.slow
 def test_steps_over_a_stream_come_to_the_topics() -> None:
     counts = documents(8, n=800)
     lda = cv.LatentDirichletAllocation(
@@ -264,7 +269,7 @@ def test_steps_over_a_stream_come_to_the_topics() -> None:
     assert lda.completion_perplexity(counts[700:]) < 1.05 * reference
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "every", "perp_tol"), [("batch", 1, 0.05), ("batch", 3, 0.1), ("incremental", 2, 0.1)]
 )
@@ -289,7 +294,7 @@ def test_the_perplexity_is_told(caplog) -> None:
     assert told[-1] == f"iteration 4  perplexity {lda.bound_:.4f}"
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("decay", [0.5, 1.0])
 def test_decays_at_the_ends_of_their_range(decay: float) -> None:
     counts = documents(7, n=500)
@@ -310,6 +315,7 @@ def test_iterations_and_generator() -> None:
     assert not hasattr(cv.LatentDirichletAllocation(), "random_state_")
 
 
+@pytest.mark.slow
 def test_scores_and_proportions_take_what_scikit_learn_gives_them() -> None:
     counts, weights = documents(4), np.arange(60) % 3
     lda = fitted(counts)
@@ -323,7 +329,7 @@ def test_scores_and_proportions_take_what_scikit_learn_gives_them() -> None:
     assert list(named.feature_names_in_) == names
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["incremental", "online"])
 def test_other_methods_find_the_topics_too(method: str) -> None:
     counts = documents(7, n=600)
@@ -334,6 +340,7 @@ def test_other_methods_find_the_topics_too(method: str) -> None:
     assert other.elbo_ > batch.elbo_ - 0.05 * counts[:500].sum()
 
 
+@pytest.mark.slow
 def test_documents_that_come_later_are_added() -> None:
     counts = documents(8, n=300)
     lda = cv.LatentDirichletAllocation(4, doc_topic_prior=0.3, topic_word_prior=0.1, random_state=0)
@@ -400,6 +407,7 @@ def test_impossible_arguments_are_refused(arguments: dict, message: str) -> None
         cv.LatentDirichletAllocation(**settings).fit(documents())
 
 
+@pytest.mark.slow
 def test_topics_of_an_earlier_version_go_on(tmp_path) -> None:
     """A file that does not say how often topics were updated."""
     counts = documents(10)
@@ -411,6 +419,7 @@ def test_topics_of_an_earlier_version_go_on(tmp_path) -> None:
     assert again.partial_fit(counts).n_batch_iter_ > lda.n_iter_
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["mean_field", "collapsed"])
 def test_a_summary_names_the_words(method):
     words = ["goal", "ball", "law", "vote"]

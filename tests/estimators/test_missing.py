@@ -27,7 +27,7 @@ def marginal_log_likelihood(mixture, X):
     return total
 
 
-@pytest.mark.thinned(4)
+@pytest.mark.thinned(8)
 @pytest.mark.parametrize("structure", STRUCTURES)
 def test_maximum_likelihood_is_that_of_the_observed_entries(structure):
     mixture = cv.GaussianMixture(2, covariance_type=structure, random_state=0).fit(HOLES)
@@ -80,7 +80,7 @@ def test_a_column_without_values_is_refused_in_words():
         cv.BayesianGaussianMixture(2).fit(empty)
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(6)
 @pytest.mark.parametrize("structure", STRUCTURES)
 def test_threads_do_not_change_a_bit_with_missing_entries(structure):
     rows = np.vstack([HOLES] * 40)

@@ -72,7 +72,7 @@ def as_arrow():
     return pytest.importorskip("pyarrow").table(table)
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.slow
 @pytest.mark.parametrize("table", [as_pandas, as_categoricals, as_polars, as_arrow, lambda: ROWS])
 def test_every_table_with_the_same_rows_gives_the_same_fit(penguins, table):
     rows = table()
@@ -110,6 +110,7 @@ def test_counts_and_yes_or_no_have_their_exact_density():
     np.testing.assert_allclose(found.score_samples(rows), predictive, rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_a_weight_of_two_is_the_row_twice():
     doubled = cv.MixedMixture(2, random_state=0).fit(ROWS[:60] + ROWS[:20])
     weighed = cv.MixedMixture(2, random_state=0).fit(ROWS[:60], sample_weight=[2.0] * 20 + [1.0] * 40)
@@ -252,6 +253,7 @@ def test_a_posterior_becomes_an_estimator(penguins, tmp_path):
         cv.MixedMixture.from_posterior(other)
 
 
+@pytest.mark.slow
 def test_components_have_intervals_of_every_kind():
     penguins = cv.MixedMixture(2, random_state=0, uncertainty="mean_field").fit(PENGUINS)
     table = cv.report.component_table(penguins, level=0.9)
@@ -267,6 +269,7 @@ def test_components_have_intervals_of_every_kind():
         assert row.probabilities[5] is None
 
 
+@pytest.mark.slow
 def test_later_rows_are_added(penguins):
     half = cv.MixedMixture(3, random_state=0).fit(ROWS[:300])
     added = half.partial_fit(ROWS[300:])
@@ -305,7 +308,7 @@ def test_columns_with_other_names_are_refused(penguins):
         penguins.predict(table)
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "names", [("z", "weights", "z_theta"), ("weights", "weights_theta", "z"), ("z_", "z", "z__probabilities")]
 )

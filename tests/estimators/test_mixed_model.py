@@ -154,6 +154,7 @@ CASES = {
 }
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("case", CASES)
 def test_with_known_precisions_the_bound_is_the_evidence(case):
     """The stated model as a dense Normal: its matrices are made here by hand, its priors are those of the docs."""
@@ -259,6 +260,7 @@ def test_predictions_of_known_and_new_groups(sleep):
     assert (upper - lower < 2 * stats.norm.ppf(0.95) * told.sd).all()
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("as_texts", [False, True])
 def test_rows_without_a_group_are_averaged_over_the_population(as_texts):
     """Of nested groups those that a row has a label of have their effects; without any the columns may be missing."""
@@ -340,6 +342,7 @@ def test_a_saved_model_is_the_same(sleep, tmp_path):
     assert clone(again).get_params() == sleep.get_params()
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("family", ["gaussian", "negative_binomial", "bernoulli"])
 def test_a_weight_of_two_is_the_row_twice(family):
     """In the priors too, whose scales are those of the response and of the columns."""
@@ -424,6 +427,7 @@ def test_counts_that_vary_more_than_a_poisson():
         cv.MixedModel("x ~ 1", family="negative_binomial").fit(table)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("family", ["bernoulli", "probit", "student"])
 def test_other_families(family):
     """Probabilities and lines are near those of the response; noise with outliers leaves the slope."""
@@ -497,6 +501,7 @@ def test_models_are_compared_by_their_evidence(sleep) -> None:
         cv.compare({"one": apart, "other": cv.MixedModel("days ~ 1 + (1 | subject)").fit(SLEEP)}, SLEEP)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("offset", [100.0, 1e5])
 def test_slopes_of_groups_do_not_depend_on_where_their_column_is_measured_from(
     offset: float, tmp_path

@@ -22,7 +22,7 @@ def log_likelihood(mixture, rows, errors):
     return np.log(np.sum(densities, axis=0))
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(6)
 @pytest.mark.parametrize("structure", STRUCTURES)
 def test_the_objective_of_em_is_the_likelihood_of_what_was_measured(structure):
     mixture = cv.GaussianMixture(2, covariance_type=structure, random_state=0).fit(
@@ -128,7 +128,7 @@ def test_a_known_label_holds_however_far_its_row_is(structure):
     np.testing.assert_allclose(mixture.elbo_, exact, rtol=1e-9)
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(8)
 @pytest.mark.parametrize("estimator", [cv.GaussianMixture, cv.BayesianGaussianMixture])
 @pytest.mark.parametrize("structure", ["full", "tied", "diag", "spherical"])
 def test_rows_with_errors_are_added(estimator, structure):

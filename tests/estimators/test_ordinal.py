@@ -75,6 +75,7 @@ def test_cumulative_probit_is_the_numeric_maximum_with_its_covariance():
     assert "information at the mode" in str(model.summary())
 
 
+@pytest.mark.slow
 def test_effects_of_groups_are_at_the_mode_of_their_precision():
     own = table()
     model = cv.MixedModel(

@@ -52,7 +52,7 @@ def test_regression_by_a_mixture_covers_what_it_says():
     assert residual < 0.5 * test[:, 1].std()
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(6)
 @pytest.mark.parametrize("structure", STRUCTURES)
 def test_false_alarms_come_at_the_stated_rate(structure):
     mixture = fitted(structure)

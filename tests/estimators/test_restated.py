@@ -47,6 +47,7 @@ def posterior_values(fit: Any) -> dict[str, Any]:
     return {**found, "elbo": fit.elbo_, "responsibilities": fit.predict_proba(X)}
 
 
+@pytest.mark.thinned(7)
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_a_restated_fit_has_the_bits_of_one_that_is_stated_in_full(
     name: str, monkeypatch: pytest.MonkeyPatch
@@ -79,6 +80,7 @@ def test_a_restated_model_tells_its_statement_when_it_is_asked() -> None:
     assert np.array_equal(copy.model.constants["theta.mean"], told["theta.mean"])
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_a_restated_fit_is_saved_and_loaded(name: str, tmp_path: pathlib.Path) -> None:
     """A smallest variance is one number, which a file holds as an array."""
@@ -89,6 +91,7 @@ def test_a_restated_fit_is_saved_and_loaded(name: str, tmp_path: pathlib.Path) -
     np.testing.assert_array_equal(cv.load(tmp_path / "m.caviar").score_samples(X), fit.score_samples(X))
 
 
+@pytest.mark.slow
 def test_other_arguments_are_other_statements() -> None:
     default = [fitted("joint") for _ in range(3)][-1]
     for more in (

@@ -63,7 +63,7 @@ def test_one_component_predicts_by_the_ratio_of_evidences(structure):
         np.testing.assert_allclose(mixture.score_samples([new])[0], exact, rtol=1e-10)
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(6)
 @pytest.mark.parametrize("structure", STRUCTURES)
 def test_two_components_stay_below_the_exact_evidence(structure):
     X = FAITHFUL[:7]
@@ -89,7 +89,7 @@ def test_two_components_stay_below_the_exact_evidence(structure):
     assert mixture.elbo_ > exact - 6
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(10)
 @pytest.mark.parametrize("structure", STRUCTURES)
 @pytest.mark.parametrize("family", ["joint", "independent"])
 def test_densities_integrate_to_one_in_two_dimensions(structure, family):
@@ -250,7 +250,7 @@ def test_published_likelihood_of_one_shared_covariance():
     np.testing.assert_allclose(mixture.elbo_, -1126.31593, atol=6e-6)
 
 
-@pytest.mark.thinned(10)
+@pytest.mark.slow
 @pytest.mark.parametrize("structure", STRUCTURES)
 @pytest.mark.parametrize("family", ["joint", "independent"])
 @pytest.mark.parametrize("weights", ["dirichlet_distribution", "dirichlet_process"])

@@ -35,7 +35,7 @@ TABLES = {
 }
 
 
-@pytest.mark.thinned(5)
+@pytest.mark.thinned(10)
 @pytest.mark.parametrize("structure", STRUCTURES)
 @pytest.mark.parametrize("kind", TABLES)
 def test_a_null_is_a_missing_value(kind, structure):

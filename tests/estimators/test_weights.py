@@ -25,7 +25,7 @@ def repeated(X: np.ndarray, weights: np.ndarray) -> np.ndarray:
     return np.random.default_rng(1).permutation(np.repeat(X, weights, axis=0))
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("start", NAMED_STARTS)
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_scikit_learns_check_of_weights_passes_from_every_start(estimator, start):
@@ -73,7 +73,7 @@ CASES = {
 }
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(6)
 @pytest.mark.parametrize("case", CASES)
 def test_every_kind_of_fit_and_update_goes_the_same_way(case):
     mixture, more = CASES[case]
@@ -123,6 +123,7 @@ def test_rows_that_weigh_enough_are_enough():
         cv.GaussianMixture(4).fit(X)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "check", [check_sample_weight_equivalence_on_dense_data, check_sample_weight_equivalence_on_sparse_data]
 )
@@ -133,6 +134,7 @@ def test_documents_weigh_what_they_are_repeated(check, arguments):
         check("LatentDirichletAllocation", lda)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments", [{"learning_method": "incremental"}, {"learning_method": "online", "batch_size": 8}]
 )

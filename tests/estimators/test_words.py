@@ -40,6 +40,7 @@ def test_texts_that_are_numbers_are_no_words():
     assert cv.BayesianGaussianMixture(2, random_state=0).fit(X).n_features_in_ == 2
 
 
+@pytest.mark.slow
 def test_a_column_of_identifiers_is_no_category_unless_the_user_says_so():
     X = table().assign(joined=pd.date_range("2024-01-01", periods=60).astype(str))
     with pytest.raises(cv.DataError, match="column 'joined' has more than 50 different values"):
@@ -49,6 +50,7 @@ def test_a_column_of_identifiers_is_no_category_unless_the_user_says_so():
     cv.MixedMixture(2, random_state=0).fit(X[:50])
 
 
+@pytest.mark.slow
 def test_a_column_that_numbers_the_rows_is_remarked():
     X = table().assign(id=np.arange(1, 61))
     with pytest.warns(cv.CaviarWarning, match="column id seems to number the rows"):

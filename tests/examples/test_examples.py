@@ -22,7 +22,7 @@ def run(script: Path, monkeypatch, *arguments: object) -> None:
     plt.close("all")
 
 
-@pytest.mark.thinned(8)
+@pytest.mark.slow
 @pytest.mark.filterwarnings("default::UserWarning:arviz")
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
 def test_a_script_prints_a_table_and_draws_a_picture(script, monkeypatch, tmp_path, capsys):
@@ -39,6 +39,7 @@ def test_a_script_has_its_picture_and_stands_in_the_list(script):
     assert f"({script.name})" in (EXAMPLES / "README.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_cells_are_read_from_a_table(monkeypatch, tmp_path, capsys):
     pytest.importorskip("duckdb")
     rng = np.random.default_rng(0)

@@ -56,6 +56,7 @@ def test_no_workers(cluster):
         cv.models.gaussian_mixture(2, 2).fit(ROWS, executor=cv.DaskExecutor(client, timeout=0.5))
 
 
+@pytest.mark.slow
 def test_workers_started_here_serve_several_fits_and_end():
     with cv.DaskExecutor(n_workers=1) as executor:
         client = executor._cluster.client

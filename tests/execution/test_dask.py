@@ -79,6 +79,7 @@ def test_a_client_gives_the_bits_of_threads(client, name):
     assert_same_bits(*fits)
 
 
+@pytest.mark.slow
 def test_weights_and_missing_entries(client):
     rng = np.random.default_rng(1)
     x = rng.normal(size=(N, 3)) + rng.choice([-2.0, 2.0], (N, 1))
@@ -205,6 +206,7 @@ def test_a_lost_worker_changes_no_bit(client, name, delay):
     assert_same_bits(plain, survived)
 
 
+@pytest.mark.slow
 def test_an_interrupt_stops_a_pass_and_leaves_the_workers_free(client, monkeypatch):
     case = CASES["independent"]
     data = case.draw(np.random.default_rng(7), N)
@@ -287,6 +289,7 @@ def test_a_scheduler_that_cannot_be_reached_is_told_with_small_data_too():
         )
 
 
+@pytest.mark.slow
 def test_a_saddle_point_is_left_on_a_cluster(client):
     """It is looked for in this process, and the steps away from it are passes on the cluster."""
     rng = np.random.default_rng(0)

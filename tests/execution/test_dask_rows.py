@@ -110,7 +110,7 @@ def test_the_bits_of_arrays(client, rows, container, is_persisted):
     assert_same_bits(settle(model, {"x": value}, executor=client), settle(model, {"x": rows}, executor=1))
 
 
-@pytest.mark.thinned(8)
+@pytest.mark.slow
 @pytest.mark.parametrize("container", CONTAINERS)
 def test_missing_entries_and_weights(client, counts, container):
     weights = np.random.default_rng(2).choice([0.0, 0.7, 2.5], N)
@@ -148,6 +148,7 @@ def test_no_row_is_read_here(client, rows, decoded):
     assert not decoded
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("fractions", [True, False])
 def test_no_row_with_weights_and_missing_entries_is_read_here(client, counts, decoded, fractions):
     """Many rows are equal, and sums of fractions depend on their order."""
@@ -203,6 +204,7 @@ def test_threads_read_rows_in_their_passes_only(client, rows, decoded):
     assert_same_bits(found, settle(model, {"x": rows}, executor=1))
 
 
+@pytest.mark.slow
 def test_an_estimator_reads_no_row_here(client, rows, decoded):
     weights = np.random.default_rng(6).random(N)
     held = client.persist(da.from_array(weights, chunks=4_321))
@@ -294,6 +296,7 @@ def test_rows_are_cut_from_chunks_without_a_copy(rows):
     assert isinstance(across, DaskRows)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("chunks", [(3_000, 1, 2), (2_000, 2, 4), (20_011, 1, 4)])
 def test_chunks_along_every_axis(client, chunks):
     values = np.random.default_rng(8).integers(0, 9, (N, 2, 5))
@@ -313,6 +316,7 @@ def test_a_chunk_of_another_shape_than_planned(client, rows):
         settle(cv.models.normal_wishart_mixture(D, 2), {"x": client.persist(own)}, executor=client)
 
 
+@pytest.mark.slow
 def test_arrays_beside_few_numbers_of_a_cluster_are_not_sent_for_a_look(client, rows, tmp_path):
     weights = np.random.default_rng(9).choice([0.0, 0.7, 2.5], N)
     held = dask_rows(client.persist(da.from_array(weights, chunks=4_321)))
@@ -331,6 +335,7 @@ def _fitted_there(value):
     return settle(cv.models.normal_wishart_mixture(D, 2), {"x": value}, executor=1).elbo
 
 
+@pytest.mark.slow
 def test_a_fit_in_a_task_waits_for_no_other(client, rows):
     """Both workers are busy with fits: whoever waited for a thread of theirs would wait for ever."""
     value = da.from_array(rows, chunks=(5_000, D))

@@ -44,6 +44,7 @@ def test_rows_of_a_cluster(client):
         mixture().fit({"x": lazy * 0 + x}, seed=0, sample_weight=weights, executor=client)
 
 
+@pytest.mark.slow
 def test_sequences_of_a_cluster(client):
     x, starts = np.tile([0, 1, 1, 2, 2, 2], 4_000), np.tile([1, 0, 0, 0, 0, 0], 4_000)
     here = chain().fit({"x": x, "starts": starts})

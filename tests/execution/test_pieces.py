@@ -1,6 +1,7 @@
 """A worker goes through many pieces of the rows in each pass."""
 
 import numpy as np
+import pytest
 from invariants.registry import CASES
 
 from caviar.engine.ascent.problem import statistics_of
@@ -9,6 +10,7 @@ from caviar.engine.rows import tasks
 from caviar.engine.rows.tasks import InferBlocks
 
 
+@pytest.mark.slow
 def test_blocks_of_few_rows_keep_their_features(monkeypatch):
     """Each pass finds them written; where those of all blocks take much memory, they are written anew."""
     case = CASES["independent"]

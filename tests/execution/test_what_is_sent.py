@@ -102,6 +102,7 @@ def test_missing_entries_stay_with_their_rows():
     assert max(sizes(cv.models.gaussian_mixture(3, 2), {"x": x})) < 20_000
 
 
+@pytest.mark.slow
 def test_constants_as_long_as_the_data_stay_with_their_rows():
     rng, obs = np.random.default_rng(0), cv.Plate("obs")
     z = cv.Categorical("z", cv.Dirichlet("weights", np.ones(2)), plates=obs)

@@ -131,6 +131,7 @@ def turned(angle):
     return np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
 
 
+@pytest.mark.slow
 def test_switching_state_space():
     """All parameters unknown: the default fit ends where the one begun at the truth does, and finds the modes."""
     rng, n = np.random.default_rng(1), 120
@@ -153,6 +154,7 @@ def test_switching_state_space():
     assert max((found == z).mean(), (found != z).mean()) > 0.95
 
 
+@pytest.mark.slow
 def test_drifting_state_space():
     """A turn whose speed changes: the angle of the expected transition follows the one that made the data."""
     rng, n = np.random.default_rng(2), 150

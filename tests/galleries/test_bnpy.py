@@ -152,6 +152,7 @@ def hidden_markov(transition):
 SERIES = np.array([-1.2, -0.7, 0.9, 1.4, 0.6, -1.1, -0.3])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("extra", [0.0, 10.0], ids=["plain", "sticky"])
 def test_hidden_markov_models(extra):
     """Unknown transitions, more of staying where sticky: below the evidence by quadrature over both rows."""

@@ -55,6 +55,7 @@ def test_rats(kind):
     assert (np.abs(found - told) < 0.1 * sd).all()
 
 
+@pytest.mark.slow
 def test_matchbox():
     """Likes by traits of users and of films, with a bias each: the ELBO is that of the densities, likes are told."""
     rng = np.random.default_rng(0)
@@ -98,6 +99,7 @@ def test_dawid_and_skene():
     np.testing.assert_allclose(posterior["z"].probabilities, shares, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_cp_factorisation():
     """Of rank one: quadrature with the last side integrated out. Of rank two: the table of three sides is found."""
     y = np.array([[1.3, 0.4], [-0.8, -0.5]])
@@ -135,6 +137,7 @@ def test_cp_factorisation():
     assert np.sqrt(np.mean((found - truth) ** 2)) < 0.1
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("kind", ["mixture", "chain"])
 def test_unequal_priors(kind):
     """Components whose priors differ: the default fit is the best of many starts, not the order that comes first."""

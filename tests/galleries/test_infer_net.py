@@ -131,6 +131,7 @@ SKILL_MEAN, SKILL_VARIANCE = 6.0, 9.0
 OF_PAIRS = np.eye(5)[WINNER] - np.eye(5)[LOSER]
 
 
+@pytest.mark.slow
 def test_static_trueskill():
     """Orthants of the differences; expectation propagation gives means 9.52, 4.96, 2.64, 6.83 and 6.05."""
     skill = cv.MultivariateNormal("skill", np.full(5, SKILL_MEAN), np.eye(5) / SKILL_VARIANCE)
@@ -151,6 +152,7 @@ def test_static_trueskill():
     assert (np.argsort(posterior["skill"].mean) == np.argsort(means)).all()
 
 
+@pytest.mark.slow
 def test_chess_over_time():
     """A chain of skills for each player, who drift from year to year: orthants of all games."""
     white, year = np.array([0, 1, 0, 0, 1, 0]), 6
@@ -190,6 +192,7 @@ def test_wet_grass():
     assert posterior.elbo == pytest.approx(np.log(0.2 * given_rain + 0.8 * given_none), rel=1e-12)
 
 
+@pytest.mark.slow
 def test_student_skills():
     """Noisy-and: an answer is right with .9 where all skills that it needs are there, else with .2."""
     skills, needs = 3, [[0], [1], [0, 1], [1, 2], [2]]

@@ -127,6 +127,7 @@ def test_hierarchical_logistic_regression():
     assert exact - 0.1 < posterior.elbo < exact
 
 
+@pytest.mark.slow
 def test_relevance_determination_of_one_weight():
     """Weight and its precision apart: below the evidence by quadrature over the precision."""
     x, y = np.linspace(-1, 1, N), np.linspace(-1, 1, N) * 1.5 + 0.1 * Y
@@ -212,6 +213,7 @@ def test_weibull_lifetimes_of_known_shape():
     assert posterior.elbo + jacobian == pytest.approx(exact, abs=1e-5)
 
 
+@pytest.mark.slow
 def test_two_parameter_item_response():
     """Discrimination times ability minus difficulty: the ELBO is that of the densities, abilities in order."""
     rng = np.random.default_rng(3)
@@ -424,6 +426,7 @@ def test_a_change_point():
 INITIAL, MOVES = np.array([0.6, 0.4]), np.array([[0.8, 0.2], [0.3, 0.7]])
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("emission", ["Student-t", "autoregression", "mixture", "probit", "logistic"])
 def test_hidden_markov_models_with_other_emissions(emission):
     s = cv.MarkovChain("s", INITIAL, MOVES, along=TIME)
@@ -459,6 +462,7 @@ def test_hidden_markov_models_with_other_emissions(emission):
         assert exact - 2.5 < found < exact
 
 
+@pytest.mark.slow
 def test_factorial_hidden_markov_model():
     """Two chains with a factor each: below the evidence of the chain of pairs."""
     chains = [cv.MarkovChain(f"s{i}", INITIAL, MOVES, along=TIME) for i in range(2)]
@@ -498,6 +502,7 @@ def walk(name, noise=4.0):
 STEPS = np.minimum.outer(np.arange(N), np.arange(N))
 
 
+@pytest.mark.slow
 def test_two_gaussian_chains():
     """Level and its slow companion, a factor each: below the evidence of their sum."""
     mean = cv.dot([1.0], walk("a")) + cv.dot([1.0], walk("b", 100.0))
@@ -509,6 +514,7 @@ def test_two_gaussian_chains():
     assert together.elbo == pytest.approx(exact, rel=1e-10)
 
 
+@pytest.mark.slow
 def test_robust_kalman_filter():
     """A Gamma of each step widens outliers: the path does not follow one that the plain filter follows."""
     y = np.append(np.zeros(6), [8.0, *np.zeros(5)])
@@ -567,6 +573,7 @@ def test_single_effects():
     assert model.fit({"X": x, "y": Y}).elbo == pytest.approx(exact, rel=1e-10)
 
 
+@pytest.mark.slow
 def test_binary_factors():
     """Finite Indian buffet: which of two known features are in each row, exact by one factor for both."""
     rows = [cv.Categorical(f"z{k}", [0.6, 0.4], plates=OBS) for k in range(2)]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from itertools import product
 
 import numpy as np
+import pytest
 from numpy.testing import assert_allclose
 from scipy.special import gammaln, logsumexp
 from scipy.stats import gamma, multivariate_normal, nbinom, norm, poisson
@@ -263,6 +264,7 @@ def test_components_under_noise_that_differs():
     assert precisions[0] > 5 * precisions[1]
 
 
+@pytest.mark.slow
 def test_factors_that_are_smooth_in_time():
     """Velten and others (Nature Methods, 2022), MEFISTO: a factor with a Gaussian-process prior along time."""
     rng = np.random.default_rng(12)
@@ -291,6 +293,7 @@ def test_factors_that_are_smooth_in_time():
     assert_below(posterior, exact, 2.0)
 
 
+@pytest.mark.slow
 def test_deep_mixture_of_factor_analysers():
     """Kock, Klein and Nott (Statistics and Computing, 2022): the factors of a mixture have a mixture themselves."""
     rng = np.random.default_rng(13)
@@ -395,6 +398,7 @@ def test_measurement_and_expression():
     assert_allclose(posterior.elbo, nbinom(2.0, 1500.0 / (1500.0 + size)).logpmf(count).sum(), rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_cell_types_in_spots():
     """cell2location (Nature Biotechnology, doi 10.1038/s41587-021-01139-4): known signatures, unknown abundances.
 
@@ -417,6 +421,7 @@ def test_cell_types_in_spots():
     assert_allclose(posterior.local({"count": count})["abundance"].mean[0], means, rtol=0.1)
 
 
+@pytest.mark.slow
 def test_normal_means_with_known_errors():
     """Willwerscheid, Carbonetto and Stephens (Journal of Statistical Software, 2025), ebnm: a scale mixture of Normals.
 

@@ -282,6 +282,7 @@ def dense_steps(transition, noise, initial, seen):
     return through @ np.diag([initial, *noise[1:]]) @ through.T + seen * np.eye(n)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("kind", ["switching linear dynamics", "hierarchical Gaussian filter"])
 def test_dynamics_that_switch(kind):
     """The bound lies below the sum over all paths of modes, and finds them.

@@ -13,7 +13,7 @@ from caviar.testing import numerical_gradient
 from invariants.registry import CASES
 
 
-@pytest.mark.thinned(12)
+@pytest.mark.thinned(36)
 @pytest.mark.parametrize("name", CASES)
 @settings(max_examples=amount(5, 12))
 @given(seed=st.integers(0, 10**6), n=st.integers(3, 60))

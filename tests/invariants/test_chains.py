@@ -51,6 +51,7 @@ def test_the_elbo_never_falls_and_its_parts_sum_to_it(separation):
     assert posterior.elbo_at({}, data) == pytest.approx(posterior.elbo, rel=1e-10)
 
 
+@pytest.mark.slow
 def test_it_beats_the_mixture_that_has_no_memory_and_finds_the_path():
     data, path = draw(2, 3_000)
     posterior = model().fit(data, seed=0, max_iter=500)
@@ -100,6 +101,7 @@ def test_given_labels_are_counted_before_the_first_pass():
     np.testing.assert_allclose(posterior["transition"].concentration, 1 + counts, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_random_starts_tell_states_of_few_categories_apart():
     """Hard labels for three distinct rows would leave most starts at the optimum where the states are one."""
     rng = np.random.default_rng(0)
@@ -117,6 +119,7 @@ def test_weights_of_one_are_no_weights():
     assert plain.elbo == pytest.approx(weighted.elbo, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_parameters_at_points_reach_the_posterior_density_of_their_values():
     """With point masses the objective is log p(x, parameters): the sum over all paths, and a mode of it."""
     time, state = cv.Plate("time"), cv.Plate("state", 2)

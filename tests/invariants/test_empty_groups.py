@@ -44,6 +44,7 @@ def assert_same(
         np.testing.assert_allclose(other[name].variance, one[name].variance, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_the_bound_is_below_the_evidence_by_no_more_than_without_empty_groups() -> None:
     """With everything known but the precision of the hierarchy, the evidence is an integral over one number."""
     doc = cv.Plate("doc")
@@ -67,7 +68,7 @@ def test_the_bound_is_below_the_evidence_by_no_more_than_without_empty_groups() 
     assert padded["tau"].shape == pytest.approx(2.0 + 0.5 * len(parts))
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("n_empty", [1, 100])
 def test_empty_groups_of_nested_plates(n_empty: int) -> None:
     parts = groups()
@@ -88,6 +89,7 @@ def test_empty_groups_of_nested_plates(n_empty: int) -> None:
     assert np.diff(padded.elbo_trace).min() > -1e-9
 
 
+@pytest.mark.slow
 def test_a_group_whose_rows_are_all_missing_is_empty() -> None:
     parts = groups()
     alone = nested().fit({"x": parts}, **TIGHT)
@@ -218,7 +220,7 @@ def test_the_estimate_from_draws_agrees(n: int) -> None:
     assert report.passed, str(report)
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("point", [[], ["m"], ["r"]], ids=["no point", "groups", "regions"])
 def test_points_below_and_above_empty_groups(point: list[str]) -> None:
     """A group whose mean is a point counts in the objective, and so does the region above it."""

@@ -150,6 +150,7 @@ def test_broken_local_update_is_named(monkeypatch):
     assert posterior.status is Status.FELL
 
 
+@pytest.mark.slow
 def test_best_of_the_restarts_is_kept():
     """Of several starts the one with the largest ELBO comes back; more starts never make it worse."""
     rng = np.random.default_rng(3)
@@ -165,7 +166,7 @@ def test_best_of_the_restarts_is_kept():
     assert np.ptp(posterior.restart_elbos) > 0.1
 
 
-@pytest.mark.thinned(12)
+@pytest.mark.thinned(36)
 @pytest.mark.parametrize("name", CASES)
 def test_well_behaved_fits_warn_of_nothing(name):
     """No fit of the registry gives a warning."""

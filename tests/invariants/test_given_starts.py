@@ -140,6 +140,7 @@ def test_held_values_are_those_of_a_start_without_iterations():
     assert np.all(start["tau"].value > 3e5)
 
 
+@pytest.mark.slow
 def test_what_is_left_open_begins_apart():
     """Weights alone tell nothing of the components: these begin at the data, not all alike."""
     rng = np.random.default_rng(3)

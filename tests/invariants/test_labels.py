@@ -70,6 +70,7 @@ def test_both_ways_lead_to_the_same_fit(
             np.testing.assert_allclose(one, other, rtol=1e-7, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_threads_give_the_same_bits() -> None:
     model, names = groups_and_words()
     rng = np.random.default_rng(2)

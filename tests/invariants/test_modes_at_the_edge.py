@@ -15,7 +15,7 @@ def rows(scale):
     return scale * (rng.normal(size=(600, 3)) + rng.choice([-3.0, 0.0, 3.0], 600)[:, None])
 
 
-@pytest.mark.thinned(4)
+@pytest.mark.thinned(8)
 @pytest.mark.parametrize("point", [["precision"], ["precision", "mean"], ["precision", "weights", "mean"]])
 @pytest.mark.parametrize("scale", [1.0, 1e-2])
 def test_a_component_whose_precision_has_its_mode_at_zero_ends_without_rows(scale, point):

@@ -103,6 +103,7 @@ def test_a_short_fit_of_the_main_thread_that_ends_under_a_long_one():
     assert threadpool_info() == before
 
 
+@pytest.mark.slow
 def test_fits_that_begin_and_end_in_any_order():
     before = threadpool_info()
     rng = np.random.default_rng(0)

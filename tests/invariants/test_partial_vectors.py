@@ -84,7 +84,7 @@ def _fit(name: str, data: Data, **arguments) -> cv.Posterior:
     return CASES[name][0]().fit(data, **{"seed": 0, "tol": 1e-11, "max_iter": 2000, **arguments})
 
 
-@pytest.mark.thinned(4)
+@pytest.mark.thinned(8)
 @pytest.mark.parametrize("name", CASES)
 def test_the_elbo_rises_to_a_point_where_no_factor_can_be_improved(name):
     data = _data(name, 60)
@@ -98,7 +98,7 @@ def test_the_elbo_rises_to_a_point_where_no_factor_can_be_improved(name):
     assert max(slopes.values()) < 2e-3, slopes
 
 
-@pytest.mark.thinned(8)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in CASES if name != "chain"])
 def test_a_weight_of_two_is_the_row_twice_in_any_order(name):
     data, rng = _data(name, 30), np.random.default_rng(1)
@@ -148,6 +148,7 @@ def test_local_factors_are_in_the_order_of_the_rows(name):
         assert given == pytest.approx(posterior.elbo, rel=1e-10)
 
 
+@pytest.mark.slow
 def test_threads_give_the_same_bits():
     data = _data("joint", 20_000)
     one, two = (_fit("joint", data, executor=threads, max_iter=5) for threads in (1, 2))

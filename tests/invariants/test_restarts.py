@@ -80,6 +80,7 @@ def test_every_restart_begins_elsewhere(stated):
     np.testing.assert_array_equal(posterior.restart_traces[0], model.fit(data, seed=0, max_iter=2).elbo_trace)
 
 
+@pytest.mark.slow
 def test_restarts_find_the_best_of_all_labels():
     """The exact evidence given labels, over all 3^9 of them that are certain: restarts reach the ELBO of the best."""
     model, data = _labels_of_columns()
@@ -127,7 +128,7 @@ def test_the_summary_tells_where_restarts_ended(tmp_path):
     assert "restarts" not in str(model.fit(data, seed=0).summary())
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("init_params", ["auto", "random"])
 def test_estimators_tell_where_their_starts_ended(init_params):
     _, data = _mixture()
@@ -136,6 +137,7 @@ def test_estimators_tell_where_their_starts_ended(init_params):
     assert mixture.posterior_.told_ends.startswith("5 restarts: ")
 
 
+@pytest.mark.slow
 def test_searches_for_the_number_of_components_tell_where_they_ended():
     _, data = _mixture()
     mixture = cv.BayesianGaussianMixture("auto", n_init=3, random_state=0).fit(data["x"][:50])
@@ -143,6 +145,7 @@ def test_searches_for_the_number_of_components_tell_where_they_ended():
     assert mixture.posterior_.restart_elbos.max() == mixture.posterior_.elbo
 
 
+@pytest.mark.slow
 def test_starts_that_are_given_are_told_apart():
     """Of labels that scikit-learn draws each start is a fit of its own; all ends are kept."""
     _, data = _mixture()

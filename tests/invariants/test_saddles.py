@@ -170,6 +170,7 @@ def test_loadings_of_zero_are_left():
     assert found.elbo == pytest.approx(cv.Model(x).fit(data, seed=0).elbo, abs=0.1)
 
 
+@pytest.mark.slow
 def test_a_factorisation_that_begins_at_zero_is_left():
     rng = np.random.default_rng(3)
     user, item = rng.integers(8, size=120), rng.integers(6, size=120)
@@ -182,7 +183,7 @@ def test_a_factorisation_that_begins_at_zero_is_left():
     assert model.fit(data, init="prior").elbo > best - 1
 
 
-@pytest.mark.thinned(24)
+@pytest.mark.thinned(48)
 @pytest.mark.parametrize("name", [*CASES])
 def test_a_maximum_is_left_as_it_is(name, monkeypatch):
     """Where nothing rises the fit is that without a look for saddle points, to the bit."""
@@ -205,7 +206,7 @@ def test_a_maximum_is_left_as_it_is(name, monkeypatch):
         assert_same_bits(found, plain)
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("schedule", ["batch", cv.Incremental(4)])
 def test_a_fit_broken_off_at_a_saddle_point_ends_with_the_same_bits(schedule, tmp_path):
     model, data, _, equal = _wishart(np.random.default_rng(2))
@@ -223,6 +224,7 @@ def test_a_fit_broken_off_at_a_saddle_point_ends_with_the_same_bits(schedule, tm
     assert plain.elbo == pytest.approx(model.fit(data, seed=0).elbo, abs=0.01)
 
 
+@pytest.mark.slow
 def test_no_more_iterations_are_made_than_allowed():
     """At a saddle point without an iteration left a fit has not converged."""
     model, data, _, equal = _normal(np.random.default_rng(3))

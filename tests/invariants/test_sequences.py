@@ -81,7 +81,7 @@ def assert_same(one: cv.Posterior, other: cv.Posterior) -> None:
         np.testing.assert_allclose(other[name].mean, one[name].mean, rtol=1e-8, atol=1e-10)
 
 
-@pytest.mark.thinned(24)
+@pytest.mark.slow
 @CHAINS
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("gaps", ["", "steps", "entries"])
@@ -94,7 +94,7 @@ def test_any_blocks_give_the_sums_of_one(fit, kind, gaps, monkeypatch):
         assert_same(whole, fit(data, executor=2))
 
 
-@pytest.mark.thinned(8)
+@pytest.mark.slow
 @CHAINS
 @pytest.mark.parametrize("kind", KINDS)
 def test_any_number_of_threads_gives_the_same_bits(fit, kind, monkeypatch):
@@ -205,6 +205,7 @@ def test_sums_kept_by_batch_are_those_of_all_rows():
             np.testing.assert_allclose(other.parts[key], value, rtol=1e-10, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_pass_holds_blocks_and_no_array_of_all_rows(monkeypatch):
     """Of 40,000 steps in 20 states the array of what each says of its state would take 6.4 MB."""
     monkeypatch.setattr(sequences, "_BLOCK_NUMBERS", 1)
@@ -248,7 +249,7 @@ def test_starts_may_be_stated_with_the_model_or_be_everywhere():
     assert len({elbo(starts) for starts in (True, None, data["starts"])}) == 3
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "schedule", [cv.Incremental(6), cv.Stochastic(500)], ids=["incremental", "stochastic"]
 )

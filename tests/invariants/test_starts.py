@@ -17,7 +17,7 @@ def _stripes(rng, n, angle):
     return np.column_stack([along, across]) @ turn.T, labels
 
 
-@pytest.mark.thinned(6)
+@pytest.mark.thinned(12)
 @pytest.mark.parametrize("angle", [0.0, 0.5, np.pi / 4])
 @pytest.mark.parametrize("n", [400, 3_000, 20_000])
 def test_parallel_stripes_are_found(n, angle):

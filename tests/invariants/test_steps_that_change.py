@@ -70,7 +70,7 @@ def data_of(build, n=24):
 EVERY = [switching, labels_with_shares, drifting, controlled]
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("build", EVERY)
 def test_a_saved_file_says_the_same(build, tmp_path):
     data = data_of(build)
@@ -102,7 +102,7 @@ def test_threads_give_the_same_bits_over_several_sequences(build):
     assert elbos[0] == elbos[1]
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::caviar.CaviarWarning")
 @pytest.mark.parametrize("build", EVERY)
 def test_a_fit_that_is_broken_off_ends_with_the_same_bits(build, tmp_path):
@@ -118,7 +118,7 @@ def test_a_fit_that_is_broken_off_ends_with_the_same_bits(build, tmp_path):
     assert_same_bits(found, fit())
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("build", EVERY)
 def test_weights_of_one_are_no_weights(build):
     data = data_of(build, 16)
@@ -141,6 +141,7 @@ def test_weights_of_steps_of_vectors_are_refused(build):
         build().fit(data_of(build, 16), sample_weight=np.full(16, 2.0))
 
 
+@pytest.mark.slow
 def test_sequences_that_are_the_same_count_twice():
     """With parameters known and two copies of a sequence the ELBO is twice that of one."""
     y, _, transition = simulated(1, 12)

@@ -17,6 +17,7 @@ def _mixture(structure: str) -> Any:
     return cv.BayesianGaussianMixture(3, covariance_type=structure, random_state=0, max_iter=6)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize(
     "estimator",
     [

@@ -35,6 +35,7 @@ def _fit(**arguments: Any) -> cv.Posterior:
     return _model().fit({"x": _data()}, init={"z": _poor()}, seed=0, uncertainty="mean_field", **arguments)
 
 
+@pytest.mark.slow
 def test_a_component_in_two_clusters_and_two_in_one_change_places():
     before, after = _fit(), _fit(swaps=True)
     truth = _model().fit({"x": _data()}, init={"z": np.repeat(np.arange(8), 60)}, uncertainty="mean_field")
@@ -44,6 +45,7 @@ def test_a_component_in_two_clusters_and_two_in_one_change_places():
     assert after.elbo == pytest.approx(after.elbo_at({}, {"x": _data()}), rel=1e-12)
 
 
+@pytest.mark.slow
 def test_an_interrupted_fit_goes_on_to_the_same_bits(tmp_path):
     class BrokenOffError(Exception):
         pass
@@ -58,6 +60,7 @@ def test_an_interrupted_fit_goes_on_to_the_same_bits(tmp_path):
     np.testing.assert_array_equal(_fit(**kept).elbo_trace, _fit(swaps=True).elbo_trace)
 
 
+@pytest.mark.slow
 def test_threads_and_the_order_of_rows_change_nothing():
     one, four = _fit(swaps=True, executor=1), _fit(swaps=True, executor=4)
     np.testing.assert_array_equal(one.elbo_trace, four.elbo_trace)
@@ -103,12 +106,14 @@ def _looks(monkeypatch: pytest.MonkeyPatch, **arguments: Any) -> tuple[int, cv.P
     return looks, fit
 
 
+@pytest.mark.slow
 def test_a_fit_of_many_components_swaps_by_default_and_takes_no_more_than_three_times_as_long(monkeypatch):
     (plain, without), (swapping, usual) = _looks(monkeypatch, swaps=False), _looks(monkeypatch)
     assert usual.elbo > without.elbo + 1
     assert plain < swapping < 3 * plain
 
 
+@pytest.mark.slow
 def test_where_no_iteration_is_left_no_swap_is_looked_for(monkeypatch):
     plain, without = _looks(monkeypatch, swaps=False)
     assert _looks(monkeypatch, swaps="auto", max_iter=without.n_iter)[0] == plain

@@ -39,7 +39,7 @@ def _assert_close(one, other, rtol=1e-7):
             )
 
 
-@pytest.mark.thinned(24)
+@pytest.mark.thinned(48)
 @pytest.mark.parametrize("name", CASES)
 def test_order_of_the_rows_does_not_matter(name):
     """Permuted rows lead to the same fit, in as many iterations, from a start that the engine chooses."""
@@ -51,7 +51,7 @@ def test_order_of_the_rows_does_not_matter(name):
     _assert_close(one, other)
 
 
-@pytest.mark.thinned(24)
+@pytest.mark.thinned(48)
 @pytest.mark.parametrize("name", CASES)
 def test_weight_of_two_is_the_row_twice(name):
     """Repeated rows, the same rows with whole-number weights, and rows with their weight split lead to the same fit."""
@@ -70,7 +70,7 @@ def test_weight_of_two_is_the_row_twice(name):
     assert case.fit(data).elbo != pytest.approx(repeated.elbo, rel=1e-3)
 
 
-@pytest.mark.thinned(24)
+@pytest.mark.thinned(48)
 @pytest.mark.parametrize("name", CASES)
 def test_rows_of_weight_zero_are_not_there(name):
     """Other rows with weight zero change nothing."""
@@ -144,7 +144,7 @@ def test_origin_and_unit_are_the_users_choice(unit):
     assert other["weights"].concentration == pytest.approx(one["weights"].concentration, rel=1e-8)
 
 
-@pytest.mark.thinned(24)
+@pytest.mark.thinned(48)
 @pytest.mark.parametrize("name", CASES)
 def test_same_seed_is_the_same_bits(name):
     """Twice the same call gives the same bits, restarts included."""

@@ -147,7 +147,7 @@ def test_empty_sequences_give_an_initial_distribution_no_counts() -> None:
     assert_same(gaussian_markov(seen), posterior)
 
 
-@pytest.mark.thinned(4)
+@pytest.mark.slow
 @EVERY
 @settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
 @given(seed=st.integers(0, 10**6), missing=st.sampled_from([0.0, 0.2, 0.6]), n_rows=st.integers(5, 60))
@@ -159,7 +159,7 @@ def test_steps_without_descendants_are_not_there(fit: Any, seed: int, missing: f
     assert_same(fit(trimmed(data)), fit(long))
 
 
-@pytest.mark.thinned(6)
+@pytest.mark.thinned(12)
 @EVERY
 @pytest.mark.parametrize("start", [{"seed": 3}, {"seed": 4, "n_restarts": 2}], ids=["one start", "restarts"])
 def test_no_start_knows_of_them(fit: Any, start: dict[str, Any]) -> None:
@@ -188,6 +188,7 @@ def test_every_schedule_leaves_them_out(fit: Any, schedule: Any) -> None:
     assert_same(one, other, 1e-8)
 
 
+@pytest.mark.slow
 def test_a_stochastic_batch_stands_for_the_steps_that_count() -> None:
     """Batches of sequences of which most are empty: counts are scaled by what was seen, and not by rows."""
     data = sequences(3, 400)

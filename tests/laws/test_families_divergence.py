@@ -82,6 +82,7 @@ positive = st.floats(-8, 8).map(lambda exponent: 10.0**exponent)
 nudge = st.floats(-14, -1).map(lambda exponent: 1.0 + 10.0**exponent)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(st.lists(positive, min_size=2, max_size=5), st.lists(nudge, min_size=5, max_size=5))
 def test_nearby_dirichlets_have_a_positive_divergence(concentration, factors):

@@ -158,6 +158,7 @@ def test_unbounded_densities_have_no_mode(q, limit):
         q.mode()
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("smallest", [0.05, 0.3, 0.45, 2.0])
 def test_constrained_wishart_mode_is_the_numerical_optimum(smallest):
     q = Wishart(7.0, [[2.0, 0.5], [0.5, 1.0]])

@@ -43,6 +43,7 @@ CASES = {
 }
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("case", CASES)
 def test_a_group_in_a_batch_ends_where_a_fit_of_it_ends(case: str) -> None:
     """From the same labels: the same objective and weights, in about as many iterations; the trace never falls."""

@@ -26,6 +26,7 @@ def _mixture() -> cv.BayesianGaussianMixture:
     return cv.BayesianGaussianMixture(2, random_state=0)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame, pa.table], ids=["pandas", "polars", "arrow"])
 def test_a_column_tells_the_groups_of_a_frame(frame: Any) -> None:
     """Rows in any order, the column among the others: each group has the posterior of its own rows."""

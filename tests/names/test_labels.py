@@ -269,6 +269,7 @@ def test_two_sets_of_names_for_one_axis_are_refused() -> None:
         cv.Model(cv.Normal("y", cv.dot(columns, w), 1.0, plates=obs))
 
 
+@pytest.mark.slow
 def test_simulated_data_and_checked_models_know_names() -> None:
     frame = table()
     model, by_hand = statement(), statement(size=3)

@@ -74,6 +74,7 @@ def test_a_summary_in_a_console_is_its_table(fitted: Any) -> None:
     assert repr(fitted.summary()) == str(fitted.summary())
 
 
+@pytest.mark.slow
 def test_integration_over_globals_keeps_groups_that_are_texts(fitted: Any) -> None:
     found = fitted.integrated(table(), over="tau")
     assert found.posteriors[0].names.plate("school") == SCHOOLS
@@ -143,6 +144,7 @@ def test_plots_say_names(fitted: Any) -> None:
     plt.close("all")
 
 
+@pytest.mark.slow
 def test_reports_say_names(fitted: Any, tmp_path: Path) -> None:
     cv.report.write(fitted, tmp_path / "report.html", table())
     page = (tmp_path / "report.html").read_text()
@@ -225,6 +227,7 @@ def test_labels_have_no_interval_and_levels_are_checked(fitted: Any) -> None:
             call()
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("is_learnt", [False, True])
 def test_widths_that_labels_choose_have_the_names_of_their_vector(is_learnt: bool, tmp_path: Path) -> None:
     """The plate of the label runs along the vector, not the plate that it chooses from."""

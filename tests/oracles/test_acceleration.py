@@ -91,6 +91,7 @@ def test_accelerated_fits_rise_and_end_at_fixed_points(name):
     assert plain.elbo <= posterior.elbo + 1e-6 * 60
 
 
+@pytest.mark.slow
 def test_overlapping_components_take_a_fraction_of_the_iterations():
     """From the same start, to the same tolerance, and no lower."""
     rng = np.random.default_rng(2)

@@ -114,7 +114,7 @@ def test_draws_follow_the_link(link: str) -> None:
     np.testing.assert_allclose(np.bincount(drawn["y"], minlength=3) / 6000, p, atol=0.025)
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("link", LINK)
 def test_effects_of_groups_and_what_all_categories_share(link: str) -> None:
     """Indices choose from the other plate, and a number without the plate is in each predictor."""

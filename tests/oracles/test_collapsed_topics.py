@@ -141,7 +141,7 @@ def simulated(seed: int) -> tuple[np.ndarray, np.ndarray]:
     return topics, np.array([rng.multinomial(120, p @ topics) for p in proportions])
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_fits_find_the_topics(seed: int) -> None:
     topics, counts = simulated(seed)
@@ -151,6 +151,7 @@ def test_fits_find_the_topics(seed: int) -> None:
     assert found.elbo > truth.elbo - 0.003 * counts.sum()
 
 
+@pytest.mark.slow
 def test_known_topics_stay_and_the_others_are_found() -> None:
     topics, counts = simulated(1)
     given = topics.copy()
@@ -163,6 +164,7 @@ def test_known_topics_stay_and_the_others_are_found() -> None:
     assert found.elbo > truth.elbo - 0.003 * counts.sum()
 
 
+@pytest.mark.slow
 def test_the_collapsed_method_has_the_bound_of_its_topics() -> None:
     _, counts = simulated(0)
     lda = cv.LatentDirichletAllocation(
@@ -180,7 +182,7 @@ def test_the_collapsed_method_has_the_bound_of_its_topics() -> None:
     assert lda.completion_perplexity(counts) < mean_field.completion_perplexity(counts) * 1.01
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["collapsed", "mean_field"])
 def test_priors_are_learnt(method: str) -> None:
     rng = np.random.default_rng(5)

@@ -134,7 +134,7 @@ def test_weights_missing_counts_schedules_threads_and_files(kind: str, tmp_path:
     assert loaded.model.fit(again, **settings).elbo == repeated.elbo
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", MODELS)
 def test_predictions_are_the_moments_under_q(kind: str) -> None:
     model, data = MODELS[kind]
@@ -212,6 +212,7 @@ def test_counts_over_two_plates_with_trials_of_one() -> None:
         assert posterior.elbo == pytest.approx(each(n), rel=1e-10)
 
 
+@pytest.mark.slow
 def test_a_mean_that_is_a_product_is_a_poisson_with_a_gamma() -> None:
     """The statement with a variable for the heterogeneity, written out; and below the evidence."""
     group = cv.Plate("group", 2)

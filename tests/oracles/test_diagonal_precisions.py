@@ -50,6 +50,7 @@ def test_its_factors_are_those_of_the_updates_by_hand():
     assert (np.diff(posterior.elbo_trace) > -1e-9).all()
 
 
+@pytest.mark.slow
 def test_every_seed_ends_there_and_the_kit_finds_nothing_wrong():
     data = {"X": X, "y": Y}
     ends = [_model().fit(data, seed=seed).elbo for seed in range(5)]
@@ -112,6 +113,7 @@ def test_entries_chosen_by_known_labels_are_refused():
         cv.MultivariateNormal("w", np.zeros(SIZE), cv.diagonal(widths[cv.Data("g", plates=entry)]))
 
 
+@pytest.mark.slow
 def test_predicted_variances_are_those_of_the_whole_product():
     """Of two Gammas of shape 3 and rate 2 the expected inverse is 1 each."""
     obs, entry = cv.Plate("obs", 1), cv.Plate("entry", 2)

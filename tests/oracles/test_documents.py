@@ -93,6 +93,7 @@ def test_a_block_is_that_of_a_literal_loop(seed: int, sweeps: int) -> None:
     np.testing.assert_allclose(bounds, [own[2] for own in literal], rtol=1e-11, atol=1e-11)
 
 
+@pytest.mark.slow
 def test_stretched_updates_settle_at_the_same_places_sooner() -> None:
     counts = counts_of(12, documents=30, length=80)
     log_topics = log_mean(np.random.default_rng(3).gamma(0.5, 1.0, (TOPICS, WORDS)) + 0.05)
@@ -146,7 +147,7 @@ def test_a_document_does_not_depend_on_those_beside_it(monkeypatch: pytest.Monke
     np.testing.assert_allclose(together[0], alone, rtol=1e-9)
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(9)
 @pytest.mark.parametrize("point", [(), ("topics",)])
 @pytest.mark.parametrize("seed", range(4))
 def test_bound_and_update_are_those_that_the_compiler_derives(seed: int, point: tuple[str, ...]) -> None:
@@ -234,6 +235,7 @@ def followed(patch: pytest.MonkeyPatch, useless_after: float = np.inf) -> list[b
     return passes
 
 
+@pytest.mark.slow
 def test_documents_begin_anew_until_nothing_changes_and_then_settle(monkeypatch: pytest.MonkeyPatch) -> None:
     passes = followed(monkeypatch)
     data = {"word": sparse.csr_array(counts_of(0, documents=60))}
@@ -290,6 +292,7 @@ def test_the_bound_lies_below_the_exact_evidence() -> None:
     assert logsumexp(paths) - 6.0 < fit.elbo <= logsumexp(paths)
 
 
+@pytest.mark.slow
 def test_with_one_topic_the_bound_is_the_evidence_whatever_the_counts() -> None:
     """A Dirichlet and its draws: huge counts, and counts that are no whole numbers."""
     single = caviar.models.latent_dirichlet_allocation(1, WORDS, concentration=1.0, word_concentration=ETA)
@@ -301,6 +304,7 @@ def test_with_one_topic_the_bound_is_the_evidence_whatever_the_counts() -> None:
         assert fit.elbo == pytest.approx(exact, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_threads_and_blocks_do_not_change_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     data = {"word": sparse.csr_array(counts_of(4, documents=700))}
     fits = [model().fit(data, seed=0, max_iter=10, tol=0, executor=n) for n in (1, 2)]
@@ -311,6 +315,7 @@ def test_threads_and_blocks_do_not_change_the_answer(monkeypatch: pytest.MonkeyP
     np.testing.assert_allclose(other.elbo_trace, fits[0].elbo_trace, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_weight_of_two_is_the_document_twice() -> None:
     counts = counts_of(5)
     weights = np.arange(12) % 3
@@ -328,6 +333,7 @@ def test_a_weight_of_two_is_the_document_twice() -> None:
     assert both[0] == pytest.approx(both[1], rel=1e-10)
 
 
+@pytest.mark.slow
 def test_factors_of_tokens_and_their_densities_come_in_the_order_of_the_data() -> None:
     counts = counts_of(6).astype(int)
     lists = [np.repeat(np.arange(WORDS), row) for row in counts]
@@ -370,6 +376,7 @@ def test_a_start_from_tokens_or_proportions_gives_the_topics_that_follow() -> No
             model().fit(data, init=init)
 
 
+@pytest.mark.slow
 def test_what_the_pattern_is_not_keeps_a_row_for_each_token() -> None:
     counts = counts_of(8).astype(int)
     data = {"word": sparse.csr_array(counts)}
@@ -389,6 +396,7 @@ def test_what_the_pattern_is_not_keeps_a_row_for_each_token() -> None:
     assert model().fit({"word": missing}, max_iter=1).data_plate.name == "token"
 
 
+@pytest.mark.slow
 def test_more_documents_have_the_posterior_for_prior() -> None:
     """The bound of the second half is that of the statement with the first posterior in the place of its prior."""
     counts = counts_of(9, documents=24)

@@ -155,6 +155,7 @@ def test_factorised_normal_is_infer_nets(with_plate):
     assert second == pytest.approx(published.NORMAL_EXPECTED_SQUARED_MEAN, abs=tolerance)
 
 
+@pytest.mark.slow
 def test_factorised_normal_is_below_the_evidence_by_quadrature():
     """For random data the fixed point is the literal one, and its ELBO lies below the evidence."""
     for seed in range(5):

@@ -116,7 +116,7 @@ def test_flat_priors_are_maximum_likelihood(seed, d, k, state, point):
     np.testing.assert_allclose(responsibilities, other.predict_proba(x), rtol=1e-6, atol=1e-12)
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("state", "point"), [(_apart, APART), (_together, TOGETHER)], ids=["apart", "together"]
 )
@@ -135,6 +135,7 @@ def test_em_steps_are_the_literal_steps(state, point):
         np.testing.assert_allclose(posterior.elbo_trace - lgamma(3), path, rtol=1e-11)
 
 
+@pytest.mark.slow
 def test_weights_of_rows_are_repetitions():
     """Maximum likelihood with whole-number weights is that of the repeated rows."""
     x, times = _rows(6, 2), np.random.default_rng(6).integers(1, 5, 60)
@@ -279,7 +280,7 @@ def test_floor_never_lowers_the_objective(floor):
     assert smallest.min() == pytest.approx(floor, rel=1e-9)
 
 
-@pytest.mark.thinned(4)
+@pytest.mark.slow
 @pytest.mark.parametrize("proper", [False, True])
 @pytest.mark.parametrize("floor", [0.05, 0.6, 2.0, 9.0])
 def test_floored_step_is_the_restricted_maximum(floor, proper):

@@ -81,7 +81,7 @@ def _assert_same(actual, expected, rtol=1e-9):
         np.testing.assert_allclose(getattr(actual, name), value, rtol=rtol, atol=1e-10 * scale, err_msg=name)
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(6)
 @pytest.mark.parametrize(("seed", "d", "k"), CASES)
 def test_independent_form_elbo_is_the_literal_formula_and_that_of_bayespy(seed, d, k):
     """For the same factors the ELBO is that of section 5 summed in loops, and BayesPy's bound, at any stage."""

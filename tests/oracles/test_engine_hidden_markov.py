@@ -101,7 +101,7 @@ def _log_prior_of_path(
     return log_dirichlet_evidence(initial, first) + log_dirichlet_evidence(transition, pairs)
 
 
-@pytest.mark.thinned(4)
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_the_elbo_of_categories_is_below_the_exact_evidence_and_close(seed):
     prior, data = random_case(seed, 9)
@@ -119,7 +119,7 @@ def test_the_elbo_of_categories_is_below_the_exact_evidence_and_close(seed):
     assert np.diff(posterior.elbo_trace).min() > -1e-11
 
 
-@pytest.mark.thinned(4)
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_the_elbo_of_gaussians_is_below_the_exact_evidence_and_close(seed):
     rng = np.random.default_rng(seed)
@@ -201,7 +201,7 @@ def test_known_rates_give_the_exact_evidence_and_path():
     np.testing.assert_array_equal(path.mode(), exact.best)
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("seed", range(4))
 def test_the_elbo_of_counts_is_below_the_exact_evidence_and_close(seed):
     """The evidence of the counts of a state: those of a Gamma of rates, a column each; summed over all paths."""

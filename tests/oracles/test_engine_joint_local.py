@@ -144,7 +144,7 @@ def _learnt(prior_scale=2.0):
     return cv.Model(cv.MultivariateNormal("x", t, cv.Data("noise_precision", plates=obs), plates=obs))
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_learnt_globals_climb_with_either_factorisation(seed):
     """With the means and precisions learnt too, the ELBO rises in every pass, whether q(z, t) is one factor or two.

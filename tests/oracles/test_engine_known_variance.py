@@ -45,7 +45,7 @@ def _factors(posterior, x):
     return known_variance.Factors(mean.mean, 1 / mean.precision, responsibilities)
 
 
-@pytest.mark.thinned(10)
+@pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, 200, 20))
 def test_gap_to_the_exact_evidence_is_the_exact_divergence(first):
     """For 200 random data sets: ELBO <= log p(x), and log p(x) - ELBO = KL(q || p(c, mu | x)), by enumeration.
@@ -80,6 +80,7 @@ def test_elbo_is_the_literal_formula():
         )
 
 
+@pytest.mark.slow
 def test_sweeps_are_the_literal_sweeps():
     """From given means, the factors after each sweep are those of the updates written as loops."""
     for seed in range(40):

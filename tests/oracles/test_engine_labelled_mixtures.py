@@ -192,7 +192,7 @@ def test_elbo_is_below_the_evidence_by_the_divergence(name, max_iter):
         assert evidence - posterior.elbo == pytest.approx(gap, rel=1e-9, abs=1e-9)
 
 
-@pytest.mark.thinned(8)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_fixed_point_is_that_of_the_literal_loop(name):
     """From the same responsibilities, both come to the same factors."""

@@ -50,6 +50,7 @@ def test_sticks_on_a_plate_have_a_concentration_each():
     assert whole.elbo == pytest.approx(total, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_update_is_scikit_learns():
     """From the responsibilities that scikit-learn ends with: its weight concentrations, means and covariances.
 
@@ -83,6 +84,7 @@ def test_update_is_scikit_learns():
     np.testing.assert_allclose(expected, theirs.covariances_, atol=1e-3)
 
 
+@pytest.mark.slow
 def test_the_data_decide_how_many_components_are_used():
     """Two groups far apart leave the other components of the truncation without rows."""
     rng = np.random.default_rng(1)

@@ -112,6 +112,7 @@ def test_elbo_after_sweeps_lies_below_the_evidence_by_the_divergence(seed: int) 
     assert _kl(x, model, q) == pytest.approx(_evidence(x, model) - path[-1], abs=1e-10)
 
 
+@pytest.mark.slow
 def test_divergence_is_the_expectation_of_the_log_ratio_by_quadrature() -> None:
     """Gauss-Hermite over q(mu) is exact, for given the labels the log ratio is quadratic in the means."""
     x = X[1:]

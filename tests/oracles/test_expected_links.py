@@ -92,7 +92,7 @@ def test_the_elbo_has_the_expected_log_density_itself(kind: str) -> None:
     assert posterior.elbo == pytest.approx(expected - float(divergence), abs=1e-8)
 
 
-@pytest.mark.thinned(4)
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_means_deviations_and_evidence_are_nearer_than_those_of_the_bound(kind: str) -> None:
     evidence, mean, sd = _exact(kind)
@@ -173,6 +173,7 @@ def test_expectations_of_the_logistic_function(mean: float, variance: float) -> 
         assert own == pytest.approx(expected, abs=2e-11)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize(
     ("mean", "variance"), [(0.0, 1.0), (2.0, 0.04), (-7.0, 3.0), (-30.0, 1.0), (1.0, 0.0)]
 )
@@ -199,7 +200,7 @@ def test_expectations_of_the_logarithm_of_a_normal_distribution_function(
     assert found.expected_statistics[0] == pytest.approx(mean * curvature + slope, abs=1e-8)
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("kind", ["logistic", "probit"])
 @pytest.mark.parametrize("seed", range(2))
 def test_the_elbo_rises_even_if_answers_are_separable(seed: int, kind: str) -> None:
@@ -226,6 +227,7 @@ def test_missing_answers_and_weights_count_as_they_should() -> None:
     assert weighted.elbo == pytest.approx(model.fit(twice, tol=1e-12).elbo, abs=1e-9)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("kind", ["bernoulli", "probit", "negative binomial"])
 def test_a_saved_posterior_answers_the_same(kind: str, tmp_path: Path) -> None:
     model, data = _model(kind, "expectation")

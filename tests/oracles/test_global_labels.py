@@ -43,6 +43,7 @@ def test_a_point_mass_is_the_best_label(label):
     assert "z" in str(fit.summary())
 
 
+@pytest.mark.slow
 def test_labels_over_a_plate_at_points():
     """Each group has its own label; below it the means are fitted with the labels where they are."""
     obs, group, component = cv.Plate("obs"), cv.Plate("group", 2), cv.Plate("component", 3)

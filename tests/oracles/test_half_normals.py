@@ -45,6 +45,7 @@ def test_a_hidden_number_of_each_row_is_a_skew_normal():
     np.testing.assert_allclose(posterior.local({"y": y})["u"].mean, given, rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_two_coefficients_and_their_width_are_below_the_evidence():
     u, v, y = np.array([1.0, 2.0, 1.0, 2.0]), np.array([0.0, 0.1, 1.0, 1.0]), np.array([1.0, 2.1, 0.6, 1.7])
     tau = cv.Gamma("tau", 2.0, 1.0)
@@ -62,6 +63,7 @@ def test_two_coefficients_and_their_width_are_below_the_evidence():
     np.testing.assert_allclose(found, means, rtol=0.12)
 
 
+@pytest.mark.slow
 def test_the_kit_finds_no_fault():
     """Of a factorisation with unknown noise and widths, its draws, and a saved fit."""
     rng = np.random.default_rng(1)

@@ -130,6 +130,7 @@ def _bounds(alpha: np.ndarray, x: np.ndarray, more: np.ndarray) -> np.ndarray:
     return total
 
 
+@pytest.mark.slow
 def test_known_totals_weighed_by_their_fits_have_the_posterior_that_the_bound_of_a_hidden_one_misses() -> (
     None
 ):
@@ -213,6 +214,7 @@ def test_the_factors_of_a_chain_are_optimal_and_bound_the_evidence(kappa: float)
     assert evidence - 1.5 < posterior.elbo < evidence
 
 
+@pytest.mark.slow
 def test_restricted_sticks_of_hughes_come_to_less() -> None:
     """The bound of Hughes et al. with independent Beta shares, maximised numerically, is below that of the factor."""
     model, y = _chain(3)

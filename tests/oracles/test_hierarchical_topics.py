@@ -51,7 +51,7 @@ def above(fit: cv.Posterior) -> dict[str, Any]:
     return {name: fit[name] for name in ("alpha", "beta", "gamma") if name in fit}
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(6)
 @pytest.mark.parametrize("kind", KINDS)
 def test_bound_and_updates_are_those_that_the_compiler_derives(kind: str) -> None:
     data = {"word": sparse.csr_array(counts_of(0))}
@@ -78,7 +78,7 @@ def test_bound_and_updates_are_those_that_the_compiler_derives(kind: str) -> Non
         np.testing.assert_allclose(updated.mean, further[variable.name].mean, rtol=1e-6)
 
 
-@pytest.mark.thinned(6)
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_fit_ascends_to_where_that_of_tokens_stays(kind: str) -> None:
     data = {"word": sparse.csr_array(counts_of(1))}
@@ -90,7 +90,7 @@ def test_a_fit_ascends_to_where_that_of_tokens_stays(kind: str) -> None:
     assert by_token.elbo == pytest.approx(fit.elbo, abs=2e-3)
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["sticks and numbers", "sticks times a total"])
 def test_new_documents_begin_from_what_is_expected_above(kind: str) -> None:
     fit = model(kind).fit({"word": sparse.csr_array(counts_of(2))}, seed=0, max_iter=20)

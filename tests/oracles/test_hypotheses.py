@@ -126,6 +126,7 @@ def test_change_points_of_counts_are_enumerated():
     assert found[1].argmax() == 6
 
 
+@pytest.mark.slow
 def test_an_unknown_width_leaves_a_bound_below_quadrature():
     rng = np.random.default_rng(3)
     y = rng.normal(size=(1, N)) + 3.0 * (np.arange(N) >= 7)

@@ -114,6 +114,7 @@ def test_learnt_weights_pass_every_check(known_transition):
     assert report.passed, str(report)
 
 
+@pytest.mark.slow
 def test_learnt_weights_follow_updates_written_out():
     data = series(np.random.default_rng(3))
     posterior = learnt(True).fit(data, tol=1e-13, max_iter=4000)

@@ -131,7 +131,7 @@ def mixture() -> cv.Model:
     return cv.Model(cv.Normal("y", mean, theta[z].precision, plates=obs))
 
 
-@pytest.mark.thinned(4)
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_a_mixture_of_regressions_is_below_its_enumerated_evidence(seed):
     X, y = draw(seed, 8)

@@ -34,6 +34,7 @@ def design_of(data, names):
     return np.hstack(columns)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("names", ["ij", "ijk", "ijkl"])
 def test_means_and_bound_of_crossed_effects_follow_from_the_exact_posterior(names):
     """With known variances: mean-field means are exact, precisions are the diagonal, and the gap is the divergence."""

@@ -55,7 +55,7 @@ def _maximise_with(x, r, k, mean):
     return em.Parameters(free.weights, means, covariances)
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.slow
 @pytest.mark.parametrize("k", [0, 1, 2])
 def test_em_with_one_known_mean_is_that_of_a_literal_loop(k):
     x = _rows(k, centres=0.5 * CENTRES)
@@ -421,6 +421,7 @@ def test_known_values_come_back_to_the_last_bit(case):
     assert str(posterior.summary(max_rows=None))
 
 
+@pytest.mark.slow
 def test_topics_of_which_one_is_known():
     """In latent Dirichlet allocation a known topic keeps its number, and its words."""
     rng = np.random.default_rng(0)

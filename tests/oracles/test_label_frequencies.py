@@ -89,6 +89,7 @@ def bound_by_hand(posterior, data):
     return total - of_tau - SHAPE * (np.log(rate) - np.log(RATE)) - shape * (RATE - rate) / rate
 
 
+@pytest.mark.slow
 def test_the_bound_is_that_of_the_formula_and_never_falls():
     data = documents(8, 4, 3)
     posterior = supervised(4, 3).fit(data, seed=0, tol=1e-12, max_iter=5000)
@@ -96,6 +97,7 @@ def test_the_bound_is_that_of_the_formula_and_never_falls():
     assert np.diff(posterior.elbo_trace).min() > -1e-9
 
 
+@pytest.mark.slow
 def test_padding_counts_nothing():
     data = documents(6, 4, 2)
     wide = {
@@ -172,6 +174,7 @@ def test_linear_response_is_the_slope_of_the_fixed_point():
     np.testing.assert_allclose(found, slope, rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_a_new_document_is_predicted_from_its_words():
     data = documents(40, 5, 3)
     posterior = supervised(5, 3).fit({key: own[:30] for key, own in data.items()}, seed=0)
@@ -212,6 +215,7 @@ def test_other_answers_and_other_tokens_take_the_same_frequencies():
     assert np.diff(posterior.elbo_trace).min() > -1e-9
 
 
+@pytest.mark.slow
 def test_a_weight_of_two_is_the_document_twice():
     data = documents(15, 4, 2)
     twice = {key: np.concatenate([own, own]) for key, own in data.items()}

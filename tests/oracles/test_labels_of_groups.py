@@ -110,6 +110,7 @@ def test_predictions_are_those_of_draws():
     np.testing.assert_allclose(predicted.standard_deviation, draws.std(0), rtol=0.08)
 
 
+@pytest.mark.slow
 def test_saved_weighted_and_in_batches(tmp_path):
     data = {"y": GROWTH, "group": GROUPS, "time": TIME}
     posterior = growth().fit(data, tol=1e-12)
@@ -150,6 +151,7 @@ def test_records_of_no_group_are_refused(groups):
         growth().fit({"y": np.zeros(4), "time": np.zeros(4), "group": np.array(groups)})
 
 
+@pytest.mark.slow
 def test_votes_that_occur_twice_are_votes_of_weight_two():
     """Rows that differ in labels only are merged in the sample of a start: its votes were those of all rows."""
     rng = np.random.default_rng(5)
@@ -200,6 +202,7 @@ def test_a_column_of_labels_with_two_plates_to_choose_from_needs_one_of_them_in_
         cv.Normal("y", means[of_record(z)], 1.0, plates=RECORD)
 
 
+@pytest.mark.slow
 def test_a_report_beside_values_of_groups(tmp_path):
     """A value for each group has no rows of its own to be left out."""
     person, kind = cv.Plate("person", 12), cv.Plate("kind", 2)
@@ -264,6 +267,7 @@ def test_linear_response_with_labels_known_in_part_is_the_slope_of_refitted_mean
     assert np.isnan([row.sd for row in known]).all()
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("name", ["class", "own"])
 @pytest.mark.parametrize("has_effects", [False, True])
 def test_a_label_of_an_outer_repetition_is_that_of_a_column_of_numbers(name, has_effects):

@@ -241,6 +241,7 @@ def test_two_sides_of_a_sum_meet():
     assert posterior.elbo <= logsumexp(log_joint) + 1e-9
 
 
+@pytest.mark.slow
 def test_saved_and_simulated(tmp_path):
     labels, data = network(9, BLOCK, 3)
     posterior = stated(9, None, None).fit(data)

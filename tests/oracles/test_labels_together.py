@@ -197,6 +197,7 @@ def learnt():
     return cv.Model(cv.Normal("x", mean[z, v], cv.Gamma("tau", 2, 1), plates=OBS))
 
 
+@pytest.mark.slow
 def test_a_learnt_table_has_the_bound_it_says():
     data = {"x": X}
     report = cv.testing.check_model(learnt(), data, seed=0)

@@ -122,6 +122,7 @@ def _evidence_of_column(structure, x, d, mixture):
     return highest + np.log(mass[0])
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize(("structure", "columns"), [("full", [0]), ("full", [1]), ("diag", [0, 1])])
 def test_the_elbo_is_a_bound_of_the_exact_evidence(structure, columns):
     """With one component, by quadrature over the scale; what mean field loses is less than a nat a column."""
@@ -171,6 +172,7 @@ def test_a_mean_precision_that_is_learnt_is_a_bound_and_at_its_fixed_point(struc
     assert kappa.rate == pytest.approx(1 + 0.5 * (shift @ precision @ shift + spread), rel=1e-4)
 
 
+@pytest.mark.slow
 def test_known_values_added_to_a_rate_are_a_bound():
     """A Gamma whose rate is a Gamma plus a number: the exact evidence by quadrature is above the ELBO, and near."""
     x = np.array([0.3, 0.1, 0.7, 0.4])
@@ -222,6 +224,7 @@ def test_a_diagonal_of_one_value_is_that_diagonal_matrix():
     assert ours.elbo + lost == pytest.approx(theirs.elbo, abs=1e-3)
 
 
+@pytest.mark.slow
 def test_a_learnt_scale_passes_the_verification_of_a_model():
     """Ascent, stationarity, the ELBO from the densities alone: with a matrix, and a diagonal, of scales."""
     scale = cv.Gamma("scale", 2.0, 2.0, plates=FEATURE)

@@ -60,7 +60,7 @@ def test_smoothing_is_the_inverse_of_the_joint_precision(seed, chunk, monkeypatc
     assert chain.log_partition == pytest.approx(exact.log_partition, rel=1e-10, abs=1e-10)
 
 
-@pytest.mark.thinned(9)
+@pytest.mark.slow
 @pytest.mark.parametrize("growth", [0.5, 1.0, 1.5])
 @pytest.mark.parametrize("noise", [1e-6, 1e-3, 1.0, 1e4, 1e8])
 def test_noise_of_any_size_and_transitions_that_grow_cost_no_digits(noise, growth):
@@ -108,6 +108,7 @@ def test_residuals_keep_their_digits_where_the_noise_is_small():
     assert abs(noise * by_difference[0, 0] - (n - 1)) > 1
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_steps_are_those_of_a_banded_factorisation():
     n, d = 100_000, 2
     rng = np.random.default_rng(0)

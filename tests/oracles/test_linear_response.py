@@ -144,7 +144,7 @@ _TURNED = "factors"
 """A model of which nothing tells a rotation."""
 
 
-@pytest.mark.thinned(12)
+@pytest.mark.thinned(36)
 @pytest.mark.parametrize("name", [name for name in CASES if name != _TURNED])
 def test_means_move_as_tilted_fits_of_every_model_of_the_registry_do(name: str) -> None:
     """Along a tilt by all statistics of all globals at once."""
@@ -342,7 +342,7 @@ def _sensitive(**other: Any) -> cv.Model:
     return cv.Model(cv.MultivariateNormal("x", mean[z], precision[z], plates=OBS), beside)
 
 
-@pytest.mark.thinned(4)
+@pytest.mark.thinned(8)
 @pytest.mark.parametrize(
     ("parameter", "name", "step"),
     [

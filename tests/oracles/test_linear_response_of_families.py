@@ -139,7 +139,7 @@ _STATED: list[Callable[[], Stated]] = [
 ]
 
 
-@pytest.mark.thinned(16)
+@pytest.mark.slow
 @pytest.mark.parametrize("state", _STATED)
 def test_means_move_as_those_of_tilted_fits(state: Callable[[], Stated]) -> None:
     model, data = state()
@@ -157,6 +157,7 @@ def test_few_responsibilities_respond_as_all_do() -> None:
     assert Settled(few, data).worst_of_all() < 1e-7
 
 
+@pytest.mark.slow
 def test_topics_move_as_those_of_tilted_fits() -> None:
     """Documents with weights, an empty one, and one of a single word; a word that occurs nowhere."""
     rng = np.random.default_rng(0)

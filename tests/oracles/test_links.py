@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from scipy.special import log_expit, log_ndtr
 from scipy.stats import norm
-from thinning import amount
 
 import caviar as cv
 from caviar import models
@@ -150,7 +149,7 @@ def test_log_joint_is_that_of_the_generative_story() -> None:
     assert model.log_joint(flipped) == pytest.approx(other, rel=1e-12)
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("link", LINKS)
 def test_predictive_draws_and_local_factors_of_new_rows(link: str) -> None:
     X, y = _rows(9, 60)
@@ -179,7 +178,7 @@ def test_predictive_draws_and_local_factors_of_new_rows(link: str) -> None:
         np.testing.assert_allclose(hidden.tilt, [np.sqrt(square)], rtol=1e-12)
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("link", LINKS)
 def test_predictors_of_every_kind_pass_the_kit(link: str) -> None:
     """Varying intercepts and slopes, products, offsets and a local latent, in one predictor."""
@@ -194,7 +193,7 @@ def test_predictors_of_every_kind_pass_the_kit(link: str) -> None:
     rng = np.random.default_rng(10)
     known = {"X": rng.normal(size=(40, 2)), "county": rng.integers(0, 3, 40), "dose": rng.normal(size=40)}
     data = {**known, "y": model.simulate(1, data=known)["y"]}
-    check_model(model, data, n_draws=amount(60, 1000)).raise_if_failed()
+    check_model(model, data, n_draws=1000).raise_if_failed()
 
 
 @pytest.mark.parametrize("link", LINKS)

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from scipy.special import multigammaln
 from scipy.stats import multivariate_t
-from thinning import amount
 
 import caviar as cv
 from caviar.testing import check_model
@@ -37,7 +36,7 @@ def test_the_factor_of_a_precision_a_row_is_its_posterior():
     assert np.all(np.isfinite(multigammaln(local.df / 2, 2)))
 
 
-@pytest.mark.thinned(4)
+@pytest.mark.slow
 @pytest.mark.parametrize("is_diagonal", [False, True])
 @pytest.mark.parametrize("has_factors", [False, True])
 def test_spreads_of_a_row(is_diagonal, has_factors):
@@ -52,4 +51,4 @@ def test_spreads_of_a_row(is_diagonal, has_factors):
     else:
         x = cv.MultivariateNormal("x", mean, precision, plates=obs)
     data = {"x": np.random.default_rng(1).normal(size=(4, 2)) * 3}
-    check_model(cv.Model(x), data, n_draws=amount(80, 500), data_plate="obs").raise_if_failed()
+    check_model(cv.Model(x), data, n_draws=500, data_plate="obs").raise_if_failed()

@@ -87,6 +87,7 @@ def test_words_of_documents_are_drawn():
     np.testing.assert_allclose(found, (shares @ TOPICS)[:, 3], atol=0.05)
 
 
+@pytest.mark.slow
 def test_numbers_as_predictors_of_hidden_labels_have_closed_predictions():
     """A mixture whose weights depend on a column: predicted by the expected softmax."""
     rng = np.random.default_rng(2)
@@ -117,6 +118,7 @@ def test_documents_of_tokens_are_the_same_model():
     assert nested.elbo == pytest.approx(flat.elbo, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_correlated_topics_are_found_with_their_correlation():
     rng = np.random.default_rng(0)
     n_docs, n_tokens, n_words = 60, 40, 30
@@ -149,7 +151,7 @@ def test_correlated_topics_are_found_with_their_correlation():
     assert max(cv.testing.elbo_slopes(posterior, data, n_directions=5).values()) < 2e-3
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("link", [cv.stick_breaking, cv.softmax])
 def test_counts_of_units_with_columns_are_below_importance_sampling(link):
     """The honest form of Dirichlet-multinomial regression: an effect of each unit and category, known variances."""

@@ -177,6 +177,7 @@ def _derivatives(link: str, w: Array, X: Array, y: Array, prior_precision: float
     return X.T @ (sign * first) - prior_precision * w, curvature
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("link", LINKS)
 def test_real_data_agree_with_laplace(link: str) -> None:
     """Tumours of the breast, 30 standardised columns: means lie within two of the posterior's standard deviations."""
@@ -210,7 +211,7 @@ def test_separated_answers_under_a_proper_prior(link: str) -> None:
     assert posterior.elbo < _evidence(link, X, y, 1.0)
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("link", LINKS)
 def test_separated_answers_under_a_flat_prior_do_not_converge(link: str) -> None:
     """There is no posterior: the coefficient drifts, the status says that it has not settled, every number is one.

@@ -39,7 +39,7 @@ def _bayespy_bound(x: Array, posterior: Posterior, n_factors: int, n_sweeps: int
     return float(sum(node.lower_bound_contribution() for node in nodes))
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("state", [models.probabilistic_pca, models.factor_analysis])
 def test_elbo_agrees_with_bayespy(state: Any) -> None:
     """From the means of the fixed point BayesPy settles at the same bound."""
@@ -72,6 +72,7 @@ def _ratings(n: int = 120) -> dict[str, Array]:
     return {"user": user, "item": item, "rating": rating}
 
 
+@pytest.mark.slow
 def test_start_leaves_the_saddle_point_of_a_matrix_factorisation() -> None:
     """The priors' means are a fixed point of every update; draws from the priors are not."""
     data, model = _ratings(), models.matrix_factorisation(8, 6, 2)
@@ -86,6 +87,7 @@ def test_start_leaves_the_saddle_point_of_a_matrix_factorisation() -> None:
     assert model.fit(data, seed=0, max_iter=2).elbo != model.fit(data, seed=1, max_iter=2).elbo
 
 
+@pytest.mark.slow
 def test_matrix_factorisation_ends_where_no_factor_can_move() -> None:
     """The gradient of the ELBO by the means of the factors vanishes at the end, and not before."""
     data, model = _ratings(40), models.matrix_factorisation(8, 6, 2)

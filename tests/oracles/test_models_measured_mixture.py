@@ -35,7 +35,7 @@ def _init(mixture):
     return {"weights": mixture.weights, "theta": theta}
 
 
-@pytest.mark.thinned(4)
+@pytest.mark.slow
 @pytest.mark.parametrize(("seed", "d", "at"), [(0, 1, 0.0), (1, 2, 0.0), (2, 3, 0.0), (3, 2, 1e4)])
 def test_point_masses_are_extreme_deconvolution(seed, d, at):
     """From one start, 15 steps have the log likelihoods and end at the mixture of the literal EM."""
@@ -94,6 +94,7 @@ def _literal_elbo(x, errors, prior, posterior):
     return total + complete.elbo(np.empty((0, d)), prior, q)
 
 
+@pytest.mark.slow
 def test_the_bound_is_the_literal_one():
     x, errors, z = _measured(5, 50, 2)
     prior = complete.Prior(

@@ -159,6 +159,7 @@ def _robust_reference(X: Array, y: Array, tau: float, weights: Array, n_sweeps: 
     return float(elbo), mean
 
 
+@pytest.mark.slow
 def test_robust_regression_agrees_with_a_literal_reference() -> None:
     rng = np.random.default_rng(5)
     X = _design(rng, 15, 2)

@@ -103,6 +103,7 @@ def test_counts_lists_and_labelled_tokens_are_the_same_data() -> None:
         np.testing.assert_allclose(fit["topics"].concentration, fits[0]["topics"].concentration, rtol=1e-7)
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("seed", range(4))
 def test_the_bound_lies_below_the_exact_evidence(seed: int) -> None:
     """Enumeration of every assignment of six tokens to two topics; both Dirichlets are integrated exactly."""
@@ -159,6 +160,7 @@ def test_the_path_is_that_of_bayespy() -> None:
     assert fit.elbo == pytest.approx(float(bound), rel=1e-11)
 
 
+@pytest.mark.slow
 def test_new_documents_have_proportions_of_their_own() -> None:
     counts = counts_of(1)
     fit = model().fit({"word": sparse.csr_array(counts)}, seed=0, max_iter=2000, tol=1e-13)
@@ -180,6 +182,7 @@ def test_new_documents_have_proportions_of_their_own() -> None:
         by_token.elbo_at({}, {"word": sparse.csr_array(counts[:3])})
 
 
+@pytest.mark.slow
 def test_topics_that_made_the_documents_are_found() -> None:
     """A start by chance that lets documents choose among topics that are nothing yet ends far below the truth."""
     rng = np.random.default_rng(0)
@@ -272,6 +275,7 @@ def test_weights_of_tokens_are_refused() -> None:
         model().fit({"word": [np.array([3, 4])]}, sample_weight=[1.0, 2.0], data_plate="token")
 
 
+@pytest.mark.slow
 def test_the_verification_kit_accepts_the_model() -> None:
     counts = counts_of(2, documents=6)
     labels = np.repeat(np.arange(6), counts.sum(axis=1))

@@ -95,6 +95,7 @@ def test_never_below_the_refinement_of_susier(seed):
     assert np.all(np.diff(moved.elbo_trace) > -1e-8)
 
 
+@pytest.mark.slow
 def test_a_column_that_hides_two_others_is_left():
     gains = []
     for seed in range(5):

@@ -65,6 +65,7 @@ def test_an_indicator_of_rows_is_a_mixture_of_two():
     np.testing.assert_allclose(found, np.exp(joint[:, 1] - logsumexp(joint, axis=1)), atol=1e-12)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("n_numbers", [1, 2])
 def test_indicators_of_rows_with_unknown_heights_are_found(n_numbers):
     """Fits ended a nat a row and more below, with all indicators alike."""

@@ -46,6 +46,7 @@ def test_known_thresholds_reach_the_numeric_maximum_of_the_bound():
     np.testing.assert_allclose(posterior["w"].mean, best.x, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_unknown_thresholds_reach_the_numeric_maximum_over_both():
     posterior = regression(cv.Thresholds("cut", 3)).fit(DATA, tol=1e-13)
 

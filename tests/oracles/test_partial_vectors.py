@@ -65,7 +65,7 @@ def _theta(q, index=...):
     )
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_a_mixture_follows_the_literal_loop(seed):
     """D = 4, K = 3, 30% missing: the ELBO after each of 25 sweeps, and every factor after the last."""
@@ -83,6 +83,7 @@ def test_a_mixture_follows_the_literal_loop(seed):
     np.testing.assert_allclose(posterior["theta"].inverse_scale, q.inverse_scales, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at", [0.0, 1e3])
 def test_one_component_follows_the_literal_loop(at):
     x, prior = _rows(5, 25, 3, 1, 0.4, at), _prior(5, 3, 1)
@@ -143,7 +144,7 @@ def _marginals(x, weights, means, precisions):
     return np.array(each)
 
 
-@pytest.mark.thinned(4)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("seed", "n", "d", "k", "at"), [(0, 300, 3, 2, 0.0), (1, 200, 5, 1, 0.0), (2, 300, 3, 2, 1e3)]
 )

@@ -79,6 +79,7 @@ def over_grid(likelihood):
     return logsumexp(joint) + np.log(cell), mean, (weights * MU**2).sum() - mean**2
 
 
+@pytest.mark.slow
 def test_both_unknown_lie_below_the_evidence_by_quadrature():
     posterior = censored(cv.Normal("mu", 0.5, 1.0), cv.Gamma("tau", 2.0, 2.0)).fit(DATA, tol=1e-12)
     total = log_likelihood(MU, TAU).sum(axis=-1)
@@ -100,6 +101,7 @@ def test_truncated_values_have_their_exact_density():
     assert one_side.fit({"y": y, "from": start}).elbo == pytest.approx(expected, rel=1e-13)
 
 
+@pytest.mark.slow
 def test_truncated_values_of_an_unknown_normal_lie_below_the_evidence():
     x = RNG.normal(1.0, 1.0, 1200)
     y = x[(x > 0.0) & (x < 3.0)]

@@ -73,6 +73,7 @@ def test_a_table_of_emissions_in_a_hidden_markov_model_is_exact() -> None:
     assert elbo == pytest.approx(logsumexp(paths), rel=1e-12)
 
 
+@pytest.mark.slow
 def test_learnt_weights_are_below_the_evidence_in_every_schedule(tmp_path: Path) -> None:
     concentration = np.array([1.0, 2.0, 1.0])
     z = cv.Categorical("z", cv.Dirichlet("w", concentration), plates=ROW)
@@ -113,6 +114,7 @@ def _by_hand(table: Array, n_clusters: int, seed: int) -> float:
     )
 
 
+@pytest.mark.slow
 def test_cellular_prevalences_of_clusters_on_a_grid() -> None:
     """PyClone-VI: the label of a mutation chooses for each sample a prevalence, which is a label of a grid."""
     rng = np.random.default_rng(1)

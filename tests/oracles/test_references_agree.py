@@ -204,6 +204,7 @@ def test_relabelling_the_components_leaves_the_elbo() -> None:
     np.testing.assert_allclose(values, values[0], rtol=1e-13)
 
 
+@pytest.mark.slow
 def test_independent_elbo_is_stationary_at_a_fixed_point() -> None:
     """In the means, the degrees of freedom, the concentrations and a scale of S and B."""
     x, prior = _rows(8, n=12), _prior(k=2)
@@ -268,6 +269,7 @@ def test_bayespy_sweeps_from_given_responsibilities() -> None:
 # --- maximum likelihood ---
 
 
+@pytest.mark.slow
 def test_em_path_rises_to_where_scikit_learn_ends() -> None:
     x = _rows(11, n=80)
     start = em.Parameters(

@@ -190,7 +190,7 @@ def _draw(size, n_factors=3):
     return np.random.default_rng(size).normal(size=(size, n_factors))
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("sparse", [False, True])
 def test_nothing_moves_at_a_fixed_point(sparse):
     model, data = views(sparse=sparse)
@@ -206,6 +206,7 @@ def test_nothing_moves_at_a_fixed_point(sparse):
     assert after.elbo - state.elbo < 1e-3
 
 
+@pytest.mark.slow
 def test_factors_of_several_views_need_few_sweeps():
     model, data = views(n_factors=4)
     start = {"w0": _draw(15, 4), "w1": _draw(10, 4)}
@@ -271,6 +272,7 @@ def _problem(model, data):
     return model.fit(data, max_iter=1)._evaluator.bind(data)[0]
 
 
+@pytest.mark.slow
 def test_only_what_meets_in_products_alone_is_turned():
     model, data = views()
     (group,) = groups_of(_problem(model, data))
@@ -304,6 +306,7 @@ def test_only_what_meets_in_products_alone_is_turned():
     assert stated(leaf=lambda w: cv.Normal("v", cv.dot([1.0, 0.5], z), 1.0, plates=OBS)) == []
 
 
+@pytest.mark.slow
 def test_weights_and_missing_values_are_turned_alike():
     model, data = views()
     rng = np.random.default_rng(3)

@@ -135,7 +135,7 @@ CASES: dict[str, Callable[[], Case]] = {
 }
 
 
-@pytest.mark.thinned(4)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_the_bound_is_that_of_updates_written_out_and_below_the_evidence(name):
     model, data, found = CASES[name]()

@@ -55,6 +55,7 @@ def test_two_known_labels_choose_from_a_table():
     np.testing.assert_allclose(posterior.log_predictive({**new, "y": Y[:4]}), density, rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_a_mixture_within_each_site_is_one_label_for_pairs():
     """The same rows site by site: sums over its rows are those of the table's column."""
     data = {"y": Y, "site": SITES}

@@ -209,6 +209,7 @@ def _gaussian():
     return _with_learnt_precisions(lambda predictor, tau: cv.Normal("y", predictor, tau, plates=OBS))
 
 
+@pytest.mark.slow
 def test_learnt_precisions_are_at_the_fixed_point_of_dense_coordinate_ascent():
     """The same updates written out with dense matrices end at the same ELBO."""
     data = _data(1)
@@ -334,6 +335,7 @@ def test_a_fit_goes_on_from_a_checkpoint(tmp_path):
     assert np.array_equal(ended.sample(2, seed=0)["a"], whole.sample(2, seed=0)["a"])
 
 
+@pytest.mark.slow
 def test_a_later_start_goes_on_from_a_checkpoint(tmp_path):
     class StopError(Exception):
         pass

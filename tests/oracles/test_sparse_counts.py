@@ -256,6 +256,7 @@ def test_a_posterior_takes_either(state, others, counts):
         assert posterior.elbo_at({"z": other}, thin) == pytest.approx(posterior.elbo, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_the_kit_and_densities_take_sparse_counts(counts):
     words = sparse.csr_array(counts[:30])
     model = mixture(counts[:30].sum(axis=1))

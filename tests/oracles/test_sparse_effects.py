@@ -64,7 +64,7 @@ def susie(X, y, number, slab, noise, *, learn_noise=False, sweeps=400):
     return elbo, alpha, noise
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("number", [1, 3, 6])
 def test_single_effects_end_where_the_published_updates_do(number):
     X, y = genotypes(80, 20, seed=number)
@@ -77,6 +77,7 @@ def test_single_effects_end_where_the_published_updates_do(number):
     np.testing.assert_allclose(posterior.inclusion_probabilities(), missed, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_noise_at_its_best_point_is_that_of_the_published_updates():
     X, y = genotypes(80, 20, seed=5)
     expected, _, noise = susie(X, y, 3, slab=0.5, noise=1.0, learn_noise=True)
@@ -280,6 +281,7 @@ def test_predictions_are_those_of_draws():
     np.testing.assert_allclose(found.standard_deviation, np.sqrt(linear.var(axis=0) + noise), rtol=0.01)
 
 
+@pytest.mark.slow
 def test_widths_that_labels_choose_from_two_tables():
     """The labels are in several terms; the ELBO is that of the densities."""
     rng, k = np.random.default_rng(3), cv.Plate("k", 2)

@@ -83,6 +83,7 @@ def _by_hand(y: AnyArray, n_sources: int, seed: int) -> float:
     return float(elbo)
 
 
+@pytest.mark.slow
 def test_gamma_poisson_factorisation_ends_where_updates_by_hand_end() -> None:
     rng = np.random.default_rng(0)
     y = rng.poisson(2 * rng.gamma(0.5, 1, (20, 2)) @ rng.gamma(0.5, 2, (2, 4)))
@@ -105,6 +106,7 @@ def _long(rng: np.random.Generator) -> tuple[cv.Model, dict[str, Array]]:
     return cv.Model(cv.Poisson("y", rate, plates=OBS)), data
 
 
+@pytest.mark.slow
 def test_weights_missing_counts_schedules_threads_and_files(tmp_path: Path) -> None:
     model, data = _long(np.random.default_rng(1))
     settings: dict[str, Any] = {"seed": 0, "tol": 1e-12, "max_iter": 4000}
@@ -137,6 +139,7 @@ def test_predictions_are_the_moments_of_draws() -> None:
         assert told.sd[row] == pytest.approx(np.sqrt(rate.mean() + rate.var()), rel=0.02)
 
 
+@pytest.mark.slow
 def test_heterogeneous_counts_with_a_sum_as_the_mean_pass_the_kit() -> None:
     rate = cv.Gamma("a", 1, 1) * cv.Data("x", plates=OBS) + cv.Gamma("b", 2, 1)
     model = cv.Model(cv.NegativeBinomial("y", rate, 2.0, plates=OBS))

@@ -181,6 +181,7 @@ CASES = {
 }
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("name", CASES)
 def test_bound_and_both_factors_are_those_of_mean_field_by_hand(name):
     case, how = CASES[name]

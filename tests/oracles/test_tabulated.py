@@ -183,6 +183,7 @@ def _mean_field() -> tuple[float, float, float]:
     return q @ a, shape, likelihood + priors - q @ log_q + stats.gamma(shape, scale=1 / rate).entropy()
 
 
+@pytest.mark.slow
 def test_shape_and_rate_end_at_the_mean_field_optimum_below_the_evidence():
     posterior, (mean, shape, elbo) = _shape_and_rate().fit({"x": X}, seed=0, tol=1e-13), _mean_field()
     assert float(posterior["a"].mean) == pytest.approx(mean, rel=1e-6)
@@ -206,6 +207,7 @@ def test_shape_and_rate_end_at_the_mean_field_optimum_below_the_evidence():
     assert (np.diff(posterior.elbo_trace) > -1e-10).all()
 
 
+@pytest.mark.slow
 def test_every_seed_every_start_and_both_orders_end_there():
     best = _shape_and_rate().fit({"x": X}, seed=0).elbo
     starts: list[Mapping[str, Any]] = [{"seed": seed} for seed in range(10)]
@@ -215,13 +217,14 @@ def test_every_seed_every_start_and_both_orders_end_there():
         assert _shape_and_rate().fit({"x": X}, **arguments).elbo == pytest.approx(best, abs=1e-6)
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["a", "b"])
 def test_covariances_are_the_slopes_of_tilted_fits(name: str):
     posterior = _shape_and_rate().fit({"x": X}, seed=0)
     assert Settled(posterior, {"x": X}).worst(name) < 1e-5
 
 
+@pytest.mark.slow
 def test_student_t_degrees_of_freedom_are_bounded_by_the_evidence():
     y = stats.t(4).rvs(200, random_state=6)
     nu = cv.Gamma("nu", 2, 0.1)
@@ -268,6 +271,7 @@ def test_the_size_of_a_negative_binomial_is_bounded_by_the_evidence():
     assert posterior.linear_response({"y": y}).sd("size") == pytest.approx(sd, rel=0.1)
 
 
+@pytest.mark.slow
 def test_a_flat_shape_as_a_point_is_that_of_bayespy():
     """BayesPy's GammaShape is a point without a prior."""
     from bayespy.nodes import Gamma, GammaShape

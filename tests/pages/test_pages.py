@@ -57,6 +57,7 @@ def test_a_page_prints_what_it_says(page):
     assert run_page(page).differences() == []
 
 
+@pytest.mark.slow
 @pytest.mark.posix
 def test_the_tour_prints_what_the_first_page_says(tmp_path):
     """By itself, for its page is among the slow ones, and it is what a user sees first."""
@@ -166,6 +167,7 @@ def test_outputs_agree_but_for_rounding(stated, printed, same):
     assert agree(stated, printed) is same
 
 
+@pytest.mark.slow
 @pytest.mark.posix
 def test_commands_of_a_page_are_run_and_other_programs_left_out(tmp_path):
     page = tmp_path / "page.md"

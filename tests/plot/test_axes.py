@@ -12,7 +12,7 @@ import caviar as cv
 from plot.gallery import GALLERY
 
 
-@pytest.mark.thinned(5)
+@pytest.mark.thinned(10)
 @pytest.mark.parametrize("name", GALLERY)
 def test_given_axes_are_drawn_into_and_given_back(name):
     picture = GALLERY[name]
@@ -31,7 +31,7 @@ def test_given_axes_are_drawn_into_and_given_back(name):
         assert len(drawn.ravel()) == len(own.ravel())
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(6)
 @pytest.mark.parametrize("name", GALLERY)
 def test_settings_are_left_as_they_were(name):
     before = dict(mpl.rcParams)
@@ -39,7 +39,7 @@ def test_settings_are_left_as_they_were(name):
     assert dict(mpl.rcParams) == before
 
 
-@pytest.mark.thinned(8)
+@pytest.mark.thinned(32)
 @pytest.mark.parametrize("name", GALLERY)
 def test_every_label_lies_inside_the_picture_and_axes_are_labelled(name):
     drawn = GALLERY[name].draw()
@@ -68,6 +68,7 @@ def test_wrong_axes_are_refused():
         GALLERY["pairs"].draw(axes=[None] * 4)
 
 
+@pytest.mark.slow
 def test_matplotlib_is_loaded_when_a_picture_is_asked_for():
     program = (
         "import sys, caviar; caviar.plot; print('matplotlib' in sys.modules); caviar.plot.weights; "

@@ -19,7 +19,7 @@ def difference(drawn, name, folder):
     return compare_images(str(expected), str(drawn), tol=TOLERANCE)
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(28)
 @pytest.mark.parametrize("name", GALLERY)
 def test_a_picture_is_that_of_its_baseline(name, tmp_path):
     write(name, tmp_path / "drawn.png")

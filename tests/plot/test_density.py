@@ -26,7 +26,7 @@ def band_of(ax):
     return x, lower, upper
 
 
-@pytest.mark.thinned(4)
+@pytest.mark.thinned(8)
 @pytest.mark.parametrize(
     "mixture",
     [
@@ -50,6 +50,7 @@ def test_the_band_contains_the_density_wherever_there_is_some(mixture):
     assert np.median((upper - lower)[there] / density[there]) > 0.1
 
 
+@pytest.mark.slow
 def test_the_band_is_that_of_the_density_at_drawn_parameters():
     ax = cv.plot.density(galaxies(), GALAXIES, n_draws=40, seed=3, level=0.8)
     x, lower, upper = band_of(ax)
@@ -61,6 +62,7 @@ def test_the_band_is_that_of_the_density_at_drawn_parameters():
     np.testing.assert_allclose(upper, np.quantile(densities, 0.9, axis=1), rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_more_rows_narrow_the_band():
     widths = []
     for copies in (1, 10):
@@ -92,6 +94,7 @@ def test_the_regions_of_two_columns_hold_the_shares_that_they_say():
     np.testing.assert_allclose(shares, [0.95, 0.8, 0.5], atol=0.01)
 
 
+@pytest.mark.slow
 def test_rows_with_errors_have_a_density_without_a_band():
     mixture = cv.BayesianGaussianMixture(2, random_state=0).fit(
         GALAXIES, noise_covariance=np.full((len(GALAXIES), 1), 0.1)

@@ -44,6 +44,7 @@ def test_weights_have_the_quantiles_of_their_beta_marginals():
     assert len({bar.get_hatch() for bar in ax.patches}) == 2
 
 
+@pytest.mark.slow
 def test_weights_of_sticks_come_from_draws():
     posterior = cv.models.dirichlet_process_mixture(2, 6).fit(
         {"x": FAITHFUL}, seed=0, uncertainty="mean_field"
@@ -161,6 +162,7 @@ def test_wider_levels_give_wider_intervals(level):
     assert np.all(wide[:, 1] > narrow[:, 1])
 
 
+@pytest.mark.slow
 def test_topics_of_an_estimator_know_their_words():
     pd = pytest.importorskip("pandas")
     counts = pd.DataFrame(

@@ -237,6 +237,7 @@ def test_long_titles_fit_the_width_of_the_figure():
     assert ax.title.get_window_extent(renderer).width < ax.figure.get_window_extent(renderer).width
 
 
+@pytest.mark.slow
 def test_levels_that_are_whole_numbers_are_found_however_they_are_stored():
     ax = cv.plot.regression(sleep(), SLEEP, "days", by="subject", only=[308.0, 309])
     assert [text.get_text() for text in ax.get_legend().get_texts()][:2] == ["308", "309"]

@@ -37,7 +37,7 @@ STRUCTURES = {
 }
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.slow
 @pytest.mark.parametrize("structure", STRUCTURES)
 def test_the_axes_of_the_outlines_are_those_of_the_covariances(structure):
     rows = (ROWS - np.nanmean(ROWS, axis=0)) / np.nanstd(ROWS, axis=0)
@@ -117,6 +117,7 @@ def test_the_diagonal_shows_the_marginal_density():
     np.testing.assert_allclose(sum(bar.get_width() * bar.get_height() for bar in ax.patches), 1)
 
 
+@pytest.mark.slow
 def test_many_rows_are_thinned_and_very_many_counted():
     rows = np.tile(FAITHFUL, (20, 1))
     (points,) = cv.plot.pairs(faithful(), rows, max_points=500)[1, 0].collections
@@ -127,6 +128,7 @@ def test_many_rows_are_thinned_and_very_many_counted():
     assert cells.get_array().sum() == len(rows)
 
 
+@pytest.mark.slow
 def test_components_without_rows_are_left_out():
     mixture = cv.BayesianGaussianMixture(8, weight_concentration_prior=1e-3, random_state=0).fit(FAITHFUL)
     n_used = int((mixture.weights_ > 0.005).sum())
@@ -134,6 +136,7 @@ def test_components_without_rows_are_left_out():
     assert len(ellipses(cv.plot.pairs(mixture, FAITHFUL)[1, 0])) == n_used
 
 
+@pytest.mark.slow
 def test_above_the_diagonal_nothing_is_drawn_and_edges_are_components_in_ink():
     axes = cv.plot.pairs(penguins(), ROWS, columns=[0, 1, 2])
     assert [[ax.get_visible() for ax in row] for row in axes] == [
@@ -146,6 +149,7 @@ def test_above_the_diagonal_nothing_is_drawn_and_edges_are_components_in_ink():
     assert spread.get_facecolor()[3] < 0.2
 
 
+@pytest.mark.slow
 def test_rows_and_columns_of_the_grid_share_their_ranges():
     axes = cv.plot.pairs(penguins(), ROWS)
     assert len({ax.get_ylim() for ax in axes[3, :3]}) == 1
@@ -171,6 +175,7 @@ def test_few_outliers_do_not_press_the_others_together():
     assert whole[1, 0].get_xlim()[1] > 60
 
 
+@pytest.mark.slow
 def test_axes_without_outliers_hold_all_rows():
     axes = cv.plot.pairs(faithful(), FAITHFUL)
     assert all("beyond" not in text.get_text() for text in axes[1, 0].texts)

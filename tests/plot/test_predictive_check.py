@@ -24,6 +24,7 @@ def test_bars_are_the_counts_of_the_data():
     assert {tick for tick in ax.get_xticks() if 0 <= tick <= 4} == {0, 1, 2, 3, 4}
 
 
+@pytest.mark.slow
 def test_the_band_has_the_quantiles_of_the_predictive_distribution():
     """Given the rate a count of rows is binomial; the rate is known to 0.05, which widens it little."""
     ax = cv.plot.predictive_check(deaths(), DEATHS, n_draws=4000, level=0.9)
@@ -46,6 +47,7 @@ def test_counts_that_vary_more_than_a_poisson_are_seen():
     assert title == "zeros of deaths: 0% of 200 data sets have as much or more"
 
 
+@pytest.mark.slow
 def test_a_statistic_is_that_of_the_data_and_its_share_is_counted():
     def spread(values):
         return np.ptp(values)
@@ -58,6 +60,7 @@ def test_a_statistic_is_that_of_the_data_and_its_share_is_counted():
     assert ax.get_title() == f"spread of deaths: {share:.0%} of 300 data sets have as much or more"
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize(
     ("fit", "data", "keywords", "n_rows"),
     [

@@ -64,6 +64,7 @@ def test_a_wide_prior_is_cut_off_and_a_flat_one_is_not_drawn():
     assert ax.get_title() == "mean"
 
 
+@pytest.mark.slow
 def test_parts_of_a_joint_factor_and_rows_of_probabilities_have_a_panel_for_each_entry():
     axes = cv.plot.prior_posterior(faithful(), "theta.mean")
     assert [len(ax.lines) for ax in axes] == [2, 2, 2, 2]

@@ -24,6 +24,7 @@ def band_of(ax, number=0):
     return path[1 : half + 1, 1], path[half + 2 : -1, 1][::-1]
 
 
+@pytest.mark.slow
 def test_a_line_is_the_expected_response_of_an_average_group():
     ax = cv.plot.regression(sleep(), SLEEP, "days", n_draws=300)
     (x, y), (_, low), (_, high) = lines_of(ax)
@@ -37,6 +38,7 @@ def test_a_line_is_the_expected_response_of_an_average_group():
     np.testing.assert_allclose([low, high], told.interval(0.95))
 
 
+@pytest.mark.slow
 def test_a_known_group_has_its_own_line():
     ax = cv.plot.regression(sleep(), SLEEP, "days", by="subject", only=["308", "335"], n_draws=300)
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["308", "335"]
@@ -46,6 +48,7 @@ def test_a_known_group_has_its_own_line():
     assert lines_of(ax)[0][1][-1] > lines_of(ax)[1][1][-1] + 100
 
 
+@pytest.mark.slow
 def test_a_line_for_each_level_crosses_where_slopes_differ():
     ax = cv.plot.regression(trial(), TRIAL, "dose", by="arm")
     slopes = {
@@ -60,6 +63,7 @@ def test_a_line_for_each_level_crosses_where_slopes_differ():
         assert slopes[arm] == pytest.approx(effect["dose"] + effect[name], abs=0.03)
 
 
+@pytest.mark.slow
 def test_three_quantiles_of_numbers_have_a_line_each():
     ax = cv.plot.regression(trial(), TRIAL, "dose", by="age", n_draws=60)
     labels = [text.get_text() for text in ax.get_legend().get_texts()]
@@ -67,6 +71,7 @@ def test_three_quantiles_of_numbers_have_a_line_each():
     assert lines_of(ax)[0][1][0] < lines_of(ax)[2][1][0]
 
 
+@pytest.mark.slow
 def test_the_line_of_a_binary_response_is_a_probability():
     ax = cv.plot.regression(logistic(), coins(), "X 1", n_draws=300)
     ((x, y),) = lines_of(ax)
@@ -77,6 +82,7 @@ def test_the_line_of_a_binary_response_is_a_probability():
     assert ax.get_ylabel() == "probability of y = 1"
 
 
+@pytest.mark.slow
 def test_names_of_columns_are_those_of_the_table():
     import pandas as pd
 

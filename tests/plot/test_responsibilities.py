@@ -36,6 +36,7 @@ def test_in_two_columns_uncertain_rows_are_larger_and_mixed():
     assert ax.get_xlabel() == "eruption (min)"
 
 
+@pytest.mark.slow
 def test_rows_of_more_columns_are_sorted_bars():
     rows = PENGUINS.values[:, 2:6]
     ax = cv.plot.responsibilities(penguins(), rows)

@@ -73,6 +73,7 @@ def test_what_cannot_be_drawn_is_refused():
         cv.plot.state_sequence(chain(), steps(), observed="y")
 
 
+@pytest.mark.slow
 def test_categories_are_named_and_estimators_show_no_names_of_code():
     words = np.array(["dry", "wet", "dry", "dry", "wet", "wet"] * 5)
     model = cv.HiddenMarkovModel(2, emission="categorical", random_state=0).fit(words[:, None])

@@ -42,6 +42,7 @@ def test_shapes_of_draws(name):
     assert {key: values.shape for key, values in new.items()} == {"x": (3, 7, *data["x"].shape[1:])}
 
 
+@pytest.mark.slow
 def test_the_predictive_of_an_exact_posterior_is_exact():
     """New rows follow N(1.5, 1 + 1/4); rows of one draw share its mean, so their means vary with sd 1/2."""
     posterior = _normal()

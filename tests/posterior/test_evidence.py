@@ -223,6 +223,7 @@ def test_what_is_known_and_what_has_no_rows():
     assert (np.asarray(sample.draws["a"])[:, 1] == -0.4).all()
 
 
+@pytest.mark.slow
 def test_groups_without_rows_change_no_evidence():
     """Below an unknown mean and precision, too: a grid over the precision, and a dense Normal for each."""
     rng = np.random.default_rng(2)

@@ -113,6 +113,7 @@ def test_coefficients_of_a_group(kind) -> None:
         assert_moments(posterior.predict({"X": [row], "g": [6]})["y"], 0, rows[:, number])
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("dimension", [1, 2])
 def test_mean_and_precision_of_the_population_in_one_factor(dimension) -> None:
     rng = np.random.default_rng(5)

@@ -68,6 +68,7 @@ class Exact:
         return np.interp(np.log(end), np.log(self.between), np.cumsum(self.weights.sum(axis=1)))
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("factors", [None, "apart"])
 def test_a_precision_between_few_groups_is_exact(factors):
     """The rest is Normal: in one factor the bound is exact, and apart its correction is."""

@@ -246,7 +246,7 @@ def test_parts_of_a_joint_factor_have_names_of_their_own():
         response.sd("theta")
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["independent", "measured-apart"])
 def test_the_number_of_threads_changes_no_bit(name):
     case = CASES[name]

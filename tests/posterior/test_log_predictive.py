@@ -140,7 +140,7 @@ def test_it_is_the_density_of_scipy(case):
     np.testing.assert_allclose(found, expected(x), rtol=1e-10, atol=1e-11)
 
 
-@pytest.mark.thinned(4)
+@pytest.mark.slow
 @pytest.mark.parametrize("case", [normal_gamma, known_precision, known_mean, times])
 def test_densities_of_numbers_integrate_to_one(case):
     posterior, _, _ = case()
@@ -224,6 +224,7 @@ def test_a_mixture_of_mixed_columns_is_written_out():
     np.testing.assert_allclose(posterior.log_predictive(data), expected, rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_missing_entries_give_the_marginal():
     posterior, data = mixed_with_columns()
     few = {name: value[:4].astype(float) for name, value in data.items()}
@@ -409,6 +410,7 @@ def test_narrow_components_far_apart_keep_their_digits():
     np.testing.assert_allclose(posterior.log_predictive({"x": x}), logsumexp(each, axis=0), rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_blocks_of_rows_do_not_matter(monkeypatch):
     posterior, data = mixed_with_columns()
     one = posterior.log_predictive(data)

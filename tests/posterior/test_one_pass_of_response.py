@@ -45,6 +45,7 @@ def _operator(make):
     return ResponseOperator(state.problem, state.q, state.arrays, state.rows, state.warm)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("make", [_with_weights, _whole_rows_missing, _numbers_and_counts])
 def test_one_pass_gives_what_passes_along_directions_give(make):
     curved, directional = _operator(make), _operator(make)

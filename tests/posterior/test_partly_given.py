@@ -18,6 +18,7 @@ def known():
     return cv.Model(x).fit({"x": [[1.0, 2.0, 3.0], [1.5, 2.5, 2.0]]})
 
 
+@pytest.mark.slow
 def test_with_known_parameters_it_is_the_conditional_normal():
     rows = np.array([[2.0, np.nan, np.nan], [np.nan, 1.0, 5.0], [np.nan] * 3, [1.0, 2.0, 3.0]])
     told = known().predict({"x": rows})["x"]

@@ -203,7 +203,7 @@ CASES = [
 N_DRAWS = amount(800, 2000)
 
 
-@pytest.mark.thinned(10)
+@pytest.mark.slow
 @pytest.mark.parametrize("build", [*CASES, answer(cv.probit), answer(cv.logistic)])
 def test_mean_and_deviation_are_those_of_draws(build):
     leaf, data, new = build()

@@ -9,7 +9,7 @@ import caviar as cv
 N_DRAWS = 300
 
 
-@pytest.mark.thinned(9)
+@pytest.mark.thinned(36)
 @pytest.mark.parametrize("name", CASES)
 def test_the_mean_is_that_of_draws(name):
     data = CASES[name].draw(np.random.default_rng(1), 60)

@@ -71,6 +71,7 @@ def test_a_range_of_few_dimensions_is_that_of_the_matrix():
     assert found.log_determinant == pytest.approx(formed.log_determinant, rel=1e-8)
 
 
+@pytest.mark.slow
 def test_sixty_coefficients():
     """Their marginals by quadrature over the precision of the noise; found by default and in no time."""
     posterior, data = _regression(60)

@@ -23,7 +23,7 @@ def _parts(name, draws):
     )
 
 
-@pytest.mark.thinned(15)
+@pytest.mark.thinned(30)
 @pytest.mark.parametrize("name", [name for name in CASES if name != "map"])
 def test_figures_are_those_of_draws(name):
     """Mean, sd and the ends of a 90% interval of every entry agree with draws from the factors."""

@@ -244,6 +244,7 @@ def test_points_of_estimators_have_no_standard_deviations_unless_asked():
     assert not hasattr(mixture, "weights_sd_")
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("family", ["joint", "independent"])
 def test_estimators_show_what_their_posterior_shows(tmp_path, family):
     arguments = {"mean_precision_family": family, "random_state": 0}

@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import beta, gamma, invgamma
-from thinning import amount
 
 import caviar as cv
 from caviar.report import gather, page_of
@@ -42,6 +41,7 @@ def titles(page):
     return {finding["title"]: finding["level"] for finding in page["findings"]}
 
 
+@pytest.mark.slow
 def test_the_place_of_new_groups_is_left_out_and_years_are_whole():
     rng = np.random.default_rng(0)
     table = pd.DataFrame(
@@ -70,18 +70,20 @@ def test_a_wrong_shape_is_a_finding_and_a_right_one_is_none():
     assert "misses the shape" in page_of(model.fit(wrong), wrong)
 
 
+@pytest.mark.slow
 def test_right_models_are_hardly_ever_blamed():
     """In ten or twenty sets of data of the model a finding comes at most twice; by the rule it has one in a hundred."""
     rng = np.random.default_rng(1)
     model = cv.Model(cv.Poisson("y", cv.Gamma("rate", 1, 1), plates=OBS))
     blamed = 0
-    for _ in range(amount(10, 20)):
+    for _ in range(20):
         data = {"y": rng.poisson(3.0, 80)}
         (own,) = gather(model.fit(data, uncertainty="mean_field"), data)["checks"]["replicates"]
         blamed += own["level"] == "note"
     assert blamed <= 2
 
 
+@pytest.mark.slow
 def test_a_mixed_model_shows_its_effects_and_predictions(sleep):
     page = gather(sleep, SLEEP, source="/home/ada/secret/sleepstudy.csv")
     summary = sleep.summary(level=0.95)

@@ -6,7 +6,6 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
-from thinning import amount
 
 import caviar as cv
 from caviar.report.html import gather, page_of
@@ -51,6 +50,7 @@ def named(columns):
     return fitted, rows
 
 
+@pytest.mark.slow
 def test_names_from_outside_are_text_and_nothing_else():
     fitted, rows = named(HOSTILE)
     text = page_of(fitted, rows, source=HOSTILE[1])
@@ -63,6 +63,7 @@ def test_names_from_outside_are_text_and_nothing_else():
         assert name in outline.texts
 
 
+@pytest.mark.slow
 def test_nothing_is_loaded_from_elsewhere(mixture):
     text = page_of(mixture, X)
     loaded = [attributes.get("src") or attributes.get("href") for _, attributes in Outline(text).elements]
@@ -72,9 +73,10 @@ def test_nothing_is_loaded_from_elsewhere(mixture):
     assert len(text) < 5_000_000
 
 
+@pytest.mark.slow
 def test_a_large_fit_stays_below_five_megabytes():
     rng = np.random.default_rng(1)
-    k = amount(12, 30)
+    k = 30
     rows = rng.normal(size=(3000, 60)) + 6 * rng.integers(0, k, size=(3000, 1))
     fitted = cv.BayesianGaussianMixture(k, covariance_type="diag", random_state=0)
     # other rows than those of the fit are judged without ten more fits
@@ -83,6 +85,7 @@ def test_a_large_fit_stays_below_five_megabytes():
     assert "36 more are not" in text
 
 
+@pytest.mark.slow
 def test_figures_are_those_of_the_estimator(mixture):
     page = gather(mixture, X)
     labels = mixture.predict(X)
@@ -97,6 +100,7 @@ def test_figures_are_those_of_the_estimator(mixture):
     json.dumps(page, allow_nan=False)
 
 
+@pytest.mark.slow
 def test_densities_integrate_to_one_and_are_the_sum_of_their_parts(mixture):
     for own in gather(mixture, X)["plot"]["densities"]:
         total = np.array(own["total"])
@@ -138,6 +142,7 @@ def test_without_data_less_is_shown_and_it_is_said(mixture):
     assert 'id="outliers"' not in text
 
 
+@pytest.mark.slow
 def test_the_verdict_follows_from_how_the_fit_ended(mixture):
     assert gather(mixture, X)["verdict"]["level"] == "good"
     with pytest.warns(cv.ConvergenceWarning):
@@ -163,6 +168,7 @@ def test_a_density_that_misses_the_rows_is_told():
     assert titles["Density misses rows"] == "bad"
 
 
+@pytest.mark.slow
 def test_superfluous_components_are_named():
     # under this prior two components are all that the eruptions need; a learnt scale finds rows for a third
     mixture = cv.BayesianGaussianMixture(
@@ -189,6 +195,7 @@ def test_a_value_far_out_among_few_stands_out(column, stands_out):
     assert any("farthest" in remark for remark in quality["remarks"]) == stands_out
 
 
+@pytest.mark.slow
 def test_remarks_on_columns():
     rng = np.random.default_rng(0)
     rows = np.column_stack(
@@ -209,7 +216,7 @@ def test_remarks_on_columns():
     assert remarks[3][1] == "1 value outside what the model was fitted to (-5 to 5)"
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "estimator",
     [
@@ -255,6 +262,7 @@ def test_a_saved_mixture_tells_which_version_saved_it(tmp_path, mixture):
     assert gather(cv.load(tmp_path / "m.caviar"))["fit"]["fitted_with"] == {"caviar": cv.__version__}
 
 
+@pytest.mark.slow
 def test_a_lone_half_of_a_character_in_a_name_does_not_stop_the_report(tmp_path):
     fitted, rows = named(["\ud800", "b"])
     cv.report.write(fitted, tmp_path / "r.html", rows)

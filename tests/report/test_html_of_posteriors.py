@@ -165,6 +165,7 @@ def test_an_unfinished_fit_is_not_to_be_relied_on(hidden):
     assert titles(page)["One start only"] == "note"
 
 
+@pytest.mark.slow
 def test_categories_along_time_keep_their_names():
     words = pytest.importorskip("pandas").DataFrame(
         {"weather": np.array(["sun", "rain"])[np.arange(40) // 10 % 2]}
@@ -174,6 +175,7 @@ def test_categories_along_time_keep_their_names():
     assert [line["levels"][int(k)] for k in line["values"]] == list(words["weather"])
 
 
+@pytest.mark.slow
 def test_hidden_states_are_those_of_the_chain(hidden):
     posterior, data = hidden
     page = gather(posterior, data)
@@ -212,6 +214,7 @@ def test_hidden_numbers_are_drawn_and_loadings_named_by_their_plate():
     assert (cells["line"], cells["column"]) == ("feature", "factor")
 
 
+@pytest.mark.slow
 def test_names_of_columns_reach_coefficients_and_features():
     pandas = pytest.importorskip("pandas")
     data = regression_data()
@@ -228,6 +231,7 @@ def test_names_of_columns_reach_coefficients_and_features():
     ]
 
 
+@pytest.mark.slow
 def test_topics_are_told_by_their_words(topics):
     fitted, corpus = topics
     page = gather(fitted, corpus.counts)
@@ -280,6 +284,7 @@ def test_names_from_outside_are_text_and_nothing_else():
     assert text.count("</script>") == 2
 
 
+@pytest.mark.slow
 def test_large_posteriors_stay_below_five_megabytes():
     rng = np.random.default_rng(0)
     data = {"x": rng.normal(size=(3000, 60)) + 6 * rng.integers(0, 12, size=(3000, 1))}
@@ -288,7 +293,7 @@ def test_large_posteriors_stay_below_five_megabytes():
     assert len(page_of(posterior, {"x": data["x"] + 0.1}).encode()) < 5_000_000
 
 
-@pytest.mark.thinned(32)
+@pytest.mark.thinned(64)
 @pytest.mark.parametrize("name", CASES)
 def test_every_model_has_a_page(name):
     case = CASES[name]

@@ -81,7 +81,7 @@ def test_more_columns_are_pairs_of_those_that_tell_the_components_apart(size):
     assert "c0" in labels
 
 
-@pytest.mark.thinned(6)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("estimator", "X"),
     [

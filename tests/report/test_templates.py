@@ -46,6 +46,7 @@ def test_what_no_section_gathered_is_an_error():
         rendered("trust.html", verdict={"level": "good", "sentence": ""})
 
 
+@pytest.mark.slow
 def test_mixed_columns_have_the_page_of_a_posterior():
     penguins = cv.datasets.load_penguins()
     mixture = cv.MixedMixture(2, random_state=0, max_iter=5, tol=1.0).fit(penguins)

@@ -43,7 +43,7 @@ def n_batches_of(stated, problem, n_rows, *, accelerate):
     return 0 if isinstance(schedule, Batch) else schedule.n_batches
 
 
-@pytest.mark.thinned(6)
+@pytest.mark.thinned(24)
 @pytest.mark.parametrize("accelerate", [False, True])
 @pytest.mark.parametrize("name", [name for name in CASES if name not in CHAINS | {"expected odds"}])
 def test_the_objective_rises_with_every_batch_and_is_that_of_the_factors(name, accelerate, elbos):
@@ -72,6 +72,7 @@ def test_it_ends_at_the_fixed_point_of_batch_ascent():
     np.testing.assert_allclose(incremental["theta"].mean[0], batch["theta"].mean[0], rtol=1e-6, atol=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("accelerate", "share"), [(False, 0.6), (True, 0.4)])
 def test_it_needs_fewer_passes_than_batch_ascent_to_the_same_objective(accelerate, share):
     rng = np.random.default_rng(3)

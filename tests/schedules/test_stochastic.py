@@ -24,7 +24,7 @@ def test_steps_of_size_one_over_t_average_the_batches_exactly():
     np.testing.assert_allclose(found["mean"].mean, batch["mean"].mean, atol=1e-9)
 
 
-@pytest.mark.thinned(6)
+@pytest.mark.thinned(12)
 @pytest.mark.parametrize("name", [name for name in CASES if name not in CHAINS])
 def test_every_model_has_stochastic_fits_with_an_exact_objective(name):
     case = CASES[name]
@@ -35,6 +35,7 @@ def test_every_model_has_stochastic_fits_with_an_exact_objective(name):
     assert posterior.elbo == posterior.elbo_trace[-1]
 
 
+@pytest.mark.slow
 def test_it_comes_near_the_optimum():
     X = three_clusters(60_000)
     model = cv.models.normal_wishart_mixture(2, 3)
@@ -81,6 +82,7 @@ def test_weights_and_rows_of_weight_zero():
     assert posterior["weights"].concentration.sum() == pytest.approx(9_000 + 3, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_batches_that_weigh_more_count_for_more():
     """With a third of the rows where most of the weight is, the components' shares are still those of the weights."""
     rng = np.random.default_rng(0)

@@ -174,6 +174,7 @@ def test_the_log_joint_is_the_sum_of_the_densities():
         model.log_joint({name: value for name, value in values.items() if name != "y"})
 
 
+@pytest.mark.slow
 def test_the_parts_of_a_joint_factor_are_those_of_its_value():
     """Against SciPy: coefficients and precision of each group in a predictor, times known relative precisions."""
     obs, group = cv.Plate("obs"), cv.Plate("group", 2)

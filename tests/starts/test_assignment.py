@@ -132,7 +132,7 @@ def test_states_are_told_apart_by_their_steps(basis_of, size):
         assert (names[numbers[path]] == path).all()
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("kind", ["widths 0.1 and 3", "shapes 9 and 2", "Wishart priors"])
 def test_the_order_of_the_statement_does_not_matter(kind):
     """The same data with the components in either order: one ELBO."""

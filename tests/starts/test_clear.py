@@ -70,7 +70,7 @@ def test_a_weight_of_two_is_the_point_twice():
     assert 3 < sum(told) < 22
 
 
-@pytest.mark.thinned(4)
+@pytest.mark.thinned(8)
 @pytest.mark.parametrize("fewer", [0, 1])
 @pytest.mark.parametrize("model", ["full", "diag", "spherical", "tied"])
 def test_of_clear_clusters_one_start_is_made_and_ends_at_the_best(monkeypatch, model, fewer):

@@ -35,7 +35,7 @@ PRIORS = {
 }
 
 
-@pytest.mark.thinned(6)
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", PRIORS)
 def test_the_order_of_components_does_not_matter(kind):
     x, z = _rows()

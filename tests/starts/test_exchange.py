@@ -20,7 +20,7 @@ def _exchanged(labels, one, other):
     return names[labels]
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["known weights of five counts", "weights 0.05, 0.25, 0.6 and 0.1"])
 def test_no_exchange_of_two_components_leads_higher(name):
     """Each pair of clusters of the end is exchanged, and a fit begun there."""

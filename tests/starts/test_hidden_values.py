@@ -69,6 +69,7 @@ def test_hidden_values_begin_at_what_is_measured_of_them(case):
     assert max(case.shortfalls(amount(2, 5))) < TOLERANCE
 
 
+@pytest.mark.slow
 def test_a_weight_of_two_is_the_row_twice_from_given_labels():
     problem = CASES[2].problem()
     rng = np.random.default_rng(0)

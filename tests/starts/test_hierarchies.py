@@ -26,6 +26,7 @@ def _model(n_groups, size):
     return cv.Model(cv.Normal("y", predictor, cv.Gamma("t", 1e-3, 1e-3), plates=obs))
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize(
     ("mean", "spread", "width", "n_groups", "n_times"),
     [

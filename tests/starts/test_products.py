@@ -59,6 +59,7 @@ def test_columns_of_little_noise_tell_the_scores():
     assert abs(np.corrcoef(by_one.scores[:, 0], scores)[0, 1]) < 0.9
 
 
+@pytest.mark.slow
 def test_maximum_likelihood_of_probabilistic_pca_is_that_of_its_closed_form_from_every_seed():
     rng = np.random.default_rng(4)
     values = rank_two(rng, 100, 9, 0.4) * np.geomspace(0.1, 10, 9)
@@ -71,6 +72,7 @@ def test_maximum_likelihood_of_probabilistic_pca_is_that_of_its_closed_form_from
         assert posterior.elbo == pytest.approx(expected, abs=0.01)
 
 
+@pytest.mark.slow
 def test_a_factor_of_rows_of_weight_two_is_that_of_the_rows_twice():
     rng = np.random.default_rng(5)
     values = rank_two(rng, 40, 6, 0.3)
@@ -92,6 +94,7 @@ def test_factors_of_an_earlier_fit_keep_their_axes():
         assert np.allclose(second["loadings"].mean, first["loadings"].mean, atol=0.2)
 
 
+@pytest.mark.slow
 def test_more_factors_than_columns_or_rows_begin_too():
     rng = np.random.default_rng(7)
     for shape in ((60, 3), (4, 12)):

@@ -60,6 +60,7 @@ def test_clusters_that_are_plain_have_no_moves():
     assert _moves(x, truth, 3) == []
 
 
+@pytest.mark.slow
 def test_a_default_fit_leaves_a_place_that_even_the_truth_leads_to():
     """Of six clusters of one shape the fit from the true labels is caught 0.13 nats a row below the best known."""
     case = Case("tied clusters that overlap", clouds(cv.models.tied_mixture, 240, 6, 5, 2.0))

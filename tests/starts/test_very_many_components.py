@@ -58,6 +58,7 @@ def test_clear_clusters_are_found():
     assert ends_of_starts(X) > ends_of_starts(X, init={"z": labels}) - 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::caviar.CaviarWarning")
 def test_passes_over_the_sample_bring_the_start_near(monkeypatch):
     rng = np.random.default_rng(2)

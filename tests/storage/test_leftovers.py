@@ -39,6 +39,7 @@ def started(folder):
     return process, set(folder.iterdir()) - before
 
 
+@pytest.mark.slow
 def test_what_killed_processes_leave_is_swept_and_nothing_else(tmp_path):
     sweep_once.cache_clear()
     dead, left = started(tmp_path)

@@ -48,7 +48,7 @@ def test_a_loaded_model_is_the_saved_one(name, path):
     assert same(dict(posterior._factors), dict(again.fit(data, **arguments)._factors))
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(6)
 @pytest.mark.parametrize("name", ["joint", "map", "dynamics", "topics", "points of pairs"])
 def test_more_rows_go_on_from_a_loaded_posterior(name, path):
     """After several updates, too: what stood in the place of the priors is there."""
@@ -148,6 +148,7 @@ class Own(cv.Normal):
     """A class that no file can name."""
 
 
+@pytest.mark.slow
 def test_what_could_not_be_loaded_is_not_saved(path):
     own = cv.Model(Own("x", cv.Normal("mean", 0, 1), 1.0, plates=cv.Plate("obs")))
     with pytest.raises(cv.ModelError, match="'x' is a Own, which"):

@@ -23,6 +23,7 @@ def table(n: int = 1500, missing: float = 0.0) -> np.ndarray:
 MODEL = cv.models.normal_wishart_mixture(2, K)
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("schedule", ["batch", cv.Incremental(4)])
 @pytest.mark.parametrize("missing", [0.0, 0.05])
 def test_the_objective_never_falls_and_ends_with_all_responsibilities(schedule, missing):
@@ -71,6 +72,7 @@ def test_threads_change_no_bit(monkeypatch):
     assert_same_bits(*fits)
 
 
+@pytest.mark.slow
 def test_components_with_points_of_their_own():
     X = table()
     X[:200] += 1e7

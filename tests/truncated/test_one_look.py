@@ -78,6 +78,7 @@ def test_a_look_is_the_optimum_within_the_sets(name, n, passes):
         assert value <= found.few.log_partition[found.key] + 1e-9 * abs(value)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("name", CASES)
 def test_a_set_of_all_components_gives_what_all_do(name):
     model, data, labels, changes = CASES[name]()
