@@ -77,17 +77,16 @@ def peak(path, source):
     return float(found.stdout)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 @pytest.mark.parametrize(
     ("name", "source"),
     [
         ("groups", "cv.scan(path, copy=False)"),
-        pytest.param("groups", "cv.scan(path, copy=True)", marks=pytest.mark.slow),
+        ("groups", "cv.scan(path, copy=True)"),
         # one row group of the whole table: pages are decoded one after another
-        pytest.param("one", "cv.scan(path)", marks=pytest.mark.slow),
-        pytest.param(
-            "groups", "cv.scan(sql=f\"select * from read_parquet('{path}')\")", marks=pytest.mark.slow
-        ),
+        ("one", "cv.scan(path)"),
+        ("groups", "cv.scan(sql=f\"select * from read_parquet('{path}')\")"),
     ],
 )
 def test_the_peak_is_far_below_the_table(name, source, request):

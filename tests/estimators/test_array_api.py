@@ -44,7 +44,8 @@ print("the same")
 """
 
 
-@pytest.mark.parametrize("library", ["array_api_strict", pytest.param("torch", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("library", ["array_api_strict", "torch"])
 def test_they_give_the_fit_of_numpy(library):
     pytest.importorskip(library)
     # SciPy asks for this before it is imported

@@ -72,7 +72,7 @@ def faithful():
     [
         (FAITHFUL, {2}, 1.0),
         (GALAXIES, {3, 4}, 1 / 64),
-        pytest.param(load_iris().data, {2, 3}, 1.0, marks=pytest.mark.slow),
+        (load_iris().data, {2, 3}, 1.0),
     ],
     ids=["faithful", "galaxies", "iris"],
 )
@@ -94,8 +94,8 @@ def test_data_have_as_many_components_as_restarts_find(X, numbers, scale):
     ("n_components", "n_features", "distance"),
     [
         (5, 2, 8.0),
-        pytest.param(5, 5, 4.0, marks=pytest.mark.slow),
-        pytest.param(10, 5, 5.0, marks=pytest.mark.slow),
+        (5, 5, 4.0),
+        (10, 5, 5.0),
     ],
 )
 def test_simulated_clusters_are_found(n_components, n_features, distance):
@@ -133,7 +133,7 @@ def test_uniform_noise_gets_no_more_than_its_elbo_bears():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("start", [10, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("start", [10, 2])
 def test_starts_that_are_far_off_end_as_high(start):
     X, _ = simulated(4, 2, 10.0, seed=5, rows_each=20)
     mixture = found(X, init_params=KMeans(start, n_init=1, random_state=0).fit_predict(X))

@@ -30,6 +30,10 @@ REFUSED = {
 }
 
 
+# whether a text contains any, which few do
+ANY = re.compile(rf"\b(?:{'|'.join(REFUSED)})\b", re.IGNORECASE)
+
+
 def prose(text: str) -> str:
     """Return a page without code, addresses and what it prints."""
     text = re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
@@ -39,6 +43,8 @@ def prose(text: str) -> str:
 
 def refused(text: str) -> list[str]:
     """Return the passages of a text that contain a refused phrase."""
+    if not ANY.search(text):
+        return []
     return [
         f"{text[max(0, found.start() - 30) : found.end() + 20]!r}: write {instead}"
         for phrase, instead in REFUSED.items()

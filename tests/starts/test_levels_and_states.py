@@ -32,9 +32,7 @@ def _wandering(rng, n_states):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("made_by", "n_states", "seed"), [(12, 3, 0), pytest.param(1000, 2, 1, marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize(("made_by", "n_states", "seed"), [(12, 3, 0), (1000, 2, 1)])
 def test_states_are_told_from_a_level_that_wanders(made_by, n_states, seed):
     problem = _wandering(np.random.default_rng(made_by), n_states)
     good = problem.model.fit(problem.data, init=problem.init, seed=0).elbo
