@@ -94,7 +94,8 @@ def data_start(
         return Begun(max(nested, key=lambda start: begin(*start, row_map).elbo))
     first = next(guesses)
     if are_clear(basis, first):
-        return _counted(basis, best_of([partial(_start, basis, first)], *among))
+        begun = best_of([partial(_start, basis, first)], *among)
+        return replace(begun, rows_raced=basis.rows_passed, is_from_clusters=True)
     raced = [first, *guesses]
     regrouping = regrouping_of(basis)
     if regrouping is not None:
