@@ -35,6 +35,10 @@ _TOO_FAR = 4
 """Pause after a refused secant move from which on a part of the next refused one is tried: pauses double."""
 
 
+_FAST = 0.1
+"""Share of the change before that sweeps change the objective by where they need no help."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class BatchState(AscentState):
     """Where batch ascent is.
@@ -85,16 +89,21 @@ class Batch(Ascent[BatchState]):
         return replaced(state, status=Status.COLLAPSED) if after is None else iterated(state, after)
 
     def judged(self, before: BatchState, after: BatchState, tol: float) -> BatchState:
-        """Return the state after an iteration, converged only after a plain sweep.
+        """Return the state after an iteration, converged only where a plain sweep gains less than the tolerance.
 
-        Moves beyond the updates may gain less than these do.
+        Moves beyond the updates may gain less than these do. With a look at the rows a sweep gains at most twice what
+        its updates gain before that: near an optimum, where it leaves a share b of an error, 1 + b times as much.
         """
         if np.isnan(after.change):
             # between two objectives of which one at least is not finite nothing has settled
             return after
+        memory = after.memory
+        has_moved = memory is not None and memory.has_moved
         if abs(after.change) >= tol:
-            return after if after.memory is not None else replaced(after, memory=self.moves)
-        if after.memory is not None and after.memory.has_moved:
+            if not has_moved and _settles_soon(before.change, after.change, tol):
+                return replaced(after, memory=None)
+            return after if memory is not None else replaced(after, memory=self.moves)
+        if memory is not None and has_moved and 2 * memory.gain >= tol * after.per_row:
             return replaced(after, memory=None)
         return settled(after)
 
@@ -107,6 +116,12 @@ class Batch(Ascent[BatchState]):
         """Return the state from these values."""
         memory = None if document["memory"] is None else acceleration.from_plain(document["memory"])
         return BatchState(**place_of(document, problem, rows), memory=memory)
+
+
+def _settles_soon(before: float, change: float, tol: float) -> bool:
+    """Whether two more sweeps like the last two settle a fit: it comes so near by itself that moves gain nothing."""
+    ratio = abs(change / before)
+    return 0 < ratio < _FAST and ratio**2 * abs(change) < tol
 
 
 def _advanced(state: BatchState) -> BatchState:
@@ -146,7 +161,7 @@ def _further(
         found = at_natural(after, place.natural + share * (natural - place.natural))
     if found is None or not found.elbo >= after.elbo:
         return None, refused(memory)
-    return found, accepted(memory)
+    return found, accepted(memory, after.elbo - state.elbo)
 
 
 def _place(state: BatchState) -> Place | None:

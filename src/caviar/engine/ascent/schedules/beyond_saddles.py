@@ -16,8 +16,8 @@ log = logging.getLogger("caviar")
 
 A = TypeVar("A", bound=AscentState)
 
-_LEFT = 1e-4
-"""Share of the rise of a fit that a way down from its start may have had, and count as none."""
+_LEFT = 1e-3
+"""Share of the rise of a fit that steps away from a saddle point may have had, and count as none."""
 
 
 @dataclass(frozen=True)
@@ -62,12 +62,11 @@ class BeyondSaddles(AscentAround[A]):
 
 
 def _is_at_maximum(state: AscentState) -> bool:
-    """Whether a fit has come so fast from clusters that no saddle point can be where it has settled.
+    """Whether a fit has come so fast from plain clusters that it has not settled at a saddle point.
 
-    Away from a saddle point each iteration gains more than the one before, from what little of that direction the
-    start has. So all iterations together have gained at most as many times the last gain. The labels of clusters have
-    all directions in them, unlike a prior, at which components are equal: a share of the whole rise this small has one
-    by chance alone.
+    In the direction away from a saddle point each iteration gains more than the one before. So there all iterations
+    together have gained at most as many times the last gain. Labels of clusters leave no direction out, unlike a prior,
+    at which all components are equal, and if one of them has next to no part in the way it is by chance.
     """
     if not state.is_from_clusters or state.saddles or state.swaps:
         return False
