@@ -11,7 +11,7 @@ import numpy as np
 from ..._typing import Array
 from ...families import ExponentialFamily
 from ...language import Variable
-from .beliefs import beliefs_of_points
+from .beliefs import BeliefsOfPoints
 from .elbo import impossible_variable
 from .lost_digits import lost_in_updates
 from .problem import Factors, Problem
@@ -180,7 +180,7 @@ def result_of(state: AscentState) -> Result:
         state.fell_at,
         lost_in if lost > _TOLERATED_ERROR else "",
         lost,
-        beliefs_of_points(state),
+        BeliefsOfPoints(state),
         impossible_variable(state.problem, state.arrays),
         state.n_updates,
     )

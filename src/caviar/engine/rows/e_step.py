@@ -438,6 +438,15 @@ class IndependentRows:
         """Whether there are parts without local variables: sums that never change."""
         return bool(self._own_terms)
 
+    def static_of(self, n_rows: int) -> Sums | None:
+        """Return the sums that no factor enters, over rows of weight one, where these are nothing but counted."""
+        layout = self._layouts.get(_OWN)
+        if layout is None or len(self._own_terms) > 1:
+            return None
+        table = layout.table
+        is_count = table.n_rows == table.n_dense == 1 and table.features[0].source is None
+        return Sums({_OWN: np.full((1, 1), float(n_rows))}, {}, {}, {}) if is_count else None
+
     def sum_static(self, rows: Rows, scratch: Workspace) -> Sums:
         """Return the sums over a block that no factor enters."""
         sums, work = Sums.zero(), BlockWork(rows, Coefficients({}, {}), scratch)

@@ -101,7 +101,7 @@ def data_start(
     if regrouping is not None:
         raced = regrouping.shortlist(raced)
     # vectors missing in part are as all rows in a start, and that costs starts with narrow clusters most
-    behind = _BEHIND if basis.is_plain and not problem.bound.gathered(lambda own: own.entries) else np.inf
+    behind = _BEHIND if basis.is_plain and not problem.bound.gathered("entries") else np.inf
     starts = tried(basis, list(_starts(basis, raced)))
     begun = exchanged(basis, best_of(starts, *among, behind, basis.passes))
     begun = with_cells_moved(basis, begun)

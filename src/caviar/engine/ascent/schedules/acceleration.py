@@ -90,8 +90,6 @@ class Memory:
         Whether the last proposal was a secant move.
     has_moved
         Whether the last step went beyond the update.
-    gain
-        By how much the update itself had raised the objective then, before the look at the rows, in nats.
     """
 
     place: Place | None = None
@@ -102,7 +100,6 @@ class Memory:
     next_pause: int = 1
     is_secant: bool = False
     has_moved: bool = False
-    gain: float = 0.0
 
 
 def seen(memory: Memory, place: Place, update: Place) -> Memory:
@@ -186,11 +183,11 @@ def share_of_secant(memory: Memory, natural: Array, gain: float) -> float:
     return min(max(slope / curvature, least), most) if curvature > 0 else least
 
 
-def accepted(memory: Memory, gain: float) -> Memory:
-    """Return the memory after the proposal was good, where the update itself gains so much."""
+def accepted(memory: Memory) -> Memory:
+    """Return the memory after the proposal was good."""
     if memory.is_secant:
-        return replaced(memory, next_pause=1, has_moved=True, gain=gain)
-    return replaced(memory, relaxation=GROWTH * memory.relaxation, has_moved=True, gain=gain)
+        return replaced(memory, next_pause=1, has_moved=True)
+    return replaced(memory, relaxation=GROWTH * memory.relaxation, has_moved=True)
 
 
 def refused(memory: Memory) -> Memory:

@@ -34,9 +34,8 @@ from .acceleration import Memory, Place, accepted, proposal, refused, seen, shar
 _TOO_FAR = 4
 """Pause after a refused secant move from which on a part of the next refused one is tried: pauses double."""
 
-
 _FAST = 0.1
-"""Share of the change before that sweeps change the objective by where they need no help."""
+"""Change of the objective, as a share of the one before, below which sweeps are fast by themselves."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,21 +88,19 @@ class Batch(Ascent[BatchState]):
         return replaced(state, status=Status.COLLAPSED) if after is None else iterated(state, after)
 
     def judged(self, before: BatchState, after: BatchState, tol: float) -> BatchState:
-        """Return the state after an iteration, converged only where a plain sweep gains less than the tolerance.
+        """Return the state after an iteration, converged only after a plain sweep.
 
-        Moves beyond the updates may gain less than these do. With a look at the rows a sweep gains at most twice what
-        its updates gain before that: near an optimum, where it leaves a share b of an error, 1 + b times as much.
+        Moves beyond the updates may gain less than these do.
         """
         if np.isnan(after.change):
             # between two objectives of which one at least is not finite nothing has settled
             return after
-        memory = after.memory
-        has_moved = memory is not None and memory.has_moved
+        has_moved = after.memory is not None and after.memory.has_moved
         if abs(after.change) >= tol:
             if not has_moved and _settles_soon(before.change, after.change, tol):
                 return replaced(after, memory=None)
-            return after if memory is not None else replaced(after, memory=self.moves)
-        if memory is not None and has_moved and 2 * memory.gain >= tol * after.per_row:
+            return after if after.memory is not None else replaced(after, memory=self.moves)
+        if has_moved:
             return replaced(after, memory=None)
         return settled(after)
 
@@ -119,9 +116,9 @@ class Batch(Ascent[BatchState]):
 
 
 def _settles_soon(before: float, change: float, tol: float) -> bool:
-    """Whether two more sweeps like the last two settle a fit: it comes so near by itself that moves gain nothing."""
-    ratio = abs(change / before)
-    return 0 < ratio < _FAST and ratio**2 * abs(change) < tol
+    """Whether two more sweeps like the last two settle a fit: moves, each with a look at the rows, take longer."""
+    own, last = abs(before), abs(change)
+    return last < _FAST * own < np.inf and last**3 < tol * own**2
 
 
 def _advanced(state: BatchState) -> BatchState:
@@ -161,7 +158,7 @@ def _further(
         found = at_natural(after, place.natural + share * (natural - place.natural))
     if found is None or not found.elbo >= after.elbo:
         return None, refused(memory)
-    return found, accepted(memory, after.elbo - state.elbo)
+    return found, accepted(memory)
 
 
 def _place(state: BatchState) -> Place | None:
