@@ -33,7 +33,6 @@ from ..engine.rows.row_map import RowMap
 from ..execution import Threads
 from ..language import Plate, Variable, nodes_above
 from ..names import Names, Placed, by_names, names_with_summary
-from ..numerics.cached import cached_property
 from ..numerics.randomness import generator
 from ..storage import write_saved
 from .binds import Binds
@@ -140,7 +139,7 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
         self._local = {v.name for factor in result.problem.factors for v in factor.variables if v in hidden}
         self._factors = with_forecasts(result.problem, factors_at(result.problem, result.q))
         self._shared = SharedFactors.taken_from(self._factors)
-        self._beliefs: Mapping[Any, Any] = result.beliefs
+        self._of_points = result.beliefs
         self._looks = looks
         self._show(MeanField() if uncertainty is None else uncertainty)
 
@@ -154,14 +153,8 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
     def __getstate__(self) -> dict[str, Any]:
         """Return the state without data and compiled parts, which are made again when they are needed."""
         self._uncertainty = self._uncertainty.settled(self)
-        _ = self.data_summary, self.row_marks, self._of_points
-        left_out = ("_compiled", "_looks", "_beliefs")
-        return {name: value for name, value in vars(self).items() if name not in left_out}
-
-    @cached_property
-    def _of_points(self) -> dict[str, Any]:
-        """Name of each point mass -> the distribution whose mode it is, if there is one."""
-        return {variable.name: factor for variable, factor in self._beliefs.items()}
+        _ = self.data_summary, self.row_marks
+        return {name: value for name, value in vars(self).items() if name not in ("_compiled", "_looks")}
 
     @property
     def data_plate(self) -> Plate | None:

@@ -43,8 +43,10 @@ class Beliefs:
         return beliefs_about(problem, self.factors, self.of_points)
 
 
-class BeliefsOfPoints(Mapping[Variable, ExponentialFamily]):
-    """Global point mass -> the distribution whose mode it is, measured from the user's origin; made when asked for.
+class BeliefsOfPoints(Mapping[str, ExponentialFamily]):
+    """Name of a global point mass -> the distribution whose mode it is, measured from the user's origin.
+
+    They are made when they are first asked for.
 
     Its natural parameters are those of the optimal factor; a point that has none, as under a flat prior with too few
     rows, is left out.
@@ -65,20 +67,24 @@ class BeliefsOfPoints(Mapping[Variable, ExponentialFamily]):
         ]
 
     @cached_property
-    def _found(self) -> dict[Variable, ExponentialFamily]:
-        found: dict[Variable, ExponentialFamily] = {}
+    def _found(self) -> dict[str, ExponentialFamily]:
+        found: dict[str, ExponentialFamily] = {}
         for variable, update, reference in self._told:
             try:
                 factor: Any = variable.family.from_natural(update.natural(self._arrays))
             except ImproperError:
                 continue
-            found[variable] = factor if reference is None else factor.translate(reference)
+            found[variable.name] = factor if reference is None else factor.translate(reference)
         return found
 
-    def __getitem__(self, variable: Variable) -> ExponentialFamily:
-        return self._found[variable]
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return what is pickled: the distributions."""
+        return dict, (self._found,)
 
-    def __iter__(self) -> Iterator[Variable]:
+    def __getitem__(self, name: str) -> ExponentialFamily:
+        return self._found[name]
+
+    def __iter__(self) -> Iterator[str]:
         return iter(self._found)
 
     def __len__(self) -> int:

@@ -136,13 +136,11 @@ class Problem:
         self._zeros = updates_of(
             self.order if self.compiled.zero_terms else (), self.compiled.zero_terms, bound
         )
-        self.base_terms = {
-            variable: self.fact(
-                ("base measure", variable), lambda variable=variable: _base_contractions(variable, bound)
-            )
-            for variable in (*self.point, *known)
-        }
+        self.base_terms = {variable: self._base_of(variable) for variable in (*self.point, *known)}
         self.chains: tuple[ChainFactor, ...] = self.rows.chains
+
+    def _base_of(self, variable: Variable) -> list[Contraction]:
+        return self.fact(("base measure", variable), lambda: _base_contractions(variable, self.bound))
 
     def believing(self, beliefs: Mapping[Variable, Any]) -> Problem:
         """Return this problem with factors of an earlier fit, from the user's origin, in the place of priors."""

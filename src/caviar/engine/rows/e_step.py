@@ -440,12 +440,8 @@ class IndependentRows:
 
     def static_of(self, n_rows: int) -> Sums | None:
         """Return the sums that no factor enters, over rows of weight one, where these are nothing but counted."""
-        layout = self._layouts.get(_OWN)
-        if layout is None or len(self._own_terms) > 1:
-            return None
-        table = layout.table
-        is_count = table.n_rows == table.n_dense == 1 and table.features[0].source is None
-        return Sums({_OWN: np.full((1, 1), float(n_rows))}, {}, {}, {}) if is_count else None
+        is_alone = len(self._own_terms) == 1 and _OWN in self._layouts
+        return self._layouts[_OWN].counted(n_rows) if is_alone else None
 
     def sum_static(self, rows: Rows, scratch: Workspace) -> Sums:
         """Return the sums over a block that no factor enters."""
@@ -495,8 +491,7 @@ def _entropies(sums: Sums, coefficients: Coefficients) -> dict[FactorKey, float]
 def layouts_of(compiled: Compiled) -> dict[FactorKey, MatrixLayout]:
     """Return the matrix of each local factor that meets features of the data, and of what no local variable enters."""
     parts = list(compiled.parts.values())
-    layouts = (MatrixLayout(factor, table, parts) for factor, table in compiled.tables.items())
-    return {layout.key: layout for layout in layouts}
+    return {own.key: own for own in (MatrixLayout(*one, parts) for one in compiled.tables.items())}
 
 
 def _derivatives(terms: Sequence[GlobalTerm], wanted: Set[Hashable]) -> list[tuple[Hashable, Evaluation]]:
