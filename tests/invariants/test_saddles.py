@@ -286,3 +286,23 @@ def test_rows_of_any_weight(weight):
     found = model.fit(data, init=equal, sample_weight=np.full(200, weight))
     best = model.fit(data, init=good, sample_weight=np.full(200, weight))
     assert found.elbo >= best.elbo - 0.01 - 1e-9 * abs(best.elbo)
+
+
+def test_a_fast_fit_from_plain_clusters_is_not_looked_at(monkeypatch):
+    """One whose clusters overlap, and one from equal components, are."""
+    looks: list[Any] = []
+    look = beyond_saddles.beyond_saddle
+    monkeypatch.setattr(beyond_saddles, "beyond_saddle", lambda *own: (looks.append(own), look(*own))[1])
+    rng = np.random.default_rng(0)
+    X, model = rng.normal(size=(200, 2)), cv.models.gaussian_mixture(2, 2)
+    X[:80] += 8.0
+    apart = model.fit({"x": X}, seed=0)
+    assert apart.converged
+    assert not looks
+    equal = model.fit({"x": X}, init="prior")
+    assert looks
+    assert equal.elbo == pytest.approx(apart.elbo, abs=1e-3)
+    looks.clear()
+    X[:80] -= 6.5
+    model.fit({"x": X}, seed=0)
+    assert looks

@@ -11,7 +11,9 @@ from caviar.data import ArrayRows
 from caviar.engine.ascent.problem import statistics_of
 from caviar.engine.design.keys import ColumnKey
 from caviar.engine.rows import subsample
+from caviar.engine.rows.row_map import RowMap
 from caviar.engine.starts.factors.swept import _of_rows_alone
+from caviar.execution import Threads
 from caviar.fitting.model import assembled
 from caviar.lazy.moments import moments
 
@@ -74,3 +76,35 @@ def test_globals_of_rows_alone_have_the_same_update_whatever_the_other_globals_a
         arrays.update(sums)
         found.append([problem.update(variable, arrays) for variable in alone])
     assert found[0][0].concentration.tobytes() == found[1][0].concentration.tobytes()
+
+
+@pytest.mark.parametrize("weights", [None, np.ones(60)])
+def test_counted_rows_are_the_sums_that_no_factor_enters(
+    weights: np.ndarray | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X = np.random.default_rng(3).normal(size=(60, 2))
+    model = cv.models.gaussian_mixture(2, 2)
+    problem = assembled(model, {"x": X}, ())
+    source = ArrayRows({ColumnKey("x"): X}, 60, weights)
+    short = RowMap(problem.rows, source, Threads(1)).fixed
+    monkeypatch.setattr(type(problem.rows), "static_of", lambda own, n_rows: None)
+    long = RowMap(problem.rows, source, Threads(1)).fixed
+    assert short.fused.keys() == long.fused.keys() != set()
+    for key, total in short.fused.items():
+        assert total.tobytes() == long.fused[key].tobytes()
+
+
+def test_rows_of_other_weights_are_not_counted() -> None:
+    X, weights = np.random.default_rng(3).normal(size=(60, 2)), np.full(60, 0.5)
+    problem = assembled(cv.models.gaussian_mixture(2, 2), {"x": X}, ())
+    source = ArrayRows({ColumnKey("x"): X}, 60, weights)
+    (total,) = RowMap(problem.rows, source, Threads(1)).fixed.fused.values()
+    assert total.item() == 30.0
+
+
+def test_a_fast_fit_makes_no_moves_and_no_sweep_to_confirm_them() -> None:
+    X = cv.datasets.load_faithful().values
+    fitted = cv.BayesianGaussianMixture(2, random_state=0).fit(X)
+    exact = cv.BayesianGaussianMixture(2, random_state=0, tol=1e-12).fit(X)
+    assert fitted.n_iter_ == 4
+    assert fitted.elbo_ == pytest.approx(exact.elbo_, abs=1e-5)

@@ -83,7 +83,7 @@ def _estimate_of_observed(
     full = {name: _without_gaps(data[name], gaps[name]) if name in gaps else data[name] for name in data}
     local = posterior.local(data)
     bound = posterior._evaluator.bind(data)[0].bound
-    unseen = {v.name: ~active for v, active in bound.gathered(lambda own: own.active).items()}
+    unseen = {v.name: ~active for v, active in bound.gathered("active").items()}
     # what an answer brings has no density where the answer is missing
     brought = {
         v.name: gaps[v.answer.name] for v in variables.values() if v.is_brought and v.name not in unseen

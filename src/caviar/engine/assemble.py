@@ -143,9 +143,13 @@ def _are_swapped(asked: bool | str, problem: Problem, accelerate: bool) -> bool:
     """Return whether components change places where a fit has settled."""
     if not isinstance(asked, bool) and asked != "auto":
         raise ParameterError(f"swaps is True, False or 'auto'; got {asked!r}")
+    if asked == "auto" and not (
+        accelerate and problem.factors and _SEVERAL <= problem.factors[0].n_rows < VERY_MANY
+    ):
+        return False
     why = why_no_swaps(problem.together)
     if asked == "auto":
-        return not why and accelerate and _SEVERAL <= problem.factors[0].n_rows < VERY_MANY
+        return not why
     if asked and why:
         raise ParameterError(f"swaps=True is not possible here: {why}")
     return asked

@@ -43,7 +43,7 @@ def local_factors(
     check_chains(bound)
     data_axis = Axis(bound.data_plate) if bound.data_plate is not None else None
     latent = list(bound.latent_locals())
-    alone = [leaf for leaf in bound.gathered(lambda own: own.entries) if not _has_local(leaf, terms, latent)]
+    alone = [leaf for leaf in bound.gathered("entries") if not _has_local(leaf, terms, latent)]
     if data_axis is None or not (latent or alone):
         return []
     factors: list[LocalFactor] = []

@@ -88,7 +88,6 @@ class MultivariateNormal(ExponentialFamily):
         if not all_finite(mean):
             good = positive_definite(precision) & np.isfinite(mean).all(axis=-1)
             refuse_improper("MultivariateNormal", good, "the precision and the mean must be finite")
-        of_lower = np.broadcast_to(log_determinant(lower), mean.shape[:-1])
         if precision.ndim != mean.ndim + 1 or precision.shape[:-1] != mean.shape:
             batch = mean.shape + mean.shape[-1:]
             precision, covariance, lower, inverse_lower = (
@@ -101,7 +100,6 @@ class MultivariateNormal(ExponentialFamily):
             covariance=covariance,
             _lower=lower,
             _inverse_lower=inverse_lower,
-            _log_determinant=of_lower,
         )
 
     @classmethod

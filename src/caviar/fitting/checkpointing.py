@@ -408,9 +408,7 @@ def fingerprints(
     if path is None:
         return {}
     plate = problem.bound.data_plate
-    beliefs = {
-        variable.name: factor for variable, factor in problem.bound.gathered(lambda own: own.prior).items()
-    }
+    beliefs = {variable.name: factor for variable, factor in problem.bound.gathered("prior").items()}
     return {
         "model": fingerprint_of_model(model.nodes),
         "data": fingerprint_of_data(problem, row_map.source),

@@ -403,7 +403,7 @@ def one_hot(size: int, value: AnyArray) -> Array:
     """Return labels 0 to ``size`` - 1 one-hot: shape (..., ``size``)."""
     labels = np.asarray(value, dtype=np.intp)
     rows = np.zeros((*labels.shape, size))
-    np.put_along_axis(rows, labels[..., None], 1.0, axis=-1)
+    rows.reshape(-1, size)[np.arange(labels.size), labels.ravel()] = 1.0
     return rows
 
 

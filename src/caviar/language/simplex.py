@@ -299,7 +299,7 @@ def _is_hidden(value: Expression) -> bool:
 
 
 def _off_the_simplex(value: AnyArray) -> str:
-    inside = np.all(value > 0) and np.allclose(value.sum(axis=-1), 1, rtol=0, atol=1e-9)
+    inside = (value > 0).all() and (abs(value.sum(axis=-1) - 1) <= 1e-9).all()
     return "" if inside else "must be positive and sum to one along its last axis"
 
 

@@ -53,6 +53,9 @@ class Unknown:
 
     def __eq__(self, other: object) -> bool:
         """Whether it is this very part of a model; refuse to compare it with values."""
+        if isinstance(other, Unknown):
+            # asked of each of several nodes where one is looked for among them
+            return self is other
         if isinstance(other, _WITH_VALUES):
             raise ModelError(
                 f"{self!r} has no value that could equal {other!r} while a model is stated. {_CHOICE}"

@@ -139,7 +139,7 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
         self._local = {v.name for factor in result.problem.factors for v in factor.variables if v in hidden}
         self._factors = with_forecasts(result.problem, factors_at(result.problem, result.q))
         self._shared = SharedFactors.taken_from(self._factors)
-        self._of_points = {variable.name: factor for variable, factor in result.beliefs.items()}
+        self._of_points = result.beliefs
         self._looks = looks
         self._show(MeanField() if uncertainty is None else uncertainty)
 
@@ -330,7 +330,7 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
         learnt = {own for variable in problem.order for own in (variable, *variable.members)}
         return {
             variable.name: active
-            for variable, active in problem.bound.gathered(lambda own: own.active).items()
+            for variable, active in problem.bound.gathered("active").items()
             if variable in learnt
         }
 

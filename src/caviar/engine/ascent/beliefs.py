@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -14,6 +14,7 @@ from ...families._shared import SharedFactor
 from ...families.coupled_belief import CoupledBelief
 from ...families.coupled_normals import CoupledNormals
 from ...language import Variable
+from ...numerics.cached import cached_property
 from ..binding.nested import outer_variables
 from .problem import Problem
 from .state import AscentState
@@ -42,25 +43,52 @@ class Beliefs:
         return beliefs_about(problem, self.factors, self.of_points)
 
 
-def beliefs_of_points(state: AscentState) -> dict[Variable, ExponentialFamily]:
-    """Return for each global that is a point mass the distribution whose mode it is, measured from the user's origin.
+class BeliefsOfPoints(Mapping[str, ExponentialFamily]):
+    """Name of a global point mass -> the distribution whose mode it is, measured from the user's origin.
+
+    They are made when they are first asked for.
 
     Its natural parameters are those of the optimal factor; a point that has none, as under a flat prior with too few
     rows, is left out.
+
+    Parameters
+    ----------
+    state
+        The end of a fit. Of it the updates and sums over rows are kept, but no rows.
     """
-    found: dict[Variable, ExponentialFamily] = {}
-    problem = state.problem
-    for variable in problem.order:
-        if state.q[variable].learnt is not None or variable not in problem.point:
-            continue
-        natural = problem.updates[variable].natural(state.arrays)
-        try:
-            factor: Any = variable.family.from_natural(natural)
-        except ImproperError:
-            continue
-        reference = problem.coordinates.of(variable)
-        found[variable] = factor if reference is None else factor.translate(reference)
-    return found
+
+    def __init__(self, state: AscentState) -> None:
+        problem = state.problem
+        self._arrays = state.arrays
+        self._told = [
+            (variable, problem.updates[variable], problem.coordinates.of(variable))
+            for variable in problem.order
+            if variable in problem.point and state.q[variable].learnt is None
+        ]
+
+    @cached_property
+    def _found(self) -> dict[str, ExponentialFamily]:
+        found: dict[str, ExponentialFamily] = {}
+        for variable, update, reference in self._told:
+            try:
+                factor: Any = variable.family.from_natural(update.natural(self._arrays))
+            except ImproperError:
+                continue
+            found[variable.name] = factor if reference is None else factor.translate(reference)
+        return found
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return what is pickled: the distributions."""
+        return dict, (self._found,)
+
+    def __getitem__(self, name: str) -> ExponentialFamily:
+        return self._found[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._found)
+
+    def __len__(self) -> int:
+        return len(self._found)
 
 
 def beliefs_about(

@@ -10,8 +10,7 @@ import numpy as np
 
 from ..._typing import Array
 from ...families import ExponentialFamily
-from ...language import Variable
-from .beliefs import beliefs_of_points
+from .beliefs import BeliefsOfPoints
 from .elbo import impossible_variable
 from .lost_digits import lost_in_updates
 from .problem import Factors, Problem
@@ -82,7 +81,7 @@ class Result:
     lost
         Rounding error of the objective (nats) that this leaves.
     beliefs
-        Of point masses, the distributions whose modes they are, measured from the user's origin.
+        Of point masses, by name, the distributions whose modes they are, measured from the user's origin.
     impossible
         A variable in whose density the factors meet known probabilities of zero, or empty.
     n_updates
@@ -99,7 +98,7 @@ class Result:
     fell_at: str = ""
     lost_in: str = ""
     lost: float = 0.0
-    beliefs: Mapping[Variable, ExponentialFamily] = field(default_factory=dict)
+    beliefs: Mapping[str, ExponentialFamily] = field(default_factory=dict)
     impossible: str = ""
     n_updates: int = 0
 
@@ -180,7 +179,7 @@ def result_of(state: AscentState) -> Result:
         state.fell_at,
         lost_in if lost > _TOLERATED_ERROR else "",
         lost,
-        beliefs_of_points(state),
+        BeliefsOfPoints(state),
         impossible_variable(state.problem, state.arrays),
         state.n_updates,
     )

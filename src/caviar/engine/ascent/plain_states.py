@@ -73,6 +73,7 @@ def plain_place(state: AscentState) -> dict[str, Any]:
         "saddles": state.saddles,
         "swaps": state.swaps,
         "rows_raced": state.rows_raced,
+        "is_from_clusters": state.is_from_clusters,
     }
 
 
@@ -96,6 +97,7 @@ def place_of(document: Mapping[str, Any], problem: Problem, rows: RowMap) -> dic
         "saddles": int(document["saddles"]),
         "swaps": int(document["swaps"]),
         "rows_raced": int(document["rows_raced"]),
+        "is_from_clusters": bool(document["is_from_clusters"]),
     }
 
 

@@ -111,7 +111,7 @@ class Problem:
         self._compile_rows, self.on_groups, self._points_count = compile_rows, on_groups, points_count
         self.groups, self.coupled = tuple(groups), tuple(coupled)
         self._together: Problem | None = None
-        known, active = bound.gathered(lambda own: own.clamped), bound.gathered(lambda own: own.active)
+        known, active = bound.gathered("clamped"), bound.gathered("active")
         self.point = point | {variable for variable, own in known.items() if own.are_all}
         self.point |= {variable for variable in order if variable.is_point}
         if points_count and any(v in self.point or bound.of(v).prior is not None for v in active):
@@ -136,10 +136,11 @@ class Problem:
         self._zeros = updates_of(
             self.order if self.compiled.zero_terms else (), self.compiled.zero_terms, bound
         )
-        self.base_terms = {
-            variable: _base_contractions(variable, bound) for variable in (*self.point, *known)
-        }
+        self.base_terms = {variable: self._base_of(variable) for variable in (*self.point, *known)}
         self.chains: tuple[ChainFactor, ...] = self.rows.chains
+
+    def _base_of(self, variable: Variable) -> list[Contraction]:
+        return self.fact(("base measure", variable), lambda: _base_contractions(variable, self.bound))
 
     def believing(self, beliefs: Mapping[Variable, Any]) -> Problem:
         """Return this problem with factors of an earlier fit, from the user's origin, in the place of priors."""
@@ -154,7 +155,7 @@ class Problem:
         own = {variable: active[variable.name] for variable in self.bound.latent if variable.name in active}
         if not own:
             return self
-        bound = self.bound.with_active({**self.bound.gathered(lambda evidence: evidence.active), **own})
+        bound = self.bound.with_active({**self.bound.gathered("active"), **own})
         return self._again(bound=bound, points_count=False)
 
     def fact(self, key: Hashable, find: Callable[[], Any]) -> Any:
@@ -382,7 +383,8 @@ class Problem:
             entropy = learnt.entropy_about_base()
         else:
             entropy = learnt.entropy_of_counted(seen if learnt is factor else seen[~factor.is_known])
-        own = float(np.add.reduce(entropy, axis=None)) if np.ndim(entropy) else float(entropy)
+        is_several = isinstance(entropy, np.ndarray) and entropy.ndim
+        own = float(np.add.reduce(entropy, axis=None)) if is_several else float(entropy)
         if learnt is factor:
             return own
         points: Arrays = dict(zip(self.keys[variable], factor.statistics_of_known, strict=True))

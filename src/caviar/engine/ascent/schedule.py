@@ -39,6 +39,8 @@ class Beginning(Generic[S]):
         a first look at the rows has to be made.
     rows_raced
         Rows that all passes of the race have gone through together.
+    is_from_clusters
+        Whether the globals follow from clusters so plain that no other start was made.
     """
 
     problem: Problem
@@ -48,6 +50,7 @@ class Beginning(Generic[S]):
     given: Collection[Variable] = ()
     raced: S | None = None
     rows_raced: int = 0
+    is_from_clusters: bool = False
 
 
 class StatedSchedule(ABC):

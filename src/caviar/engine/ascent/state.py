@@ -104,6 +104,8 @@ class AscentState(FitState):
         Ends that were left behind since swaps of components led higher.
     rows_raced
         Rows that all passes of the race of its starts have gone through together.
+    is_from_clusters
+        Whether the fit began at clusters so plain that no other start was made.
     """
 
     arrays: Mapping[Hashable, Array]
@@ -115,6 +117,7 @@ class AscentState(FitState):
     saddles: int = 0
     swaps: int = 0
     rows_raced: int = 0
+    is_from_clusters: bool = False
 
     @property
     def elbo(self) -> float:

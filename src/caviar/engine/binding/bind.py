@@ -88,7 +88,7 @@ def bind(
     of_globals = {} if whole else seen_globals(bound)
     if not of_globals:
         return bound
-    return bound.with_active({**bound.gathered(lambda own: own.active), **of_globals})
+    return bound.with_active({**bound.gathered("active"), **of_globals})
 
 
 def _check_values(
@@ -127,7 +127,7 @@ def _counting(bound: BoundModel) -> BoundModel:
         If nothing was observed in the rows with a weight.
     """
     plate, weights = bound.data_plate, bound.row_weights
-    masks, labels = bound.gathered(lambda own: own.observed), bound.gathered(lambda own: own.labels)
+    masks, labels = bound.gathered("observed"), bound.gathered("labels")
     rows = observed_rows(bound.observed, masks, labels, plate, bound.n_rows)
     chains = [variable for variable in bound.latent if variable.summed and plate in variable.plates]
     refuse_weights(chains, weights, bound.known_values)

@@ -190,9 +190,17 @@ class BoundModel:
         assert values is not None, node
         return values
 
-    def gathered(self, of: Callable[[Evidence], T | None]) -> dict[Any, T]:
-        """Return one thing of the evidence, by node, for the nodes of which there is one."""
-        return {node: found for node, own in self.evidence.items() if (found := of(own)) is not None}
+    def gathered(self, name: str) -> Mapping[Any, Any]:
+        """Return an attribute of the evidence, by node, for the nodes of which it is not None."""
+        kept = self._gathered
+        if name not in kept:
+            found = [(node, getattr(own, name)) for node, own in self.evidence.items()]
+            kept[name] = {node: own for node, own in found if own is not None}
+        return kept[name]
+
+    @cached_property
+    def _gathered(self) -> dict[str, dict[Any, Any]]:
+        return {}
 
     def columns(self) -> list[tuple[Node, str, Any]]:
         """Return what there is for each row: node, kind of column, and the array over the plates of the node."""
@@ -204,7 +212,7 @@ class BoundModel:
     @property
     def known_values(self) -> dict[Node, AnyArray]:
         """Values of all known nodes."""
-        return self.gathered(lambda own: own.values)
+        return dict(self.gathered("values"))
 
     def with_active(self, active: Mapping[Variable, AnyArray]) -> BoundModel:
         """Return this model with these hidden repetitions that count, and all of every other variable."""

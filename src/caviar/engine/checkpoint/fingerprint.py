@@ -148,7 +148,7 @@ def fingerprint_of_data(problem: Problem, source: RowSource) -> str:
         for node, value in bound.known_values.items()
         if not bound.is_local(node) and not isinstance(node, Constant)
     }
-    known = {variable.name: own for variable, own in bound.gathered(lambda own: own.clamped).items()}
+    known = {variable.name: own for variable, own in bound.gathered("clamped").items()}
     moments = [[group.point, group.spread, group.by_label] for group in problem.coordinates.groups]
     blocks = [[_columns(source.read(*bounds)), source.weights(*bounds)] for bounds in _spread(source.n_rows)]
     return fingerprint([sizes, beside, known, moments, source.total_weight, blocks])

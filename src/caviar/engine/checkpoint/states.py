@@ -67,7 +67,7 @@ def plain_result(result: Result) -> dict[str, Any]:
         "fell_at": result.fell_at,
         "lost_in": result.lost_in,
         "lost": float(result.lost),
-        "beliefs": by_name(result.beliefs),
+        "beliefs": [[name, belief] for name, belief in result.beliefs.items()],
     }
     return {name: plain(value) for name, value in document.items()}
 
@@ -90,7 +90,7 @@ def restored_result(document: Mapping[str, Any], problem: Problem) -> Result:
         problem=problem,
         q=factors_of(document["q"], problem),
         status=Status(document["status"]),
-        beliefs=by_variable(document["beliefs"], problem),
+        beliefs={v.name: belief for v, belief in by_variable(document["beliefs"], problem).items()},
         **kept,
     )
 

@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import accumulate
 from typing import Protocol
 
@@ -295,31 +296,16 @@ class Feature:
         full = self.of_block(block, n_rows)
         return full[self.pairs] if self.is_packed else full.reshape(self.n_rows, n_rows)
 
-    @cached_property
+    @property
     def pairs(self) -> tuple[AnyArray, AnyArray]:
         """Indices (i, j) of the packed entries, each pair once, the diagonal first; see :func:`packed_square`."""
-        size = self.shape[0]
-        i = np.tile(np.arange(size), (size + 1) // 2)
-        offset = np.repeat(np.arange((size + 1) // 2), size)
-        if size % 2 == 0:
-            half = np.arange(size // 2, size)
-            i, offset = np.append(i, half), np.append(offset, np.full(size // 2, size // 2))
-        return i, (i - offset) % size
-
-    @cached_property
-    def _places(self) -> tuple[AnyArray, AnyArray, AnyArray]:
-        """Where the packed entries (i, j) and (j, i) lie in a flat matrix, and in which packed entry each of its is."""
-        i, j = self.pairs
-        size = self.shape[0]
-        packed = np.empty((size, size), dtype=np.intp)
-        packed[i, j] = packed[j, i] = np.arange(len(i))
-        return size * i + j, size * j + i, packed
+        return _pairs(self.shape[0])
 
     def pack(self, coefficients: Array) -> Array:
         """Return coefficients (E, all entries) for the rows of T: off-diagonal pairs are summed into one."""
         if not self.is_packed:
             return coefficients
-        above, below, _ = self._places
+        above, below, _ = _places(self.shape[0])
         packed = coefficients.take(above, axis=1) + coefficients.take(below, axis=1)
         packed[:, : self.shape[0]] *= 0.5
         return packed
@@ -328,7 +314,27 @@ class Feature:
         """Return sums over the rows of T, (E, rows), in full: (E, ``shape``...)."""
         if not self.is_packed:
             return sums.reshape(len(sums), *self.shape)
-        return sums.take(self._places[2], axis=1)
+        return sums.take(_places(self.shape[0])[2], axis=1)
+
+
+@lru_cache(maxsize=64)
+def _pairs(size: int) -> tuple[AnyArray, AnyArray]:
+    """Return the indices (i, j) of the packed entries of a matrix, not to be written to."""
+    i = np.tile(np.arange(size), (size + 1) // 2)
+    offset = np.repeat(np.arange((size + 1) // 2), size)
+    if size % 2 == 0:
+        half = np.arange(size // 2, size)
+        i, offset = np.append(i, half), np.append(offset, np.full(size // 2, size // 2))
+    return i, (i - offset) % size
+
+
+@lru_cache(maxsize=64)
+def _places(size: int) -> tuple[AnyArray, AnyArray, AnyArray]:
+    """Return where the packed entries (i, j) and (j, i) lie in a flat matrix, and where each of its is packed."""
+    i, j = _pairs(size)
+    packed = np.empty((size, size), dtype=np.intp)
+    packed[i, j] = packed[j, i] = np.arange(len(i))
+    return size * i + j, size * j + i, packed
 
 
 def _rank(role: Role | None) -> int:

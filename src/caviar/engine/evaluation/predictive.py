@@ -105,14 +105,14 @@ def _labels(bound: BoundModel) -> list[Variable]:
             f"the predictive density is summed over the combinations of labels of a row, and those of {names} are more "
             f"than {_MOST_CATEGORIES:,}. {_SAMPLES}"
         )
-    partial = bound.gathered(lambda own: own.entries)
+    partial = bound.gathered("entries")
     if partial:
         names = ", ".join(f"'{leaf.name}'" for leaf in partial)
         raise ModelError(
             f"the predictive density has no closed form here: vectors of {names} are missing in part. Leave such "
             f"rows out"
         )
-    if bound.gathered(lambda own: own.labels):
+    if bound.gathered("labels"):
         raise ModelError(
             f"the predictive density takes labels of '{local[0].name}' for all rows or for none; leave them out"
         )

@@ -438,6 +438,11 @@ class IndependentRows:
         """Whether there are parts without local variables: sums that never change."""
         return bool(self._own_terms)
 
+    def static_of(self, n_rows: int) -> Sums | None:
+        """Return the sums that no factor enters, over rows of weight one, where these are nothing but counted."""
+        is_alone = len(self._own_terms) == 1 and _OWN in self._layouts
+        return self._layouts[_OWN].counted(n_rows) if is_alone else None
+
     def sum_static(self, rows: Rows, scratch: Workspace) -> Sums:
         """Return the sums over a block that no factor enters."""
         sums, work = Sums.zero(), BlockWork(rows, Coefficients({}, {}), scratch)
@@ -486,8 +491,7 @@ def _entropies(sums: Sums, coefficients: Coefficients) -> dict[FactorKey, float]
 def layouts_of(compiled: Compiled) -> dict[FactorKey, MatrixLayout]:
     """Return the matrix of each local factor that meets features of the data, and of what no local variable enters."""
     parts = list(compiled.parts.values())
-    layouts = (MatrixLayout(factor, table, parts) for factor, table in compiled.tables.items())
-    return {layout.key: layout for layout in layouts}
+    return {own.key: own for own in (MatrixLayout(*one, parts) for one in compiled.tables.items())}
 
 
 def _derivatives(terms: Sequence[GlobalTerm], wanted: Set[Hashable]) -> list[tuple[Hashable, Evaluation]]:

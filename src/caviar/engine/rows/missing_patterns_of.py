@@ -28,7 +28,7 @@ def missing_patterns_of(
         If the density of such a leaf has other hidden values of the row than one Categorical.
     """
     found: dict[LocalFactor, list[MissingPatterns]] = {}
-    for leaf, gaps in bound.gathered(lambda own: own.entries).items():
+    for leaf, gaps in bound.gathered("entries").items():
         stats = {
             (part.factor, part.stat)
             for part in compiled.parts.values()

@@ -209,6 +209,14 @@ class RowMap:
     def _sum_fixed(self) -> Sums:
         if not self.model.has_static:
             return Sums.zero()
+        source = self.source
+        if 0 < source.n_rows <= self.model.block_rows:
+            weights = source.weights(0, source.n_rows)
+            counted = (
+                self.model.static_of(source.n_rows) if weights is None or (weights == 1.0).all() else None
+            )
+            if counted is not None:
+                return counted
         chunks = self._chunks_at_once
         work = SumStatic(self.model, self._found.scratch)
         return self.executor.sum(work, self.source, chunks, [None] * len(chunks))[0]

@@ -175,6 +175,10 @@ class RowModel(Protocol):
         """Whether there are sums that no factor enters."""
         ...
 
+    def static_of(self, n_rows: int) -> Sums | None:
+        """Return these sums over rows of weight one, where they are no more than their number; None elsewhere."""
+        ...
+
     @property
     def tables(self) -> Mapping[LocalFactor, FeatureTable]:
         """Features of the matrix product of each local factor that has one."""

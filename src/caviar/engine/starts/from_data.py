@@ -94,13 +94,14 @@ def data_start(
         return Begun(max(nested, key=lambda start: begin(*start, row_map).elbo))
     first = next(guesses)
     if are_clear(basis, first):
-        return _counted(basis, best_of([partial(_start, basis, first)], *among))
+        begun = best_of([partial(_start, basis, first)], *among)
+        return replace(begun, rows_raced=basis.rows_passed, is_from_clusters=True)
     raced = [first, *guesses]
     regrouping = regrouping_of(basis)
     if regrouping is not None:
         raced = regrouping.shortlist(raced)
     # vectors missing in part are as all rows in a start, and that costs starts with narrow clusters most
-    behind = _BEHIND if basis.is_plain and not problem.bound.gathered(lambda own: own.entries) else np.inf
+    behind = _BEHIND if basis.is_plain and not problem.bound.gathered("entries") else np.inf
     starts = tried(basis, list(_starts(basis, raced)))
     begun = exchanged(basis, best_of(starts, *among, behind, basis.passes))
     begun = with_cells_moved(basis, begun)

@@ -6,8 +6,8 @@ import logging
 import math
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import TypeAlias
+from dataclasses import dataclass, fields, replace
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -43,11 +43,19 @@ class Begun:
         components have reference points of their own.
     rows_raced
         Rows that all passes of the race have gone through together.
+    is_from_clusters
+        Whether it follows from clusters so plain that no other start was made.
     """
 
     start: Start
     raced: BatchState | None = None
     rows_raced: int = 0
+    is_from_clusters: bool = False
+
+    @property
+    def race(self) -> dict[str, Any]:
+        """What a :class:`Beginning` has of it besides the globals."""
+        return {own.name: getattr(self, own.name) for own in fields(self)[1:]}
 
 
 _MOST = 8

@@ -181,7 +181,7 @@ def _fits(tokens: BoundModel, pattern: Pattern) -> bool:
     if set(tokens.latent) != hidden | above:
         return False
     local = {pattern.proportions, pattern.assignment}
-    if local & tokens.gathered(lambda own: own.clamped).keys():
+    if local & tokens.gathered("clamped").keys():
         return False
     # documents without words count for nothing above them, here too
     return all(

@@ -13,7 +13,7 @@ from ....numerics.sums_by_label import sums_by_label
 from ...design.features import Feature, FeatureTable
 from ...design.keys import FactorKey
 from ...local.local_factor import LocalFactor, Part
-from ...local.statistics import Arrays
+from ...local.statistics import Arrays, Sums
 
 
 class _Entry:
@@ -73,6 +73,11 @@ class MatrixLayout:
         else:
             meeting = (own.rows.stop for own in self._entries if own.feature.source is not None)
             self.n_product = max(meeting, default=0)
+
+    def counted(self, n_rows: int) -> Sums | None:
+        """Return its sums over rows of weight one where the number 1 is all there is of it; None elsewhere."""
+        is_count = self.n_statistics == self.table.n_rows == 1 and self.constant == 0
+        return Sums({self.key: np.full((1, 1), float(n_rows))}, {}, {}, {}) if is_count else None
 
     def of_statistics(self, n_statistics: int) -> MatrixLayout:
         """Return the layout of so many rows of the matrix, all of which meet features of the data."""

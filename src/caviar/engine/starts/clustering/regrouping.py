@@ -108,7 +108,8 @@ def are_plain(points: Array, weights: Array, labels: AnyArray, n_clusters: int) 
     size = points.shape[1]
     if size > _MOST_COLUMNS or np.bincount(labels, minlength=n_clusters).min() < 2 * (size + 1):
         return False
-    moves = _Moves.of(points, weights, labels)
+    # of two clusters there is one pair, and no third one to be cut beside it
+    moves = _Moves.of(points, weights, labels, cuts=n_clusters > 2)
     counts = moves.sums[:, 0]
     pairs = counts[moves.one] + counts[moves.other]
     for gains_of_sets in gains_by(moves.sums, prior_of(size, n_clusters)):
@@ -146,15 +147,15 @@ class _Moves:
     sums: Array
 
     @classmethod
-    def of(cls, points: Array, weights: Array, labels: AnyArray) -> _Moves:
-        """Return the moves from a partition."""
+    def of(cls, points: Array, weights: Array, labels: AnyArray, *, cuts: bool = True) -> _Moves:
+        """Return the moves from a partition, with cuts of its clusters or without."""
         names = np.flatnonzero(np.bincount(labels))
         members = labels == names[:, None]
         weights = weights * (len(weights) / weights.sum())
         own = sums_of(points, weights, members)
-        cuts = list(_halves(points, weights, members, own))
-        leaves = np.array([half for _, half in cuts], dtype=bool).reshape(-1, len(labels))
-        cut = np.array([place for place, _ in cuts], dtype=np.intp)
+        halves = list(_halves(points, weights, members, own)) if cuts else []
+        leaves = np.array([half for _, half in halves], dtype=bool).reshape(-1, len(labels))
+        cut = np.array([place for place, _ in halves], dtype=np.intp)
         parts = sums_of(points, weights, leaves)
         place = np.arange(len(names))
         one, other = np.nonzero(place[:, None] < place)

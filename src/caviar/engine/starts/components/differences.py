@@ -75,7 +75,7 @@ def known_steps(problem: Problem, gate: Gate) -> tuple[tuple[Array, bool], tuple
 def differs_in_components(problem: Problem, gate: Gate) -> bool:
     """Whether what the categories of a gate choose differs in anything that is known, besides the steps of a chain."""
     chosen, others = set(gate.chosen), {gate.variable, *gate.steps}
-    known = problem.bound.gathered(lambda own: own.clamped)
+    known = problem.bound.gathered("clamped")
     if any(chosen & set(variable.plates) for variable in known if variable not in others):
         return True
     return _varies(problem, set(gate.axes), lambda term: term.owner not in others)

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...._errors import ImproperError
 from ...._typing import Array
-from ....language import Variable
+from ....language import MultivariateNormal, Normal, Variable
 from ...ascent.problem import Problem, statistics_of
 from ...binding.clamped.factor import PointMass
 from ...compiled.global_update import possible, updates_of
@@ -44,20 +44,31 @@ def prior_factor(problem: Problem, variable: Variable, arrays: Mapping[Hashable,
     A point mass is at the mode of the prior, or at its mean where the mode is at the edge of the domain: from
     precisions of 0 no location has an update.
     """
+    if _is_flat_location(problem, variable):
+        return _broad(problem, variable)
     natural = own_natural(problem, variable, arrays)
     try:
         factor = problem.factor(variable, natural)
     except ImproperError:
-        plates, spread = _shape(problem, variable), _spread(problem, variable)
-        broad = None if variable in problem.point else variable.broad_factor(plates, spread)
-        return problem.with_known(
-            variable, broad or PointMass.of(variable, variable.unit_value(plates, spread))
-        )
+        return _broad(problem, variable)
     value = factor.value if factor.learnt is None else None
     if isinstance(value, np.ndarray | np.generic) and variable.problem_with(np.asarray(value)):
         inside: Any = variable.family.from_natural(natural)
         return problem.with_known(variable, PointMass.of(variable, inside.mean))
     return factor
+
+
+def _is_flat_location(problem: Problem, variable: Variable) -> bool:
+    """Whether a flat prior gives a variable no distribution at all, not even one without a mode."""
+    is_location = isinstance(variable, Normal | MultivariateNormal)
+    return is_location and problem.bound.is_flat(variable) and problem.bound.of(variable).clamped is None
+
+
+def _broad(problem: Problem, variable: Variable) -> Any:
+    """Return a factor as broad as the data, or a point at a value to begin with."""
+    plates, spread = _shape(problem, variable), _spread(problem, variable)
+    broad = None if variable in problem.point else variable.broad_factor(plates, spread)
+    return problem.with_known(variable, broad or PointMass.of(variable, variable.unit_value(plates, spread)))
 
 
 def prior_draw(

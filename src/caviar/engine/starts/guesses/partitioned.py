@@ -53,7 +53,7 @@ def are_clear(basis: Basis, guess: Guess) -> bool:
 
     Answers and vectors that are missing in part have no distances that could tell, and known labels may cut a cluster.
     """
-    if not basis.is_plain or basis.is_of_answers or basis.problem.bound.gathered(lambda own: own.entries):
+    if not basis.is_plain or basis.is_of_answers or basis.problem.bound.gathered("entries"):
         return False
     gates = [gate for gate in basis.gates if gate.size > 1]
     clouds = {gate: basis.clouds(gate)[0] for gate in gates}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -111,8 +112,8 @@ def weights_of(problem: Problem, sample: Sample, gate: Gate) -> Array:
     """Return the weight of each repetition of a gate."""
     shape = gate.shape(problem, sample.n_rows)
     if gate.factor is None:
-        return np.ones(int(np.prod(shape)))
-    return np.repeat(sample.row_weights, int(np.prod(shape[1:])))
+        return np.ones(math.prod(shape))
+    return np.repeat(sample.row_weights, math.prod(shape[1:]))
 
 
 def leaves_below(problem: Problem, gate: Variable) -> list[Variable]:
