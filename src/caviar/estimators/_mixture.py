@@ -15,7 +15,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import _errors as errors
-from .._errors import DataError
 from .._typing import AnyArray, Array
 from ..data.rows import on_host
 from ..densities import MixtureDensity

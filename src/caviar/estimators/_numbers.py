@@ -12,8 +12,8 @@ from .._typing import AnyArray
 from ..data import WordCounts
 from ..data.rows import on_host
 from ..datasets import Corpus
-from ._lazy_rows import checked_rows, lazy_rows, whole
 from ._given_tables import quiet, require_table, words_told
+from ._lazy_rows import checked_rows, lazy_rows, whole
 
 _STACKED = (
     "Stack sequences of equal length by X.reshape(-1, X.shape[2]), and give lengths=[X.shape[1]] * len(X)"
