@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
+from functools import cache
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -264,6 +265,7 @@ class MixedMixture(HasEvidence, MixtureEstimator):
         columns, alpha = self._columns, self.weight_concentration_prior
         number_prior, count_prior = self._number_priors(rows, columns), self._count_priors(rows, columns)
 
+        @cache
         def model_of(n_components: int, default: float) -> Model:
             return mixed_mixture(
                 n_components,
