@@ -16,7 +16,7 @@ from .multilinear import Multilinear
 
 
 class Terms(NamedTuple):
-    """Derivatives of the terms of a problem, whatever the values are.
+    """Derivatives of the terms of a problem, without their values.
 
     Attributes
     ----------

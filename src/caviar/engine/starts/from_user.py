@@ -160,7 +160,7 @@ def _as_factors(problem: Problem, given: Mapping[Variable, Any]) -> dict[Variabl
 
 
 def _as_factor(problem: Problem, variable: Variable, value: Any) -> Any:
-    """Return a given value of a global as a factor: a family member as it is, anything else as a point."""
+    """Return a given value of a global as a factor: a family member unchanged, anything else as a point."""
     factor: Any = value
     if not isinstance(value, GlobalFactor):
         factor = _as_point(problem, variable, value)

@@ -24,7 +24,7 @@ OBSERVED = "observed"
 
 
 def as_unmasked(value: object) -> object:
-    """Return a masked array with NaN in its masked entries, anything else as it is."""
+    """Return a masked array with NaN in its masked entries; return anything else unchanged."""
     if not np.ma.is_masked(value):
         return value
     array = np.ma.asarray(value)

@@ -116,10 +116,10 @@ class RowTerm(ABC):
     @property
     @abstractmethod
     def targets(self) -> tuple[FactorKey, ...]:
-        """The local factors that it speaks to; ``("",)`` of what no local variable enters."""
+        """The local factors that it contributes to; ``("",)`` if it contains no local variable."""
 
     def mask(self, matrix: Array, scratch: Workspace) -> Array:
-        """Return the matrix W without what this term provides in place of the dense product: mostly all of it."""
+        """Return the part of the matrix W that the dense product still has to apply: mostly all of it."""
         return matrix
 
     def of_categories(self, categories: AnyArray) -> RowTerm:

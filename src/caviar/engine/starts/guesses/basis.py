@@ -125,12 +125,12 @@ class Basis:
 
     @cached_property
     def is_plain(self) -> bool:
-        """Whether each gate chooses by itself among components that are alike, as in an ordinary mixture."""
+        """Whether each gate chooses independently among components that are alike, as in an ordinary mixture."""
         return self.has_components_alike and not any(self.differs(gate) for gate in self.gates)
 
     @cached_property
     def has_components_alike(self) -> bool:
-        """Whether each gate chooses by itself among components that differ in their weights at the most."""
+        """Whether each gate chooses independently among components that differ at most in their weights."""
         return bool(self.gates) and all(
             gate.factor is not None
             and gate not in self.shared
