@@ -223,7 +223,7 @@ class LinearGaussianChainFactor(ChainFactor, FamilyFactor):
         return super().infer(self._about_standard(natural))
 
     def _about_standard(self, natural: Array) -> Array:
-        """Return natural parameters (E, B), overwritten, with those of a standard Normal, as a row may be uninformative.
+        """Return natural parameters (E, B), overwritten, with those of a standard Normal: a row may be uninformative.
 
         A row may fix some directions very precisely; rounding would then lose the others.
         """
