@@ -293,7 +293,7 @@ def _tell(
     operand: Operand,
     meaning: Callable[[Array], Array] = np.asarray,
 ) -> None:
-    """Add what a term says about a global factor: a ``meaning`` of its known side."""
+    """Add the message of a term to a global factor: a ``meaning`` of its known side."""
     node: Any = operand.node
     message = messages.setdefault(node, {})
     found = row.message(term, operand, told.choices[node], meaning)

@@ -1,4 +1,4 @@
-"""How the terms of a model change with expected statistics: what they say to the globals, and to the rows."""
+"""How the terms of a model change with expected statistics: their messages to the globals and to the rows."""
 
 from __future__ import annotations
 

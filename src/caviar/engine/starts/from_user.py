@@ -1,4 +1,4 @@
-"""Starts from what a user says: values of globals, and of local variables for all rows.
+"""Starts from what a user gives: values of globals, and of local variables for all rows.
 
 What is said is held while everything else is brought near it, in a first sweep. The rest begins at its prior; or, where
 nothing that is said tells the categories of a label apart, or a product from nothing, at a start from the data.

@@ -180,7 +180,7 @@ def _in_row(where: AnyArray) -> str:
 
 
 def partial_labels(node: Variable, array: AnyArray) -> AnyArray:
-    """Return known labels of a latent Categorical, -1 where NaN says that they are unknown.
+    """Return known labels of a latent Categorical, -1 where they are unknown (NaN).
 
     Raises
     ------

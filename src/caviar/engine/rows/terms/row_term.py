@@ -111,7 +111,7 @@ class RowTerm(ABC):
     """
 
     is_linear = True
-    """Whether what it says to a local factor is linear in the coefficients."""
+    """Whether its message to a local factor is linear in the coefficients."""
 
     @property
     @abstractmethod
@@ -143,7 +143,7 @@ class RowTerm(ABC):
     def forward_change(
         self, target: FactorKey, work: BlockWork, change: Coefficients, natural: Array
     ) -> None:
-        """Add by how much it changes what it says as the coefficients change, the local factors as they are.
+        """Add the change of its message with the coefficients, for fixed local factors.
 
         The first term of a factor writes all of its natural parameters (E, B).
         """

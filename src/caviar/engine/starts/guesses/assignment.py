@@ -36,7 +36,7 @@ from ..factors.swept import Swept
 from .basis import Basis, Guess
 
 _OF_A_LABEL = 1e6
-"""Nats that a row of weight one with a known label gains in the component of that label: more than its values say."""
+"""Nats that a row of weight one with a known label gains in that component: more than its values contribute."""
 
 _MOST_LOST = 10.0
 """Nats that an exchange of two clusters may lose at first."""

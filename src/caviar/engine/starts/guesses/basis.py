@@ -142,7 +142,7 @@ class Basis:
 
     @cached_property
     def is_of_answers(self) -> bool:
-        """Whether an ordinary mixture is one of answers alone: their clusters say less than those of numbers."""
+        """Whether an ordinary mixture has only categories, whose clusters inform less than those of numbers."""
         return self.is_plain and all(
             isinstance(leaf, Bernoulli | Categorical)
             for gate in self.gates
@@ -151,7 +151,7 @@ class Basis:
 
     @cached_property
     def present(self) -> tuple[Variable, ...]:
-        """Global numbers 0 or 1 that multiply something: they begin at 1, or nothing would say what they multiply."""
+        """Global numbers 0 or 1 that multiply something; they begin at 1, so that the data inform their operand."""
         return tuple(
             variable
             for variable in self.problem.order
