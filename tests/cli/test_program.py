@@ -25,9 +25,11 @@ print(*(m for m in ("numpy", "scipy", "sklearn", "duckdb", "pyarrow", "matplotli
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""
-    start = time.perf_counter()
+    before = os.times()
     assert run_program("--help").returncode == 0
-    assert time.perf_counter() - start < 3
+    after = os.times()
+    # its processor time, since others may use the machine
+    assert after.children_user + after.children_system - before.children_user - before.children_system < 3
 
 
 def test_the_command_line_without_its_extra_says_what_to_install():

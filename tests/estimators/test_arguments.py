@@ -1,8 +1,10 @@
 """No argument is accepted and ignored; an impossible one is refused by its name, in words that help."""
 
 import inspect
+import re
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
@@ -235,3 +237,42 @@ def test_fit_predict_is_fit_then_predict():
     np.testing.assert_array_equal(labels, mixture.predict(FAITHFUL))
     np.testing.assert_array_equal(labels, mixture.predict_proba(FAITHFUL).argmax(axis=1))
     np.testing.assert_allclose(mixture.score(FAITHFUL), mixture.score_samples(FAITHFUL).mean(), rtol=1e-15)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        cv.GaussianMixture(2),
+        cv.BayesianGaussianMixture(2),
+        cv.MixedMixture(2),
+        cv.LatentDirichletAllocation(2),
+        cv.HiddenMarkovModel(2),
+        cv.HiddenMarkovModel(2, emission="categorical"),
+    ],
+    ids=lambda own: f"{type(own).__name__} {getattr(own, 'emission', '')}",
+)
+def test_what_is_no_table_is_refused_with_the_way_to_make_one(estimator):
+    shapes = {
+        (4,): np.arange(4.0),
+        (4, 2, 3): np.zeros((4, 2, 3)),
+        (): np.float64(3.0),
+    }
+    for shape, values in shapes.items():
+        with pytest.raises(cv.DataError, match=re.escape(f"shape (N, D); got shape {shape}")) as caught:
+            estimator.fit(values)
+        assert ("X[:, None] if it is one column, X[None, :] if it is one row" in str(caught.value)) == (
+            len(shape) == 1
+        )
+    with pytest.raises(cv.DataError, match=r"np\.array\(X\)\[:, None\]"):
+        estimator.fit([0.0, 1.0, 2.0])
+    with pytest.raises(cv.DataError, match=r"X\.to_frame\(\), a table of one column"):
+        estimator.fit(pd.Series([0.0, 1.0, 2.0]))
+
+
+def test_sequences_of_equal_length_are_stacked():
+    sequences = np.random.default_rng(0).standard_normal((4, 6, 2))
+    with pytest.raises(cv.DataError, match="lengths=") as caught:
+        cv.HiddenMarkovModel(2).fit(sequences)
+    X = sequences
+    assert "X.reshape(-1, X.shape[2]), and give lengths=[X.shape[1]] * len(X)" in str(caught.value)
+    cv.HiddenMarkovModel(2, random_state=0).fit(X.reshape(-1, X.shape[2]), lengths=[X.shape[1]] * len(X))

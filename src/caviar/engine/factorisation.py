@@ -27,7 +27,7 @@ from .local.local_factor import LocalFactor
 from .local.missing_vector import VectorFactor
 
 APART = "apart"
-"""What is said instead of groups of variables so that each global has a factor of its own."""
+"""The argument that gives each global a separate factor, instead of groups of variables."""
 
 
 def local_factors(

@@ -40,7 +40,9 @@ class HasEvidence(Saveable):
         Parameters
         ----------
         X
-            The data of the fit. They are not needed for ``method="elbo"``.
+            The data of the fit. A fit that took more than ``X`` needs a mapping: for a mixture of Gaussians ``{"X": X,
+            "noise_covariance": errors}`` or ``{"X": X, "y": labels}``, for a hidden Markov model ``{"X": X, "lengths":
+            lengths}``. Data are not needed for ``method="elbo"``.
         method, n_draws, seed, sample_weight
             As for :meth:`Posterior.evidence`.
 

@@ -220,6 +220,29 @@ class GaussianEstimator(PredictiveMethods, FittedMany):
             warn_if_partial(rows.y, type(self).__name__)
         return data if noise is None else data | noise.data
 
+    def _as_data(self, X: Any) -> dict[str, Any]:
+        """Return rows by name; with labels or errors, ``X`` is a mapping of the arguments of :meth:`fit`."""
+        given = X if isinstance(X, Mapping) else {"X": X}
+        if set(given) - {"X", "y", "noise_covariance"} or "X" not in given:
+            raise ParameterError(
+                f"data with labels or errors of the rows are {{'X': rows, 'y': labels, 'noise_covariance': "
+                f"covariances}}; got {', '.join(map(repr, given))}"
+            )
+        rows = RowsToFit(self._validated(given["X"], reset=False), given.get("y"))
+        if given.get("noise_covariance") is not None:
+            rows = replace(rows, noise_covariance=given["noise_covariance"])
+        elif "true" in self.posterior_.model.structure.variables:
+            raise ParameterError(
+                "the mixture was fitted to rows with errors; give these, too, as data: "
+                "{'X': X, 'noise_covariance': noise_covariance}"
+            )
+        if self.semi_supervised and rows.y is None:
+            raise ParameterError(
+                "the mixture was fitted with labels; give these, too, as data: {'X': X, 'y': y}"
+            )
+        self._check_noise(self._noise(rows))
+        return self._data(rows)
+
     def predict(self, X: Any, noise_covariance: Any = None) -> AnyArray:
         """Return the most probable component of each row, shape (N,).
 

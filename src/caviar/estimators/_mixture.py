@@ -6,7 +6,6 @@ import os
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
@@ -16,12 +15,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import _errors as errors
-from .._errors import DataError
 from .._typing import AnyArray, Array
-from ..data.rows import on_host, refuse_unmade
+from ..data.rows import on_host
 from ..densities import MixtureDensity
 from ..engine.ascent.status import Status
-from ..files.naming import listed, named
 from ..fitting.model import Model
 from ..lazy.block_map import map_blocks
 from ..names import with_columns
@@ -32,6 +29,7 @@ from ._checkpointing import Checkpointing, NextFit
 from ._components import Component
 from ._declared import estimator
 from ._fitted import Fitted, keep
+from ._given_tables import quiet, require_table, words_told
 from ._lazy_rows import checked_rows, checked_weights, filled, lazy_rows, row_blocks
 from ._saveable import Saveable
 from ._uncertainty import known_sds, weight_sds
@@ -163,7 +161,7 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         """Return rows of finite numbers, or NaN where an entry is missing, (N, D): an array, or lazy as they came."""
         if self._takes_as_it_is(X, reset=reset):
             return X
-        refuse_equal_names(X)
+        require_table(X)
         X = on_host(X)
         rows = lazy_rows(X)
         if rows is not None and (rows.ndim == 2 or not isinstance(X, np.ndarray)):
@@ -520,88 +518,3 @@ def among(best: Posterior, ends: Sequence[Posterior]) -> Posterior:
     best.restart_elbos = np.array([end.elbo for end in ends])
     best.restart_traces = tuple(end.elbo_trace for end in ends)
     return best
-
-
-def quiet(X: AnyArray) -> AnyArray:
-    """Return rows with plain NaN where they are missing.
-
-    The missing values of R, among others, are signalling NaN, with which every operation is a warning.
-    """
-    if X.dtype.kind != "f":
-        return X
-    missing = np.isnan(X)
-    if not missing.any() or _arequiet(X[missing]):
-        return X
-    return np.where(missing, np.array(np.nan, dtype=X.dtype), X)
-
-
-def _arequiet(nans: AnyArray) -> bool:
-    """Whether none of several NaN is a signalling one, whose first bit after the exponent is 0."""
-    first = {4: 1 << 22, 8: 1 << 51}.get(nans.itemsize) if nans.dtype.isnative else None
-    return first is not None and bool(
-        np.all(nans.view(f"u{nans.itemsize}") & np.array(first, f"u{nans.itemsize}"))
-    )
-
-
-@contextmanager
-def words_told(X: Any) -> Iterator[None]:
-    """Turn the refusal of a table with words into one that names the column, those of numbers, and what takes words.
-
-    Raises
-    ------
-    DataError
-        If it was refused, and a column has an entry that is no number.
-    """
-    try:
-        yield
-    except (TypeError, ValueError) as error:
-        firsts = {name: _first_word(column) for name, column in _columns_of(X)}
-        words = {name: found for name, found in firsts.items() if found is not None}
-        if not words:
-            raise
-        name, (row, word) = next(iter(words.items()))
-        good = [str(other) for other in firsts if other not in words]
-        numbers = f"choose the columns of numbers, {listed(good)}, or use" if good else "use"
-        which = named(name) if isinstance(name, str) else name
-        raise DataError(
-            f"column {which} of X does not contain numbers: it has {named(word)} in row {row}; {numbers} "
-            f"MixedMixture, which takes columns of texts as categories"
-        ) from error
-
-
-def _columns_of(X: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield the columns of a table by name, and those of an array of texts by number."""
-    if hasattr(X, "columns"):
-        yield from ((name, X[name]) for name in X.columns)
-    elif isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "OU":
-        yield from enumerate(X.T)
-
-
-def _first_word(column: Any) -> tuple[int, str] | None:
-    """Return the first entry of a column that is a text and no number, and its row; None if there is none."""
-    for row, entry in enumerate(np.asarray(column, dtype=object).tolist()):
-        if isinstance(entry, str):
-            try:
-                float(entry)
-            except ValueError:
-                return row, entry
-    return None
-
-
-def refuse_equal_names(X: Any) -> None:
-    """Refuse what is no table yet, and a table in which two columns have one name.
-
-    Raises
-    ------
-    DataError
-        If it is such a one.
-    """
-    if type(X) is np.ndarray:
-        return
-    refuse_unmade(X)
-    names = list(map(str, getattr(X, "columns", ())))
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise DataError(
-            f"X has several columns with the name {twice!r}, which does not distinguish them; rename them"
-        )

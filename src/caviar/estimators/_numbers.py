@@ -12,8 +12,12 @@ from .._typing import AnyArray
 from ..data import WordCounts
 from ..data.rows import on_host
 from ..datasets import Corpus
+from ._given_tables import quiet, require_table, words_told
 from ._lazy_rows import checked_rows, lazy_rows, whole
-from ._mixture import quiet, refuse_equal_names, words_told
+
+_STACKED = (
+    "Stack sequences of equal length by X.reshape(-1, X.shape[2]), and give lengths=[X.shape[1]] * len(X)"
+)
 
 
 def rows_of_numbers(estimator: Any, X: Any, *, reset: bool) -> AnyArray:
@@ -31,7 +35,7 @@ def rows_of_numbers(estimator: Any, X: Any, *, reset: bool) -> AnyArray:
     ValueError
         If they are no such rows.
     """
-    refuse_equal_names(X)
+    require_table(X, _STACKED)
     X = on_host(X)
     rows = lazy_rows(X)
     if rows is not None and (rows.ndim == 2 or not isinstance(X, np.ndarray)):

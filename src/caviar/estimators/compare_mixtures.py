@@ -24,6 +24,7 @@ from ..engine.ascent.status import Status
 from ..fitting.progress import lines
 from ._arguments import as_generator, require_choice, require_whole
 from ._checkpointing import Checkpointing
+from ._given_tables import require_table
 from ._lazy_rows import checked_weights, lazy_rows, whole
 from ._mixed_columns import count_of_rows, some_rows
 from .automatic.arguments import AUTO_CONCENTRATION, is_auto
@@ -174,6 +175,7 @@ def _checked(like: Any, X: Any, held_out: float | None) -> Any:
     rows = lazy_rows(X)
     if rows is not None:
         return rows if held_out is None else whole(rows, "held_out")
+    require_table(X)
     return check_array(X, dtype="numeric", ensure_all_finite="allow-nan", input_name="X")
 
 

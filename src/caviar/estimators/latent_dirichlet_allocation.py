@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._errors import DataError
 from .._typing import Array
-from ..data.rows import on_host, refuse_unmade
+from ..data.rows import on_host
 from ..engine.ascent.schedule import StatedSchedule
 from ..engine.ascent.schedules.stochastic import Stochastic as StochasticSteps
 from ..engine.ascent.status import Status
@@ -41,6 +41,7 @@ from ._declared import estimator
 from ._documents_in_blocks import for_collapsed_passes, total_of
 from ._evidence import HasEvidence
 from ._fitted import Fitted, keep
+from ._given_tables import require_table
 from ._lazy_rows import checked_documents, checked_weights
 from ._mixture import UnsettledWarning
 from ._numbers import refuse_texts
@@ -612,11 +613,11 @@ class LatentDirichletAllocation(Words, ClassNamePrefixFeaturesOutMixin, Transfor
         return {"word": self._validated(X, reset=False)}
 
     def _validated(self, X: Any, *, reset: bool) -> csr_array:
-        refuse_unmade(X)
         if isinstance(X, SparseRows):
             return checked_documents(self, X, reset=reset)
         refuse_texts(X)
         X = on_host(X)
+        require_table(X)
         X = validate_data(
             self,
             X,

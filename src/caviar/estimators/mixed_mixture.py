@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
+from functools import cache
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -27,6 +28,7 @@ from ._data_scale import scale_of
 from ._declared import estimator
 from ._evidence import HasEvidence
 from ._fitted import Fitted, keep
+from ._given_tables import quiet, require_table
 from ._lazy_rows import checked_rows, lazy_rows, whole
 from ._mixed_columns import (
     CATEGORY,
@@ -40,7 +42,7 @@ from ._mixed_columns import (
     priors_by_name,
 )
 from ._mixed_density import MixedDensity, above_a_whole_row
-from ._mixture import MixtureEstimator, RowsToFit, Statement, quiet, refuse_equal_names
+from ._mixture import MixtureEstimator, RowsToFit, Statement
 from .automatic import ColumnsProblem, Move, best_search
 from .automatic.arguments import AUTO_CONCENTRATION, is_auto, refuse_one_per_component
 
@@ -217,7 +219,7 @@ class MixedMixture(HasEvidence, MixtureEstimator):
 
     def _table(self, X: Any, *, reset: bool) -> RawTable:
         """Return a table as it came, after its names and its number of columns were checked, or are remembered."""
-        refuse_equal_names(X)
+        require_table(X)
         if is_coded(X):
             self._check_names(X.columns, reset=reset)
             places = {X.columns.index(name): values for name, values in X.categories.items()}
@@ -263,6 +265,7 @@ class MixedMixture(HasEvidence, MixtureEstimator):
         columns, alpha = self._columns, self.weight_concentration_prior
         number_prior, count_prior = self._number_priors(rows, columns), self._count_priors(rows, columns)
 
+        @cache
         def model_of(n_components: int, default: float) -> Model:
             return mixed_mixture(
                 n_components,

@@ -147,8 +147,8 @@ CASES = [
     ),
     Case("no rows", "an empty table", lambda rng: np.zeros((0, 2)), refused="0 sample"),
     Case("no columns", "rows of nothing", lambda rng: np.zeros((20, 0)), refused="0 feature"),
-    Case("a vector", "one axis too few", lambda rng: blobs(rng)[:, 0], refused="1D array"),
-    Case("a cube", "one axis too many", lambda rng: blobs(rng)[:, :, None], refused="dim 3"),
+    Case("a vector", "one axis too few", lambda rng: blobs(rng)[:, 0], refused="Reshape your data"),
+    Case("a cube", "one axis too many", lambda rng: blobs(rng)[:, :, None], refused="rows x columns"),
 ]
 
 

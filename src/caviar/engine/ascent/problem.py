@@ -159,7 +159,7 @@ class Problem:
         return self._again(bound=bound, points_count=False)
 
     def fact(self, key: Hashable, find: Callable[[], Any]) -> Any:
-        """Return what follows from the statement, the shapes and what is known, whatever the values are.
+        """Return what follows from the statement, the shapes and which variables are known, without any values.
 
         It is found once for all fits that share a plan. It must hold nothing of this problem but variables and numbers.
 
@@ -366,7 +366,7 @@ class Problem:
             arrays.update(zip(members, expected, strict=False))
 
     def own_entropy(self, variable: Variable, factor: Any) -> float:
-        """Return what a factor adds to the objective by itself.
+        """Return what a factor alone adds to the objective.
 
         The entropy with respect to the family's own measure; for a point mass the log of that measure's
         density, so that the objective is log p(x, theta) with respect to Lebesgue measure. A point that

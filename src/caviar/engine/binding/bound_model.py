@@ -147,7 +147,7 @@ class BoundModel:
         return True
 
     def fact(self, key: Hashable, find: Callable[[], T]) -> T:
-        """Return what follows from the nodes, the shapes of their data and what is known, whatever the values are.
+        """Return what follows from the nodes, the shapes of their data and which are known, without any values.
 
         It is found once for all bindings of a structure. It must hold nothing but nodes and what these consist of.
 
@@ -230,7 +230,7 @@ class BoundModel:
 
     @cached_property
     def size(self) -> Sizes:
-        """What tells the sizes of axes."""
+        """Where the sizes of axes come from."""
         return Sizes(self.sizes)
 
     def is_flat(self, variable: Variable) -> bool:

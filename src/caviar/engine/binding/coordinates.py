@@ -299,7 +299,7 @@ def _by_row(
     common: list[Plate],
     location: KnownLocation | None,
 ) -> Group:
-    """Return a group with a point for each row, where what is known of the rows tells one."""
+    """Return a group with a point for each row, if the known values of the rows give one."""
     if location is None:
         return group
     if not isinstance(location.node, Variable):

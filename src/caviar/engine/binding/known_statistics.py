@@ -16,7 +16,7 @@ from .missing.values import OBSERVED
 from .values import along_plates, whole_beside
 
 BESIDE_VALUES = (OBSERVED, SHIFT, SHIFT_SQUARED)
-"""Statistics of a variable that are known whatever its values are."""
+"""Statistics of a variable that do not depend on its values."""
 
 
 def known_statistic(

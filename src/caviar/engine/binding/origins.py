@@ -282,7 +282,7 @@ def connected(bound: BoundModel) -> list[tuple[Variable, ...]]:
 
 
 class Together(NamedTuple):
-    """What is told of the members of a group whatever the values of the data are.
+    """What is known of the members of a group without the values of the data.
 
     Attributes
     ----------
@@ -304,7 +304,7 @@ class Together(NamedTuple):
 
 
 def together(bound: BoundModel, members: tuple[Variable, ...]) -> Together:
-    """Return what is told of the members of a group whatever the values of the data are."""
+    """Return what is known of the members of a group without the values of the data."""
     observed = next((member for member in members if bound.is_known(member)), None)
     if observed is None:
         return Together(None, [], (), False, None)

@@ -195,7 +195,7 @@ def _takes_sparse(node: Node, value: Any) -> bool:
 
 
 def _sparse_counts(node: Node, value: Any) -> Any:
-    """Return a sparse matrix (N, V) as rows in float64, each entry that is not zero once; the matrix stays as it is.
+    """Return a sparse matrix (N, V) as rows in float64, with each non-zero entry once; the matrix is not changed.
 
     Raises
     ------

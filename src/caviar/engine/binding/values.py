@@ -177,7 +177,7 @@ def whole_beside(
 
 
 def along_plates(array: AnyArray, own: Sequence[Plate], plates: Sequence[Plate]) -> AnyArray:
-    """Return an array with axes of its own plates with an axis for each of ``plates``, in their order."""
+    """Return an array over some plates with an axis for each of ``plates``, in their order."""
     order = [own.index(plate) for plate in plates if plate in own]
     return array.transpose(order)[tuple(slice(None) if plate in own else None for plate in plates)]
 

@@ -1,4 +1,4 @@
-"""Fingerprints: what tells one model, one data set or one start from another, in a few characters."""
+"""Fingerprints: a few characters that distinguish models, data sets and starts."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def plain(value: Any) -> Any:
 
 
 def _named(family: type[ExponentialFamily]) -> dict[str, Any]:
-    """Return what tells a family apart."""
+    """Return what identifies a family."""
     details = family.details()
     return {"name": family.__name__, **({"details": plain(details)} if details else {})}
 
@@ -160,7 +160,7 @@ _KINDS = {
 
 
 def _plain_array(array: AnyArray) -> Any:
-    """Return an array that is contiguous as it is; of any other its numbers, and where they lie."""
+    """Return a contiguous array unchanged; for any other array, its numbers and their places."""
     if array.flags.c_contiguous or not array.size:
         return array
     steps = [step // array.itemsize for step in array.strides]

@@ -54,7 +54,7 @@ def updates_of(
 
 
 class UpdateLayout:
-    """What the update of a global factor is made of, whatever the constants of its terms are.
+    """The parts of the update of a global factor, without the values of the constants of its terms.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ def _value_of(message: Evaluation, key: StatisticKey, shape: tuple[int, ...]) ->
 
 
 def _value_of_constant(constant: Array, key: StatisticKey, shape: tuple[int, ...]) -> Any:
-    """Return the same of a term that says the same whatever the factors are."""
+    """Return the same for a term that does not depend on the factors."""
     numbers = constant.ravel()
 
     def value(arrays: Mapping[Hashable, Array]) -> float:

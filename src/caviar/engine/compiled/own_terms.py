@@ -29,7 +29,7 @@ _LARGE = 1e4
 """Nats, and ratio of a term to the sum, from which on digits are lost that matter."""
 
 _HUGE = 1e10
-"""Nats of a term from which on its rounding matters, whatever the sum is."""
+"""Nats from which on the rounding of a term matters, however large the sum is."""
 
 
 @dataclass(frozen=True)

@@ -84,7 +84,7 @@ class SumsOverRows:
         return parts, {factor: FeatureTable(_ordered(own)) for factor, own in used.items()}
 
     def _by_combination(self, part: Part) -> Part:
-        """Return a sum by a label as one by the fewest combinations that its factor meets; another sum as it is."""
+        """Return a sum by a label as one by the fewest combinations that its factor meets; other sums unchanged."""
         if not self._joined or part.feature is None or part.feature.source is None:
             return part
         label = part.feature.source.node
@@ -308,7 +308,7 @@ def _looked_up_apart(
 
 
 def _over(wanted: Sequence[Axis], reference: Array, axes: Sequence[Axis]) -> Array:
-    """Return a reference over the wanted plate axes; it is the same all along those of its own that are left out."""
+    """Return a reference over the wanted plate axes; it is constant along its axes that are left out."""
     kept = reference[tuple(slice(None) if axis in wanted else 0 for axis in axes)]
     present = [axis for axis in axes if axis in wanted]
     order = [present.index(axis) for axis in wanted if axis in present]

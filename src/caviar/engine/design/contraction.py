@@ -28,7 +28,7 @@ _NONE = np.zeros(0)
 
 
 class Formula:
-    """What a contraction is whatever its constants are: operands, axes, and how it is evaluated.
+    """A contraction without the values of its constants: operands, axes, and how it is evaluated.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ class Formula:
 
     @cached_property
     def _folding(self) -> str | None:
-        """How arrays are multiplied into one, over the axes that a changing operand shares; None for one as it is."""
+        """How arrays are multiplied into one, over the axes that a changing operand shares; None for a single array."""
         if len(self._arrays) == 1 and self.constant_axes == self._arrays[0]:
             return None
         return self._spec(self._arrays, self.constant_axes)

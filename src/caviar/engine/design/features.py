@@ -91,7 +91,7 @@ class Source:
 
     @cached_property
     def mask_key(self) -> ColumnKey:
-        """Of the block's column that tells which entries were observed."""
+        """Key of the block's column that says which entries were observed."""
         return self.key.observed
 
     @property
@@ -146,7 +146,7 @@ class Feature:
 
     @cached_property
     def key(self) -> FeatureKey:
-        """What tells it from other features."""
+        """What distinguishes it from other features."""
         column = "" if self.source is None else self.source.key.name
         return FeatureKey(column, self.statistic, "" if self.role is None else self.role.name, self.summed)
 

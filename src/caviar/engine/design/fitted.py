@@ -202,7 +202,7 @@ class Fitted(Contraction):
         return self.formula
 
     def scale(self, arrays: Mapping[Hashable, Array]) -> Array:
-        """Return what G is multiplied with in what the term says to its first vector, with one axis for the columns."""
+        """Return the factor of G in the message of the term to its first vector, with one axis for the columns."""
         return self._fitted.scale(self.constant)(arrays)
 
     @property

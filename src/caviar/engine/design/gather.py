@@ -70,7 +70,7 @@ class Gather:
 
 
 def with_axis(size: Callable[[Axis], int], axis: Axis, n: int) -> Callable[[Axis], int]:
-    """Return what tells the sizes of axes, and of one more."""
+    """Return a function that gives the sizes of axes, and of one more."""
     return lambda other: n if other is axis else size(other)
 
 

@@ -34,17 +34,17 @@ class ColumnKey:
 
     @property
     def is_mark(self) -> bool:
-        """Whether the column tells what of another was observed."""
+        """Whether the column says what was observed of another column."""
         return self.kind != "value"
 
     @property
     def observed(self) -> ColumnKey:
-        """Key of the column that tells which of these values were observed."""
+        """Key of the column that says which of these values were observed."""
         return ColumnKey(self.name, "observed")
 
     @property
     def entries(self) -> ColumnKey:
-        """Key of the column that tells which entries of these vectors were observed."""
+        """Key of the column that says which entries of these vectors were observed."""
         return ColumnKey(self.name, "entries")
 
 
@@ -59,12 +59,12 @@ class StatisticKey(NamedTuple):
 
 
 def together(names: Iterable[str]) -> StatisticKey:
-    """Return what the one-hot of several labels of a row at once is found by; of one label it is that of its own."""
+    """Return the key of the one-hot of several labels of a row together; for one label, the key of its own one-hot."""
     return StatisticKey("\0".join(names), "x")
 
 
 class FeatureKey(NamedTuple):
-    """What a statistic of known values is found by.
+    """Key of a statistic of known values.
 
     Attributes
     ----------

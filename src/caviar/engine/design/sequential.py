@@ -134,7 +134,7 @@ class _Change:
         self._shape = shape
 
     def begin(self, block: slice, linear: Array) -> Array:
-        """Add what earlier blocks say to a block of columns; return H within it, (..., B, B)."""
+        """Add the messages of earlier blocks to a block of columns; return H within it, (..., B, B)."""
         if self._fitted is not None:
             linear[..., block] += self._scale * self.design.against(self._fitted, block)
         return self._scale[..., None] * self.design.among(block)

@@ -181,7 +181,7 @@ def _only(row: RowsInCategory, variable: Variable, choices: set[Choices]) -> Cho
 
 
 def _counted(row: RowsInCategory, choices: Mapping[Variable, Choices]) -> dict[Variable, Operand]:
-    """Return the factors that rows tell nothing but sparse counts, or one label each, with what tells them.
+    """Return the factors whose rows contribute only sparse counts, or one label each, with the source of these.
 
     Their gain is a sum over the counts that are not zero; as messages these would be written out.
     """
@@ -293,7 +293,7 @@ def _tell(
     operand: Operand,
     meaning: Callable[[Array], Array] = np.asarray,
 ) -> None:
-    """Add what a term says about a global factor: a ``meaning`` of its known side."""
+    """Add the message of a term to a global factor: a ``meaning`` of its known side."""
     node: Any = operand.node
     message = messages.setdefault(node, {})
     found = row.message(term, operand, told.choices[node], meaning)

@@ -1,4 +1,4 @@
-"""What rows say: to a global factor, the derivative of their terms by its statistics; else a number for each row.
+"""Messages of rows: to a global factor, the derivative of their terms by its statistics; else a number for each row.
 
 In one category of the local Categorical, each term is a contraction of what is known of a row and at most one factor. A
 factor that rows choose from by a known label is looked up: nothing has an entry for each row and label.
@@ -165,7 +165,7 @@ class RowsInCategory:
         choices: Choices,
         meaning: Callable[[Array], Array] = np.asarray,
     ) -> Array:
-        """Return what a term says to a factor: a ``meaning`` of the derivative by its statistic.
+        """Return the message of a term to a factor: a ``meaning`` of the derivative by its statistic.
 
         Returns
         -------

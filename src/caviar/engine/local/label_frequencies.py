@@ -81,7 +81,7 @@ class FrequenciesFactor(LocalFactor):
         return counted
 
     def infer(self, natural: Array) -> Inferred:
-        """Overwrite natural parameters by expected statistics, from what each label is by itself."""
+        """Overwrite natural parameters by expected statistics, from each label alone."""
         return self.infer_from(natural, None)
 
     def infer_from(self, natural: Array, before: Array | None) -> Inferred:

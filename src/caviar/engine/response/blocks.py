@@ -34,7 +34,7 @@ class RespondBlocks:
     def __call__(
         self, source: RowSource, chunk: Chunk, carried: list[LocalState] | None
     ) -> tuple[Sums, list[LocalState] | None]:
-        """Return the changes of the sums over a chunk; what is carried stays as it is."""
+        """Return the changes of the sums over a chunk; the carried values do not change."""
         total = Sums.zero()
         for bounds, before in zip(chunk.bounds, carried or [{}] * len(chunk.bounds), strict=True):
             rows = rows_at(source, bounds)

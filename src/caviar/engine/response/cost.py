@@ -33,7 +33,7 @@ _STEPS_BESIDE = 10
 of the rows: a pass along a direction each, which costs as much as two of the fit."""
 
 _DIRECTION = 5e5
-"""Approximate operations of the calls of a pass along a direction, whatever the rows are."""
+"""Approximate operations of the calls of a pass along a direction, which do not depend on the rows."""
 
 _PASSES = 3
 """About the passes and updates to a tilted fixed point."""

@@ -18,7 +18,7 @@ _CHANGES = Axis(Plate("changes"))
 
 @dataclass(frozen=True, eq=False)
 class _Message:
-    """What a term says to one of its operands.
+    """The message of a term to one of its operands.
 
     Attributes
     ----------

@@ -113,7 +113,7 @@ class ResponseOperator:
             before = after
 
     def _settle_shared(self) -> None:
-        """Give shared factors with many statistics their coordinates: along what the others say to them.
+        """Give shared factors with many statistics their coordinates: along the messages of the others.
 
         What the rows hide is eliminated together with such a factor, on which it has to depend alone.
         """
@@ -193,7 +193,7 @@ class ResponseOperator:
 
     @property
     def silent(self) -> int | None:
-        """The number of the largest factor if it says nothing to itself; None where K may not be symmetric."""
+        """The number of the largest factor if it has no message to itself; None if K may not be symmetric."""
         if self._coefficients is not None or not self.counts.all():
             return None
         sizes = [own.stop - own.start for own in self.coordinates]

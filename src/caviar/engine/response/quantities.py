@@ -341,7 +341,7 @@ class Response:
 def _begun(
     problem: Problem, q: Factors, rows: RowMap
 ) -> tuple[AscentState, Mapping[FactorKey, Array] | None]:
-    """Return the state of a fit, and what its look at the rows tells of responses if one look can tell both."""
+    """Return the state of a fit, and the responses from its pass over the rows if one pass gives both."""
     problem, q, arrays, coefficients = ready(problem, q, statistics_of(problem, q), may_return=True)
     rows = rows.at(problem.rows)
     # a symmetric matrix has about half as many coordinates as entries

@@ -267,7 +267,7 @@ def corrections_of(matrices: Array, roots: Array) -> Array:
 
 
 def left_inverse(root: Array) -> Array:
-    """Return a left inverse of L, (r, P), whatever the units of the statistics are."""
+    """Return a left inverse of L, (r, P), which is accurate in any units of the statistics."""
     sizes = np.sqrt((root * root).sum(axis=1))
     units = np.where(sizes > 0, sizes, 1.0)
     scaled = root / units[:, None]
@@ -386,7 +386,7 @@ class _OfNormals(FactorBatch):
 
 
 class _OfSharedFactor(FactorBatch):
-    """A factor that several variables share, made at each place by itself."""
+    """A factor that several variables share, computed separately at each place."""
 
     def __init__(self, problem: Problem, factor: FactorResponse, like: Statistics, natural: Array) -> None:
         self._like, self._problem, self._variable = like, problem, factor.variable

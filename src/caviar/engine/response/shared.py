@@ -1,4 +1,4 @@
-r"""A shared Gaussian factor with many statistics: how it responds along what the other factors say to it.
+r"""A shared Gaussian factor with many statistics: how it responds along the messages of the other factors.
 
 The second derivative of the objective by two statistics of one factor is zero. So of all its statistics linear response
 needs those combinations only that move with the natural parameters which the other globals send: with

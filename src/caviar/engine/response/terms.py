@@ -1,4 +1,4 @@
-"""How the terms of a model change with expected statistics: what they say to the globals, and to the rows."""
+"""How the terms of a model change with expected statistics: their messages to the globals and to the rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .multilinear import Multilinear
 
 
 class Terms(NamedTuple):
-    """Derivatives of the terms of a problem, whatever the values are.
+    """Derivatives of the terms of a problem, without their values.
 
     Attributes
     ----------

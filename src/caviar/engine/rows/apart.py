@@ -65,7 +65,7 @@ class DerivedApart:
         return [own for stage in self.stages if not isinstance(stage, ChainFactor) for own in stage]
 
     def best_labels(self, rows: Rows, coefficients: Coefficients, scratch: Workspace) -> LocalState:
-        """Return labels that depend on each other, at the most probable combination of each row by itself."""
+        """Return labels that depend on each other, at the most probable combination of each row alone."""
         return best_labels(list(self._inferences.values()), BlockWork(rows, coefficients, scratch))
 
     def natural_of(

@@ -134,7 +134,7 @@ class IndependentRows:
 
     @property
     def block_rows(self) -> int:
-        """Rows of a block; depends on the model alone, so that sums are the same bits whatever executes them."""
+        """Rows of a block; it depends only on the model, so that sums have the same bits on every executor."""
         return self._block_rows
 
     def _rows_of_a_block(self) -> int:
@@ -419,7 +419,7 @@ class IndependentRows:
         return found
 
     def zeros_of(self, factor: LocalFactor, zeros: Coefficients, rows: Rows, scratch: Workspace) -> Array:
-        """Return how many known probabilities of zero each statistic meets, whatever other local variables are."""
+        """Return how many known probabilities of zero each statistic meets, for any other local variables."""
         return self._inference(factor).zeros(BlockWork(rows, zeros, scratch), zeros)
 
     def _sum_rows(self, work: BlockWork, sums: Sums) -> None:

@@ -1,4 +1,4 @@
-"""RowMap: a map over blocks of rows and one sum, on whatever executes it. It remembers nothing of a fit."""
+"""RowMap: a map over blocks of rows and one sum, on any executor. It has no memory of a fit."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ class FactorsApart(Protocol):
         ...
 
     def best_labels(self, rows: Rows, coefficients: Coefficients, scratch: Workspace) -> LocalState:
-        """Return labels that depend on each other, at the most probable combination of each row by itself."""
+        """Return labels that depend on each other, at the most probable combination of each row alone."""
         ...
 
     def natural_of(
@@ -132,7 +132,7 @@ class RowModel(Protocol):
 
     @property
     def maximises(self) -> bool:
-        """Whether the objective cannot fall where local factors are renewed, whatever the globals have become."""
+        """Whether updates of local factors cannot lower the objective, for any values of the globals."""
         ...
 
     @property
@@ -190,7 +190,7 @@ class RowModel(Protocol):
         ...
 
     def thorough(self) -> RowModel:
-        """Return the same model whose passes bring every row to its optimum, whatever that takes."""
+        """Return the same model, whose passes bring every row to its optimum at any cost."""
         ...
 
     def why_inexact(self) -> str:
@@ -229,7 +229,7 @@ class RowModel(Protocol):
         ...
 
     def zeros_of(self, factor: LocalFactor, zeros: Coefficients, rows: Rows, scratch: Workspace) -> Array:
-        """Return how many known probabilities of zero each statistic meets, whatever other local variables are."""
+        """Return how many known probabilities of zero each statistic meets, for any other local variables."""
         ...
 
     def static_coefficients(self, parts: Arrays) -> Coefficients:

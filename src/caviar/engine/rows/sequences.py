@@ -69,7 +69,7 @@ class _Source(Protocol):
 
 
 def sequence_bounds(rows: RowModel, source: _Source, fewest: int = 1) -> list[tuple[int, int]]:
-    """Return where blocks of whole sequences start and stop; a sequence longer than a block is one by itself.
+    """Return where blocks of whole sequences start and stop; a sequence longer than a block is a block alone.
 
     They depend on the model, the number of rows and the starts of the sequences only, and on how many blocks there are
     to be at the ``fewest``, as far as there are as many sequences. Of several chains all begin where a block starts.
@@ -228,7 +228,7 @@ class SequencesAtWork:
         return natural
 
     def _begin(self) -> None:
-        """If rows have several labels, begin at the most probable ones of each row by itself."""
+        """If rows have several labels, begin at the most probable ones of each row alone."""
 
         def tile(number: int) -> tuple[slice | AnyArray, LocalState]:
             places, own = self.tiles[number]

@@ -160,11 +160,11 @@ class _Blocks:
 
     @property
     def arrays(self) -> tuple[Any, ...]:
-        """What the source is made of."""
+        """The arrays of the source."""
         return getattr(self.source, "arrays", ())
 
     def between(self, start: int, stop: int) -> _Blocks:
-        """Return what of the blocks is in a run, as a source of its own that needs no other rows."""
+        """Return the rows of the blocks that are in a run, as a separate source that needs no other rows."""
         own = [(max(first, start), min(last, stop)) for first, last in self.bounds]
         own = [(first, last) for first, last in own if first < last]
         begin, end = (own[0][0], own[-1][1]) if own else (start, start)
@@ -291,7 +291,7 @@ class _Chosen:
 
     @property
     def arrays(self) -> tuple[Any, ...]:
-        """What the source is made of."""
+        """The arrays of the source."""
         return getattr(self.source, "arrays", ())
 
     def between(self, start: int, stop: int) -> _Chosen:

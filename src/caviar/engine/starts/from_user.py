@@ -1,4 +1,4 @@
-"""Starts from what a user says: values of globals, and of local variables for all rows.
+"""Starts from what a user gives: values of globals, and of local variables for all rows.
 
 What is said is held while everything else is brought near it, in a first sweep. The rest begins at its prior; or, where
 nothing that is said tells the categories of a label apart, or a product from nothing, at a start from the data.
@@ -160,7 +160,7 @@ def _as_factors(problem: Problem, given: Mapping[Variable, Any]) -> dict[Variabl
 
 
 def _as_factor(problem: Problem, variable: Variable, value: Any) -> Any:
-    """Return a given value of a global as a factor: a family member as it is, anything else as a point."""
+    """Return a given value of a global as a factor: a family member unchanged, anything else as a point."""
     factor: Any = value
     if not isinstance(value, GlobalFactor):
         factor = _as_point(problem, variable, value)

@@ -80,7 +80,7 @@ _AHEAD = 20
 """Iterations like the last few by which a start may yet rise, at least, before it counts as one that will not."""
 
 _MAY_RISE = 0.03
-"""Nats a value that a start which has not settled may rise yet, however slow: it may be on a plateau. None where passes
+"""Nats per value that an unsettled start may still rise, even if it is slow: it may be on a plateau. None where passes
 are dear."""
 
 _FEW_PARAMETERS = 20_000

@@ -22,7 +22,7 @@ class KindOfRows:
     """
 
     has_own_start = False
-    """Whether fits begin where :meth:`own_start` says, and not from guesses."""
+    """Whether fits begin at :meth:`own_start` instead of guesses."""
 
     def own_start(
         self, problem: Problem, sample: Sample, row_map: RowMap, rng: np.random.Generator, most: int

@@ -11,7 +11,7 @@ from ...language.nodes import membership
 
 @dataclass(frozen=True)
 class Pattern:
-    """The variables of latent Dirichlet allocation, whatever their names.
+    """The variables of latent Dirichlet allocation; their names do not matter.
 
     Attributes
     ----------

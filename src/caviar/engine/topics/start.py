@@ -1,4 +1,4 @@
-"""Starts of topics: from chance, or from what a user says of documents and tokens."""
+"""Starts of topics: random, or from what a user gives for documents and tokens."""
 
 from __future__ import annotations
 

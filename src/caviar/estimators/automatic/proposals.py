@@ -21,6 +21,8 @@ _SMALLEST_SHARE = 1e-3
 _TOL = 1e-5
 _FIRST, _LAST = 10, 50
 """Iterations of the fits of a part: of each start, and of the best of them."""
+_CLEAR = 12.0
+"""Gain (nats) of a cut from which on the ordinary starts, which cost more than all cuts together, are not made."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +58,9 @@ def split_of(
     if not _differ(part.X):
         return None
     one = part.fit(1, max_iter=_FIRST)
-    ends = [part.fit(2, start, max_iter=_FIRST, seed=generator) for start in ("auto", *_halves_of(part))]
+    ends = [part.fit(2, start, max_iter=_FIRST, seed=generator) for start in _halves_of(part)]
+    if max(map(_elbo, ends), default=-np.inf) < one.elbo + _CLEAR:
+        ends = [part.fit(2, max_iter=_FIRST, seed=generator), *ends]
     two = max(ends, key=_elbo)
     if not two.converged:
         two = part.fit(2, {name: two[name] for name in two}, max_iter=_LAST)

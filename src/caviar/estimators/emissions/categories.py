@@ -19,6 +19,7 @@ from ...posterior.posterior import Posterior
 from ...posterior.prediction import Prediction
 from .._arguments import as_broadcast
 from .._fitted import keep
+from .._given_tables import require_table
 from .._structure import Label
 from ._emission import Emission, Emitted, Observe, estimates
 
@@ -40,7 +41,9 @@ class Categories(Emission):
 
     def rows(self, estimator: Any, X: Any, *, reset: bool) -> Array:
         """Return places among the categories, (N, 1), NaN where missing."""
-        X = validate_data(estimator, on_host(X), reset=reset, dtype=None, ensure_all_finite="allow-nan")
+        X = on_host(X)
+        require_table(X)
+        X = validate_data(estimator, X, reset=reset, dtype=None, ensure_all_finite="allow-nan")
         if X.shape[1] != 1:
             raise DataError(
                 f"emission='categorical' takes one column, a category for each row; X has {X.shape[1]}. Combine "

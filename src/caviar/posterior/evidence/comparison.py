@@ -119,8 +119,9 @@ def compare(
         point estimates have no evidence; compare these by their ``bic``.
     data
         The data of the fits. For posteriors, a table or a mapping with the observed variables of all models and the
-        known arrays of any. For estimators, the table that they were fitted to. Without data, models are compared by
-        their ELBOs, which favours models whose posterior is close to independent factors.
+        known arrays of any. For estimators, the table that they were fitted to, or a mapping as for their
+        ``evidence``. Without data, models are compared by their ELBOs, which favours models whose posterior is close to
+        independent factors.
     method, n_draws, seed, sample_weight
         As for :meth:`Posterior.evidence`.
 

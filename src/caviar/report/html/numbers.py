@@ -13,22 +13,38 @@ from ..._typing import AnyArray
 _GROUPED = 10_000
 """From here on thousands are set apart."""
 
+_MOST_DIGITS = 9
+"""Digits of a number that is large beside its standard deviation."""
 
-def number(value: float | None, digits: int = 4) -> str:
+
+def number(value: float | None, digits: int = 4, beside: float | None = None) -> str:
     """Return a number for readers; a dash for none.
 
     Thousands are set apart from five digits on, so that years are whole: 2008.
+
+    Parameters
+    ----------
+    value
+        The number.
+    digits
+        Significant digits, at least.
+    beside
+        Standard deviation or width of an interval, of which a tenth is shown, however large the number.
 
     Examples
     --------
     >>> number(-1178.46731), number(1234567.0), number(0.00001234), number(None)
     ('−1178', '1,234,567', '1.234e−05', '–')
+    >>> number(2007.9714), number(2007.9714, beside=0.2)
+    ('2008', '2007.97')
     """
     if value is None or not math.isfinite(value):
         return "–"
     if value == 0:
         return "0"
     size = math.floor(math.log10(abs(value)))
+    if beside is not None and 0 < beside < math.inf:
+        digits = max(digits, min(size - math.floor(math.log10(beside)) + 2, _MOST_DIGITS))
     if -4 <= size < 9:
         places = max(0, digits - 1 - size)
         text = f"{value:,.{places}f}" if abs(value) >= _GROUPED else f"{value:.{places}f}"

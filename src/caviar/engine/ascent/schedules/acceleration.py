@@ -122,7 +122,7 @@ def _most_pairs(pair: Pair) -> int:
 
 
 def proposal(memory: Memory, change_per_row: float) -> tuple[Memory, Array | None]:
-    """Return natural parameters to try in place of the update that was seen last, (P,), or None for the update itself.
+    """Return natural parameters to try instead of the last update, (P,), or None to keep the update.
 
     Parameters
     ----------

@@ -43,7 +43,7 @@ _COVERAGE = 0.95
 """Probability of the set that a refinement leaves out."""
 
 _NOTHING = 0.5
-"""Share of the candidates beyond which a set says that an effect has found nothing."""
+"""Share of the candidates in a set beyond which an effect counts as not found."""
 
 _SHARED = 0.05
 """Probability that two effects have in common, from which on they may be one."""

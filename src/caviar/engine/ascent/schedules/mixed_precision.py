@@ -36,7 +36,7 @@ class MixedPrecision(AscentAround[A]):
         return self.own.init(replace(beginning, rows=rows, raced=None))
 
     def step(self, state: A) -> A:
-        """Return the state after a step; the state as it is, in float64, where a step in float32 goes wrong."""
+        """Return the state after a step, or the state before it in float64 if a step in float32 goes wrong."""
         if not state.rows.is_single:
             return self.own.step(state)
         try:
@@ -55,7 +55,7 @@ class MixedPrecision(AscentAround[A]):
         return self.own.finish(replace(self._refined(state), status=state.status))
 
     def _refined(self, state: A) -> A:
-        """Return a state with sums in float64, with which its trace then ends; as it is if they are that already."""
+        """Return a state with sums in float64, whose objective ends the trace; unchanged if it has them."""
         if not state.rows.is_single:
             return state
         exact = with_optimal_locals(replace(state, rows=state.rows.in_double(), status=None))

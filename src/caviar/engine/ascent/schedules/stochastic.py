@@ -261,7 +261,7 @@ def _chunks_of(blocks: Sequence[tuple[int, int]]) -> list[Chunk]:
 
 @np.errstate(all="ignore")
 def _moved(state: StochasticState, chunks: Sequence[Chunk], rate: float) -> StochasticState:
-    """Return where a step from one batch leads, with what the batch says of the objective before it."""
+    """Return the state after a step from one batch, with the batch's estimate of the objective before the step."""
     natural = state.natural
     problem, q, arrays, coefficients = ready(state.problem, state.q, statistics_of(state.problem, state.q))
     if problem is not state.problem:

@@ -64,7 +64,7 @@ class Truncated(AscentAround[A]):
         return self.own.finish(self._closed(state))
 
     def _closed(self, state: A) -> A:
-        """Return a state with all responsibilities, with which its trace then ends; as it is if it has them already."""
+        """Return a state with all responsibilities, whose objective ends the trace; unchanged if it has them."""
         if not self.looks.is_few(state.problem):
             return state
         problem = self.looks.every(state.problem)

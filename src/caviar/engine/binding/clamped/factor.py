@@ -285,7 +285,7 @@ class ClampedFactor(Intervals):
         return self.unknown[np.where(self.is_known, 0, self._numbers)]
 
     def replaced(self, where: AnyArray, others: ExponentialFamily) -> ClampedFactor:
-        """Return the factor with ``others``, one for each repetition, ``where`` a mask of unknown ones says so."""
+        """Return the factor with ``others``, one for each repetition, at the unknown places of ``where``."""
         rest = ~self.is_known
         return ClampedFactor(self.unknown.replaced(where[rest], others[rest]), self.known, self.is_known)
 

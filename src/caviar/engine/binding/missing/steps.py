@@ -68,7 +68,7 @@ def seen_in_steps(
     plate: Plate,
     n_rows: int,
 ) -> dict[Variable, AnyArray]:
-    """Return which rows count of what says how the steps of a chain go: those with a step that counts.
+    """Return which rows count for the parameters of a chain's steps: those with a step that counts.
 
     The first row of a sequence has no step, and what is hidden there has nothing below it.
 

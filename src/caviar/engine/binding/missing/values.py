@@ -24,7 +24,7 @@ OBSERVED = "observed"
 
 
 def as_unmasked(value: object) -> object:
-    """Return a masked array with NaN in its masked entries, anything else as it is."""
+    """Return a masked array with NaN in its masked entries; return anything else unchanged."""
     if not np.ma.is_masked(value):
         return value
     array = np.ma.asarray(value)
@@ -180,7 +180,7 @@ def _in_row(where: AnyArray) -> str:
 
 
 def partial_labels(node: Variable, array: AnyArray) -> AnyArray:
-    """Return known labels of a latent Categorical, -1 where NaN says that they are unknown.
+    """Return known labels of a latent Categorical, -1 where they are unknown (NaN).
 
     Raises
     ------

@@ -155,12 +155,12 @@ class ChangingStatesFactor(MarkovChainFactor):
         return SequenceResponse(self.expected_of_path(path), moved, self._keyed({"first": found.first}))
 
     def infer(self, natural: Array) -> Inferred:
-        """Overwrite natural parameters by expected statistics, each row by itself, without a step."""
+        """Overwrite natural parameters by expected statistics, each row independent, without a step."""
         natural[self._n_states :] = 0.0
         return Inferred(softmax_inplace(natural[: self._n_states]), None)
 
     def distributions(self, natural: Array) -> dict[Variable, Any]:
-        """Return the Categorical of each row by itself."""
+        """Return the Categorical of each row alone."""
         states = natural[: self._n_states].copy()
         softmax_inplace(states)
         return {self.variables[0]: families.Categorical(states.T)}

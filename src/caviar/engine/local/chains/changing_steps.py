@@ -43,7 +43,7 @@ class ChangingStepsFactor(LinearGaussianChainFactor):
 
     @property
     def _n_of_states(self) -> int:
-        """Number of statistics of the state of a row by itself."""
+        """Number of statistics of the state of a single row."""
         return self._size + self._size**2
 
     def smoothing(
@@ -225,7 +225,7 @@ class ChangingStepsFactor(LinearGaussianChainFactor):
         return found
 
     def infer(self, natural: Array) -> Inferred:
-        """Overwrite natural parameters by expected statistics, each row by itself, without a step."""
+        """Overwrite natural parameters by expected statistics, each row independent, without a step."""
         inferred = super().infer(natural)
         natural[self._n_of_states :] = 0.0
         return inferred

@@ -219,13 +219,13 @@ class LinearGaussianChainFactor(ChainFactor, FamilyFactor):
         return found
 
     def infer(self, natural: Array) -> Inferred:
-        """Overwrite natural parameters by expected statistics, each row by itself under a standard Normal."""
+        """Overwrite natural parameters by expected statistics, each row independent under a standard Normal."""
         return super().infer(self._about_standard(natural))
 
     def _about_standard(self, natural: Array) -> Array:
-        """Return natural parameters (E, B), overwritten, with those of a standard Normal: a row may say nothing.
+        """Return natural parameters (E, B), overwritten, with those of a standard Normal: a row may be uninformative.
 
-        Of what a row says very precisely of some directions alone, the others would be lost in rounding beside it.
+        A row may fix some directions very precisely; rounding would then lose the others.
         """
         quadratic = self.view(natural, StatisticKey(self._variable.name, "xx"))
         least = np.maximum(1.0, -2.0 * _LEAST * np.trace(quadratic))
@@ -233,13 +233,13 @@ class LinearGaussianChainFactor(ChainFactor, FamilyFactor):
         return natural
 
     def drawn(self, natural: Array, rng: np.random.Generator) -> Array:
-        """Return statistics of draws for each distinct row, each by itself under a standard Normal."""
+        """Return statistics of draws for each distinct row, independent under a standard Normal."""
         states = self.distributions(self._about_standard(natural.copy()))[self._variable].sample(seed=rng)
         return np.concatenate([states.T, outer(states).reshape(len(states), -1).T])
 
 
 _LEAST = 1e-8
-"""Share of the precision of a row that every direction gets where it is by itself."""
+"""Share of the precision of a row that every direction gets if the row is alone."""
 
 _KNOWN = ("n_first", "n_steps", "inputs_xx")
 """Sums over the rows of known values only."""
@@ -258,7 +258,7 @@ def _sums_of_inputs(mean: Array, steps: Steps) -> dict[str, Array]:
 
 
 def at_steps(values: Array, places: AnyArray) -> Array:
-    """Return the matrices (B, D, D) at some steps; one (D, D) that is the same for all as it is."""
+    """Return the matrices (B, D, D) at some steps; a matrix (D, D) that all share is returned unchanged."""
     return values if values.ndim == 2 else values[places]
 
 

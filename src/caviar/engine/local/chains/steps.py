@@ -27,7 +27,7 @@ class Starts:
     everywhere: bool = False
 
     def among(self, columns: Mapping[ColumnKey, AnyArray], n_rows: int) -> AnyArray:
-        """Return whether a sequence begins at each row; the first row of all begins one, whatever it says."""
+        """Return whether a sequence begins at each row; the first row always begins one."""
         return np.full(n_rows, self.everywhere) if self.column is None else columns[self.column].astype(bool)
 
 

@@ -19,7 +19,7 @@ from .row_term import BlockWork, RowTerm
 
 
 class _Message(NamedTuple):
-    """What the term says to a local statistic, which depends on the other ones."""
+    """The message of the term to a local statistic, which depends on the other ones."""
 
     key: StatisticKey
     derivative: Derivative
@@ -72,7 +72,7 @@ class ContractedTerm(RowTerm):
         return len(self._operands) > 1
 
     def forward(self, target: FactorKey, work: BlockWork, coefficients: Coefficients, natural: Array) -> None:
-        """Add what the term says, once the others that it has are inferred."""
+        """Add the message of the term, once its other statistics are inferred."""
         if coefficients.parts.keys().isdisjoint(self.keys):
             return
         if not self._messages:
@@ -87,7 +87,7 @@ class ContractedTerm(RowTerm):
             self._views[message.key].view(natural, message.key)[...] += self._said(message, arrays, work)
 
     def _said(self, message: _Message, known: Arrays, work: BlockWork) -> Array:
-        """Return what a message says, given the others that it has.
+        """Return the value of a message, given its other statistics.
 
         A repetition without an observation below it integrates to one, and says nothing to those that have one. To
         itself the others say what its distribution given them is.

@@ -29,7 +29,7 @@ _FEW_WEIGHTS = 4
 
 
 class Inference(Protocol):
-    """A local factor, and what the rows say to it."""
+    """A local factor, and the messages of the rows to it."""
 
     @property
     def factor(self) -> LocalFactor:

@@ -1,4 +1,4 @@
-"""Which row terms a model has: each kind, a class in a module beside this one, says itself where it applies.
+"""Which row terms a model has: each kind, a class in a module beside this one, decides where it applies.
 
 A kind that extends another one takes its place wherever it applies, so a new kind is a new module.
 """

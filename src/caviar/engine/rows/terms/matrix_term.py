@@ -10,7 +10,7 @@ from .row_term import RowTerm
 
 
 class MatrixTerm(RowTerm):
-    """Some columns of the matrix of a local factor; each kind says itself where it applies."""
+    """Some columns of the matrix of a local factor; each kind decides where it applies."""
 
     writes = False
     """Whether it comes first of the terms of a matrix: it writes, and the others add to what it leaves."""

@@ -100,7 +100,7 @@ class MissingPatterns(RowTerm):
 
     @property
     def block_rows(self) -> int:
-        """Rows of a block whose conditionals stay within memory, whatever their patterns."""
+        """Rows of a block whose conditionals fit in memory for any patterns."""
         size = self._value.n_rows
         return max(_FEWEST_ROWS, _LARGEST_BLOCK // (self._n_categories * size * size))
 

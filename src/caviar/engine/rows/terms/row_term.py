@@ -111,15 +111,15 @@ class RowTerm(ABC):
     """
 
     is_linear = True
-    """Whether what it says to a local factor is linear in the coefficients."""
+    """Whether its message to a local factor is linear in the coefficients."""
 
     @property
     @abstractmethod
     def targets(self) -> tuple[FactorKey, ...]:
-        """The local factors that it speaks to; ``("",)`` of what no local variable enters."""
+        """The local factors that it contributes to; ``("",)`` if it contains no local variable."""
 
     def mask(self, matrix: Array, scratch: Workspace) -> Array:
-        """Return the matrix W without what this term provides in place of the dense product: mostly all of it."""
+        """Return the part of the matrix W that the dense product still has to apply: mostly all of it."""
         return matrix
 
     def of_categories(self, categories: AnyArray) -> RowTerm:
@@ -143,7 +143,7 @@ class RowTerm(ABC):
     def forward_change(
         self, target: FactorKey, work: BlockWork, change: Coefficients, natural: Array
     ) -> None:
-        """Add by how much it changes what it says as the coefficients change, the local factors as they are.
+        """Add the change of its message with the coefficients, for fixed local factors.
 
         The first term of a factor writes all of its natural parameters (E, B).
         """

@@ -217,7 +217,7 @@ def whitened(points: Array, weights: Array) -> Array:
 
 
 def alike(one: AnyArray, other: AnyArray, weights: Array, share: float = _ALIKE) -> bool:
-    """Whether two partitions agree on more than a share of the rows, whatever their labels are."""
+    """Whether two partitions agree on more than a share of the rows, up to the names of their labels."""
     shape = (int(one.max()) + 1, int(other.max()) + 1)
     table = np.bincount(np.ravel_multi_index((one, other), shape), weights, shape[0] * shape[1]).reshape(
         shape

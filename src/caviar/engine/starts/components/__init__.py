@@ -1,1 +1,1 @@
-"""What tells the components of a start apart."""
+"""What distinguishes the components of a start."""

@@ -1,4 +1,4 @@
-r"""Steps: clusters of a chain's rows given to its states, by what the steps between them say.
+r"""Steps: clusters of a chain's rows assigned to its states by the steps between them.
 
 The gain of a permutation of the clusters is :math:`\sum_k g_{k\sigma(k)} + \log p(\text{first states, steps} \mid
 \sigma)`, with Dirichlet rows integrated out. The second part is quadratic in the permutation, so it is searched by

@@ -36,7 +36,7 @@ from ..factors.swept import Swept
 from .basis import Basis, Guess
 
 _OF_A_LABEL = 1e6
-"""Nats that a row of weight one with a known label gains in the component of that label: more than its values say."""
+"""Nats that a row of weight one with a known label gains in that component: more than its values contribute."""
 
 _MOST_LOST = 10.0
 """Nats that an exchange of two clusters may lose at first."""
@@ -223,7 +223,7 @@ def _gains(
 def _entropy(
     problem: Problem, variable: Variable, factor: Any, plate: Plate, arrays: Mapping[Hashable, Array]
 ) -> Array | float:
-    """Return what the factor of each repetition along a plate adds to the objective by itself."""
+    """Return what the factor of each repetition along a plate alone adds to the objective."""
     if factor.learnt is None:
         own = (contraction.along(Axis(plate), arrays) for contraction in problem.base_terms.get(variable, ()))
         return sum((value for value in own if value is not None), 0.0)

@@ -125,12 +125,12 @@ class Basis:
 
     @cached_property
     def is_plain(self) -> bool:
-        """Whether each gate chooses by itself among components that are alike, as in an ordinary mixture."""
+        """Whether each gate chooses independently among components that are alike, as in an ordinary mixture."""
         return self.has_components_alike and not any(self.differs(gate) for gate in self.gates)
 
     @cached_property
     def has_components_alike(self) -> bool:
-        """Whether each gate chooses by itself among components that differ in their weights at the most."""
+        """Whether each gate chooses independently among components that differ at most in their weights."""
         return bool(self.gates) and all(
             gate.factor is not None
             and gate not in self.shared
@@ -142,7 +142,7 @@ class Basis:
 
     @cached_property
     def is_of_answers(self) -> bool:
-        """Whether an ordinary mixture is one of answers alone: their clusters say less than those of numbers."""
+        """Whether an ordinary mixture has only categories, whose clusters inform less than those of numbers."""
         return self.is_plain and all(
             isinstance(leaf, Bernoulli | Categorical)
             for gate in self.gates
@@ -151,7 +151,7 @@ class Basis:
 
     @cached_property
     def present(self) -> tuple[Variable, ...]:
-        """Global numbers 0 or 1 that multiply something: they begin at 1, or nothing would say what they multiply."""
+        """Global numbers 0 or 1 that multiply something; they begin at 1, so that the data inform their operand."""
         return tuple(
             variable
             for variable in self.problem.order

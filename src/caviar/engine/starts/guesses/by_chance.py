@@ -9,7 +9,7 @@ import numpy as np
 from .basis import Basis, Guess
 
 _DRAWS = 4
-"""Random guesses where nothing else tells the categories apart; one where something does."""
+"""Random guesses if nothing else distinguishes the categories; one guess if something does."""
 
 _OF_ANSWERS = 2
 """Random guesses of an ordinary mixture of answers."""

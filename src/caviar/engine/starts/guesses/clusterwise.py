@@ -222,7 +222,7 @@ def _multiplied(columns: Array, others: Array) -> Array:
 
 
 def _is_of_rows(basis: Basis, label: Node) -> bool:
-    """Whether a label is known for each row: it tells the groups of rows."""
+    """Whether a label is known for each row, which gives the groups of rows."""
     bound = basis.problem.bound
     is_whole = label in basis.problem.compiled.sources and bound.of(label).observed is None
     return is_whole and label.plates == (bound.data_plate,)

@@ -1,4 +1,4 @@
-"""Hidden points: what the data say by themselves of values that labels of groups choose parents for.
+"""Hidden points: estimates, from the data alone, of values whose parents are chosen by labels of groups.
 
 A label of groups has no values of its own: it says about which mean the hidden location of each group lies. With all
 labels alike each group is brought to where its own data put it, and these places are the points.

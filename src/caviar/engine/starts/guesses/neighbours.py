@@ -1,4 +1,4 @@
-"""Guesses from neighbours: states of a chain that a row by itself does not tell apart.
+"""Guesses from neighbours: states of a chain that a single row does not distinguish.
 
 States with one mean that differ in width look alike in any single row near that mean; the rows around it show how far
 values go. States with the same emissions differ in what comes before and after them.

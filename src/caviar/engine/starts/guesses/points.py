@@ -117,7 +117,7 @@ def weights_of(problem: Problem, sample: Sample, gate: Gate) -> Array:
 
 
 def leaves_below(problem: Problem, gate: Variable) -> list[Variable]:
-    """Return the observed variables that a gate has a say in, of itself or through hidden ones."""
+    """Return the observed variables that depend on a gate, directly or through hidden variables."""
     return problem.fact(("leaves below", gate), lambda: list(_leaves_below(problem.bound, gate)))
 
 
@@ -133,7 +133,7 @@ def _leaves_below(bound: BoundModel, gate: Variable) -> Iterator[Variable]:
 
 
 def is_added(problem: Problem, gate: Variable) -> bool:
-    """Whether something that a gate has a say in has a sum or product for its mean."""
+    """Whether the mean of something that depends on a gate is a sum or product."""
     return any(slot.role.adds_up for leaf in leaves_below(problem, gate) for slot in leaf.slots.values())
 
 

@@ -138,7 +138,7 @@ def _variance(problem: Problem, location: Variable) -> float | None:
 
 
 def _is_free(problem: Problem, variable: Variable) -> bool:
-    """Whether a location is hidden with all its repetitions, and no more is known of it than the statement says."""
+    """Whether a location is hidden with all its repetitions, and known only by the statement."""
     own = problem.bound.of(variable)
     if own.clamped is not None or own.prior is not None:
         return False

@@ -16,7 +16,7 @@ class Passes(Protocol):
         """Make a pass."""
 
     def bound(self) -> float:
-        """Return what tells the better of two: of the same documents and priors the higher one."""
+        """Return the score by which two states are compared; the higher is better for the same documents and priors."""
         ...
 
 

@@ -39,7 +39,7 @@ class Bars:
     lower, middle, upper
         Quantiles of the rows of the data sets of the model, (B,).
     by_chance
-        The largest share of rows by which a data set of the model leaves the band.
+        The largest ``share_outside`` of the data sets of the model.
     """
 
     name: str
@@ -53,7 +53,7 @@ class Bars:
 
     @property
     def share_outside(self) -> float:
-        """Share of the rows by which bars of the data leave their band."""
+        """Share of the rows that would have to be in other bars for all bars to be in their bands."""
         return _share_outside(self.observed, self.lower, self.upper)
 
 
@@ -127,7 +127,7 @@ def bars_of(name: str, observed: Array, made: Array, categories: Sequence[str] |
     >>> made = np.repeat([[0.0, 0.0, 1.0, 2.0]], 10, axis=0)
     >>> bars = bars_of("deaths", np.array([0.0, 1.0, 1.0, 2.0]), made, None)
     >>> bars.labels, bars.observed.tolist(), bars.upper.tolist(), bars.share_outside
-    (['0', '1', '2'], [1, 2, 1], [2.0, 1.0, 1.0], 0.5)
+    (['0', '1', '2'], [1, 2, 1], [2.0, 1.0, 1.0], 0.25)
     """
     is_there = ~np.isnan(observed)
     observed, made = observed[is_there], made[:, is_there]
@@ -152,5 +152,5 @@ def bars_of(name: str, observed: Array, made: Array, categories: Sequence[str] |
 
 
 def _share_outside(counts: Array, lower: Array, upper: Array) -> float:
-    beyond = np.maximum(counts - upper, 0) + np.maximum(lower - counts, 0)
-    return float(beyond.sum() / max(counts.sum(), 1))
+    too_many, too_few = np.maximum(counts - upper, 0).sum(), np.maximum(lower - counts, 0).sum()
+    return float(max(too_many, too_few) / max(counts.sum(), 1))

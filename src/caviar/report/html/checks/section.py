@@ -13,8 +13,8 @@ from ..section import Section
 from .chart import HEIGHT, WIDTH, bars_chart, groups_of, means_chart
 from .replicates import Bars, replicates_of
 
-_MISSED = 0.1
-"""Share of rows by which bars may leave their bands before the check says that the model misses something."""
+_MISSED = 0.05
+"""Share of rows that may be in other bars than expected before the check says that the model misses something."""
 _MOST_GROUPS, _FEWEST_IN_A_GROUP = 15, 10
 
 
@@ -49,13 +49,16 @@ def checks_of(posterior: Any, data: Any) -> dict[str, Any] | None:
 
 
 def _is_missed(bars: Bars) -> bool:
-    """Whether the data leave the band by more rows than any data set of the model does, and by more than a few."""
+    """Whether more rows are in other bars than in any data set of the model, and more than a few."""
     return bars.share_outside > max(_MISSED, bars.by_chance)
 
 
 def _sentence(bars: Bars) -> str:
     if _is_missed(bars):
-        return f"The model misses the shape of this column: bars are off by {bars.share_outside:.0%} of the rows."
+        return (
+            f"The model misses the shape of this column: {bars.share_outside:.0%} of the rows are in other bars than "
+            f"it expects."
+        )
     return "The model reproduces this column."
 
 

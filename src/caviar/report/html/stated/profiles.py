@@ -56,9 +56,10 @@ def _cell(component: Any, place: int) -> dict[str, Any]:
         return {"first": text[0], "rest": text[1:], "key": best[0][1].value}
     mean = component.mean[place]
     rest = [f"sd {number(component.standard_deviation[place], 3)}"]
-    if mean.low is not None:
-        rest.append(f"mean in {number(mean.low)} to {number(mean.high)}")
-    return {"first": number(mean.value), "rest": rest, "key": mean.value}
+    width = None if mean.low is None else mean.high - mean.low
+    if width is not None:
+        rest.append(f"mean in {number(mean.low, beside=width)} to {number(mean.high, beside=width)}")
+    return {"first": number(mean.value, beside=width), "rest": rest, "key": mean.value}
 
 
 def _apart(components: Any, place: int) -> float:

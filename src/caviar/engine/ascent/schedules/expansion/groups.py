@@ -134,7 +134,7 @@ def _can_turn(
     meets: dict[Variable, list[Variable]],
     elsewhere: set[Node],
 ) -> bool:
-    """Whether nothing but their priors tells one turn of these vectors from another."""
+    """Whether only the priors of these vectors distinguish one rotation of them from another."""
     if any(sides[other] == own for variable, own in sides.items() for other in meets[variable]):
         return False
     if len({variable.dimension for variable in sides}) > 1 or elsewhere & sides.keys():
