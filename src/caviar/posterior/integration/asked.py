@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,14 +12,18 @@ import numpy as np
 from ..._errors import ModelError, ParameterError
 from ..._typing import AnyArray, Array
 from ...engine.factorisation import APART
+from ...engine.response.given import Given
 from ...names import Placed
 from ...numerics.linalg import cholesky
 from ...numerics.randomness import generator
 from ..evidence.coordinates import Coordinates
 from ..linear_response import LinearResponse
 from ..shared_factors import Factored
+from ..uncertainty import Pending, Tell
+from .at_once import integral_of
 from .integrated import Conditional, IntegratedPosterior, at
 from .lattice import Lattice, Place, explored
+from .shown import Integrated
 
 _STEPS = {1: (0.7, 13.0), 2: (0.9, 10.0), 3: (1.0, 9.0)}
 """By the number of dimensions: a step in standard deviations, and how far below the highest point the lattice ends, in
@@ -105,6 +110,29 @@ class Integrates(Factored):
         covariance += 0.1 * pilot.root @ pilot.root.T
         lattice, found = fits.along(center, covariance, *_STEPS[coordinates.size])
         return IntegratedPosterior.of(names, coordinates, lattice, found)
+
+    def _show_integrated(self, over: Sequence[str]) -> None:
+        """Show the figures integrated over some globals in the place of those to second order, where they cost little.
+
+        Where they cannot be found without passes over the rows, linear response is shown.
+        """
+        self._show_told(partial(self._integrated_at_once, over))
+
+    @abstractmethod
+    def _show_told(self, tell: Tell) -> None:
+        """Show what a function tells in the place of what would be shown by default."""
+
+    def _integrated_at_once(self, over: Sequence[str], pending: Pending) -> Integrated | None:
+        problem, row_map = pending.bound or self._evaluator.bind(pending.data, pending.sample_weight)
+        factors = {**self._factors, **self._shared.independent(self._factors)}
+        given = Given.of(problem, factors, row_map, over)
+        self._refuse_other_data(given.elbo)
+        integral = integral_of(self._factors, given, over)
+        return None if integral is None else Integrated.of(integral, self._factors)
+
+    @abstractmethod
+    def _refuse_other_data(self, elbo: float | None) -> None:
+        """Refuse data for which q has another ELBO than for those of the fit."""
 
     @abstractmethod
     def linear_response(
