@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from scipy.special import logsumexp
 
 import caviar as cv
 from caviar.posterior.integration.integrated import Weighted
@@ -60,3 +61,39 @@ def test_standard_deviations_between_few_groups_are_those_of_quadrature(n_groups
         assert (row.lower, row.upper) == pytest.approx((lower, upper), abs=0.12 * float(own.sd))
     assert rows["Intercept"].mean == pytest.approx(mean, abs=0.03 * sd)
     assert rows["Intercept"].sd == pytest.approx(sd, rel=0.04)
+
+
+def with_labels(n_groups: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the group and a binary outcome of twelve rows of each group."""
+    rng = np.random.default_rng(seed)
+    group = np.repeat(np.arange(n_groups), 12)
+    at = 0.3 + 0.8 * rng.normal(size=n_groups)[group]
+    return group, (at + rng.logistic(size=len(group)) > 0).astype(float)
+
+
+@pytest.mark.parametrize(("n_groups", "seed"), [(5, 0), (20, 1)])
+def test_standard_deviations_between_groups_of_binary_outcomes_are_those_of_quadrature(n_groups, seed):
+    """Each group is integrated out by Gauss-Hermite nodes, on a grid of the intercept and the spread."""
+    group, y = with_labels(n_groups, seed)
+    table = {"y": y, "g": [f"group {own}" for own in group]}
+    summary = cv.MixedModel("y ~ 1 + (1 | g)", family="bernoulli").fit(table).summary(level=0.9)
+    assert "integrated over the precisions" in str(summary)
+    rows = {row.name: row for row in summary.rows}
+
+    levels, spreads = np.linspace(-4.0, 5.0, 91), np.geomspace(0.01, 15.0, 200)
+    nodes, weights = np.polynomial.hermite_e.hermegauss(50)
+    at = levels[:, None, None] + spreads[:, None] * nodes
+    of_groups = np.bincount(group, y)[:, None, None, None] * at - 12 * np.logaddexp(0, at)
+    log_density = logsumexp(of_groups, b=weights / weights.sum(), axis=-1).sum(axis=0)
+    log_density += stats.norm.logpdf(levels, 0, 2.5)[:, None]
+    log_density += stats.t.logpdf(spreads / 2.5, 4) + np.log(spreads)
+    share = np.exp(log_density - log_density.max())
+    share /= share.sum()
+    exact = Weighted(spreads, share.sum(axis=0))
+    found, sd = rows["g, Intercept"], float(exact.sd)
+    assert found.mean == pytest.approx(exact.mean, abs=0.06 * sd)
+    assert found.sd == pytest.approx(sd, rel=0.05)
+    assert (found.lower, found.upper) == pytest.approx(tuple(exact.interval(0.9)), abs=0.1 * sd)
+    level = Weighted(levels, share.sum(axis=1))
+    assert rows["Intercept"].mean == pytest.approx(level.mean, abs=0.05 * float(level.sd))
+    assert rows["Intercept"].sd == pytest.approx(float(level.sd), rel=0.05)

@@ -14,7 +14,7 @@ this is the exact log density of the data and :math:`\theta`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +23,8 @@ from ..._typing import AnyArray, Array, Statistics
 from ...families._many_arrows import ManyArrows
 from ...families.coupled_normals import CoupledLayout
 from ...language import Variable
-from ..ascent.problem import Problem, statistics_of
+from ..ascent.elbo import Objective
+from ..ascent.problem import Factors, Problem, statistics_of
 from ..ascent.state import AscentState, begun, ready
 from ..design.keys import StatisticKey
 from ..evaluation.evaluate import check_sizes, in_frame
@@ -33,6 +34,9 @@ from .terms import terms_of
 
 _MOST_STATISTICS = 20_000
 """Of all globals: their changes at all values are held together."""
+
+_MOST_PASSES, _SETTLED = 40, 3e-3
+"""Passes to the fit at a value, and the rise of its ELBO at which they end."""
 
 _OF_STATISTIC = 20.0
 """Operations that a change of a statistic is worth."""
@@ -65,6 +69,16 @@ class _Other(NamedTuple):
     sds: Mapping[str, Array]
 
 
+def state_at(problem: Problem, factors: Mapping[str, Any], rows: RowMap) -> AscentState:
+    """Return the state of a fit with these factors by name, measured from the user's origin."""
+    check_sizes(problem, factors)
+    with rows.executor.session():
+        q = in_frame(problem, factors)
+        problem, q, arrays, coefficients = ready(problem, q, statistics_of(problem, q), may_return=True)
+        rows = rows.at(problem.rows)
+        return begun(problem, q, arrays, rows, rows.look(coefficients))
+
+
 class Given:
     """The fits of a model in which some globals are known.
 
@@ -87,21 +101,6 @@ class Given:
             for variable in self._others
             if isinstance(variable.family, CoupledLayout)
         }
-
-    @classmethod
-    def of(cls, problem: Problem, factors: Mapping[str, Any], rows: RowMap, names: Collection[str]) -> Given:
-        """Return the fits beside one with these factors by name, measured from the user's origin."""
-        check_sizes(problem, factors)
-        with rows.executor.session():
-            q = in_frame(problem, factors)
-            problem, q, arrays, coefficients = ready(problem, q, statistics_of(problem, q), may_return=True)
-            rows = rows.at(problem.rows)
-            return cls(begun(problem, q, arrays, rows, rows.look(coefficients)), names)
-
-    @property
-    def elbo(self) -> float:
-        """The objective of the fit."""
-        return self._state.elbo
 
     def _counts(self, variable: Variable, layout: CoupledLayout) -> AnyArray:
         """Return which numbers of a shared factor count."""
@@ -209,3 +208,90 @@ def _joined(natural: Statistics) -> Array:
 def _products(one: Array, other: Array) -> Array:
     """Return the sum of the products of an array and each of n others, (n,)."""
     return (one * other).reshape(len(other), -1).sum(axis=1)
+
+
+class Passed(NamedTuple):
+    """The fit at a value, found by passes over the rows, and where the fits at values nearby begin.
+
+    Attributes
+    ----------
+    log_density
+        Of data and value, up to what the ELBO of the fit lacks.
+    shifts, sds
+        As of :class:`Fits`, for one value: by name, (G,).
+    arrays, q
+        Expected statistics and sums over the rows, and the other factors.
+    """
+
+    log_density: float
+    shifts: Mapping[str, Array]
+    sds: Mapping[str, Array]
+    arrays: Mapping[Hashable, Array]
+    q: Factors
+
+
+class GivenByPasses:
+    """The fits of a model in which some globals are known, one after the other, where rows hide something.
+
+    Parameters
+    ----------
+    state
+        The fit of all globals.
+    names
+        Of the globals that are known.
+    """
+
+    def __init__(self, state: AscentState, names: Collection[str]) -> None:
+        problem, self._state = state.problem, state
+        self._known = [variable for variable in problem.order if variable.name in names]
+        self._others = [variable for variable in problem.order if variable.name not in names]
+        self._means = _figures({own: state.q[own] for own in self._others})[0]
+        self._session = state.rows.executor.session
+
+    def at(self, statistics: Mapping[str, Statistics], beside: Passed | None) -> Passed:
+        """Return the fit at a value, begun at that of a value beside it."""
+        problem, rows = self._state.problem, self._state.rows
+        arrays = dict(self._state.arrays if beside is None else beside.arrays)
+        q = dict(self._state.q if beside is None else beside.q)
+        for variable in self._known:
+            q.pop(variable, None)
+            arrays.update(zip(problem.keys[variable], statistics[variable.name], strict=True))
+        elbo, before, warm = -np.inf, -np.inf, self._state.warm
+        with self._session():
+            for _ in range(_MOST_PASSES):
+                look = rows.look(problem.rows.coefficients(arrays), warm)
+                arrays.update(look.summary.parts)
+                elbo = Objective(problem, q, dict(arrays), look.summary).value
+                if elbo - before < _SETTLED:
+                    break
+                before, warm = elbo, look.warm
+                for variable in self._others:
+                    q[variable] = problem.update(variable, arrays)
+                    problem.tell(arrays, variable, q[variable])
+        for variable in self._known:
+            # they have no factor, with which their own terms would be told
+            known, linear = problem.summed_terms.own.get(variable, (0.0, ()))
+            elbo += known + sum(own.value(arrays) for own in linear)
+            base = zip(statistics[variable.name], self._state.q[variable].base_measure, strict=True)
+            elbo += sum(share * float(np.sum(value)) for value, share in base if share)
+        means, sds = _figures({own: q[own] for own in self._others})
+        return Passed(elbo, {name: own - self._means[name] for name, own in means.items()}, sds, arrays, q)
+
+
+def variances_of(state: AscentState) -> dict[str, Array]:
+    """Return the variances of all entries of all globals under their factors, by name, (G,)."""
+    return {name: sd**2 for name, sd in _figures(state.q)[1].items()}
+
+
+def _figures(factors: Mapping[Variable, Any]) -> tuple[dict[str, Array], dict[str, Array]]:
+    """Return means and standard deviations of all entries of variables, by name."""
+    means, sds = {}, {}
+    for variable, factor in factors.items():
+        own = {variable.name: factor}
+        if variable.members:
+            own = factor.marginals
+        for name, each in own.items():
+            parts = each.entry_marginals((0.05, 0.95))
+            means[name] = np.concatenate([np.ravel(part.mean) for part in parts])
+            sds[name] = np.concatenate([np.ravel(part.sd) for part in parts])
+    return means, sds

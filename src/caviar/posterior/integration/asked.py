@@ -12,7 +12,7 @@ import numpy as np
 from ..._errors import ModelError, ParameterError
 from ..._typing import AnyArray, Array
 from ...engine.factorisation import APART
-from ...engine.response.given import Given
+from ...engine.response.given import Given, state_at
 from ...names import Placed
 from ...numerics.linalg import cholesky
 from ...numerics.randomness import generator
@@ -23,6 +23,7 @@ from ..uncertainty import Pending, Tell
 from .at_once import integral_of
 from .integrated import Conditional, IntegratedPosterior, at
 from .lattice import Lattice, Place, explored
+from .profile import profiles_of
 from .shown import Integrated
 
 _STEPS = {1: (0.7, 13.0), 2: (0.9, 10.0), 3: (1.0, 9.0)}
@@ -111,23 +112,36 @@ class Integrates(Factored):
         lattice, found = fits.along(center, covariance, *_STEPS[coordinates.size])
         return IntegratedPosterior.of(names, coordinates, lattice, found)
 
-    def _show_integrated(self, over: Sequence[str]) -> None:
+    def _show_integrated(self, over: Sequence[str], one_by_one: Sequence[str]) -> None:
         """Show the figures integrated over some globals in the place of those to second order, where they cost little.
 
-        Where they cannot be found without passes over the rows, linear response is shown.
+        Elsewhere linear response is shown.
+
+        Parameters
+        ----------
+        over
+            Names of the globals to integrate over together where no pass over the rows is needed.
+        one_by_one
+            Of those to integrate over one at a time where passes are needed.
         """
-        self._show_told(partial(self._integrated_at_once, over))
+        self._show_told(partial(self._integrated_over, over, one_by_one))
 
     @abstractmethod
     def _show_told(self, tell: Tell) -> None:
         """Show what a function tells in the place of what would be shown by default."""
 
-    def _integrated_at_once(self, over: Sequence[str], pending: Pending) -> Integrated | None:
+    def _integrated_over(
+        self, over: Sequence[str], one_by_one: Sequence[str], pending: Pending
+    ) -> Integrated | None:
         problem, row_map = pending.bound or self._evaluator.bind(pending.data, pending.sample_weight)
         factors = {**self._factors, **self._shared.independent(self._factors)}
-        given = Given.of(problem, factors, row_map, over)
-        self._refuse_other_data(given.elbo)
-        integral = integral_of(self._factors, given, over)
+        state = state_at(problem, factors, row_map)
+        self._refuse_other_data(state.elbo)
+        given = Given(state, over)
+        if given.is_available:
+            integral = integral_of(self._factors, given, over)
+        else:
+            integral = profiles_of(self._factors, state, one_by_one)
         return None if integral is None else Integrated.of(integral, self._factors)
 
     @abstractmethod

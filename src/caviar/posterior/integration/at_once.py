@@ -56,20 +56,20 @@ class Integral:
     values
         Of the globals that are integrated over, by name, (n, plates..., event...).
     weights
-        Of these, (n,); they sum to one.
+        Of these, by name, (n,); they sum to one.
     shifts, sds
         What is added to the means of all entries of each other global in the fit, by name, (G,), and their standard
         deviations.
     """
 
     values: Mapping[str, Array]
-    weights: Array
+    weights: Mapping[str, Array]
     shifts: Mapping[str, Array]
     sds: Mapping[str, Array]
 
     def weighted(self, name: str) -> Weighted:
         """Return the values of a global with their weights."""
-        return Weighted(self.values[name], self.weights)
+        return Weighted(self.values[name], self.weights[name])
 
 
 def integral_of(factors: Mapping[str, Any], given: Given, names: Collection[str]) -> Integral | None:
@@ -163,7 +163,8 @@ class _Draws:
             shifts[name] = self.weights @ own
             variances[name] = self.weights @ (sds**2 + (own - shifts[name]) ** 2)
         values = self._coordinates.values(self.vectors)
-        return Integral(values, self.weights, shifts, {name: np.sqrt(own) for name, own in variances.items()})
+        weights = dict.fromkeys(values, self.weights)
+        return Integral(values, weights, shifts, {name: np.sqrt(own) for name, own in variances.items()})
 
 
 def _spread(proposal: Student, n: int, seed: int) -> Array:

@@ -26,11 +26,11 @@ class Integrated(Corrected):
     values
         Of the globals that are integrated over, by name, (n, plates..., event...).
     weights
-        Of these values, (n,); they sum to one.
+        Of these values, by name, (n,); they sum to one.
     """
 
     values: Mapping[str, Array] = field(default_factory=dict, repr=False)
-    weights: Array = field(default_factory=lambda: np.ones(0), repr=False)
+    weights: Mapping[str, Array] = field(default_factory=dict, repr=False)
     kind: ClassVar[str] = "integrated"
     sentence: ClassVar[str] = _SENTENCE
 
@@ -44,7 +44,7 @@ class Integrated(Corrected):
 
     def weighted(self, name: str) -> Weighted | None:
         """Return the values of a global with their weights; None of one that is not integrated over."""
-        return Weighted(self.values[name], self.weights) if name in self.values else None
+        return Weighted(self.values[name], self.weights[name]) if name in self.values else None
 
     def only(self, names: Collection[str]) -> Integrated:
         own = super().only(names)
@@ -56,7 +56,7 @@ class Integrated(Corrected):
         )
 
     def as_plain(self) -> dict[str, Any]:
-        return {**super().as_plain(), "values": dict(self.values), "weights": self.weights}
+        return {**super().as_plain(), "values": dict(self.values), "weights": dict(self.weights)}
 
     @classmethod
     def of(cls, integral: Integral, factors: Mapping[str, Any]) -> Integrated:
@@ -77,15 +77,22 @@ class Integrated(Corrected):
             If they are not those of these factors.
         """
         own, values, weights = Corrected.of_plain(document, factors), document["values"], document["weights"]
-        is_series = isinstance(weights, np.ndarray) and weights.dtype == np.float64 and weights.ndim == 1
-        if not is_series or not (weights >= 0).all() or not np.isclose(weights.sum(), 1.0):
-            raise ValueError("weights of values that are none")
+        if not isinstance(values, dict) or not isinstance(weights, dict) or values.keys() != weights.keys():
+            raise ValueError("weights of other values than it has")
         for name, array in values.items():
             (part,) = factors[name].entry_marginals((0.05, 0.95))
-            shape = (len(weights), *np.shape(part.mean))
+            _check_weights(weights[name])
+            shape = (len(weights[name]), *np.shape(part.mean))
             if name not in own.sds or np.shape(array) != shape or not np.isfinite(array).all():
                 raise ValueError(f"values of {name!r:.40} that are none")
-        return cls(own.sds, own.kept, own.shifts, own.limited, own.unseen, dict(values), weights)
+        return cls(own.sds, own.kept, own.shifts, own.limited, own.unseen, dict(values), dict(weights))
+
+
+def _check_weights(weights: Any) -> None:
+    """Refuse what is no series of weights that sum to one."""
+    is_series = isinstance(weights, np.ndarray) and weights.dtype == np.float64 and weights.ndim == 1
+    if not is_series or not (weights >= 0).all() or not np.isclose(weights.sum(), 1.0):
+        raise ValueError("weights of values that are none")
 
 
 def _means(factor: Any) -> Array:
