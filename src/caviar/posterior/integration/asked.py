@@ -11,8 +11,10 @@ import numpy as np
 
 from ..._errors import ModelError, ParameterError
 from ..._typing import AnyArray, Array
+from ...engine.ascent.problem import Problem
 from ...engine.factorisation import APART
 from ...engine.response.given import Given, state_at
+from ...engine.rows.row_map import RowMap
 from ...names import Placed
 from ...numerics.linalg import cholesky
 from ...numerics.randomness import generator
@@ -140,9 +142,27 @@ class Integrates(Factored):
         given = Given(state, over)
         if given.is_available:
             integral = integral_of(self._factors, given, over)
-        else:
-            integral = profiles_of(self._factors, state, one_by_one)
-        return None if integral is None else Integrated.of(integral, self._factors)
+            return None if integral is None else Integrated.of(integral, self._factors)
+        integral = profiles_of(self._factors, state, one_by_one)
+        if integral is None:
+            return None
+        # what the rows hide makes other figures wider than their factors, which linear response tells
+        response = self._responding(
+            pending.data, pending.sample_weight, bound=pending.bound, is_whole=not pending.left_out
+        )
+        return Integrated.of(integral, self._factors).at_least(response.widths(pending.left_out))
+
+    @abstractmethod
+    def _responding(
+        self,
+        data: Any,
+        sample_weight: Any = None,
+        executor: Any = None,
+        *,
+        is_whole: bool = True,
+        bound: tuple[Problem, RowMap] | None = None,
+    ) -> LinearResponse:
+        """Return linear response."""
 
     @abstractmethod
     def _refuse_other_data(self, elbo: float | None) -> None:

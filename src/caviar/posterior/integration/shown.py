@@ -10,7 +10,7 @@ import numpy as np
 
 from ..._typing import Array
 from ...families._marginals import Ends, Marginals
-from ..uncertainty import Corrected
+from ..uncertainty import Corrected, Widths
 from .at_once import Integral
 from .integrated import Weighted
 
@@ -45,6 +45,14 @@ class Integrated(Corrected):
     def weighted(self, name: str) -> Weighted | None:
         """Return the values of a global with their weights; None of one that is not integrated over."""
         return Weighted(self.values[name], self.weights[name]) if name in self.values else None
+
+    def at_least(self, widths: Widths) -> Integrated:
+        """Return the same, what is not integrated over at least as wide as linear response says."""
+        wider = {
+            name: own if name in self.values else np.maximum(own, widths.sds.get(name, 0.0))
+            for name, own in self.sds.items()
+        }
+        return replace(self, sds=wider)
 
     def only(self, names: Collection[str]) -> Integrated:
         own = super().only(names)
