@@ -33,7 +33,9 @@ _OF_Q = 500
 
 
 def profiles_of(factors: Mapping[str, Any], state: AscentState, names: Collection[str]) -> Integral | None:
-    """Return the posterior integrated over each of some globals; None where one has several numbers, or costs much.
+    """Return the posterior integrated over each of some globals.
+
+    None where one of them has several numbers or it costs much, and beside point masses.
 
     Parameters
     ----------
@@ -45,6 +47,9 @@ def profiles_of(factors: Mapping[str, Any], state: AscentState, names: Collectio
         Of the globals.
     """
     if not names or any(np.size(factors[name].mean) != 1 for name in names):
+        return None
+    if any(own.learnt is not own for own in state.q.values()):
+        # the density of a point is not that of an integral
         return None
     if not is_cheap_to_profile(state.problem, state.rows.source.n_rows, len(names)):
         return None
