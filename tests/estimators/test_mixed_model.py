@@ -120,7 +120,7 @@ def test_texts_in_new_rows_are_refused_by_row():
 def test_a_standard_deviation_that_is_not_finite_is_a_dash_with_its_reason():
     table = schools().query("school in ('Adams', 'Lincoln')")
     table = pd.concat([table, table.assign(school=table["school"] + " 2")])
-    summary = cv.MixedModel("y ~ x + (1 | school)").fit(table).summary()
+    summary = cv.MixedModel("y ~ x + (1 | school)", uncertainty="linear_response").fit(table).summary()
     assert np.isinf(summary.to_frame()["sd"]).any()
     assert "inf" not in str(summary)
     assert "use the interval" in str(summary)
@@ -209,8 +209,8 @@ def test_sleepstudy_is_that_of_lme4(sleep):
     told = sleep.summary().to_frame().set_index("name")
     for name, estimate, error in [("Intercept", 251.405105, 6.632123), ("days", 10.467286, 1.502230)]:
         assert abs(told["mean"][name] - estimate) < 0.1 * error
-        assert error < told["sd"][name] < 1.1 * error
-    assert abs(told["mean"]["residual standard deviation"] - 25.591907) < 0.1 * 1.52
+        assert error < told["sd"][name] < 1.16 * error
+    assert abs(told["mean"]["residual standard deviation"] - 25.591907) < 0.25 * 1.52
     for name, estimate in [
         ("subject, Intercept", 23.779760),
         ("subject, days", 5.716799),
@@ -230,8 +230,8 @@ def test_sleepstudy_is_that_of_a_gibbs_sampler(sleep):
         ("subject, Intercept and days", 0.0623, 0.2741),
         ("residual standard deviation", 25.879, 1.546),
     ]:
-        assert abs(told["mean"][name] - mean) < 0.2 * sd, name
-        assert 0.9 < told["sd"][name] / sd < 1.2, name
+        assert abs(told["mean"][name] - mean) < 0.05 * sd, name
+        assert 0.96 < told["sd"][name] / sd < 1.04, name
 
 
 def test_predictions_of_known_and_new_groups(sleep):
@@ -291,12 +291,10 @@ def test_rows_without_a_group_are_averaged_over_the_population(as_texts):
 def test_rooms_may_be_new_in_known_schools():
     model = cv.MixedModel("y ~ x + (1 | school/room)", random_state=0).fit(schools())
     told = model.predict({"x": [0.0] * 3, "school": ["Adams", "Adams", "Zuse"], "room": [0, 9, 0]})
-    school, room = (model.ranef()[name] for name in ("1 | school", "1 | school:room"))
-    assert list(room["group"][:2]) == ["Adams:0", "Adams:1"]
-    start = model.fixef()["Intercept"]
-    assert told.mean == pytest.approx(
-        [start + school["mean"][0] + room["mean"][0], start + school["mean"][0], start]
-    )
+    assert list(model.ranef()["1 | school:room"]["group"][:2]) == ["Adams:0", "Adams:1"]
+    school, room = (model.posterior_[name].mean for name in ("1 | school", "1 | school:room"))
+    start = model.posterior_["common effects"].mean[0]
+    assert told.mean == pytest.approx([start + school[0] + room[0], start + school[0], start])
     assert told.sd[0] < told.sd[1] < told.sd[2]
 
 
@@ -477,8 +475,8 @@ def test_a_binary_outcome_has_the_posterior_of_quadrature(family: str, n_trials:
         marginal = share.sum(axis=axis)
         mean = marginal @ values
         sd = np.sqrt(marginal @ values**2 - mean**2)
-        assert abs(told["mean"][own] - mean) < 0.1 * sd, own
-        assert told["sd"][own] == pytest.approx(sd, rel=0.12), own
+        assert abs(told["mean"][own] - mean) < 0.07 * sd, own
+        assert told["sd"][own] == pytest.approx(sd, rel=0.04), own
 
 
 def test_models_are_compared_by_their_evidence(sleep) -> None:

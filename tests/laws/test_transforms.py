@@ -3,7 +3,14 @@
 import numpy as np
 import pytest
 
-from caviar.families._transforms import LogCholesky, LogOdds, LogRatios, LogScale, Unconstrained
+from caviar.families._transforms import (
+    LogCholesky,
+    LogOdds,
+    LogRatios,
+    LogScale,
+    SpreadsAndCorrelations,
+    Unconstrained,
+)
 
 RNG = np.random.default_rng(0)
 CASES = {
@@ -11,6 +18,7 @@ CASES = {
     "scales": (LogScale(), RNG.gamma(2.0, size=4)),
     "probabilities": (LogOdds(), RNG.beta(2, 3, size=4)),
     "weights": (LogRatios(), RNG.dirichlet([2.0, 1.0, 3.0], size=4)),
+    "precisions": (SpreadsAndCorrelations(), np.array([own @ own.T for own in RNG.normal(size=(4, 3, 5))])),
     "matrices": (LogCholesky(), np.array([own @ own.T for own in RNG.normal(size=(4, 3, 5))])),
 }
 

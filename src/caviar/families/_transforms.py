@@ -20,6 +20,9 @@ from scipy.special import expit, log_expit, logit
 from caviar._typing import Array
 from caviar.numerics.linalg import cholesky
 
+_TINY, _MOST_CORRELATED, _STEP = 1e-24, 1.0 - 1e-12, 1e-5
+"""Least square of what is left of a unit length, largest partial correlation, and step of differences."""
+
 
 class Transform(ABC):
     """A one-to-one map between values (..., event...) and vectors (..., m)."""
@@ -171,3 +174,72 @@ class LogCholesky(Transform):
     @staticmethod
     def _size(vectors: Array) -> int:
         return int((math.isqrt(8 * vectors.shape[-1] + 1) - 1) // 2)
+
+
+class SpreadsAndCorrelations(Transform):
+    r"""Precision matrices, by the logarithms of the standard deviations and the correlations of their inverses.
+
+    With :math:`\Sigma = D R D` and :math:`R = L L'`, the correlations are told by the partial ones,
+    :math:`p_{ij} = L_{ij} / r_{ij}, r_{ij}^2 = 1 - \sum_{k < j} L_{ik}^2`, through :math:`\operatorname{artanh} p`.
+    Where the data say little of a standard deviation or a correlation, a posterior is simpler in these than in the
+    entries of a Cholesky factor of the precision.
+    """
+
+    event_ndim = 2
+
+    def forward(self, value: Array) -> Array:
+        covariance = np.linalg.inv(value)
+        size = value.shape[-1]
+        sds = np.sqrt(np.diagonal(covariance, axis1=-2, axis2=-1))
+        lower = cholesky(covariance / (sds[..., :, None] * sds[..., None, :]))
+        partial = lower / np.maximum(self._left(lower), _TINY)
+        i, j = np.tril_indices(size, -1)
+        partial = np.clip(partial[..., i, j], -_MOST_CORRELATED, _MOST_CORRELATED)
+        return np.concatenate([np.log(sds), np.arctanh(partial)], axis=-1)
+
+    def inverse(self, vectors: Array) -> Array:
+        sds, lower = self._parts(vectors)
+        root = sds[..., :, None] * lower
+        return np.asarray(np.linalg.inv(root @ root.swapaxes(-1, -2)), dtype=np.float64)
+
+    def log_volume(self, vectors: Array) -> Array:
+        sds, lower = self._parts(vectors)
+        size = sds.shape[-1]
+        i, j = np.tril_indices(size, -1)
+        pivots, left = np.diagonal(lower, axis1=-2, axis2=-1), self._left(lower)
+        of_correlations = np.log(pivots)[..., j] + np.log(left)[..., i, j]
+        of_correlations = of_correlations - 2.0 * np.log(np.cosh(vectors[..., size:]))
+        log_sds, of_pivots = np.log(sds).sum(axis=-1), np.log(pivots).sum(axis=-1)
+        of_precision = size * math.log(2.0) - (size + 1.0) * (log_sds + 2.0 * of_pivots)
+        return of_precision + of_correlations.sum(axis=-1)
+
+    def slopes(self, value: Array) -> Array:
+        """Return du / dx, by differences of the second order along symmetric changes of the entries."""
+        size = value.shape[-1]
+        found = []
+        for a, b in np.ndindex(size, size):
+            size_of_step = _STEP * np.sqrt(value[..., a, a] * value[..., b, b])
+            change = np.zeros(value.shape)
+            change[..., a, b] += 0.5 * size_of_step
+            change[..., b, a] += 0.5 * size_of_step
+            moved = self.forward(value + change) - self.forward(value - change)
+            found.append(moved / (2.0 * size_of_step)[..., None])
+        return np.stack(found, axis=-1)
+
+    def _parts(self, vectors: Array) -> tuple[Array, Array]:
+        """Return the standard deviations, and the Cholesky factor of the correlations."""
+        size = (math.isqrt(8 * vectors.shape[-1] + 1) - 1) // 2
+        partial = np.zeros((*vectors.shape[:-1], size, size))
+        partial[(..., *np.tril_indices(size, -1))] = np.tanh(vectors[..., size:])
+        lower, left = np.zeros(partial.shape), np.ones(partial.shape[:-1])
+        for j in range(size):
+            lower[..., j:, j] = partial[..., j:, j] * left[..., j:]
+            lower[..., j, j] = left[..., j]
+            left = np.sqrt(np.maximum(left**2 - lower[..., j] ** 2, _TINY))
+        return np.exp(vectors[..., :size]), lower
+
+    @staticmethod
+    def _left(lower: Array) -> Array:
+        """Return what is left of the unit length of each row before each column, r."""
+        before = np.cumsum(lower**2, axis=-1) - lower**2
+        return np.sqrt(np.maximum(1.0 - before, _TINY))

@@ -16,6 +16,7 @@ from ..language import Categorical, Plate, Variable
 from ..names import Names
 from ..posterior.documents import factor_of_document, shared_of_document
 from ..posterior.documents.shapes import Sizes
+from ..posterior.integration.shown import Integrated
 from ..posterior.posterior import Posterior
 from ..posterior.shared_factors import SharedFactors
 from ..posterior.uncertainty import Corrected, MeanField, Uncertainty, Widths
@@ -252,7 +253,8 @@ def _uncertainty(document: Any, factors: Mapping[str, Any]) -> Uncertainty:
         return MeanField()
     if "sds" not in document:
         return MeanField(_text(document["because"]))
-    return (Corrected if "shifts" in document else Widths).of_plain(document, factors)
+    kind = Integrated if "values" in document else Corrected if "shifts" in document else Widths
+    return kind.of_plain(document, factors)
 
 
 def _check_about(about: Any) -> None:

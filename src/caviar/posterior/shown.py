@@ -14,7 +14,7 @@ from .._typing import Array
 from ..engine.starts.restarts import distinct_ends, told_ends
 from ..families._marginals import Marginals
 from .summary import Summary, summary_of
-from .uncertainty import HEAVY, KINDS, MeanField, Source, Uncertainty, ends_of
+from .uncertainty import HEAVY, KINDS, MeanField, Source, Tell, Uncertainty, ends_of
 
 _OF_ROWS_BEFORE = "What earlier rows contribute is that of mean field."
 
@@ -166,9 +166,13 @@ class ShowsUncertainty(ABC):
         """Show other standard deviations and intervals."""
         self._uncertainty = uncertainty.begun(self)
 
-    def _show_first_order(self) -> None:
-        """Show linear response where second order would be shown by default."""
-        self._uncertainty = self._uncertainty.to_first_order()
+    def _show_told(self, tell: Tell) -> None:
+        """Show what a function tells in the place of what would be shown by default."""
+        self._uncertainty = self._uncertainty.told_by(tell)
+
+    def _weighted(self, name: str) -> Any:
+        """Return weighted values of a variable if what is shown comes from some; else None."""
+        return self._shown_as("auto").weighted(name)
 
     def _of_part(self, name: str, level: float, figure: str) -> Array:
         variable = str(name).partition(".")[0]

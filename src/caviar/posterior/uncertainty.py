@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -30,6 +30,10 @@ KINDS = ("auto", "linear_response", "second_order", "mean_field")
 """The kinds that can be asked for."""
 
 
+Tell: TypeAlias = "Callable[[Pending], Uncertainty | None]"
+"""Returns what is shown, from the arguments of a fit; None if it has nothing."""
+
+
 class Source(ABC):
     """Where a posterior takes its standard deviations and intervals from: what is known, or what will be computed."""
 
@@ -41,8 +45,8 @@ class Source(ABC):
     def settled(self, posterior: Any) -> Uncertainty:
         """Return the standard deviations and intervals, computed if they are not known."""
 
-    def to_first_order(self) -> Source:
-        """Return the same without what is only corrected to second order because it costs little."""
+    def told_by(self, tell: Tell) -> Source:
+        """Return what shows, in the place of what would be shown by default, what a function tells."""
         return self
 
 
@@ -71,6 +75,13 @@ class Uncertainty(Source):
 
     def settled(self, posterior: Any) -> Uncertainty:
         return self
+
+    def weighted(self, name: str) -> Any:
+        """Return weighted values of a variable, see :class:`caviar.posterior.integration.integrated.Weighted`.
+
+        None of one that has none.
+        """
+        return None
 
     def only(self, names: Collection[str]) -> Uncertainty:
         """Return the same for some variables; the others have the intervals of their factors."""
@@ -278,8 +289,31 @@ class Pending(Source):
         # standard errors of points are for those who ask
         return found.only({name for name in posterior if posterior[name].learnt is not None})
 
+    def told_by(self, tell: Tell) -> Source:
+        return PendingTold(self.data, self.sample_weight, self.left_out, self.bound, tell)
+
     def _told(self, response: Any, left_out: Collection[str]) -> Uncertainty:
         return response.widths(left_out)
+
+
+@dataclass(frozen=True, eq=False)
+class PendingTold(Pending):
+    """Those that a function tells, or else those of linear response, computed when they are first asked for.
+
+    Attributes
+    ----------
+    tell
+        The function.
+    """
+
+    tell: Tell = field(default=lambda pending: None, repr=False)
+
+    def settled(self, posterior: Any) -> Uncertainty:
+        with suppress(CaviarError, np.linalg.LinAlgError, OSError):
+            found = self.tell(self)
+            if found is not None:
+                return found
+        return super().settled(posterior)
 
 
 @dataclass(frozen=True, eq=False)
@@ -296,9 +330,6 @@ class PendingToSecondOrder(Pending):
     """
 
     is_cheap: Callable[[], bool] = field(default=lambda: True, repr=False)
-
-    def to_first_order(self) -> Source:
-        return Pending(self.data, self.sample_weight, self.left_out, self.bound)
 
     def _told(self, response: Any, left_out: Collection[str]) -> Uncertainty:
         if self.is_cheap():

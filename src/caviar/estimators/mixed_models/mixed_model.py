@@ -24,11 +24,11 @@ from .._fitted import Fitted, keep
 from .._mixture import UnsettledWarning
 from .columns import Rows
 from .design import COMMON, Encoding
-from .families import ORDINAL, Family, categories_of, family_of, trials_of
+from .families import ORDINAL, RESIDUAL, Family, categories_of, family_of, trials_of
 from .formula import Formula, read
 from .information import covariance_at_mode
 from .origins import means_of
-from .statement import MATRIX, Block, Design, check_design, check_response, design_of, stated
+from .statement import MATRIX, Block, Design, check_design, check_response, design_of, is_precision, stated
 from .summary import AT_MODE, MixedSummary, rows_of, threshold_rows, title_of, with_thresholds
 
 _GROUPS = ("known", "new")
@@ -255,7 +255,8 @@ class MixedModel(HasEvidence):
     def _keep(self, posterior: Posterior) -> None:
         # a standard deviation between few groups is a function of a precision, of which second order has the moments,
         # but not the tail: that of the subjects of sleepstudy would be 1.6 times that of a Gibbs sampler
-        posterior._show_first_order()
+        precisions = [name for name in posterior if is_precision(name)]
+        posterior._show_integrated(precisions, [name for name in precisions if name != RESIDUAL])
         keep(self, posterior_=posterior, elbo_=posterior.elbo)
         self.n_iter_, self.converged_ = posterior.n_iter, posterior.converged
 

@@ -38,7 +38,7 @@ def at_zero(names: Sequence[str], centres: Mapping[str, Mapping[str, float]]) ->
 
 def means_of(posterior: Any, names: Sequence[str], centres: Mapping[str, Mapping[str, float]]) -> Array:
     """Return the means of the common effects where columns are zero, (p,)."""
-    mean, change = np.asarray(posterior[COMMON].mean), at_zero(names, centres)
+    mean, change = posterior.mean(COMMON), at_zero(names, centres)
     return mean if change is None else change @ mean
 
 

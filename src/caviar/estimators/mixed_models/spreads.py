@@ -1,7 +1,8 @@
-"""Standard deviations and correlations of the effects of groups, from the factor of their precision."""
+"""Standard deviations and correlations of the effects of groups, from their precision."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
@@ -11,6 +12,7 @@ import numpy as np
 from scipy.special import gammaincinv, gammaln
 
 from ..._typing import Array
+from ...posterior.integration.integrated import Weighted
 
 _DRAWS = 4_000
 
@@ -24,8 +26,65 @@ class Figures(NamedTuple):
     upper: float
 
 
+class Spread(ABC):
+    """The posterior of a covariance."""
+
+    @abstractmethod
+    def sds(self, level: float) -> Iterator[Figures]:
+        """Yield mean, standard deviation and interval of each standard deviation."""
+
+    @abstractmethod
+    def correlations(self, level: float) -> Iterator[tuple[tuple[int, int], Figures]]:
+        """Yield for each pair of effects mean, standard deviation and interval of their correlation."""
+
+
+def spread_of(posterior: Any, name: str) -> Spread:
+    """Return the covariance that belongs to a precision of a posterior, as the posterior shows it."""
+    weighted = posterior._weighted(name)
+    if weighted is None:
+        return InverseWishart.of(posterior, name)
+    values = np.asarray(weighted.values)
+    precisions = values if values.ndim == 3 else values.reshape(-1, 1, 1)
+    return Values(np.linalg.inv(precisions), weighted.weights)
+
+
 @dataclass(frozen=True, eq=False)
-class Spread:
+class Values(Spread):
+    """A covariance as weighted values.
+
+    Attributes
+    ----------
+    covariances
+        Shape (n, q, q).
+    weights
+        Shape (n,); they sum to one.
+    """
+
+    covariances: Array
+    weights: Array
+
+    def sds(self, level: float) -> Iterator[Figures]:
+        for own in self._sds.T:
+            yield _figures(Weighted(own, self.weights), level)
+
+    @property
+    def _sds(self) -> Array:
+        return np.sqrt(np.diagonal(self.covariances, axis1=1, axis2=2))
+
+    def correlations(self, level: float) -> Iterator[tuple[tuple[int, int], Figures]]:
+        sds = self._sds
+        for i, j in combinations(range(sds.shape[1]), 2):
+            own = self.covariances[:, i, j] / (sds[:, i] * sds[:, j])
+            yield (i, j), _figures(Weighted(own, self.weights), level)
+
+
+def _figures(own: Weighted, level: float) -> Figures:
+    lower, upper = own.interval(level)
+    return Figures(float(own.mean), float(own.sd), float(lower), float(upper))
+
+
+@dataclass(frozen=True, eq=False)
+class InverseWishart(Spread):
     r"""A covariance with an inverse Wishart distribution: its inverse is :math:`W(\nu, B^{-1})`.
 
     Attributes
@@ -40,7 +99,7 @@ class Spread:
     inverse_scale: Array
 
     @classmethod
-    def of(cls, posterior: Any, name: str) -> Spread:
+    def of(cls, posterior: Any, name: str) -> InverseWishart:
         """Return that of a precision in a posterior: its factor, as wide as the posterior shows it.
 
         If that is wider than the factor, the degrees of freedom are fewer. The standard deviations keep the means that
@@ -59,12 +118,12 @@ class Spread:
         df = max(own.df * float(np.mean((of_factor / shown) ** 2)), least)
         return own if own.df <= least else own._with_df(df)
 
-    def _with_df(self, df: float) -> Spread:
+    def _with_df(self, df: float) -> InverseWishart:
         """Return that with other degrees of freedom and the same means of the standard deviations."""
         size = len(self.inverse_scale)
         one, other = 0.5 * (self.df - size + 1.0), 0.5 * (df - size + 1.0)
         log_ratio = gammaln(one - 0.5) - gammaln(one) - gammaln(other - 0.5) + gammaln(other)
-        return Spread(df, self.inverse_scale * float(np.exp(2.0 * log_ratio)))
+        return InverseWishart(df, self.inverse_scale * float(np.exp(2.0 * log_ratio)))
 
     def sds(self, level: float) -> Iterator[Figures]:
         r"""Yield mean, standard deviation and interval of each standard deviation.

@@ -22,7 +22,7 @@ from ...fitting.model import Model
 from ...language import Data, Gamma, MultivariateNormal, Normal, Plate, Wishart, diagonal, dot
 from .columns import Rows, mean_and_sd
 from .design import COMMON, INTERCEPT, Encoding, name_of, refuse_collinear, refuse_far, refuse_useless_groups
-from .families import Family, half_t
+from .families import RESIDUAL, Family, half_t
 from .formula import GroupTerm
 
 MATRIX = "matrix of common effects"
@@ -36,6 +36,8 @@ _EXACT = 1e-13
 _DF, _DF_OF_ONE = 2.0, 4.0
 """Degrees of freedom of the half-t priors of standard deviations: of correlated effects, and of one effect."""
 
+
+_PRECISION = "precision of "
 
 AT_MEANS = "Intercept at the mean"
 """The name of intercepts where columns are far from zero."""
@@ -71,7 +73,7 @@ class Block:
     @property
     def precision(self) -> str:
         """Name of the variable of its precision."""
-        return f"precision of {self.label}"
+        return f"{_PRECISION}{self.label}"
 
     @property
     def is_intercept(self) -> bool:
@@ -109,6 +111,11 @@ class Design:
     names: tuple[str, ...]
     blocks: tuple[Block, ...]
     is_new: Mapping[str, Array]
+
+
+def is_precision(name: str) -> bool:
+    """Whether a variable is the precision of the effects of groups, or of the noise."""
+    return name.startswith(_PRECISION) or name == RESIDUAL
 
 
 def design_of(encoding: Encoding, rows: Rows, *, known: bool = True, may_lack: bool = False) -> Design:

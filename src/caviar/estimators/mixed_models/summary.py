@@ -18,7 +18,7 @@ from ...posterior.tables import html_table, text_table
 from .design import COMMON
 from .families import RESIDUAL, THRESHOLDS
 from .origins import figures_of
-from .spreads import Spread
+from .spreads import spread_of
 from .statement import Block
 
 
@@ -120,7 +120,7 @@ def rows_of(
     figures = (np.asarray(array, dtype=float) for array in (own.mean, own.sd, own.lower, own.upper))
     for name, *numbers in zip(names, *figures, strict=True):
         yield MixedRow(COMMON, name, *map(float, numbers))
-    spreads = {block.label: Spread.of(posterior, block.precision) for block in blocks}
+    spreads = {block.label: spread_of(posterior, block.precision) for block in blocks}
     for block in blocks:
         for name, numbers in zip(block.shown, spreads[block.label].sds(level), strict=True):
             yield MixedRow("standard deviations", f"{block.term.group}, {name}", *numbers)
@@ -129,7 +129,7 @@ def rows_of(
             name = f"{block.term.group}, {block.shown[i]} and {block.shown[j]}"
             yield MixedRow("correlations", name, *numbers)
     if RESIDUAL in posterior:
-        (numbers,) = Spread.of(posterior, RESIDUAL).sds(level)
+        (numbers,) = spread_of(posterior, RESIDUAL).sds(level)
         yield MixedRow("noise", "residual standard deviation", *numbers)
 
 

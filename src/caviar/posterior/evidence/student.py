@@ -42,8 +42,12 @@ class Student:
 
     def sample(self, n: int, rng: np.random.Generator) -> Array:
         """Return draws, (n, d)."""
-        noise = rng.standard_normal((n, len(self.location))) @ self._lower.T
-        return self.location + noise / np.sqrt(rng.chisquare(self.df, n) / self.df)[:, None]
+        noise = rng.standard_normal((n, len(self.location)))
+        return self.at(noise / np.sqrt(rng.chisquare(self.df, n) / self.df)[:, None])
+
+    def at(self, standard: Array) -> Array:
+        """Return the vectors (n, d) that those of the standard distribution, with unit scale, become."""
+        return self.location + standard @ self._lower.T
 
     def log_density(self, vectors: Array) -> Array:
         """Return the log densities at vectors (n, d)."""

@@ -4,21 +4,29 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ..._errors import ModelError, ParameterError
 from ..._typing import AnyArray, Array
+from ...engine.ascent.problem import Problem
 from ...engine.factorisation import APART
+from ...engine.response.given import Given, state_at
+from ...engine.rows.row_map import RowMap
 from ...names import Placed
 from ...numerics.linalg import cholesky
 from ...numerics.randomness import generator
 from ..evidence.coordinates import Coordinates
 from ..linear_response import LinearResponse
 from ..shared_factors import Factored
+from ..uncertainty import Pending, Tell
+from .at_once import integral_of
 from .integrated import Conditional, IntegratedPosterior, at
 from .lattice import Lattice, Place, explored
+from .profile import profiles_of
+from .shown import Integrated
 
 _STEPS = {1: (0.7, 13.0), 2: (0.9, 10.0), 3: (1.0, 9.0)}
 """By the number of dimensions: a step in standard deviations, and how far below the highest point the lattice ends, in
@@ -105,6 +113,60 @@ class Integrates(Factored):
         covariance += 0.1 * pilot.root @ pilot.root.T
         lattice, found = fits.along(center, covariance, *_STEPS[coordinates.size])
         return IntegratedPosterior.of(names, coordinates, lattice, found)
+
+    def _show_integrated(self, over: Sequence[str], one_by_one: Sequence[str]) -> None:
+        """Show the figures integrated over some globals in the place of those to second order, where they cost little.
+
+        Elsewhere linear response is shown.
+
+        Parameters
+        ----------
+        over
+            Names of the globals to integrate over together where no pass over the rows is needed.
+        one_by_one
+            Of those to integrate over one at a time where passes are needed.
+        """
+        self._show_told(partial(self._integrated_over, over, one_by_one))
+
+    @abstractmethod
+    def _show_told(self, tell: Tell) -> None:
+        """Show what a function tells in the place of what would be shown by default."""
+
+    def _integrated_over(
+        self, over: Sequence[str], one_by_one: Sequence[str], pending: Pending
+    ) -> Integrated | None:
+        problem, row_map = pending.bound or self._evaluator.bind(pending.data, pending.sample_weight)
+        factors = {**self._factors, **self._shared.independent(self._factors)}
+        state = state_at(problem, factors, row_map)
+        self._refuse_other_data(state.elbo)
+        given = Given(state, over)
+        if given.is_available:
+            integral = integral_of(self._factors, given, over)
+            return None if integral is None else Integrated.of(integral, self._factors)
+        integral = profiles_of(self._factors, state, one_by_one)
+        if integral is None:
+            return None
+        # what the rows hide makes other figures wider than their factors, which linear response tells
+        response = self._responding(
+            pending.data, pending.sample_weight, bound=pending.bound, is_whole=not pending.left_out
+        )
+        return Integrated.of(integral, self._factors).at_least(response.widths(pending.left_out))
+
+    @abstractmethod
+    def _responding(
+        self,
+        data: Any,
+        sample_weight: Any = None,
+        executor: Any = None,
+        *,
+        is_whole: bool = True,
+        bound: tuple[Problem, RowMap] | None = None,
+    ) -> LinearResponse:
+        """Return linear response."""
+
+    @abstractmethod
+    def _refuse_other_data(self, elbo: float | None) -> None:
+        """Refuse data for which q has another ELBO than for those of the fit."""
 
     @abstractmethod
     def linear_response(

@@ -1,0 +1,138 @@
+r"""Joint Gaussian distributions of many numbers at many natural parameters, the largest part eliminated.
+
+With the precision :math:`\begin{pmatrix} D & B \\ B' & C \end{pmatrix}`, D block diagonal, and the Schur complement
+:math:`S = C - B' D^{-1} B`, the log-partition is
+
+.. math:: A = \tfrac12 \left( h' m - \log |D| - \log |S| + d \log 2 \pi \right)
+
+and the variances are the diagonals of :math:`S^{-1}` and :math:`D^{-1} + T S^{-1} T'`, :math:`T = D^{-1} B`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from .._typing import AnyArray, Array
+from ..numerics.linalg import cholesky, inverse, log_determinant, lower_roots
+from ._base import LOG_TWO_PI
+from .coupled_normals import CoupledLayout
+
+_MOST_NUMBERS = 4_000_000
+"""Numbers of B at all natural parameters that are held together."""
+
+
+class Moments(NamedTuple):
+    """What n Gaussian distributions of d numbers are: log-partitions (n,), means and variances (n, d)."""
+
+    log_partition: Array
+    mean: Array
+    variance: Array
+
+
+class ManyArrows:
+    """Gaussian distributions with the same places of entries in their precisions.
+
+    Parameters
+    ----------
+    layout
+        Which numbers there are, and which of them appear together.
+    counts
+        Which numbers are in the log-partition, (d,). The others are to be independent of these.
+    """
+
+    def __init__(self, layout: CoupledLayout, counts: AnyArray) -> None:
+        first, second = (np.concatenate(each) for each in zip(*layout.pairs_of_statistics(), strict=True))
+        sizes = [count * width for count, width in layout.pattern.parts]
+        largest = max(range(len(sizes)), key=lambda part: layout.pattern.parts[part])
+        self._own = layout.place(largest)
+        _, self._width = layout.pattern.parts[largest]
+        self._size, self._counts = layout.pattern.size, counts
+        others = np.ones(self._size, dtype=bool)
+        others[self._own] = False
+        self._rest = np.flatnonzero(others)
+        where = np.empty(self._size, dtype=np.intp)
+        where[self._own], where[self._rest] = np.arange(sizes[largest]), np.arange(len(self._rest))
+        is_linear, is_own = second < 0, ~others
+        self._mixed = np.flatnonzero(~is_linear & (counts[first] != counts[second]))
+        i, j, width, n_rest = where[first], where[second], self._width, len(self._rest)
+        own, crossed = is_own[first] & is_own[second], is_own[first] != is_own[second]
+        rows, columns = np.where(is_own[first], i, j), np.where(is_own[first], j, i)
+        among = ~is_linear & ~is_own[first] & ~is_own[second]
+        self._linear = _added(is_linear, first, self._size)
+        self._blocks = _added(~is_linear & own, i * width + j % width, sizes[largest] * width)
+        self._between = _added(~is_linear & crossed, rows * n_rest + columns, sizes[largest] * n_rest)
+        self._square = _added(among, i * n_rest + j, n_rest * n_rest)
+
+    @property
+    def operations(self) -> float:
+        """Operations at one natural parameter, about."""
+        rest = float(len(self._rest))
+        own = float(self._own.stop - self._own.start)
+        return own * (self._width**2 + rest**2) + rest**3 + 20.0 * self._linear.shape[0]
+
+    def is_apart(self, natural: Array) -> bool:
+        """Whether the numbers that do not count are independent of the others at natural parameters (n, p)."""
+        return not natural[:, self._mixed].any()
+
+    def at(self, natural: Array) -> Moments:
+        """Return the distributions with natural parameters (n, p); NaN where there is none."""
+        each = max(1, int(_MOST_NUMBERS / (self._between.shape[1] + self._size + 1)))
+        parts = list(self._portions(natural, each))
+        return Moments(*(np.concatenate(own) for own in zip(*parts, strict=True)))
+
+    def _portions(self, natural: Array, each: int) -> Iterator[Moments]:
+        for start in range(0, len(natural), each):
+            yield self._at(natural[start : start + each])
+
+    @np.errstate(all="ignore")
+    def _at(self, natural: Array) -> Moments:
+        n, width, n_rest = len(natural), self._width, len(self._rest)
+        linear = natural @ self._linear
+        blocks = -(natural @ self._blocks).reshape(n, -1, width, width)
+        blocks = blocks + blocks.swapaxes(-1, -2)
+        between = -(natural @ self._between).reshape(n, -1, width, n_rest)
+        square = -(natural @ self._square).reshape(n, n_rest, n_rest)
+        own = linear[:, self._own].reshape(n, -1, width, 1)
+        roots = _roots(blocks)
+        inverse_roots = inverse(np.where(np.isfinite(roots), roots, np.eye(width)), is_lower=True)
+        inverses = inverse_roots.swapaxes(-1, -2) @ inverse_roots
+        turned, means = inverses @ between, inverses @ own
+        flat, crossed = turned.reshape(n, -1, n_rest), between.reshape(n, -1, n_rest).swapaxes(1, 2)
+        schur = square + square.swapaxes(1, 2) - crossed @ flat
+        lower = lower_roots(0.5 * (schur + schur.swapaxes(1, 2)))
+        covariance = inverse(np.where(np.isfinite(lower), schur, np.eye(n_rest)))
+        rest = linear[:, self._rest, None] - crossed @ means.reshape(n, -1, 1)
+        mean, variance = np.empty((2, n, self._size))
+        at_rest = covariance @ rest
+        mean[:, self._rest] = at_rest[..., 0]
+        mean[:, self._own] = (means.reshape(n, -1, 1) - flat @ at_rest)[..., 0]
+        variance[:, self._rest] = np.diagonal(covariance, axis1=1, axis2=2)
+        within = np.diagonal(inverses, axis1=2, axis2=3).reshape(n, -1)
+        variance[:, self._own] = within + ((flat @ covariance) * flat).sum(axis=2)
+        # what does not count is apart from the rest: its share of the determinants is its own
+        which = self._counts[self._own].reshape(-1, width)[:, 0]
+        left_out = np.flatnonzero(~self._counts[self._rest])
+        of_rest = log_determinant(lower) - (
+            log_determinant(lower_roots(schur[:, left_out[:, None], left_out])) if len(left_out) else 0.0
+        )
+        squares = (linear * mean)[:, self._counts].sum(axis=1)
+        log_partition = squares - log_determinant(roots)[:, which].sum(axis=1) - of_rest
+        return Moments(0.5 * (log_partition + self._counts.sum() * LOG_TWO_PI), mean, variance)
+
+
+def _roots(blocks: Array) -> Array:
+    """Return the lower Cholesky factors of blocks (n, L, q, q); NaN of those that are not positive definite."""
+    try:
+        return cholesky(blocks)
+    except np.linalg.LinAlgError:
+        return lower_roots(blocks.reshape(-1, *blocks.shape[-2:])).reshape(blocks.shape)
+
+
+def _added(chosen: AnyArray, places: AnyArray, size: int) -> csr_array:
+    """Return the matrix that adds the chosen ones of p numbers at places, (p, size)."""
+    which = np.flatnonzero(chosen)
+    return csr_array((np.ones(len(which)), (which, places[which])), shape=(len(chosen), size))

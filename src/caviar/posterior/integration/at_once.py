@@ -1,0 +1,175 @@
+r"""A posterior integrated over some of its globals with all fits at once.
+
+.. math:: p(\theta \mid x) \propto p(x, \theta), \qquad
+          p(z \mid x) = \int p(z \mid x, \theta)\, p(\theta \mid x)\, d\theta
+
+Draws of Student-t distributions have weights :math:`p(x, \theta_s) / r(\theta_s)`, with the mixture r of all of them.
+The location and scale of each are the moments of the weighted draws before it. Draws are evenly spread, by a scrambled
+Sobol sequence.
+
+Source: Cornuet, Marin, Mira and Robert, "Adaptive multiple importance sampling" (2012).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy.special import gammaincinv, ndtri
+from scipy.stats import qmc
+
+from ..._typing import Array
+from ...engine.response.given import Fits, Given
+from ...families._transforms import SpreadsAndCorrelations
+from ...numerics.randomness import generator
+from ..evidence.coordinates import Coordinates
+from ..evidence.student import Student
+from .integrated import Weighted
+
+_DF = 5.0
+"""Degrees of freedom of proposals: logarithms of standard deviations between few groups have long tails."""
+
+_ROUNDS = (128, 128, 256, 512, 512, 512, 512)
+"""Draws of each round."""
+
+_WANTED, _ENOUGH, _AT_MOST = 600.0, 150.0, 0.05
+"""Effective draws at which the rounds end, and of which there have to be so many; the largest weight of these."""
+
+_WIDER = 1.5
+"""Of the first proposal: times the covariance of q."""
+
+_OF_Q = 500
+"""Draws of q that say where it is."""
+
+_MOST_OPERATIONS = 1e8
+"""Of all fits, about: a quarter of a second."""
+
+
+@dataclass(frozen=True, eq=False)
+class Integral:
+    """Weighted values of some globals, and the moments of the others.
+
+    Attributes
+    ----------
+    values
+        Of the globals that are integrated over, by name, (n, plates..., event...).
+    weights
+        Of these, by name, (n,); they sum to one.
+    shifts, sds
+        What is added to the means of all entries of each other global in the fit, by name, (G,), and their standard
+        deviations.
+    """
+
+    values: Mapping[str, Array]
+    weights: Mapping[str, Array]
+    shifts: Mapping[str, Array]
+    sds: Mapping[str, Array]
+
+    def weighted(self, name: str) -> Weighted:
+        """Return the values of a global with their weights."""
+        return Weighted(self.values[name], self.weights[name])
+
+
+def integral_of(factors: Mapping[str, Any], given: Given, names: Collection[str]) -> Integral | None:
+    """Return the posterior integrated over some globals; None if that costs too much, or the weights are poor.
+
+    Parameters
+    ----------
+    factors
+        Of the fit, by name.
+    given
+        The fits in which these globals are known.
+    names
+        Of the globals to integrate over.
+    """
+    most = _MOST_OPERATIONS / given.operations
+    if most < sum(_ROUNDS[:3]) or not given.is_available:
+        return None
+    rng = generator(0)
+    chosen = {name: factors[name] for name in names}
+    coordinates = _coordinates(chosen, rng)
+    of_q = coordinates.vectors({name: own.sample(_OF_Q, rng) for name, own in chosen.items()})
+    covariance = np.reshape(np.cov(of_q.T), (coordinates.size, coordinates.size))
+    proposal = Student(of_q.mean(axis=0), _WIDER * covariance, _DF)
+    draws = _Draws(chosen, coordinates, given)
+    for number, n in enumerate(_ROUNDS):
+        if draws.n + n > most:
+            break
+        draws.add(proposal, _spread(proposal, n, number))
+        if draws.effective >= _WANTED:
+            break
+        proposal = proposal.moved(draws.vectors, draws.weights)
+    if draws.effective < _ENOUGH or draws.weights.max() > _AT_MOST:
+        return None
+    return draws.integral()
+
+
+def _coordinates(factors: Mapping[str, Any], rng: np.random.Generator) -> Coordinates:
+    """Return the coordinates of the globals to integrate over: of precision matrices spreads and correlations."""
+    found = Coordinates.of(factors, {}, rng)
+    pieces = [
+        replace(piece, transform=SpreadsAndCorrelations()) if piece.transform.event_ndim == 2 else piece
+        for piece in found.pieces
+    ]
+    return replace(found, pieces=tuple(pieces))
+
+
+class _Draws:
+    """Draws of several proposals, with the weights of draws of their mixture.
+
+    Attributes
+    ----------
+    vectors, weights
+        Shapes (n, d) and (n,); the weights sum to one.
+    """
+
+    def __init__(self, factors: Mapping[str, Any], coordinates: Coordinates, given: Given) -> None:
+        self._factors, self._coordinates, self._given = factors, coordinates, given
+        self._proposals: list[tuple[int, Student]] = []
+        self._fits: list[Fits] = []
+        self.vectors, self.weights = np.zeros((0, coordinates.size)), np.zeros(0)
+
+    @property
+    def n(self) -> int:
+        """Number of draws."""
+        return len(self.weights)
+
+    @property
+    def effective(self) -> float:
+        """Effective number of draws."""
+        return 1.0 / float(np.square(self.weights).sum())
+
+    def add(self, proposal: Student, vectors: Array) -> None:
+        """Add draws of a proposal, (n, d)."""
+        values = self._coordinates.values(vectors)
+        statistics = {name: own.family.statistics_of(values[name]) for name, own in self._factors.items()}
+        self._fits.append(self._given.at(statistics))
+        self._proposals.append((len(vectors), proposal))
+        self.vectors = np.concatenate([self.vectors, vectors])
+        shares = [np.log(n / len(self.vectors)) + own.log_density(self.vectors) for n, own in self._proposals]
+        log_density = np.concatenate([own.log_density for own in self._fits])
+        log_weights = log_density + self._coordinates.log_volume(self.vectors) - np.logaddexp.reduce(shares)
+        weights = np.exp(log_weights - log_weights.max())
+        self.weights = weights / weights.sum()
+
+    def integral(self) -> Integral:
+        """Return what the draws say."""
+        shifts, variances = {}, {}
+        for name in self._fits[0].shifts:
+            own = np.concatenate([each.shifts[name] for each in self._fits])
+            sds = np.concatenate([each.sds[name] for each in self._fits])
+            shifts[name] = self.weights @ own
+            variances[name] = self.weights @ (sds**2 + (own - shifts[name]) ** 2)
+        values = self._coordinates.values(self.vectors)
+        weights = dict.fromkeys(values, self.weights)
+        return Integral(values, weights, shifts, {name: np.sqrt(own) for name, own in variances.items()})
+
+
+def _spread(proposal: Student, n: int, seed: int) -> Array:
+    """Return evenly spread draws, (n, d)."""
+    size = len(proposal.location)
+    uniform = qmc.Sobol(size + 1, seed=generator(seed)).random(n).clip(1e-12, 1.0 - 1e-12)
+    squares = 2.0 * gammaincinv(0.5 * proposal.df, uniform[:, -1])
+    return proposal.at(ndtri(uniform[:, :-1]) / np.sqrt(squares / proposal.df)[:, None])

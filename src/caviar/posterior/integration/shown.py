@@ -1,0 +1,108 @@
+"""Standard deviations and intervals of a posterior that is integrated over some of its globals."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ..._typing import Array
+from ...families._marginals import Ends, Marginals
+from ..uncertainty import Corrected, Widths
+from .at_once import Integral
+from .integrated import Weighted
+
+_SENTENCE = "Means, standard deviations and intervals are integrated over the precisions."
+
+
+@dataclass(frozen=True, eq=False)
+class Integrated(Corrected):
+    """Means, standard deviations and intervals without the independence of some globals from the others.
+
+    Attributes
+    ----------
+    values
+        Of the globals that are integrated over, by name, (n, plates..., event...).
+    weights
+        Of these values, by name, (n,); they sum to one.
+    """
+
+    values: Mapping[str, Array] = field(default_factory=dict, repr=False)
+    weights: Mapping[str, Array] = field(default_factory=dict, repr=False)
+    kind: ClassVar[str] = "integrated"
+    sentence: ClassVar[str] = _SENTENCE
+
+    def marginals(self, name: str, factor: Any, ends: Ends) -> Sequence[Marginals]:
+        found = super().marginals(name, factor, ends)
+        weighted = self.weighted(name)
+        if weighted is None:
+            return found
+        lower, upper = weighted.quantile(ends)
+        return [replace(own, lower=lower, upper=upper) for own in found]
+
+    def weighted(self, name: str) -> Weighted | None:
+        """Return the values of a global with their weights; None of one that is not integrated over."""
+        return Weighted(self.values[name], self.weights[name]) if name in self.values else None
+
+    def at_least(self, widths: Widths) -> Integrated:
+        """Return the same, what is not integrated over at least as wide as linear response says."""
+        wider = {
+            name: own if name in self.values else np.maximum(own, widths.sds.get(name, 0.0))
+            for name, own in self.sds.items()
+        }
+        return replace(self, sds=wider)
+
+    def only(self, names: Collection[str]) -> Integrated:
+        own = super().only(names)
+        return replace(
+            self,
+            sds=own.sds,
+            shifts=own.shifts,
+            values={name: own for name, own in self.values.items() if name in names},
+        )
+
+    def as_plain(self) -> dict[str, Any]:
+        return {**super().as_plain(), "values": dict(self.values), "weights": dict(self.weights)}
+
+    @classmethod
+    def of(cls, integral: Integral, factors: Mapping[str, Any]) -> Integrated:
+        """Return what an integral shows beside the factors of a fit."""
+        weighted = {name: integral.weighted(name) for name in integral.values}
+        sds = {**integral.sds, **{name: np.ravel(own.sd) for name, own in weighted.items()}}
+        moved = {name: np.ravel(own.mean) - _means(factors[name]) for name, own in weighted.items()}
+        shifts = {**integral.shifts, **moved}
+        return cls(sds, (), shifts, values=integral.values, weights=integral.weights)
+
+    @classmethod
+    def of_plain(cls, document: Mapping[str, Any], factors: Mapping[str, Any]) -> Integrated:
+        """Return the figures of factors that a file holds.
+
+        Raises
+        ------
+        ValueError
+            If they are not those of these factors.
+        """
+        own, values, weights = Corrected.of_plain(document, factors), document["values"], document["weights"]
+        if not isinstance(values, dict) or not isinstance(weights, dict) or values.keys() != weights.keys():
+            raise ValueError("weights of other values than it has")
+        for name, array in values.items():
+            (part,) = factors[name].entry_marginals((0.05, 0.95))
+            _check_weights(weights[name])
+            shape = (len(weights[name]), *np.shape(part.mean))
+            if name not in own.sds or np.shape(array) != shape or not np.isfinite(array).all():
+                raise ValueError(f"values of {name!r:.40} that are none")
+        return cls(own.sds, own.kept, own.shifts, own.limited, own.unseen, dict(values), dict(weights))
+
+
+def _check_weights(weights: Any) -> None:
+    """Refuse what is no series of weights that sum to one."""
+    is_series = isinstance(weights, np.ndarray) and weights.dtype == np.float64 and weights.ndim == 1
+    if not is_series or not (weights >= 0).all() or not np.isclose(weights.sum(), 1.0):
+        raise ValueError("weights of values that are none")
+
+
+def _means(factor: Any) -> Array:
+    """Return the means of all entries of a factor, the parts of a joint one after the other, (G,)."""
+    return np.concatenate([np.ravel(own.mean) for own in factor.entry_marginals((0.05, 0.95))])
