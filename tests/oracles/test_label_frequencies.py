@@ -252,3 +252,19 @@ def test_what_cannot_be_fitted_says_what_to_do():
         supervised(3, 2).fit({**data, "z": np.zeros((6, 3), dtype=int)})
     with pytest.raises(cv.ModelError, match="data_plate= the plate of the groups"):
         supervised(3, 2).fit(data, data_plate="position")
+
+
+def test_frequencies_share_no_factor_with_other_labels():
+    """A label that switches the noise has a factor of its own; naming both in a group is refused."""
+    row, component = cv.Plate("row"), cv.Plate("component", 2)
+    z = cv.Categorical("z", cv.Dirichlet("shares", [1.0, 1.0]), plates=(row, cv.Plate("position", 3)))
+    g = cv.Categorical("g", [0.5, 0.5], plates=row)
+    b = cv.MultivariateNormal("b", np.zeros(2), np.eye(2))
+    noise = cv.Gamma("noise", 2, 2, plates=component)[g]
+    model = cv.Model(cv.Normal("y", cv.dot(b, cv.Frequencies("f", z)), noise, plates=row))
+    data = {"y": np.random.default_rng(0).normal(size=12)}
+    posterior = model.fit(data, seed=0)
+    estimate = cv.testing.elbo_estimate(posterior, data, n_draws=2_000)
+    assert abs(posterior.elbo - estimate.value) < 5 * estimate.error
+    with pytest.raises(cv.ModelError, match="share one factor with nothing else"):
+        model.fit(data, factors=[("g", "f")])
