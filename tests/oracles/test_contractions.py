@@ -82,7 +82,9 @@ def test_the_only_block_of_rows_has_its_features_made_once(monkeypatch):
     assert len(filled) < 12
 
 
-@pytest.mark.parametrize("axes", [(ROW, ROW, COLUMN, COLUMN), (ROW, COLUMN, COLUMN, ROW), (COLUMN, ROW, COLUMN)])
+@pytest.mark.parametrize(
+    "axes", [(ROW, ROW, COLUMN, COLUMN), (ROW, COLUMN, COLUMN, ROW), (COLUMN, ROW, COLUMN)]
+)
 @pytest.mark.parametrize("others", [[(VECTOR, (COLUMN,))], [(VECTOR, (COLUMN,)), (OTHER, BOTH)]])
 def test_derivatives_are_zero_off_each_diagonal(axes, others):
     """An operand with several axes twice, as a vector that labels gate meets diagonal noise."""

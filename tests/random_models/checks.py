@@ -93,8 +93,7 @@ def _estimate_of_observed(
     counted = {name: ~gap for name, gap in left_out.items() if not variables[name].summed}
     values, log_q = draws_of(posterior, local, rng, n_draws, {})
     log_q -= [
-        _unseen_log_q(posterior, local, one_of(values, i), {**unseen, **brought})
-        for i in range(n_draws)
+        _unseen_log_q(posterior, local, one_of(values, i), {**unseen, **brought}) for i in range(n_draws)
     ]
     values |= {name: rows_to(values[name], axis) for name, axis in row_axes(posterior, local).items()}
     parts_of = {

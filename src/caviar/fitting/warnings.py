@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 
-from .._errors import CollapseWarning, ConvergenceWarning, LostDigitsWarning
+from .._errors import CollapseWarning, ConvergenceWarning, LooseBoundWarning, LostDigitsWarning
 from ..engine.ascent.driver import Result, Settings
 from ..engine.ascent.lost_digits import nearly_singular
 from ..engine.ascent.status import Status
-from ..language import Node
+from ..language import Dirichlet, Node, Variable
+from ..language.roles import SCALAR
 
 _OF_THE_ELBO = 1e-14
 """Rounding error relative to the ELBO that is its own, and no sign of numbers that cancel."""
 
-_CALLER = 3
+_CALLER = 4
 """Frames from here to the call of ``fit``."""
 
 
@@ -63,6 +65,15 @@ def warn_about(best: Result, nodes: tuple[Node, ...], settings: Settings, *, def
             LostDigitsWarning,
             stacklevel=_CALLER,
         )
+    for child, total, weights in _hidden_totals(nodes, best):
+        warnings.warn(
+            f"'{total}' times the weights '{weights}' in '{child}' is bounded, which puts '{total}' and the ELBO far too "
+            f"low unless '{total}' is about 1 or less. Fit the model for several known "
+            f"values of '{total}', for which nothing is bounded, and compare their ELBOs: see 'Topics and states "
+            f"around common weights' in the documentation.",
+            LooseBoundWarning,
+            stacklevel=_CALLER,
+        )
     if collinear := nearly_singular(nodes, best.q):
         warnings.warn(
             f"columns that '{collinear}' multiplies are collinear as far as double precision can tell: its prior "
@@ -71,3 +82,13 @@ def warn_about(best: Result, nodes: tuple[Node, ...], settings: Settings, *, def
             LostDigitsWarning,
             stacklevel=_CALLER,
         )
+
+
+def _hidden_totals(nodes: tuple[Node, ...], best: Result) -> Iterator[tuple[str, str, str]]:
+    """Yield the names of Dirichlets around hidden weights, of their hidden totals, and of the weights."""
+    for node in nodes:
+        if isinstance(node, Dirichlet) and node.is_bound:
+            hidden = {slot.node: slot for slot in node.slots.values() if isinstance(slot.node, Variable)}
+            weights = next((own.name for own in hidden if own.is_stick), "")
+            totals = (own for own, slot in hidden.items() if slot.role is SCALAR and own in best.q)
+            yield from ((node.name, total.name, weights) for total in totals)

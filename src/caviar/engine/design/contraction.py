@@ -509,9 +509,7 @@ class _Diagonals:
         """Return the derivative with respect to the operand, of one in which each axis is once."""
         return derivative[(..., *self.index)] * self.ones
 
-    def indexed(
-        self, axes: Sequence[Axis], index: tuple[slice | None, ...]
-    ) -> tuple[slice | None, ...]:
+    def indexed(self, axes: Sequence[Axis], index: tuple[slice | None, ...]) -> tuple[slice | None, ...]:
         """Return an index along single axes with axes of length one where these are repeated."""
         first = axes.index(self.axes[0])
         own = iter(index[first:])
