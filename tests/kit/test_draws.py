@@ -8,7 +8,7 @@ from random_models.at_large import drawn
 
 from caviar.testing._draws import log_joints, one_of, stacked
 
-# known leaves alone, labels, a mixture of chains, a chain of vectors, sparse effects, joint factors of mean and precision
+# with labels, chains of states and of vectors, sparse effects, joint factors of mean and precision
 SEEDS = range(5000, 5040)
 
 

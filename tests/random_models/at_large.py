@@ -2,9 +2,9 @@
 
     python -m random_models.at_large 0 20000 random_models      # from the folder tests/
 
-Of each that fails a line of JSON is added to ``random_models.jsonl``; of each hundred one line to ``random_models.log``:
-the seeds, how many were checked in which way, and how many failed. ``random_models.done`` keeps where a range that was
-broken off goes on, and how often each kind of model was drawn.
+For each that fails a line of JSON is added to ``random_models.jsonl``, and for each hundred one line to
+``random_models.log``: the seeds, how many were checked in which way, and how many failed. ``random_models.done`` keeps
+where a range that was broken off goes on, and how often each kind of model was drawn.
 """
 
 from __future__ import annotations

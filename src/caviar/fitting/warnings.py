@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
 
 from .._errors import CollapseWarning, ConvergenceWarning, LooseBoundWarning, LostDigitsWarning
 from ..engine.ascent.driver import Result, Settings
@@ -65,15 +64,9 @@ def warn_about(best: Result, nodes: tuple[Node, ...], settings: Settings, *, def
             LostDigitsWarning,
             stacklevel=_CALLER,
         )
-    for child, total, weights in _hidden_totals(nodes, best):
-        warnings.warn(
-            f"'{total}' times the weights '{weights}' in '{child}' is bounded, which puts '{total}' and the ELBO far too "
-            f"low unless '{total}' is about 1 or less. Fit the model for several known "
-            f"values of '{total}', for which nothing is bounded, and compare their ELBOs: see 'Topics and states "
-            f"around common weights' in the documentation.",
-            LooseBoundWarning,
-            stacklevel=_CALLER,
-        )
+    for node in nodes:
+        if node.is_bound:
+            _warn_about_total(node, best)
     if collinear := nearly_singular(nodes, best.q):
         warnings.warn(
             f"columns that '{collinear}' multiplies are collinear as far as double precision can tell: its prior "
@@ -84,11 +77,18 @@ def warn_about(best: Result, nodes: tuple[Node, ...], settings: Settings, *, def
         )
 
 
-def _hidden_totals(nodes: tuple[Node, ...], best: Result) -> Iterator[tuple[str, str, str]]:
-    """Yield the names of Dirichlets around hidden weights, of their hidden totals, and of the weights."""
-    for node in nodes:
-        if isinstance(node, Dirichlet) and node.is_bound:
-            hidden = {slot.node: slot for slot in node.slots.values() if isinstance(slot.node, Variable)}
-            weights = next((own.name for own in hidden if own.is_stick), "")
-            totals = (own for own, slot in hidden.items() if slot.role is SCALAR and own in best.q)
-            yield from ((node.name, total.name, weights) for total in totals)
+def _warn_about_total(node: Node, best: Result) -> None:
+    """Warn where the concentration of a Dirichlet is a hidden number times hidden weights."""
+    slots = node.slots.values() if isinstance(node, Dirichlet) else ()
+    hidden = {slot.node: slot for slot in slots if isinstance(slot.node, Variable)}
+    weights = next((own.name for own in hidden if own.is_stick), "")
+    total = next((own.name for own, slot in hidden.items() if slot.role is SCALAR and own in best.q), None)
+    if total is not None:
+        warnings.warn(
+            f"'{total}' times the weights '{weights}' in '{node.name}' is bounded, which puts '{total}' and the ELBO "
+            f"far too low unless '{total}' is about 1 or less. Fit the model for several known values of '{total}', for "
+            f"which nothing is bounded, and compare their ELBOs: see 'Topics and states around common weights' in the "
+            f"documentation.",
+            LooseBoundWarning,
+            stacklevel=_CALLER + 1,
+        )

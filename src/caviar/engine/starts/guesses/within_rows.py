@@ -24,7 +24,7 @@ _COLUMNS = 16
 
 
 def points_of_rows(problem: Problem, sample: Sample, gate: Gate, leaves: Sequence[Variable]) -> Array | None:
-    """Return the leading coordinates of the shares of categories in each row, (repetitions, d), the same for its labels.
+    """Return leading coordinates of the shares of categories in each row, (repetitions, d), for all its labels.
 
     None unless the gate has several labels a row, below each of which is one category, and so many that their
     one-hots would be too large.
