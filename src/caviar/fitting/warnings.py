@@ -86,7 +86,7 @@ def _warn_about_total(node: Node, best: Result) -> None:
     if total is not None:
         warnings.warn(
             f"'{total}' times the weights '{weights}' in '{node.name}' is bounded, which puts '{total}' and the ELBO "
-            f"far too low unless '{total}' is about 1 or less. Fit the model for several known values of '{total}', for "
+            f"far too low unless '{total}' is about 1 or less. Fit the model for known values of '{total}', for "
             f"which nothing is bounded, and compare their ELBOs: see 'Topics and states around common weights' in the "
             f"documentation.",
             LooseBoundWarning,
