@@ -51,8 +51,10 @@ def local_factors(
     for frequencies in frequencies_of(bound) if len(latent) > 1 else ():
         factors.append(FrequenciesFactor(frequencies, bound, data_axis))
         taken |= {*factors[-1].variables}
-    refuse_joining(joint, factors)
-    others = [variable for variable in latent if variable not in taken]
+    others = latent
+    if factors:
+        refuse_joining(joint, factors)
+        others = [variable for variable in latent if variable not in taken]
     # one variable shares its factor with none
     for group in groups_of(others, terms, bound, joint) if len(others) > 1 or joint else ():
         certain = {

@@ -234,8 +234,9 @@ class Formula:
         gather, own = self.gather, self.factors[position].axes
         if gather is not None and gather.axis is not keep and not gather.labels.keys().isdisjoint(own):
             made = _then(made, partial(gather.put, axes=(*kept, *own), size=self.size))
-        diagonals = _Diagonals.of(target.axes, self.size)
-        return made if diagonals is None else _then(made, diagonals.of_derivative)
+        if len(set(target.axes)) == len(target.axes):
+            return made
+        return _then(made, _Diagonals.of(target.axes, self.size).of_derivative)
 
     def _multiple(self, other: Factor, target: Factor) -> Callable[[Array], Evaluation]:
         """Return what makes, of the constant, what multiplies one operand by it, where nothing is summed over.
@@ -250,8 +251,8 @@ class Formula:
         order, index = _laid_along(known, axes)
         alone = np.ones([1 if axis in known or axis in other.axes else self.size(axis) for axis in axes])
         own_order, own_index = _laid_along(other.axes, axes)
-        diagonals = _Diagonals.of(target.axes, self.size)
-        if diagonals is not None:
+        if len(set(target.axes)) < len(target.axes):
+            diagonals = _Diagonals.of(target.axes, self.size)
             alone = diagonals.of_derivative(alone)
             index, own_index = (diagonals.indexed(axes, own) for own in (index, own_index))
         return lambda constant: _times_array(
@@ -491,12 +492,10 @@ class _Diagonals:
     ones: Array
 
     @classmethod
-    def of(cls, axes: Sequence[Axis], size: Callable[[Axis], int]) -> _Diagonals | None:
-        """Return the diagonals of an operand with these axes; None if no axis is repeated."""
-        first = [place for place, axis in enumerate(axes) if axes.count(axis) > 1]
-        if not first:
-            return None
-        own, ones = tuple(axes[first[0] :]), np.ones(())
+    def of(cls, axes: Sequence[Axis], size: Callable[[Axis], int]) -> _Diagonals:
+        """Return the diagonals of an operand with these axes, of which some are repeated."""
+        first = min(place for place, axis in enumerate(axes) if axes.count(axis) > 1)
+        own, ones = tuple(axes[first:]), np.ones(())
         for place, axis in enumerate(own):
             before = own.index(axis)
             if before < place:

@@ -328,7 +328,7 @@ class IndependentRows:
         unknown = [own for own in self._inferences if own.factor.key not in work.state]
         work.state.update(best_labels(unknown, work))
         for _ in range(_COLD_SWEEPS if self.keeps_locals else 1):
-            is_settled = True
+            is_settled = self.keeps_locals
             for inference in unknown:
                 own = inference.natural(work).copy()
                 factor, expected = inference.factor, own.copy()
