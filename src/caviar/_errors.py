@@ -108,6 +108,10 @@ class FallingElboWarning(CaviarWarning):
     """An update lowered the objective, which exact coordinate ascent cannot do."""
 
 
+class LooseBoundWarning(CaviarWarning):
+    """A density enters through a bound that is far from it, so that a posterior is off by much more than mean field."""
+
+
 class LostDigitsWarning(CaviarWarning):
     """Sums over the data are so large that their differences lose digits in double precision."""
 

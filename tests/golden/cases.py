@@ -160,7 +160,7 @@ class _Seeded(Choices):
     def pick(self, name: str, options: Any) -> Any:
         if name not in self.made:
             self.made[name] = int(self._rng.integers(len(options)))
-        return options[self.made[name]]
+        return super().pick(name, options)
 
 
 def _random(seed: int, threads: int) -> dict[str, Any]:
@@ -170,7 +170,8 @@ def _random(seed: int, threads: int) -> dict[str, Any]:
     stated = state(choices)
     drawn = Drawn(choices, stated, seed, int(rng.integers(3, 12)))
     data, plate, found = drawn.data, stated.data_plate, {}
-    gaps = with_known_labels(stated, drawn, with_gaps(stated, data, drawn.rng), drawn.rng)
+    every = stated.simulate_all(drawn.seed, drawn.n_rows)
+    gaps = with_known_labels(stated, every, with_gaps(stated, data, drawn.rng), drawn.rng)
     weights = rng.gamma(0.7, size=drawn.n_rows) + 0.01
     fits: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {"batch": (data, {}), "gaps": (gaps, {})}
     if plate is not None:

@@ -80,3 +80,20 @@ def test_the_only_block_of_rows_has_its_features_made_once(monkeypatch):
     )
     assert posterior.n_iter == 30
     assert len(filled) < 12
+
+
+@pytest.mark.parametrize(
+    "axes", [(ROW, ROW, COLUMN, COLUMN), (ROW, COLUMN, COLUMN, ROW), (COLUMN, ROW, COLUMN)]
+)
+@pytest.mark.parametrize("others", [[(VECTOR, (COLUMN,))], [(VECTOR, (COLUMN,)), (OTHER, BOTH)]])
+def test_derivatives_are_zero_off_each_diagonal(axes, others):
+    """An operand with several axes twice, as a vector that labels gate meets diagonal noise."""
+    array = np.random.default_rng(1).normal(size=[SIZES[axis] for axis in axes])
+    term = stated([(array, axes), *others], [], -0.5)
+    given = {number: own for number, (own, _) in enumerate([(array, axes), *others])}
+    derivative = np.broadcast_to(term.derivative(0)(given), array.shape)
+    for index in np.ndindex(array.shape):
+        moved = array.copy()
+        moved[index] += 1.0
+        change = term.value({**given, 0: moved}) - term.value(given)
+        assert derivative[index] == pytest.approx(change, abs=1e-12)

@@ -263,3 +263,16 @@ def test_a_label_of_rows_or_of_groups_is_no_part_of_such_a_factor():
     with pytest.raises(cv.ModelError, match="'z' has plates"):
         model.fit(data, factors=[("z", "level")])
     assert model.fit(data).elbo_terms.keys() == {"y", "level", "z"}
+
+
+def test_a_label_of_vectors_with_diagonal_noise():
+    """The noise has a Gamma for each entry: the ELBO is that of the densities, and at a stationary point."""
+    x = np.random.default_rng(0).normal(size=(6, 2))
+    z = cv.Categorical("z", [0.4, 0.6])
+    at = cv.MultivariateNormal("at", [0.0, 1.0], np.eye(2), plates=cv.Plate("component", 2))
+    noise = cv.diagonal(cv.Gamma("noise", 2, 1, plates=cv.Plate("entry", 2)))
+    model = cv.Model(cv.MultivariateNormal("x", at[z], noise, plates=cv.Plate("obs")))
+    posterior = model.fit({"x": x})
+    estimate = cv.testing.elbo_estimate(posterior, {"x": x}, n_draws=2_000)
+    assert abs(posterior.elbo - estimate.value) < 5 * estimate.error
+    assert max(cv.testing.elbo_slopes(posterior, {"x": x}).values()) < 1e-3

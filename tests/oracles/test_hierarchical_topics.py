@@ -11,6 +11,7 @@ from scipy.special import digamma, logsumexp
 
 import caviar as cv
 
+pytestmark = pytest.mark.filterwarnings("ignore::caviar.LooseBoundWarning")
 TOPICS, WORDS = 4, 20
 KINDS = ["sticks", "sticks and numbers", "sticks times a total", "a total", "a total times shares"]
 

@@ -6,10 +6,12 @@ from itertools import product
 
 import numpy as np
 import pytest
+from scipy.sparse.csgraph import connected_components
 from scipy.special import digamma, gammaln, logsumexp, xlogy
 from scipy.stats import norm
 
 import caviar as cv
+from caviar.engine.starts.guesses import points, within_rows
 from caviar.families import LabelFrequencies
 from caviar.testing import check_model
 
@@ -256,3 +258,53 @@ def test_what_cannot_be_fitted_says_what_to_do():
         supervised(3, 2).fit({**data, "z": np.zeros((6, 3), dtype=int)})
     with pytest.raises(cv.ModelError, match="data_plate= the plate of the groups"):
         supervised(3, 2).fit(data, data_plate="position")
+
+
+def test_frequencies_share_no_factor_with_other_labels():
+    """A label that switches the noise has a factor of its own; naming both in a group is refused."""
+    row, component = cv.Plate("row"), cv.Plate("component", 2)
+    z = cv.Categorical("z", cv.Dirichlet("shares", [1.0, 1.0]), plates=(row, cv.Plate("position", 3)))
+    g = cv.Categorical("g", [0.5, 0.5], plates=row)
+    b = cv.MultivariateNormal("b", np.zeros(2), np.eye(2))
+    noise = cv.Gamma("noise", 2, 2, plates=component)[g]
+    model = cv.Model(cv.Normal("y", cv.dot(b, cv.Frequencies("f", z)), noise, plates=row))
+    data = {"y": np.random.default_rng(0).normal(size=12)}
+    posterior = model.fit(data, seed=0)
+    estimate = cv.testing.elbo_estimate(posterior, data, n_draws=2_000)
+    assert abs(posterior.elbo - estimate.value) < 5 * estimate.error
+    with pytest.raises(cv.ModelError, match="share one factor with nothing else"):
+        model.fit(data, factors=[("g", "f")])
+
+
+def test_more_groups_than_a_block():
+    """Frequencies of each group come back in the order of the data."""
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=1500)
+    data = {"word": rng.integers(0, WORDS, (1500, 2)), "y": y, "weight": np.full((1500, 2), 0.5)}
+    posterior = supervised(2, 2).fit(data, seed=0, max_iter=1, init="prior", tol=1e-3)
+    local = posterior.local(data)
+    np.testing.assert_allclose(local["shares"].mean, local["z"].probabilities.mean(axis=1), atol=1e-12)
+
+
+def test_many_labels_start_from_the_shares_of_their_rows(monkeypatch):
+    """Where the one-hots of all labels would be large, documents are clustered, and their labels with them."""
+    found = []
+    own = within_rows.points_of_rows
+    monkeypatch.setattr(within_rows, "_MOST_NUMBERS", 0)
+    monkeypatch.setattr(points, "points_of_rows", lambda *of: found.append(own(*of)) or found[-1])
+    topic = np.arange(24) % 2
+    word = np.random.default_rng(0).integers(0, 2, (24, 6)) + 2.0 * topic[:, None]
+    word[::4, 4:] = np.nan
+    data = {
+        "word": word,
+        "y": topic - 0.5,
+        "weight": ~np.isnan(word) / (~np.isnan(word)).sum(1, keepdims=True),
+    }
+    posterior = supervised(6, 2).fit(data, seed=0)
+    (cloud, *_) = (own for own in found if own is not None)
+    each = cloud.reshape(-1, 6, cloud.shape[1])
+    np.testing.assert_array_equal(each, np.broadcast_to(each[:, :1], each.shape))
+    # documents of one topic share words, those of two have none in common
+    alike = np.abs(each[:, 0] @ each[:, 0].T) > 1e-6
+    assert connected_components(alike)[0] == 2
+    assert abs(np.diff(posterior["b"].mean)[0]) > 0.5

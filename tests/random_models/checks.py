@@ -10,9 +10,10 @@ import pytest
 
 import caviar as cv
 from caviar.families import JointLabels
-from caviar.posterior.simulation import _over_plates, conditional, log_joint
+from caviar.posterior.simulation import _over_plates, conditional
 from caviar.testing import ElboEstimate, elbo_estimate, elbo_slopes
-from caviar.testing._elbo_estimate import _conditional, _draw, _row_axes, _rows_to
+from caviar.testing._draws import log_joints, one_of
+from caviar.testing._elbo_estimate import conditional_on_labels, draws_of, row_axes, rows_to
 
 from .statement import Stated
 
@@ -90,21 +91,25 @@ def _estimate_of_observed(
     }
     left_out = {**gaps, **unseen, **brought}
     counted = {name: ~gap for name, gap in left_out.items() if not variables[name].summed}
-    rows_at, samples = _row_axes(posterior, local), np.empty(n_draws)
-    for i in range(n_draws):
-        values, log_q = _draw(posterior, local, rng, {})
-        log_q -= _unseen_log_q(posterior, local, values, {**unseen, **brought})
-        values |= {name: _rows_to(values[name], axis) for name, axis in rows_at.items()}
-        for name, gap in gaps.items():
-            if "split" in variables[name].slots:
-                # a count of hidden parts is their sum, or it is impossible
-                parts = values[variables[name].slots["split"].node.name]
-                full[name] = np.where(gap, parts.sum(axis=-1), full[name])
-        every = {**full, **values}
-        samples[i] = log_joint(posterior.model.nodes, every, counted) - log_q
+    values, log_q = draws_of(posterior, local, rng, n_draws, {})
+    log_q -= [
+        _unseen_log_q(posterior, local, one_of(values, i), {**unseen, **brought}) for i in range(n_draws)
+    ]
+    values |= {name: rows_to(values[name], axis) for name, axis in row_axes(posterior, local).items()}
+    parts_of = {
+        name: values[variables[name].slots["split"].node.name]
+        for name in gaps
+        if "split" in variables[name].slots
+    }
+    # a count of hidden parts is their sum, or it is impossible
+    values |= {name: np.where(gaps[name], own.sum(axis=-1), full[name]) for name, own in parts_of.items()}
+    known = {name: value for name, value in full.items() if name not in parts_of}
+    samples = log_joints(posterior.model.nodes, known, values, n_draws, counted) - log_q
+    for i in range(n_draws if unseen.keys() - counted.keys() else 0):
+        every = {**known, **one_of(values, i)}
         for name in unseen.keys() - counted.keys():
             # of a chain the steps after the last observation of each sequence
-            value, gap = values[name], unseen[name]
+            value, gap = every[name], unseen[name]
             sizes = dict(zip(variables[name].plates, gap.shape, strict=True))
             member = _over_plates(variables[name], conditional(variables[name], every), sizes)
             samples[i] -= member.log_density(value) - member[~gap].log_density(value[~gap])
@@ -125,10 +130,10 @@ def _unseen_log_q(
             total += float(q.log_density(values[name]) - _kept(q, ~gap).log_density(values[name][~gap]))
             continue
         if hasattr(q, "conditional"):
-            q = _conditional(posterior, q, values)
+            q = conditional_on_labels(posterior, q, values)
         if isinstance(q, JointLabels):
             q = q.given(values)
-        axis = _row_axes(posterior, {name: q})[name]
+        axis = row_axes(posterior, {name: q})[name]
         total += float(q.log_density(values[name])[np.moveaxis(gap, axis, 0)].sum())
     return total
 

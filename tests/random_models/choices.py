@@ -22,6 +22,8 @@ class Choices:
     def __init__(self, choose: Callable[[int], int]) -> None:
         self._choose = choose
         self.made: dict[str, int] = {}
+        self.told: dict[str, str] = {}
+        """What was chosen, by name, where the options are words."""
 
     @classmethod
     def drawn(cls, draw: Callable[..., Any]) -> Choices:
@@ -32,7 +34,10 @@ class Choices:
         """Return one of the options, the first being the simplest."""
         if name not in self.made:
             self.made[name] = self._choose(len(options))
-        return options[self.made[name]]
+        chosen = options[self.made[name]]
+        if isinstance(chosen, str):
+            self.told[name] = chosen
+        return chosen
 
     def __repr__(self) -> str:
         return f"Choices({self.made})"

@@ -9,7 +9,6 @@ import numpy as np
 import caviar as cv
 
 from .statement import Stated
-from .strategy import Drawn
 
 __all__ = ["with_gaps", "with_known_labels"]
 
@@ -32,10 +31,10 @@ def with_gaps(stated: Stated, data: dict[str, Any], rng: np.random.Generator) ->
 
 
 def with_known_labels(
-    stated: Stated, drawn: Drawn, data: dict[str, Any], rng: np.random.Generator
+    stated: Stated, every: dict[str, Any], data: dict[str, Any], rng: np.random.Generator
 ) -> dict[str, Any]:
-    """Return data with some of the hidden labels told."""
-    every, found = stated.simulate_all(drawn.seed, drawn.n_rows), dict(data)
+    """Return data with some of the hidden labels told, of the values of all variables."""
+    found = dict(data)
     for name in stated.latent:
         variable = stated.model.variables[name]
         if (

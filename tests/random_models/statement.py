@@ -155,7 +155,10 @@ def _leaf(writer: Writer, name: str, needed: tuple[str, ...]) -> Any:
     ):
         at = pick(f"{name}/rows at", range(len(plates) + 1))
         plates = (*plates[:at], writer.obs, *plates[at:])
-    kind = pick(f"{name}/family", (*_LEAVES, *further.possible(writer, plates)))
+    possible = further.possible(writer, plates)
+    # a chain of vectors is seen through leaves of one kind only
+    often = ("states",) * len(_LEAVES) if "states" in possible else ()
+    kind = pick(f"{name}/family", (*_LEAVES, *possible, *often))
     if kind in further.LEAVES:
         return further.LEAVES[kind](writer, name, plates)
     path, label = f"{name}.parent", rename(name)

@@ -113,7 +113,8 @@ def test_the_origin_does_not_matter(drawn: Drawn, shift: float):
 def test_missing_entries_and_labels_known_in_part(drawn: Drawn):
     """Entries are left out of the densities, labels are what is told; empty rows are not there at all."""
     stated, rng = drawn.stated, drawn.rng
-    data = with_known_labels(stated, drawn, with_gaps(stated, drawn.data, rng), rng)
+    every = stated.simulate_all(drawn.seed, drawn.n_rows)
+    data = with_known_labels(stated, every, with_gaps(stated, drawn.data, rng), rng)
     fixed = {"data_plate": stated.data_plate, "seed": 0}
     try:
         posterior = stated.model.fit(data, max_iter=200, tol=1e-11, **fixed)

@@ -45,7 +45,7 @@ class Writer:
         shift: float = 0.0,
         is_wide: bool = False,
     ) -> None:
-        self.pick, self.rename, self.shift = choices.pick, rename, shift
+        self.pick, self.told, self.rename, self.shift = choices.pick, choices.told, rename, shift
         self.known_only, self.is_wide = known_only, is_wide
         self.obs: cv.Plate | None = None
         self.extras: list[cv.Plate] = []
@@ -88,7 +88,7 @@ class Writer:
         ):
             return make(path, self.local_plates(path, plates))
         fitting = self.fitting(plates)
-        several = [tuple(fitting)] if len(fitting) > 1 else []
+        several = [tuple(fitting)] * (4 if self.is_wide else 1) if len(fitting) > 1 else []
         chosen = self.pick(f"{path}/gate", [(), *several, *((pair,) for pair in fitting)]) if gated else ()
         own = self.within(path, [p for p in plates if p is not self.obs])
         if not chosen:

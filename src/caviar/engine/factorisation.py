@@ -22,7 +22,7 @@ from .local.chains.switched_chain import SwitchedChainFactor
 from .local.family import FamilyFactor
 from .local.gated import SwitchedFactor
 from .local.joint_locals import groups_of
-from .local.label_frequencies import FrequenciesFactor, frequencies_of
+from .local.label_frequencies import FrequenciesFactor, frequencies_of, refuse_joining
 from .local.local_factor import LocalFactor
 from .local.missing_vector import VectorFactor
 
@@ -51,8 +51,12 @@ def local_factors(
     for frequencies in frequencies_of(bound) if len(latent) > 1 else ():
         factors.append(FrequenciesFactor(frequencies, bound, data_axis))
         taken |= {*factors[-1].variables}
+    others = latent
+    if factors:
+        refuse_joining(joint, factors)
+        others = [variable for variable in latent if variable not in taken]
     # one variable shares its factor with none
-    for group in groups_of(latent, terms, bound, joint) if len(latent) > 1 or joint else ():
+    for group in groups_of(others, terms, bound, joint) if len(others) > 1 or joint else ():
         certain = {
             v: prior[None] for v, prior in certain_priors(group.others, data_axis, bound.values_of).items()
         }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -90,6 +90,12 @@ class LabelFrequencies:
         """Return the part of the batch at ``index``."""
         return LabelFrequencies(self.weights[index], self.probabilities[index], self.labels)
 
+    @classmethod
+    def joined(cls, parts: Sequence[LabelFrequencies]) -> LabelFrequencies:
+        """Return consecutive parts of a batch as one."""
+        weights, probabilities = (np.concatenate(own) for own in zip(*map(_arrays, parts), strict=True))
+        return cls(weights, probabilities, parts[0].labels)
+
     @property
     def learnt(self) -> Self:
         """Itself: no part of it is a point mass."""
@@ -122,3 +128,7 @@ class LabelFrequencies:
         labels = np.minimum(below.sum(axis=-1), self.probabilities.shape[-1] - 1)
         drawn = labels[..., None] == np.arange(self.probabilities.shape[-1])
         return np.einsum("...n,...nk->...k", self.weights, drawn.astype(np.float64))
+
+
+def _arrays(part: LabelFrequencies) -> tuple[Array, Array]:
+    return part.weights, part.probabilities

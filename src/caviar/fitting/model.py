@@ -303,6 +303,8 @@ class Model(ShownAsGraph):
         LostDigitsWarning
             If sums over the data are so large that rounding alone changes the ELBO by more than 0.001 nats, or columns
             are collinear to double precision.
+        LooseBoundWarning
+            If a hidden number times hidden weights is the concentration of a Dirichlet.
         CheckpointWarning
             If the checkpoint can no longer be written, for example on a full disk. The fit continues.
         """

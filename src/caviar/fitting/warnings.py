@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import warnings
 
-from .._errors import CollapseWarning, ConvergenceWarning, LostDigitsWarning
+from .._errors import CollapseWarning, ConvergenceWarning, LooseBoundWarning, LostDigitsWarning
 from ..engine.ascent.driver import Result, Settings
 from ..engine.ascent.lost_digits import nearly_singular
 from ..engine.ascent.status import Status
-from ..language import Node
+from ..language import Dirichlet, Node, Variable
+from ..language.roles import SCALAR
 
 _OF_THE_ELBO = 1e-14
 """Rounding error relative to the ELBO that is its own, and no sign of numbers that cancel."""
 
-_CALLER = 3
+_CALLER = 4
 """Frames from here to the call of ``fit``."""
 
 
@@ -63,6 +64,9 @@ def warn_about(best: Result, nodes: tuple[Node, ...], settings: Settings, *, def
             LostDigitsWarning,
             stacklevel=_CALLER,
         )
+    for node in nodes:
+        if node.is_bound:
+            _warn_about_total(node, best)
     if collinear := nearly_singular(nodes, best.q):
         warnings.warn(
             f"columns that '{collinear}' multiplies are collinear as far as double precision can tell: its prior "
@@ -70,4 +74,21 @@ def warn_about(best: Result, nodes: tuple[Node, ...], settings: Settings, *, def
             f"prior.",
             LostDigitsWarning,
             stacklevel=_CALLER,
+        )
+
+
+def _warn_about_total(node: Node, best: Result) -> None:
+    """Warn where the concentration of a Dirichlet is a hidden number times hidden weights."""
+    slots = node.slots.values() if isinstance(node, Dirichlet) else ()
+    hidden = {slot.node: slot for slot in slots if isinstance(slot.node, Variable)}
+    weights = next((own.name for own in hidden if own.is_stick), "")
+    total = next((own.name for own, slot in hidden.items() if slot.role is SCALAR and own in best.q), None)
+    if total is not None:
+        warnings.warn(
+            f"'{total}' times the weights '{weights}' in '{node.name}' is bounded, which puts '{total}' and the ELBO "
+            f"far too low unless '{total}' is about 1 or less. Fit the model for known values of '{total}', for "
+            f"which nothing is bounded, and compare their ELBOs: see 'Topics and states around common weights' in the "
+            f"documentation.",
+            LooseBoundWarning,
+            stacklevel=_CALLER + 1,
         )

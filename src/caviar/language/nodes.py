@@ -33,6 +33,9 @@ class Node(Algebra):
     plates: tuple[Plate, ...]
     dimension: int | None
     entry_names: tuple[str, ...] | None = None
+    is_bound: bool = False
+    """Whether the ELBO may lie below the mean of log p - log q of its values: its density enters through a bound that
+    no hidden variable makes exact, or its factor covers more than its values, as the kinds of chains."""
     is_known: ClassVar[bool] = False
     """Whether its values are given, with the statement or with the data."""
     is_zero_or_one: ClassVar[bool] = False

@@ -53,10 +53,6 @@ class Variable(Stated):
     floor: Array | None = None
     """Smallest variance that a precision may express; only point masses can have one."""
 
-    is_bound: bool = False
-    """Whether the ELBO may lie below the mean of log p - log q of its values: its density enters through a bound that
-    no hidden variable makes exact, or its factor covers more than its values, as the kinds of chains."""
-
     is_point: ClassVar[bool] = False
     """Whether its factor is a point mass whatever is asked for, which its own updates leave where it is."""
 

@@ -63,6 +63,20 @@ def log_joint(
 
     Of a variable that is ``counted`` the repetitions that are marked, shape (plates...).
     """
+    total = 0.0
+    for name, density in log_densities(nodes, values).items():
+        marked = (counted or {}).get(name)
+        total += float(np.sum(density if marked is None else density[marked]))
+    return total
+
+
+def log_densities(
+    nodes: Sequence[Node], values: Mapping[str, Any], of: Sequence[str] | None = None
+) -> dict[str, AnyArray]:
+    """Return the log density of each variable given its parents, shape (plates...), by name; none of a flat prior.
+
+    ``of`` names the variables that are wanted; None: all.
+    """
     if not isinstance(values, Mapping):
         raise ParameterError(
             f"values is a mapping from the name of each variable to its value; got {values!r}"
@@ -80,14 +94,13 @@ def log_joint(
     flat = flattened(nodes, {name: value for name, value in values.items() if not isinstance(value, tuple)})
     sizes = settle_sizes(nodes, {}, read, flat.fewest)
     check_labels(nodes, read, sizes)
-    total = 0.0
+    found: dict[str, AnyArray] = {}
     for variable in nodes:
-        if isinstance(variable, Variable) and not variable.is_flat:
+        is_wanted = of is None or variable.name in of
+        if is_wanted and isinstance(variable, Variable) and not variable.is_flat:
             member = _over_plates(variable, conditional(variable, read), sizes)
-            density = np.asarray(member.log_density(read[variable.name]))
-            marked = (counted or {}).get(variable.name)
-            total += float(np.sum(density if marked is None else density[marked]))
-    return total
+            found[variable.name] = np.asarray(member.log_density(read[variable.name]))
+    return found
 
 
 def conditional(variable: Variable, values: Mapping[str, Any]) -> ExponentialFamily:

@@ -9,13 +9,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from caviar._errors import ParameterError
-from caviar._typing import AnyArray
-from caviar.families import JointLabels, LabelFrequencies
+from caviar._typing import AnyArray, Array
+from caviar.families import ExponentialFamily, JointLabels, LabelFrequencies
 from caviar.families._shared import SharedFactor
-from caviar.posterior.simulation import log_joint
+from caviar.testing._draws import log_joints, one_of, stacked
 
 if TYPE_CHECKING:
     from caviar.posterior.posterior import Posterior
+
+
+_LAST = 1_000
+"""Turn of what is drawn after all others."""
 
 
 @dataclass(frozen=True)
@@ -61,65 +65,97 @@ def elbo_estimate(
         raise ParameterError(f"n_draws must be at least 2, for a standard error; got {n_draws}")
     rng = np.random.default_rng(seed)
     local = posterior.local(data, anew=False)
-    rows_at = _row_axes(posterior, local)
+    rows_at = row_axes(posterior, local)
     counted = posterior._counted(data)
-    samples = np.empty(n_draws)
-    for i in range(n_draws):
-        values, log_q = _draw(posterior, local, rng, counted)
-        for name, axis in rows_at.items():
-            values[name] = _rows_to(values[name], axis)
-        samples[i] = log_joint(posterior.model.nodes, {**data, **values}, counted) - log_q
+    values, log_q = draws_of(posterior, local, rng, n_draws, counted)
+    values |= {name: rows_to(values[name], axis) for name, axis in rows_at.items()}
+    samples = log_joints(posterior.model.nodes, data, values, n_draws, counted) - log_q
     return ElboEstimate(float(samples.mean()), float(samples.std(ddof=1) / np.sqrt(n_draws)))
 
 
+def draws_of(
+    posterior: Posterior,
+    local: Mapping[str, Any],
+    rng: np.random.Generator,
+    n_draws: int,
+    counted: Mapping[str, AnyArray],
+) -> tuple[dict[str, Any], Array]:
+    """Return draws of every latent variable, (draws, ...), and the log densities under q of what of them is counted."""
+    distributions = {name: q for name, q in posterior._independent.items() if name not in local} | dict(local)
+    values: dict[str, Any] = {}
+    log_q = np.zeros(n_draws)
+    for name, q in distributions.items():
+        if isinstance(q, ExponentialFamily) and not posterior.model.variables[name].summed:
+            values[name] = q.sample(n_draws, rng)
+            density = q.log_density(values[name])
+            density = density[:, counted[name]] if name in counted else density
+            log_q += density.reshape(n_draws, -1).sum(axis=1)
+    others = {name: q for name, q in distributions.items() if name not in values}
+    if others:
+        drawn, found = zip(
+            *(_draw(posterior, others, one_of(values, i), rng, counted) for i in range(n_draws)), strict=True
+        )
+        values |= {name: stacked([own[name] for own in drawn]) for name in drawn[0]}
+        log_q += np.array(found)
+    return values, log_q
+
+
 def _draw(
-    posterior: Posterior, local: Mapping[str, Any], rng: np.random.Generator, counted: Mapping[str, AnyArray]
+    posterior: Posterior,
+    distributions: Mapping[str, Any],
+    known: Mapping[str, Any],
+    rng: np.random.Generator,
+    counted: Mapping[str, AnyArray],
 ) -> tuple[dict[str, Any], float]:
-    """Return a draw of every latent variable, and the log density under q of what of it is counted."""
+    """Return a draw given values of other variables, and the log density under q of what of it is counted."""
     values: dict[str, Any] = {}
     log_q = 0.0
-    distributions = {name: q for name, q in posterior._independent.items() if name not in local}
-    for name, q in list(distributions.items()):
+    for q in distributions.values():
         if isinstance(q, SharedFactor):
-            del distributions[name]
             drawn = q.sample(None, rng)
             values |= drawn
             log_q += float(q.log_density(drawn, q.family.counted([counted.get(own) for own in q.names])))
-    distributions |= {name: q for name, q in local.items() if not hasattr(q, "conditional")}
+    # what depends on labels comes after them
     for name, stated in sorted(distributions.items(), key=_turn):
-        q = stated.given(values) if isinstance(stated, JointLabels | LabelFrequencies) else stated
+        if isinstance(stated, SharedFactor):
+            continue
+        q = _given(posterior, stated, {**known, **values})
         values[name] = q.sample(None, rng)
         if hasattr(q, "log_density"):
             density = np.asarray(q.log_density(values[name]))
             log_q += float(np.sum(density[counted[name]] if name in counted else density))
-    for name, q in local.items():
-        if hasattr(q, "conditional"):
-            chosen = _conditional(posterior, q, values)
-            values[name] = chosen.sample(None, rng)
-            log_q += float(np.sum(chosen.log_density(values[name])))
     return values, log_q
 
 
-def _rows_to(value: Any, axis: int) -> Any:
-    """Return values whose rows are the first axis with the rows at ``axis``; a joint factor's are a pair."""
+def _given(posterior: Posterior, stated: Any, values: Mapping[str, Any]) -> Any:
+    """Return the distribution of a variable given those before it in its factor."""
+    if hasattr(stated, "conditional"):
+        return conditional_on_labels(posterior, stated, values)
+    return stated.given(values) if isinstance(stated, JointLabels | LabelFrequencies) else stated
+
+
+def rows_to(value: Any, axis: int) -> Any:
+    """Return draws whose rows are the axis behind them with the rows at an axis of one; a joint factor's are a pair."""
     if isinstance(value, tuple):
-        return type(value)(*(np.moveaxis(part, 0, axis) for part in value))
-    return np.moveaxis(value, 0, axis)
+        return type(value)(*(np.moveaxis(part, 1, axis + 1) for part in value))
+    return np.moveaxis(value, 1, axis + 1)
 
 
 def _turn(own: tuple[str, Any]) -> int:
-    """Return when a variable is drawn: labels that share a factor after the chain in it, in their order."""
+    """Return when a variable is drawn: labels that share a factor after the chain in it, what they switch at last."""
+    if hasattr(own[1], "conditional"):
+        return _LAST
     return own[1].place if isinstance(own[1], JointLabels | LabelFrequencies) else 0
 
 
-def _conditional(posterior: Posterior, q: Any, values: Mapping[str, Any]) -> Any:
+def conditional_on_labels(posterior: Posterior, q: Any, values: Mapping[str, Any]) -> Any:
     """Return the distribution of each row's value given the values of the labels that switch it."""
     sizes = tuple(posterior.model.variables[label].dimension or 1 for label in q.names)
     labels = np.ravel_multi_index(tuple(values[label] for label in q.names), sizes)
     return q.conditional[np.arange(len(q.probabilities)), labels]
 
 
-def _row_axes(posterior: Posterior, local: Mapping[str, Any]) -> dict[str, int]:
+def row_axes(posterior: Posterior, local: Mapping[str, Any]) -> dict[str, int]:
     """Return the axis of the rows in the values of each local variable; their factors have it first."""
     plates = {name: posterior.model.variables[name].plates for name in local}
     axes = {name: [plate is posterior.data_plate for plate in own] for name, own in plates.items()}

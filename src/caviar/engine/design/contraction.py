@@ -7,6 +7,7 @@ the others: no automatic differentiation is needed.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from operator import itemgetter
 from string import ascii_letters
@@ -233,12 +234,9 @@ class Formula:
         gather, own = self.gather, self.factors[position].axes
         if gather is not None and gather.axis is not keep and not gather.labels.keys().isdisjoint(own):
             made = _then(made, partial(gather.put, axes=(*kept, *own), size=self.size))
-        repeated = [axis for axis in axes if target.axes.count(axis) > 1]
-        if repeated:
-            place, after = axes.index(repeated[0]), _after_second(target.axes, repeated[0])
-            diagonal = _diagonal(axes[place:], self.size)
-            made = _then(made, partial(_on_diagonal, place - len(axes), after, diagonal))
-        return made
+        if len(set(target.axes)) == len(target.axes):
+            return made
+        return _then(made, _Diagonals.of(target.axes, self.size).of_derivative)
 
     def _multiple(self, other: Factor, target: Factor) -> Callable[[Array], Evaluation]:
         """Return what makes, of the constant, what multiplies one operand by it, where nothing is summed over.
@@ -253,14 +251,10 @@ class Formula:
         order, index = _laid_along(known, axes)
         alone = np.ones([1 if axis in known or axis in other.axes else self.size(axis) for axis in axes])
         own_order, own_index = _laid_along(other.axes, axes)
-        for place, axis in enumerate(axes):
-            if target.axes.count(axis) > 1:
-                after = _after_second(target.axes, axis)
-                alone = _on_diagonal(place - len(axes), after, _diagonal(axes[place:], self.size), alone)
-                second = len(axes) - after
-                index = (*index[:second], None, *index[second:])
-                own_index = (*own_index[:second], None, *own_index[second:])
-                break
+        if len(set(target.axes)) < len(target.axes):
+            diagonals = _Diagonals.of(target.axes, self.size)
+            alone = diagonals.of_derivative(alone)
+            index, own_index = (diagonals.indexed(axes, own) for own in (index, own_index))
         return lambda constant: _times_array(
             constant.transpose(order)[index] * alone, read, own_order, own_index
         )
@@ -436,11 +430,6 @@ def _laid_along(own: Sequence[Axis], axes: Sequence[Axis]) -> tuple[list[int], t
     return order, tuple([slice(None) if axis in own else None for axis in axes])
 
 
-def _diagonal(axes: Sequence[Axis], size: Callable[[Axis], int]) -> Array:
-    """Return the identity of the size of the first axis, with axes of length one for the others."""
-    return np.eye(size(axes[0])).reshape(size(axes[0]), size(axes[0]), *(1,) * (len(axes) - 1))
-
-
 def _times_sum(scale: float, read: Evaluation) -> Evaluation:
     return lambda arrays: scale * np.add.reduce(read(arrays), axis=None)
 
@@ -484,23 +473,46 @@ def _then(
     return followed
 
 
-def _after_second(axes: Sequence[Axis], axis: Axis) -> int:
-    """Return how many axes follow an axis where it comes for the second time."""
-    return tuple(reversed(axes)).index(axis)
+@dataclass(frozen=True)
+class _Diagonals:
+    """What a derivative is multiplied with if axes of its operand are repeated, as in a trace: zero off the diagonals.
 
-
-def _on_diagonal(place: int, after: int, diagonal: Array, derivative: Array) -> Array:
-    """Return the derivative of a trace, in which an axis is repeated: zero off the diagonal.
-
-    Parameters
+    Attributes
     ----------
-    place
-        Of the axis, counted from the end.
-    after
-        Number of axes after it where it is repeated.
+    axes
+        Axes of the operand, from the first that is repeated on.
+    index
+        Index that gives an axis of length one to the derivative wherever an axis is repeated.
+    ones
+        Product of the identities along each pair of repeated axes.
     """
-    found = np.expand_dims(derivative, place) * diagonal
-    return found if place == -1 - after else np.moveaxis(found, place, -1 - after)
+
+    axes: tuple[Axis, ...]
+    index: tuple[slice | None, ...]
+    ones: Array
+
+    @classmethod
+    def of(cls, axes: Sequence[Axis], size: Callable[[Axis], int]) -> _Diagonals:
+        """Return the diagonals of an operand with these axes, of which some are repeated."""
+        first = min(place for place, axis in enumerate(axes) if axes.count(axis) > 1)
+        own, ones = tuple(axes[first:]), np.ones(())
+        for place, axis in enumerate(own):
+            before = own.index(axis)
+            if before < place:
+                shape = [size(axis) if other in (before, place) else 1 for other in range(len(own))]
+                ones = ones * np.eye(size(axis)).reshape(shape)
+        index = tuple([slice(None) if own.index(axis) == n else None for n, axis in enumerate(own)])
+        return cls(own, index, ones)
+
+    def of_derivative(self, derivative: Array) -> Array:
+        """Return the derivative with respect to the operand, of one in which each axis is once."""
+        return derivative[(..., *self.index)] * self.ones
+
+    def indexed(self, axes: Sequence[Axis], index: tuple[slice | None, ...]) -> tuple[slice | None, ...]:
+        """Return an index along single axes with axes of length one where these are repeated."""
+        first = axes.index(self.axes[0])
+        own = iter(index[first:])
+        return (*index[:first], *(None if at is None else next(own) for at in self.index))
 
 
 _FEW = 4_096

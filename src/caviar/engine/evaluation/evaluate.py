@@ -247,6 +247,8 @@ def _joined(parts: list[Any]) -> Any:
         return families.JointLabels(np.concatenate([part.joint for part in parts]), first.names, first.name)
     if isinstance(first, families.Categorical):
         return families.Categorical(np.concatenate([part.probabilities for part in parts]))
+    if isinstance(first, families.LabelFrequencies):
+        return families.LabelFrequencies.joined(parts)
     naturals = zip(*(part.natural for part in parts), strict=True)
     return type(first).from_natural(tuple(np.concatenate(arrays) for arrays in naturals))
 
@@ -267,6 +269,8 @@ def _in_order(distribution: Any, order: AnyArray | None) -> Any:
         return families.JointLabels(distribution.joint[order], distribution.names, distribution.name)
     if isinstance(distribution, families.Categorical):
         return families.Categorical(distribution.probabilities[order])
+    if isinstance(distribution, families.LabelFrequencies):
+        return distribution[order]
     return type(distribution).from_natural(tuple(array[order] for array in distribution.natural))
 
 

@@ -10,7 +10,7 @@ up to a constant. Each label is at its optimum given the others, so no sweep low
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -253,3 +253,21 @@ def frequencies_of(bound: BoundModel) -> list[Frequencies]:
         if sum(other.labels is own.labels for other in found) > 1:
             raise ModelError(f"'{own.labels.name}' has several Frequencies; use one in all predictors")
     return found
+
+
+def refuse_joining(joint: Sequence[Sequence[str]] | None, factors: Sequence[LocalFactor]) -> None:
+    """Refuse names of variables that have a factor already.
+
+    Raises
+    ------
+    ModelError
+        If a group has frequencies or their labels.
+    """
+    for factor in factors:
+        names = [variable.name for variable in factor.variables]
+        strange = next((name for group in joint or () for name in group if name in names), None)
+        if strange is not None:
+            raise ModelError(
+                f"factors= names '{strange}', but frequencies and their labels, here {' and '.join(map(repr, names))}, "
+                f"share one factor with nothing else; leave it out of factors="
+            )

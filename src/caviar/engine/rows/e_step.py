@@ -46,6 +46,10 @@ _OWN: FactorKey = ""
 """In the place of a local factor: the number 1 of each row, which what no local variable enters is multiplied with."""
 
 
+_SAME = 1e-10
+"""Relative change of a statistic that is rounding: further sweeps would leave it there."""
+
+
 class IndependentRows:
     """What a compiled model does with a block of rows.
 
@@ -324,11 +328,15 @@ class IndependentRows:
         unknown = [own for own in self._inferences if own.factor.key not in work.state]
         work.state.update(best_labels(unknown, work))
         for _ in range(_COLD_SWEEPS if self.keeps_locals else 1):
+            is_settled = self.keeps_locals
             for inference in unknown:
                 own = inference.natural(work).copy()
                 factor, expected = inference.factor, own.copy()
                 inference.renewed(work, expected) if factor.couples else factor.infer(expected)
+                is_settled = is_settled and _is_same(work.state.get(factor.key), expected)
                 natural[factor.key], work.state[factor.key] = own, expected
+            if is_settled:
+                break
         return natural
 
     def changed(self, parts: Arrays, coefficients: Coefficients) -> Coefficients:
@@ -511,3 +519,8 @@ def _summed(derivatives: Sequence[tuple[Hashable, Evaluation]], arrays: Mapping[
         value, before = derivative(arrays), found.get(key)
         found[key] = value if before is None else before + value
     return found
+
+
+def _is_same(before: Array | None, after: Array) -> bool:
+    """Whether a sweep changed no statistic of any row by more than rounding."""
+    return before is not None and bool((np.abs(after - before) <= _SAME * np.abs(after)).all())

@@ -1,0 +1,81 @@
+"""Log densities of many draws together: the model repeated over a plate of draws."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from caviar._typing import AnyArray, Array
+from caviar.language import Node, Plate, Variable
+from caviar.language.replication import replicated
+from caviar.posterior.simulation import log_densities
+
+__all__ = ["log_joints", "one_of", "stacked"]
+
+
+def stacked(values: Sequence[Any]) -> Any:
+    """Return values of several draws with the draws as first axis; those of joint factors are pairs."""
+    if isinstance(values[0], tuple):
+        return type(values[0])(*(np.stack(part) for part in zip(*values, strict=True)))
+    return np.stack(values)
+
+
+def one_of(draws: Mapping[str, Any], number: int) -> dict[str, Any]:
+    """Return the values of one of the draws, by name."""
+    return {
+        name: type(value)(*(part[number] for part in value)) if isinstance(value, tuple) else value[number]
+        for name, value in draws.items()
+    }
+
+
+def log_joints(
+    nodes: Sequence[Node],
+    known: Mapping[str, Any],
+    draws: Mapping[str, Any],
+    n_draws: int,
+    counted: Mapping[str, AnyArray] | None = None,
+) -> Array:
+    """Return the log density of each draw together with known values, shape (draws,); a flat prior has density 1.
+
+    Parameters
+    ----------
+    nodes
+        Of the model, each variable before its parents.
+    known
+        Name -> values that are the same in all draws.
+    draws
+        Name -> values, (draws, shape of one...).
+    counted
+        Name of a variable -> which repetitions count, shape (plates...); without a name all.
+    """
+    total, every = np.zeros(n_draws), [node for node in nodes if isinstance(node, Variable)]
+    # chains are distributions of whole sequences, and the rows of nested plates are laid out draw by draw
+    is_nested = any(plate.within is not None for node in nodes for plate in node.plates)
+    apart = [variable.name for variable in every if is_nested or variable.summed]
+    together = [variable.name for variable in every if variable.name not in apart]
+    for name, density in _together(nodes, known, draws, n_draws, together).items():
+        total += _summed(density, name, counted)
+    for number in range(n_draws if apart else 0):
+        values = {**known, **one_of(draws, number)}
+        for name, density in log_densities(nodes, values, apart).items():
+            total[number] += _summed(density[np.newaxis], name, counted)[0]
+    return total
+
+
+def _together(
+    nodes: Sequence[Node], known: Mapping[str, Any], draws: Mapping[str, Any], n_draws: int, of: Sequence[str]
+) -> dict[str, AnyArray]:
+    """Return the log densities of some variables in all draws, (draws, plates...)."""
+    if not of:
+        return {}
+    plate = Plate(" ".join(node.name for node in nodes) + " draw", n_draws)
+    copies, _ = replicated(nodes, [], plate, {}, {}, lambda constant: constant.value)
+    repeated = {name: np.broadcast_to(value, (n_draws, *np.shape(value))) for name, value in known.items()}
+    return log_densities(copies, {**repeated, **draws}, of)
+
+
+def _summed(density: AnyArray, name: str, counted: Mapping[str, AnyArray] | None) -> Array:
+    marked = (counted or {}).get(name)
+    return (density if marked is None else density[:, marked]).reshape(len(density), -1).sum(axis=1)
