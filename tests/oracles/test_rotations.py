@@ -144,12 +144,13 @@ def test_priors_of_sparse_vectors_are_found():
     seen, _ = _states(model, data, seed=0, max_iter=1, init=start)
     found = [
         tuple(own.name for own in (priors.variable, *priors.priors))
-        for priors in sparse_priors.sparse_priors_of(seen[0][1].problem)
+        for priors in seen[0][0].shrunk
+        if isinstance(priors, sparse_priors.SparsePriors)
     ]
     assert found == [("w0", "alpha0", "share0"), ("w1", "alpha1", "share1")]
     model, data = views()
     seen, _ = _states(model, data, seed=0, max_iter=1, init=start)
-    assert not sparse_priors.sparse_priors_of(seen[0][1].problem)
+    assert not any(isinstance(own, sparse_priors.SparsePriors) for own in seen[0][0].shrunk)
 
 
 @pytest.mark.parametrize("seed", range(4))

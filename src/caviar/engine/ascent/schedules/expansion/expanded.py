@@ -33,11 +33,15 @@ _STILL = 0.01
 """Change of the logarithm of a precision in a step below which it stays where it is."""
 
 
-def expanded(problem: Problem, own: Ascent[A]) -> Ascent[A]:
+def expanded(problem: Problem, schedule: Ascent[A]) -> Ascent[A]:
     """Return a schedule with turns after its steps, if some vectors of the problem can be turned."""
     groups = groups_of(problem)
-    shrunk = [*shrunk_of(problem), *sparse_priors_of(problem)]
-    return Expanded(own, tuple(groups), tuple(shrunk)) if groups or shrunk else own
+    shrunk: list[Shrunk | SparsePriors] = [*shrunk_of(problem)]
+    for variable in problem.order:
+        own = sparse_priors_of(problem, variable) if variable.has_zeros else None
+        if own is not None:
+            shrunk.append(own)
+    return Expanded(schedule, tuple(groups), tuple(shrunk)) if groups or shrunk else schedule
 
 
 @dataclass(frozen=True)

@@ -146,10 +146,10 @@ def _can_turn(
         return False
     if len({variable.dimension for variable in sides}) > 1 or elsewhere & sides.keys():
         return False
-    return all(_is_free(problem, variable) for variable in sides)
+    return all(is_free(problem, variable) for variable in sides)
 
 
-def _is_free(problem: Problem, variable: Variable) -> bool:
+def is_free(problem: Problem, variable: Variable) -> bool:
     """Whether a vector is hidden with all its repetitions, about zero, and alone in its factor."""
     own = problem.bound.of(variable)
     if problem.bound.is_known(variable) or variable.members or problem.coordinates.of(variable) is not None:
@@ -226,7 +226,7 @@ def shrunk_of(problem: Problem) -> list[Shrunk]:
     for variable in problem.order:
         if not isinstance(variable, Normal | MultivariateNormal) or variable in problem.point:
             continue
-        relevance = _relevance(problem, variable) if _is_free(problem, variable) else None
+        relevance = _relevance(problem, variable) if is_free(problem, variable) else None
         if relevance is not None and relevance.plates and variable.value_rank:
             found.append(Shrunk(variable, relevance, True))
         elif relevance is not None and not variable.value_rank and relevance.plates in ((), variable.plates):

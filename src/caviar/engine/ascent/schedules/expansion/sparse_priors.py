@@ -17,9 +17,9 @@ import numpy as np
 from scipy.special import digamma, expit
 
 from ....._typing import Array, Statistics
-from .....language import Beta, Constant, Gamma, SparseVector, Variable
+from .....language import Beta, Gamma, SparseVector, Variable
 from ...problem import Problem
-from .groups import known_parameters, own_prior
+from .groups import is_free, known_parameters, own_prior
 from .relevance import bracketed
 
 _ROUNDS = 2
@@ -130,18 +130,14 @@ class _Slabs:
         return digamma(self.share[0] + count) - digamma(self.share[1] + len(self.odds) - count)
 
 
-def sparse_priors_of(problem: Problem) -> list[SparsePriors]:
-    """Return the priors of vectors with zeros that are learnt from these alone, with a precision for each entry."""
-    found: list[SparsePriors] = []
-    for variable in problem.order:
-        if not isinstance(variable, SparseVector) or not variable.is_sequential or variable in problem.point:
-            continue
-        mean = variable.slots["mean"].node
-        if not isinstance(mean, Constant) or np.any(problem.bound.values_of(mean)):
-            continue
-        relevance = own_prior(problem, variable, "precision", Gamma)
-        share = own_prior(problem, variable, "probability", Beta)
-        if isinstance(relevance, Gamma) and relevance.plates:
-            own_share = share if isinstance(share, Beta) and share.plates else None
-            found.append(SparsePriors(variable, relevance, own_share))
-    return found
+def sparse_priors_of(problem: Problem, variable: Variable) -> SparsePriors | None:
+    """Return the priors of a vector with zeros if they are learnt from it alone, with a precision for each entry."""
+    if not isinstance(variable, SparseVector) or not variable.is_sequential or variable in problem.point:
+        return None
+    if not is_free(problem, variable):
+        return None
+    relevance = own_prior(problem, variable, "precision", Gamma)
+    share = own_prior(problem, variable, "probability", Beta)
+    if not isinstance(relevance, Gamma) or not relevance.plates:
+        return None
+    return SparsePriors(variable, relevance, share if isinstance(share, Beta) and share.plates else None)
