@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 from scipy.optimize import minimize
+from scipy.special import digamma
 
 import caviar as cv
+from caviar.engine.ascent.schedules.expansion import sparse_priors
 from caviar.engine.ascent.schedules.expansion.expanded import Expanded, _best, _sides_of, _turn
 from caviar.engine.ascent.schedules.expansion.groups import groups_of, shrunk_of
 from caviar.engine.ascent.schedules.expansion.relevance import settled_precision
@@ -106,6 +108,49 @@ def test_settled_precisions_are_where_turns_of_updates_lead():
         width = 1 / (alpha + curvature)
         alpha = shape / (rate + 0.5 * (width + (linear * width) ** 2).sum(axis=0))
     np.testing.assert_allclose(found, alpha, rtol=1e-5)
+
+
+@pytest.mark.parametrize("learnt", [False, True])
+def test_settled_priors_of_sparse_vectors_are_where_updates_change_nothing(learnt, monkeypatch):
+    monkeypatch.setattr(sparse_priors, "_ROUNDS", 40)
+    rng = np.random.default_rng(1)
+    size, n_entries = 4, 60
+    curvature = rng.gamma(4.0, 5.0, size=(n_entries, size))
+    # the third coordinate falls silent
+    linear = np.sqrt(curvature) * rng.normal(size=(n_entries, size)) * np.array([3.0, 1.8, 0.5, 2.2])
+    odds, shape, rate = np.full((n_entries, size), 0.2), np.full(size, 1e-2), np.full(size, 1e-3)
+    below = digamma(shape + 30.0) - np.log(shape + 30.0)
+    share = (np.ones(size), np.ones(size)) if learnt else None
+    start = np.log(np.array([1.0, 3.0, 20.0, 0.5]))
+    slabs = sparse_priors._Slabs(odds, linear, curvature, below, (shape, rate), share)
+    log_alpha, shift, count = slabs.settled(start)
+    precision, psi = np.exp(log_alpha) + curvature, odds[0] + shift
+    logit = psi + 0.5 * (log_alpha + below - np.log(precision) + linear**2 / precision)
+    included = 1 / (1 + np.exp(-logit))
+    squares = 1 / precision + (linear / precision) ** 2
+    alpha = (shape + 0.5 * included.sum(axis=0)) / (rate + 0.5 * (included * squares).sum(axis=0))
+    assert log_alpha[2] > np.log(100)
+    np.testing.assert_allclose(np.log(alpha), log_alpha, atol=1e-3)
+    np.testing.assert_allclose(count, included.sum(axis=0), rtol=1e-10)
+    if learnt:
+        np.testing.assert_allclose(digamma(1 + count) - digamma(61 - count), psi, atol=1e-6)
+    else:
+        assert not shift.any()
+
+
+def test_priors_of_sparse_vectors_are_found():
+    start = {"w0": _draw(15), "w1": _draw(10)}
+    model, data = views(sparse=True)
+    seen, _ = _states(model, data, seed=0, max_iter=1, init=start)
+    found = [
+        tuple(own.name for own in (priors.variable, *priors.priors))
+        for priors in seen[0][0].shrunk
+        if isinstance(priors, sparse_priors.SparsePriors)
+    ]
+    assert found == [("w0", "alpha0", "share0"), ("w1", "alpha1", "share1")]
+    model, data = views()
+    seen, _ = _states(model, data, seed=0, max_iter=1, init=start)
+    assert not any(isinstance(own, sparse_priors.SparsePriors) for own in seen[0][0].shrunk)
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -109,6 +109,21 @@ def test_a_fit_of_few_passes_has_few_before_it(
     assert len(made) == n_passes
 
 
+def test_a_sample_has_as_many_passes_as_take_the_time_of_those_of_the_fit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made, sweep = [], LeftOutTopics.sweep
+    monkeypatch.setattr(LeftOutTopics, "sweep", lambda topics: made.append(sweep(topics)))
+    monkeypatch.setattr(start, "_LIGHT", 0)
+    monkeypatch.setattr(start, "n_trials", lambda *_: 1)
+    counts = documents(40)
+    # a quarter of the documents is kept for the passes
+    monkeypatch.setattr(start, "_MOST_NUMBERS", counts.nnz * 3 // 4)
+    model = cv.models.latent_dirichlet_allocation(3, 11)
+    model.fit({"word": counts}, seed=0, max_iter=2, uncertainty="mean_field")
+    assert 6 <= len(made) <= 11
+
+
 def test_priors_near_zero_leave_numbers() -> None:
     counts = documents(30)
     topics = LeftOutTopics(counts, None, np.full(3, 1e-300), np.array(1e-300), np.random.default_rng(5), 4)

@@ -51,7 +51,7 @@ def drawn_topics(
     Parameters
     ----------
     most
-        Passes of the fit at most: a fit of few passes has few before it.
+        Passes of the fit at most: a fit of few passes has few before it, that take no longer than those.
     """
     shape = (*(problem.bound.sizes[plate] for plate in topics.plates), topics.dimension or 1)
     even = np.full(shape, 1.0 / shape[-1])
@@ -68,7 +68,7 @@ def drawn_topics(
     of_documents = rows.prior_of(rows.coefficients(arrays))
     counts, weights = _documents(sample.columns[rows.word], sample, shape[0], rng)
     numbers = max(counts.nnz * shape[0], 1)
-    n_passes = min(_PASSES, max(1, _LIGHT // numbers, most))
+    n_passes = min(_PASSES, max(1, _LIGHT // numbers, round(most * _documents_of_each(sample, len(weights)))))
     best = best_of_trials(
         lambda: LeftOutTopics(counts, weights, of_documents, prior, rng, n_passes),
         n_trials(counts, shape[0]),
@@ -96,6 +96,12 @@ def _documents(counts: Any, sample: Sample, n_topics: int, rng: np.random.Genera
     order = order[: max(int(np.searchsorted(numbers, _MOST_NUMBERS, side="right")), 1)]
     weights = sample.row_weights[order]
     return counts[order], weights * (sample.total_weight / weights.sum())
+
+
+def _documents_of_each(sample: Sample, n_chosen: int) -> float:
+    """Return for how many documents of the whole table each of those stands that are chosen from a sample."""
+    is_whole = not sample.is_part and n_chosen == sample.n_rows
+    return 1.0 if is_whole else max(sample.total_weight / n_chosen, 1.0)
 
 
 def given_tokens(

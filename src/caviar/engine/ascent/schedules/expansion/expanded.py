@@ -17,9 +17,9 @@ from ....design.keys import StatisticKey, SumKey
 from ...problem import Problem
 from ...schedule import Ascent, AscentAround
 from ...state import AscentState, at_natural, joined
-from .groups import Group, Member, Shrunk, groups_of, known_shape_and_rate, shrunk_of
-from .relevance import settled_precision
+from .groups import Group, Member, Shrunk, groups_of, known_parameters, shrunk_of
 from .rotation import Turned, best_rotation, best_scales
+from .sparse_priors import SparsePriors, sparse_priors_of
 
 A = TypeVar("A", bound=AscentState)
 
@@ -32,14 +32,16 @@ _NEAR = 0.3
 _STILL = 0.01
 """Change of the logarithm of a precision in a step below which it stays where it is."""
 
-_FAR = 0.7
-"""Change of the logarithm of a precision that is worth a look at the rows."""
 
-
-def expanded(problem: Problem, own: Ascent[A]) -> Ascent[A]:
+def expanded(problem: Problem, schedule: Ascent[A]) -> Ascent[A]:
     """Return a schedule with turns after its steps, if some vectors of the problem can be turned."""
-    groups, shrunk = groups_of(problem), shrunk_of(problem)
-    return Expanded(own, tuple(groups), tuple(shrunk)) if groups or shrunk else own
+    groups = groups_of(problem)
+    shrunk: list[Shrunk | SparsePriors] = [*shrunk_of(problem)]
+    for variable in problem.order:
+        own = sparse_priors_of(problem, variable) if variable.has_zeros else None
+        if own is not None:
+            shrunk.append(own)
+    return Expanded(schedule, tuple(groups), tuple(shrunk)) if groups or shrunk else schedule
 
 
 @dataclass(frozen=True)
@@ -55,11 +57,11 @@ class Expanded(AscentAround[A]):
     groups
         Vectors that turn together.
     shrunk
-        Numbers whose precisions are learnt.
+        Numbers, and vectors with zeros, whose priors are learnt.
     """
 
     groups: tuple[Group, ...]
-    shrunk: tuple[Shrunk, ...]
+    shrunk: tuple[Shrunk | SparsePriors, ...]
 
     def step(self, state: A) -> A:
         """Return the state after a step of the other schedule, turned if that is better."""
@@ -107,7 +109,7 @@ def _side_of(state: AscentState, member: Member) -> Turned | None:
     moments, count = _moments(state, member)
     size = len(moments)
     if member.relevance is not None:
-        shape, rate = known_shape_and_rate(problem, member.relevance, size)
+        shape, rate = known_parameters(problem, member.relevance, size)
         repeated = np.prod([problem.bound.sizes[plate] for plate in variable.plates])
         chosen = count if variable.has_zeros else repeated
         return Turned(moments, count, member.is_dual, None, shape + 0.5 * chosen, rate)
@@ -196,10 +198,10 @@ def _turn(
         arrays.update(problem.statistics(own.relevance, factor))
 
 
-def _with_settled(before: A, state: A, shrunk: Sequence[Shrunk]) -> A | None:
-    """Return a state with precisions where turns of updates lead; None where none of them is far from there.
+def _with_settled(before: A, state: A, shrunk: Sequence[Shrunk | SparsePriors]) -> A | None:
+    """Return a state with priors where turns of updates lead; None where none of them is far from there.
 
-    Only those are looked at that the last step has moved.
+    Only those are looked at whose precisions the last step has moved.
     """
     shrunk = [own for own in shrunk if _has_moved(before, state, own.relevance)]
     if not state.change < _NEAR or not shrunk:
@@ -207,13 +209,14 @@ def _with_settled(before: A, state: A, shrunk: Sequence[Shrunk]) -> A | None:
     problem, naturals, arrays = state.problem, dict(state.natural), dict(state.arrays)
     moved = False
     for own in shrunk:
-        naturals[own.variable], numbers = problem.update_with_natural(own.variable, arrays)
-        natural = _settled(problem, own, numbers, naturals[own.relevance])
-        if natural is None:
+        naturals[own.variable], _ = problem.update_with_natural(own.variable, arrays)
+        found = own.settled(problem, naturals)
+        if found is None:
             continue
         moved = True
-        arrays.update(problem.statistics(own.relevance, problem.factor(own.relevance, natural)))
-        for variable in (own.variable, own.relevance):
+        for prior, natural in found.items():
+            arrays.update(problem.statistics(prior, problem.factor(prior, natural)))
+        for variable in (own.variable, *own.priors):
             naturals[variable], factor = problem.update_with_natural(variable, arrays)
             arrays.update(problem.statistics(variable, factor))
     return at_natural(state, joined(problem, naturals)) if moved else None
@@ -225,34 +228,6 @@ def _has_moved(before: AscentState, after: AscentState, relevance: Variable) -> 
         return False
     (shape, rate), (shape_after, rate_after) = before.natural[relevance], after.natural[relevance]
     return bool(np.abs(np.log(shape_after / rate_after * rate / shape)).max() > _STILL)
-
-
-def _settled(problem: Problem, own: Shrunk, numbers: Any, natural: Statistics) -> Statistics | None:
-    """Return the natural parameters of precisions where turns of updates lead; None where they are near there.
-
-    Parameters
-    ----------
-    numbers
-        The optimal Normal numbers, their precisions as they are.
-    natural
-        Of the precisions.
-    """
-    mean = numbers.mean
-    if own.variable.value_rank:
-        variance = np.diagonal(numbers.covariance, axis1=-2, axis2=-1)
-    else:
-        variance = 1.0 / numbers.precision
-    size = mean.shape[-1] if own.variable.value_rank else mean.size if own.is_each else 1
-    mean, variance = mean.reshape(-1, size), variance.reshape(-1, size)
-    before, negative_rate = natural
-    alpha = np.ravel(before / -negative_rate)
-    curvature = np.maximum(1.0 / variance - alpha, 0.0)
-    shape, rate = known_shape_and_rate(problem, own.relevance, size)
-    shape = shape + 0.5 * len(mean)
-    found = settled_precision(alpha, mean / variance, curvature, shape, rate)
-    if not np.abs(np.log(found / alpha)).max() > _FAR:
-        return None
-    return tuple(np.reshape(own, np.shape(negative_rate)) for own in (shape, -shape / found))
 
 
 def _rotated(natural: Statistics, back: Array) -> Statistics:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ....._typing import Array, Statistics
+from .....families import Beta as BetaFamily
 from .....families import Gamma as GammaFamily
 from .....language import (
+    Beta,
     Constant,
     Diagonal,
     Gamma,
@@ -25,6 +28,10 @@ from .....language import (
 )
 from ....local.family import FamilyFactor
 from ...problem import Problem
+from .relevance import settled_precision
+
+_FAR = 0.7
+"""Change of the logarithm of a precision that is worth a look at the rows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,10 +146,10 @@ def _can_turn(
         return False
     if len({variable.dimension for variable in sides}) > 1 or elsewhere & sides.keys():
         return False
-    return all(_is_free(problem, variable) for variable in sides)
+    return all(is_free(problem, variable) for variable in sides)
 
 
-def _is_free(problem: Problem, variable: Variable) -> bool:
+def is_free(problem: Problem, variable: Variable) -> bool:
     """Whether a vector is hidden with all its repetitions, about zero, and alone in its factor."""
     own = problem.bound.of(variable)
     if problem.bound.is_known(variable) or variable.members or problem.coordinates.of(variable) is not None:
@@ -177,6 +184,41 @@ class Shrunk:
     relevance: Gamma
     is_each: bool
 
+    @property
+    def priors(self) -> tuple[Variable, ...]:
+        """What is learnt."""
+        return (self.relevance,)
+
+    def settled(
+        self, problem: Problem, naturals: Mapping[Variable, Statistics]
+    ) -> dict[Variable, Statistics] | None:
+        """Return natural parameters of the priors where turns of updates lead; None where they are near there.
+
+        Parameters
+        ----------
+        naturals
+            Of the numbers at their optimum, and of the precisions as they are.
+        """
+        numbers: Any = problem.factor(self.variable, naturals[self.variable])
+        mean = numbers.mean
+        if self.variable.value_rank:
+            variance = np.diagonal(numbers.covariance, axis1=-2, axis2=-1)
+        else:
+            variance = 1.0 / numbers.precision
+        size = mean.shape[-1] if self.variable.value_rank else mean.size if self.is_each else 1
+        mean, variance = mean.reshape(-1, size), variance.reshape(-1, size)
+        before, negative_rate = naturals[self.relevance]
+        alpha = np.ravel(before / -negative_rate)
+        curvature = np.maximum(1.0 / variance - alpha, 0.0)
+        shape, rate = known_parameters(problem, self.relevance, size)
+        shape = shape + 0.5 * len(mean)
+        found = settled_precision(alpha, mean / variance, curvature, shape, rate)
+        if not np.abs(np.log(found / alpha)).max() > _FAR:
+            return None
+        return {
+            self.relevance: tuple(np.reshape(own, np.shape(negative_rate)) for own in (shape, -shape / found))
+        }
+
 
 def shrunk_of(problem: Problem) -> list[Shrunk]:
     """Return the shared Normal numbers about zero whose precisions are learnt from nothing else."""
@@ -184,7 +226,7 @@ def shrunk_of(problem: Problem) -> list[Shrunk]:
     for variable in problem.order:
         if not isinstance(variable, Normal | MultivariateNormal) or variable in problem.point:
             continue
-        relevance = _relevance(problem, variable) if _is_free(problem, variable) else None
+        relevance = _relevance(problem, variable) if is_free(problem, variable) else None
         if relevance is not None and relevance.plates and variable.value_rank:
             found.append(Shrunk(variable, relevance, True))
         elif relevance is not None and not variable.value_rank and relevance.plates in ((), variable.plates):
@@ -192,27 +234,41 @@ def shrunk_of(problem: Problem) -> list[Shrunk]:
     return found
 
 
-def _relevance(problem: Problem, variable: Variable) -> Gamma | None:
-    """Return the Gammas that are the precisions of a variable, of a vector of its coordinates, and of nothing else."""
-    slots = [own for own in variable.slots.values() if own.name == "precision"]
-    if len(slots) != 1 or not isinstance(slots[0].node, Gamma) or slots[0].index is not None:
+def own_prior(
+    problem: Problem, variable: Variable, slot_name: str, kind: type[Gamma] | type[Beta]
+) -> Gamma | Beta | None:
+    """Return the variable in a slot if it is learnt, with known parameters, and nothing else has it.
+
+    Of a vector there is one for each coordinate, or one for all.
+    """
+    slots = [own for own in variable.slots.values() if own.name == slot_name]
+    if len(slots) != 1 or not isinstance(slots[0].node, kind) or slots[0].index is not None:
         return None
     (slot,), node = slots, slots[0].node
     own = problem.bound.of(node)
     children = [
         child for child in problem.bound.nodes if isinstance(child, Variable) and node in child.parents
     ]
-    known = [node.slots.get(name) for name in ("shape", "rate")]
     if children != [variable] or node not in problem.order or node in problem.point:
         return None
-    if own.clamped is not None or own.prior is not None or node.family is not GammaFamily:
+    if own.clamped is not None or own.prior is not None or node.family not in (GammaFamily, BetaFamily):
         return None
     if variable.value_rank and node.plates != (slot.along,):
         return None
-    return node if all(found is not None and isinstance(found.node, Constant) for found in known) else None
+    return node if all(isinstance(found.node, Constant) for found in node.slots.values()) else None
 
 
-def known_shape_and_rate(problem: Problem, relevance: Gamma, size: int) -> Sequence[Any]:
-    """Return the known shape and rate of Gammas, one of each for every coordinate."""
-    values = (problem.bound.values_of(relevance.slots[name].node) for name in ("shape", "rate"))
-    return [np.broadcast_to(np.asarray(own, dtype=np.float64), (size,)) for own in values]
+def _relevance(problem: Problem, variable: Variable) -> Gamma | None:
+    """Return the Gammas that are the precisions of a variable, of a vector of its coordinates, and of nothing else."""
+    found = own_prior(problem, variable, "precision", Gamma)
+    return found if isinstance(found, Gamma) else None
+
+
+def known_parameters(problem: Problem, prior: Gamma | Beta, size: int) -> tuple[Array, Array]:
+    """Return the two known parameters of Gammas or Betas, one of each for every coordinate."""
+    values = [np.asarray(problem.bound.values_of(own.node), dtype=np.float64) for own in prior.slots.values()]
+    if len(values) == 1:
+        # a Beta has both in one slot
+        values = [values[0][..., 0], values[0][..., 1]]
+    first, second = (np.broadcast_to(own, (size,)) for own in values)
+    return first, second

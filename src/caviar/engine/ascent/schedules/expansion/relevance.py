@@ -14,9 +14,11 @@ Source: MacKay, "Bayesian interpolation" (Neural Computation 1992), whose update
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
-from ....._typing import Array
+from ....._typing import AnyArray, Array
 
 _DOUBLINGS, _HALVINGS = 30, 40
 """Doublings by which an end is looked for, at most, and halvings of the interval of the logarithm."""
@@ -35,13 +37,25 @@ def settled_precision(alpha: Array, linear: Array, curvature: Array, shape: Arra
         Of the Gamma of each precision, with the numbers counted in the shape: a and b, (K,).
     """
 
-    def rises(logs: Array) -> Array:
+    def rises(logs: Array) -> AnyArray:
         own = np.exp(logs)
         width = 1.0 / (own + curvature)
         updated = shape / (rate + 0.5 * (width + np.square(linear * width)).sum(axis=0))
         return updated > own
 
-    start = np.log(alpha)
+    return np.exp(bracketed(np.log(alpha), rises))
+
+
+def bracketed(start: Array, rises: Callable[[Array], AnyArray]) -> Array:
+    """Return where numbers end that turns of updates move, each up where it rises and down where it does not.
+
+    Parameters
+    ----------
+    start
+        Where they begin.
+    rises
+        Whether an update raises each of them.
+    """
     upwards = rises(start)
     sign = np.where(upwards, 1.0, -1.0)
     near, far = start, start
@@ -56,4 +70,4 @@ def settled_precision(alpha: Array, linear: Array, curvature: Array, shape: Arra
         middle = 0.5 * (near + far)
         same = rises(middle) == upwards
         near, far = np.where(same, middle, near), np.where(same, far, middle)
-    return np.exp(near)
+    return near
