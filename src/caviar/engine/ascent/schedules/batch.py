@@ -118,7 +118,7 @@ class Batch(Ascent[BatchState]):
 def _settles_soon(before: float, change: float, tol: float) -> bool:
     """Whether two more sweeps like the last two settle a fit: moves, each with a look at the rows, take longer."""
     own, last = abs(before), abs(change)
-    return last < _FAST * own < np.inf and last**3 < tol * own**2
+    return last < _FAST * own < np.inf and last * (last / own) ** 2 < tol
 
 
 def _advanced(state: BatchState) -> BatchState:
