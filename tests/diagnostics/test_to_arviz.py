@@ -14,7 +14,7 @@ with warnings.catch_warnings():
 
 from caviar.posterior.diagnostics.dimensions import dimensions_of
 
-BEFORE_1 = hasattr(az, "InferenceData")
+BEFORE_1 = "InferenceData" in vars(az)
 
 
 def names(tree) -> set[str]:

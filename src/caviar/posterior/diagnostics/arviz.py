@@ -73,7 +73,8 @@ def as_inference_data(
     """
     named = {name: list(own) for name, own in dims.items()}
     library = _loaded("arviz", "arviz_base")
-    if hasattr(library, "InferenceData"):
+    # since version 1 the name is there no more, and to ask for it is a warning
+    if "InferenceData" in vars(library):
         own = {f"{name}_attrs": dict(attrs) for name in groups if name == "posterior"}
         return library.from_dict(
             **{name: dict(arrays) for name, arrays in groups.items()},
