@@ -79,7 +79,7 @@ class ManyArrows:
         return not natural[:, self._mixed].any()
 
     def at(self, natural: Array) -> Moments:
-        """Return the distributions with natural parameters (n, p); NaN where there is none."""
+        """Return the distributions with natural parameters (n, p); NaN where these are improper."""
         each = max(1, int(_MOST_NUMBERS / (self._between.shape[1] + self._size + 1)))
         parts = list(self._portions(natural, each))
         return Moments(*(np.concatenate(own) for own in zip(*parts, strict=True)))
