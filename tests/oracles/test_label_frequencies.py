@@ -11,7 +11,8 @@ from scipy.special import digamma, gammaln, logsumexp, xlogy
 from scipy.stats import norm
 
 import caviar as cv
-from caviar.engine.starts.guesses import points, within_rows
+from caviar.engine.starts.guesses import points
+from caviar.engine.starts.products import shares as within_rows
 from caviar.families import LabelFrequencies
 from caviar.testing import check_model
 

@@ -71,9 +71,13 @@ def _together(
     if not of:
         return {}
     plate = Plate(" ".join(node.name for node in nodes) + " draw", n_draws)
-    copies, _ = replicated(nodes, [], plate, {}, {}, lambda constant: constant.value)
+    copies, _ = replicated(nodes, [], plate, {}, {}, _value_of)
     repeated = {name: np.broadcast_to(value, (n_draws, *np.shape(value))) for name, value in known.items()}
     return log_densities(copies, {**repeated, **draws}, of)
+
+
+def _value_of(constant: Any) -> Array:
+    return constant.value
 
 
 def _summed(density: AnyArray, name: str, counted: Mapping[str, AnyArray] | None) -> Array:

@@ -20,6 +20,12 @@ from .terms.row_term import BlockWork, RowTerm
 _MOST_COMBINATIONS = 64
 """Largest number of combinations of labels of a row that are tried before local factors are updated one by one."""
 
+COLD_SWEEPS = 50
+"""Sweeps over local factors that depend on each other, where no pass before has left them; they contract quickly."""
+
+_SAME = 1e-10
+"""Relative change of a statistic below which further sweeps leave it where it is: the ELBO has the square of it."""
+
 _NEVER = 1e100
 """Cost in nats of a known probability of zero for a combination of labels."""
 
@@ -144,6 +150,35 @@ class DerivedApart:
         inferences = [self._inferences[key] for key in (*given, *(own.key for own in self.coupled))]
         work = BlockWork(rows, coefficients, scratch, state)
         return BlockResponse(inferences, *self._terms).moved(work, changes, given)
+
+
+def settled(inferences: Sequence[FactorOfRows], work: BlockWork, keeps_locals: bool) -> LocalState:
+    """Return the natural parameters of every local factor that is not known yet, and keep their statistics.
+
+    Parameters
+    ----------
+    keeps_locals
+        Whether local factors depend on each other, and are updated until they are settled.
+    """
+    natural: LocalState = {}
+    unknown = [own for own in inferences if own.factor.key not in work.state]
+    work.state.update(best_labels(unknown, work))
+    for _ in range(COLD_SWEEPS if keeps_locals else 1):
+        is_settled = keeps_locals
+        for inference in unknown:
+            own = inference.natural(work).copy()
+            factor, expected = inference.factor, own.copy()
+            inference.renewed(work, expected) if factor.couples else factor.infer(expected)
+            is_settled = is_settled and _is_same(work.state.get(factor.key), expected)
+            natural[factor.key], work.state[factor.key] = own, expected
+        if is_settled:
+            break
+    return natural
+
+
+def _is_same(before: Array | None, after: Array) -> bool:
+    """Whether a sweep changed no statistic of any row by more than rounding."""
+    return before is not None and bool((np.abs(after - before) <= _SAME * np.abs(after)).all())
 
 
 def best_labels(unknown: Sequence[FactorOfRows], work: BlockWork) -> LocalState:

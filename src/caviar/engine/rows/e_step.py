@@ -20,7 +20,7 @@ from ..local.categorical import CategoricalFactor
 from ..local.chains.chain import ChainFactor, chains_of
 from ..local.local_factor import LocalFactor
 from ..local.statistics import Arrays, Coefficients, LocalState, Rows, Summary, Sums
-from .apart import DerivedApart, best_labels
+from .apart import COLD_SWEEPS, DerivedApart, settled
 from .inference import FactorOfRows, inference_of
 from .terms.block_response import BlockResponse
 from .terms.centred import Centres
@@ -33,9 +33,6 @@ from .terms.row_term import BlockWork, RowTerm
 _UNFUSED_ROWS = 1024
 """Rows of a block for a model whose terms are no matrix products."""
 
-_COLD_SWEEPS = 50
-"""Sweeps over local factors that depend on each other, where no pass before has left them; they contract quickly."""
-
 _THOROUGH_SWEEPS = 2000
 """Largest number of sweeps if sequences must be at their optimum."""
 
@@ -44,10 +41,6 @@ _MOST_MULTIPLIED = 2_000
 
 _OWN: FactorKey = ""
 """In the place of a local factor: the number 1 of each row, which what no local variable enters is multiplied with."""
-
-
-_SAME = 1e-10
-"""Relative change of a statistic that is rounding: further sweeps would leave it there."""
 
 
 class IndependentRows:
@@ -66,7 +59,7 @@ class IndependentRows:
     """
 
     begins_anew = False
-    most_sweeps = _COLD_SWEEPS
+    most_sweeps = COLD_SWEEPS
 
     def __init__(
         self,
@@ -289,7 +282,7 @@ class IndependentRows:
         """
         sums, work = Sums.zero(), BlockWork(rows, coefficients, scratch, before)
         if self.keeps_locals and not work.state:
-            self._settle(work)
+            settled(self._inferences, work, self.keeps_locals)
         for own in self._inferences:
             if given is not None and own.factor.key in given:
                 work.state[own.factor.key] = given[own.factor.key]
@@ -320,24 +313,7 @@ class IndependentRows:
         given
             Statistics (E, B) of factors that stay at these, and are left out of what is returned.
         """
-        return self._settle(BlockWork(rows, coefficients, scratch, given))
-
-    def _settle(self, work: BlockWork) -> LocalState:
-        """Return the natural parameters of every local factor that is not known yet, and keep their statistics."""
-        natural: LocalState = {}
-        unknown = [own for own in self._inferences if own.factor.key not in work.state]
-        work.state.update(best_labels(unknown, work))
-        for _ in range(_COLD_SWEEPS if self.keeps_locals else 1):
-            is_settled = self.keeps_locals
-            for inference in unknown:
-                own = inference.natural(work).copy()
-                factor, expected = inference.factor, own.copy()
-                inference.renewed(work, expected) if factor.couples else factor.infer(expected)
-                is_settled = is_settled and _is_same(work.state.get(factor.key), expected)
-                natural[factor.key], work.state[factor.key] = own, expected
-            if is_settled:
-                break
-        return natural
+        return settled(self._inferences, BlockWork(rows, coefficients, scratch, given), self.keeps_locals)
 
     def changed(self, parts: Arrays, coefficients: Coefficients) -> Coefficients:
         """Return changes of coefficients, zeros where there are none."""
@@ -366,7 +342,7 @@ class IndependentRows:
         """
         work = BlockWork(rows, coefficients, scratch, before)
         if self.keeps_locals and not work.state:
-            self._settle(work)
+            settled(self._inferences, work, self.keeps_locals)
         return BlockResponse(self._inferences, self._products, self._contracted).sums(work, changes, given)
 
     @property
@@ -519,8 +495,3 @@ def _summed(derivatives: Sequence[tuple[Hashable, Evaluation]], arrays: Mapping[
         value, before = derivative(arrays), found.get(key)
         found[key] = value if before is None else before + value
     return found
-
-
-def _is_same(before: Array | None, after: Array) -> bool:
-    """Whether a sweep changed no statistic of any row by more than rounding."""
-    return before is not None and bool((np.abs(after - before) <= _SAME * np.abs(after)).all())

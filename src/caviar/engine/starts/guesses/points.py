@@ -25,7 +25,7 @@ from ..clustering.partitions import in_units, location_points
 from ..clustering.points_of_groups import labels_of_groups, points_of_groups
 from ..components.gates import Gate
 from ..products.columns import sampled_values
-from .within_rows import points_of_rows
+from ..products.shares import points_of_rows
 
 _MOST_POINTS = 1_000
 """Points that are brought into fewer coordinates, where they have more of them than there are points."""
@@ -63,7 +63,8 @@ def clouds_of(problem: Problem, sample: Sample, gate: Gate) -> list[Cloud]:
     if grouped:
         found.append(np.concatenate(grouped, axis=1))
     leaves = leaves_below(problem, gate.variable)
-    within = None if found else points_of_rows(problem, sample, gate, leaves)
+    is_local = gate.factor is not None and not found
+    within = points_of_rows(problem, sample, gate.variable, leaves) if is_local else None
     if within is not None:
         return [Cloud(within, weights)]
     is_located = bool(found) and all(_is_located(leaf, gate) for leaf in leaves)

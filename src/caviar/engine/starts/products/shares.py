@@ -12,8 +12,7 @@ from ...._typing import AnyArray, Array
 from ....language import Categorical, Variable
 from ...ascent.problem import Problem
 from ...rows.subsample import Sample
-from ..components.gates import Gate
-from ..products.columns import sampled_values
+from .columns import sampled_values
 
 _MOST_NUMBERS = 200_000
 """One-hot numbers of all repetitions of a label up to which each of these is a point of its own: 500 documents of 60
@@ -23,20 +22,22 @@ _COLUMNS = 16
 """Coordinates that the shares of a row are brought into."""
 
 
-def points_of_rows(problem: Problem, sample: Sample, gate: Gate, leaves: Sequence[Variable]) -> Array | None:
+def points_of_rows(
+    problem: Problem, sample: Sample, labels: Variable, leaves: Sequence[Variable]
+) -> Array | None:
     """Return leading coordinates of the shares of categories in each row, (repetitions, d), for all its labels.
 
-    None unless the gate has several labels a row, below each of which is one category, and so many that their
+    None unless there are several labels a row, below each of which is one category, and so many that their
     one-hots would be too large.
     """
-    plates, rows = gate.variable.plates, problem.bound.data_plate
-    if gate.factor is None or len(plates) < 2 or rows not in plates:
+    plates, rows = labels.plates, problem.bound.data_plate
+    if len(plates) < 2 or rows not in plates:
         return None
     if not leaves or not all(
         isinstance(own, Categorical) and set(own.plates) == set(plates) for own in leaves
     ):
         return None
-    n_labels = int(np.prod(gate.shape(problem, sample.n_rows)[1:]))
+    n_labels = int(np.prod([problem.bound.sizes[own] for own in plates if own is not rows]))
     size = sum(leaf.dimension or 0 for leaf in leaves)
     if sample.n_rows * n_labels * size <= _MOST_NUMBERS or sample.n_rows <= _COLUMNS:
         return None
