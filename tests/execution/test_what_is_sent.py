@@ -35,7 +35,7 @@ def works_of(case, n, **arguments):
 
 def sizes(model, data):
     seen = Seen()
-    model.fit(data, seed=0, max_iter=1, init="prior", executor=seen)
+    model.fit(data, seed=0, max_iter=1, init="prior", schedule="batch", executor=seen)
     return [len(pickle.dumps(ModelOfRows(work.rows), protocol=5)) for work, *_ in seen.works.values()]
 
 

@@ -200,10 +200,16 @@ class UtilityBetween(Hidden):
 
     def distribution_given(self, slots: Mapping[str, Any]) -> families.IntervalNormal:
         """Return the utility given the category, the predictor and the thresholds."""
-        ends = np.concatenate([[-UNBOUNDED], np.ravel(slots["thresholds"]), [UNBOUNDED]])
+        thresholds = np.asarray(slots["thresholds"])
+        below = np.full((*thresholds.shape[:-1], 1), -UNBOUNDED)
+        ends = np.concatenate([below, thresholds, -below], axis=-1)
         answer = np.asarray(slots["answer"], dtype=np.intp)
-        parts = np.broadcast_arrays(slots["predictor"], 1.0, ends[answer], ends[answer + 1])
-        return families.IntervalNormal(*parts)
+        every = np.broadcast_to(ends, (*answer.shape, ends.shape[-1]))
+        lower, upper = (
+            np.take_along_axis(every, number[..., np.newaxis], axis=-1)[..., 0]
+            for number in (answer, answer + 1)
+        )
+        return families.IntervalNormal(*np.broadcast_arrays(slots["predictor"], 1.0, lower, upper))
 
 
 def state_ordered(answer: Any, name: str, plates: Any, link: Ordered) -> None:
