@@ -76,7 +76,7 @@ def said(members: Sequence[Variable]) -> str:
 
 def counted(bound: BoundModel, coupled: Sequence[SharedVariable]) -> dict[Variable, AnyArray]:
     """Return which repetitions of variables, or numbers of shared factors, count, if some do not."""
-    found = bound.gathered("active")
+    found = dict(bound.gathered("active"))
     for joint in coupled:
         own = [found.get(member) for member in joint.members]
         if any(counted is not None for counted in own):
