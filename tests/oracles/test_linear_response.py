@@ -163,6 +163,18 @@ def test_a_model_that_can_be_turned_has_no_width_along_the_rotation() -> None:
     assert "rotation of factors" in posterior.interval_remark
 
 
+def test_means_that_are_data_and_are_moved_to_them() -> None:
+    """The products of their statistics are numbered by the names of columns."""
+    hidden = cv.MultivariateNormal(
+        "hidden", cv.Data("at", plates=OBS), cv.Wishart("width", 4.0, np.eye(2)), plates=OBS
+    )
+    model = cv.Model(cv.MultivariateNormal("x", hidden, 4 * np.eye(2), plates=OBS))
+    data = {"x": _CLUSTERS + _RNG.normal(size=(60, 2)), "at": _CLUSTERS}
+    posterior = model.fit(data, tol=1e-10, max_iter=2000)
+    assert posterior.uncertainty == "second_order"
+    assert Settled(posterior, data).worst("width") < 1e-7
+
+
 @pytest.mark.thinned(5)
 @pytest.mark.parametrize("name", _STATED)
 def test_covariances_are_those_slopes_whatever_a_row_is(name: str) -> None:

@@ -84,14 +84,17 @@ def _estimate_of_observed(
     full = {name: _without_gaps(data[name], gaps[name]) if name in gaps else data[name] for name in data}
     local = posterior.local(data)
     bound = posterior._evaluator.bind(data)[0].bound
-    unseen = {v.name: ~active for v, active in bound.gathered("active").items()}
+    values, log_q = draws_of(posterior, local, rng, n_draws, {})
+    unseen = {
+        **_in_empty_rows(posterior, local, values, gaps),
+        **{v.name: ~active for v, active in bound.gathered("active").items()},
+    }
     # what an answer brings has no density where the answer is missing
     brought = {
         v.name: gaps[v.answer.name] for v in variables.values() if v.is_brought and v.name not in unseen
     }
     left_out = {**gaps, **unseen, **brought}
     counted = {name: ~gap for name, gap in left_out.items() if not variables[name].summed}
-    values, log_q = draws_of(posterior, local, rng, n_draws, {})
     log_q -= [
         _unseen_log_q(posterior, local, one_of(values, i), {**unseen, **brought}) for i in range(n_draws)
     ]
@@ -114,6 +117,26 @@ def _estimate_of_observed(
             member = _over_plates(variables[name], conditional(variables[name], every), sizes)
             samples[i] -= member.log_density(value) - member[~gap].log_density(value[~gap])
     return ElboEstimate(float(samples.mean()), float(samples.std(ddof=1) / np.sqrt(n_draws)))
+
+
+def _in_empty_rows(
+    posterior: cv.Posterior, local: dict[str, Any], values: dict[str, Any], gaps: dict[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    """Return which hidden values are those of rows without any observation, which count nothing."""
+    plate = posterior.data_plate
+    seen = [
+        np.moveaxis(~gaps[leaf.name], leaf.plates.index(plate), 0)
+        for leaf in posterior.model.leaves
+        if plate in leaf.plates
+    ]
+    empty = ~np.any([own.reshape(len(own), -1).any(axis=1) for own in seen], axis=0)
+    found = {}
+    for name, axis in row_axes(posterior, local).items() if empty.any() else ():
+        n_plates = len(posterior.model.variables[name].plates)
+        shape = np.shape(values[name])[1 : 1 + n_plates]
+        gap = np.broadcast_to(empty.reshape(-1, *[1] * (n_plates - 1)), shape)
+        found[name] = np.moveaxis(gap, 0, axis)
+    return found
 
 
 def _unseen_log_q(

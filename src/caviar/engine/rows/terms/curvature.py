@@ -104,7 +104,7 @@ def _powers(feature: Feature) -> list[tuple[Hashable, ...]]:
     """Return the numbers of the data, at most two, whose product each row of a feature is; others are their own."""
     if feature.source is None:
         return [()]
-    own = feature.source.key, feature.role
+    own = feature.source.key, feature.role and feature.role.name
     if feature.source.reference is not None and not feature.summed:
         if feature.statistic == "x":
             return [((own, entry),) for entry in range(feature.n_rows)]
