@@ -34,9 +34,6 @@ from .acceleration import Memory, Place, accepted, proposal, refused, seen, shar
 _TOO_FAR = 4
 """Pause after a refused secant move from which on a part of the next refused one is tried: pauses double."""
 
-_FAST = 0.1
-"""Change of the objective, as a share of the one before, below which sweeps are fast by themselves."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class BatchState(AscentState):
@@ -95,12 +92,9 @@ class Batch(Ascent[BatchState]):
         if np.isnan(after.change):
             # between two objectives of which one at least is not finite nothing has settled
             return after
-        has_moved = after.memory is not None and after.memory.has_moved
         if abs(after.change) >= tol:
-            if not has_moved and _settles_soon(before.change, after.change, tol):
-                return replaced(after, memory=None)
             return after if after.memory is not None else replaced(after, memory=self.moves)
-        if has_moved:
+        if after.memory is not None and after.memory.has_moved:
             return replaced(after, memory=None)
         return settled(after)
 
@@ -113,12 +107,6 @@ class Batch(Ascent[BatchState]):
         """Return the state from these values."""
         memory = None if document["memory"] is None else acceleration.from_plain(document["memory"])
         return BatchState(**place_of(document, problem, rows), memory=memory)
-
-
-def _settles_soon(before: float, change: float, tol: float) -> bool:
-    """Whether two more sweeps like the last two settle a fit: moves, each with a look at the rows, take longer."""
-    own, last = abs(before), abs(change)
-    return last < _FAST * own < np.inf and last * (last / own) ** 2 < tol
 
 
 def _advanced(state: BatchState) -> BatchState:
