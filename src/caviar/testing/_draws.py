@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
 from caviar._typing import AnyArray, Array
 from caviar.language import Node, Plate, Variable
@@ -72,7 +73,8 @@ def _together(
         return {}
     plate = Plate(" ".join(node.name for node in nodes) + " draw", n_draws)
     copies, _ = replicated(nodes, [], plate, {}, {}, _value_of)
-    repeated = {name: np.broadcast_to(value, (n_draws, *np.shape(value))) for name, value in known.items()}
+    dense = {name: value.toarray() if issparse(value) else value for name, value in known.items()}
+    repeated = {name: np.broadcast_to(value, (n_draws, *np.shape(value))) for name, value in dense.items()}
     return log_densities(copies, {**repeated, **draws}, of)
 
 
