@@ -21,7 +21,7 @@ def _with_weights(rng):
 
 
 def _whole_rows_missing(rng):
-    x = np.concatenate([rng.normal(0, 1, (60, 2)), rng.normal(2, 1, (40, 2))])
+    x = np.concatenate([rng.normal(0, 1, (60, 2)), rng.normal(4, 1, (40, 2))])
     x[::9] = np.nan
     return cv.models.gaussian_mixture(2, 2), {"x": x}, None
 
