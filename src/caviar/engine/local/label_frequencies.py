@@ -108,6 +108,15 @@ class FrequenciesFactor(LocalFactor):
         inner = np.multiply(logits, q, out=np.zeros_like(q), where=q != 0).sum(axis=1)
         return Inferred(entropy + inner + together / len(q), entropy)
 
+    def natural_at(self, natural: Array, expected: Array) -> Array:
+        """Return those of independent labels: from the beginning, sweeps could settle elsewhere."""
+        found = natural.copy()
+        q = self.view(expected, self._of_labels)
+        self.view(found, self._of_labels)[...] = np.log(np.maximum(q, np.finfo(np.float64).tiny))
+        for key in (self._first, self._second):
+            self.view(found, key)[...] = 0.0
+        return found
+
     def _write(self, out: Array, q: Array, weights: Array) -> tuple[Array, Array]:
         """Write the statistics of labels with these probabilities; return the moments of their frequencies."""
         mean, second = _moments(q, weights)

@@ -191,6 +191,10 @@ class LocalFactor(ABC):
         """Overwrite natural parameters (E, B) by expected statistics, from those before if it couples."""
         return self.infer(natural)
 
+    def natural_at(self, natural: Array, expected: Array) -> Array:
+        """Return natural parameters (E, B) from which :meth:`infer` gives these statistics, which it went on to."""
+        return natural
+
     @abstractmethod
     def response(self, natural: Array, expected: Array) -> Callable[[Array], Array]:
         """Return how expected statistics change with the natural parameters: what multiplies by their covariance.

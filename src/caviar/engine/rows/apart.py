@@ -170,7 +170,7 @@ def settled(inferences: Sequence[FactorOfRows], work: BlockWork, keeps_locals: b
             factor, expected = inference.factor, own.copy()
             inference.renewed(work, expected) if factor.couples else factor.infer(expected)
             is_settled = is_settled and _is_same(work.state.get(factor.key), expected)
-            natural[factor.key], work.state[factor.key] = own, expected
+            natural[factor.key], work.state[factor.key] = factor.natural_at(own, expected), expected
         if is_settled:
             break
     return natural
