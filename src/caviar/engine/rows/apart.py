@@ -168,9 +168,13 @@ def settled(inferences: Sequence[FactorOfRows], work: BlockWork, keeps_locals: b
         for inference in unknown:
             own = inference.natural(work).copy()
             factor, expected = inference.factor, own.copy()
-            inference.renewed(work, expected) if factor.couples else factor.infer(expected)
+            if factor.couples:
+                inference.renewed(work, expected)
+                own = factor.natural_at(own, expected)
+            else:
+                factor.infer(expected)
             is_settled = is_settled and _is_same(work.state.get(factor.key), expected)
-            natural[factor.key], work.state[factor.key] = factor.natural_at(own, expected), expected
+            natural[factor.key], work.state[factor.key] = own, expected
         if is_settled:
             break
     return natural
