@@ -15,6 +15,7 @@ from sklearn.metrics import adjusted_rand_score
 
 import caviar as cv
 from caviar.estimators.automatic.halves import halves
+from caviar.estimators.automatic.problem import Problem
 from caviar.estimators.automatic.proposals import Proposal, applied, deletions
 
 FAITHFUL = cv.datasets.load_faithful().values
@@ -351,3 +352,20 @@ def test_a_narrow_cluster_inside_a_wide_one_is_cut_out():
     inner = halves(X, np.ones(400))[0]
     assert adjusted_rand_score(np.repeat([0, 1], 200), inner) > 0.2
     assert found(X).n_components_ == 2
+
+
+@pytest.mark.parametrize(("distance", "is_made"), [(12.0, False), (0.0, True)])
+def test_starts_of_a_split_that_a_cut_makes_clear_are_left_out(monkeypatch, distance, is_made):
+    """They cost more than all cuts together."""
+    rng, fit, starts = np.random.default_rng(0), Problem.fit, []
+
+    def seen(problem, n_components, init="auto", **arguments):
+        if n_components == 2 and len(problem.X) == 80:
+            starts.append(init)
+        return fit(problem, n_components, init, **arguments)
+
+    monkeypatch.setattr(Problem, "fit", seen)
+    X = rng.normal(size=(80, 2)) + distance * rng.integers(0, 2, (80, 1))
+    assert found(X).n_components_ == (1 if is_made else 2)
+    assert len(starts) > 1
+    assert ("auto" in starts) == is_made

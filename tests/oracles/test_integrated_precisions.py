@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,6 +11,7 @@ from scipy import stats
 from scipy.special import logsumexp
 
 import caviar as cv
+from caviar.posterior.integration import profile
 from caviar.posterior.integration.integrated import Weighted
 
 
@@ -97,3 +100,21 @@ def test_standard_deviations_between_groups_of_binary_outcomes_are_those_of_quad
     level = Weighted(levels, share.sum(axis=1))
     assert rows["Intercept"].mean == pytest.approx(level.mean, abs=0.05 * float(level.sd))
     assert rows["Intercept"].sd == pytest.approx(float(level.sd), rel=0.05)
+
+
+def test_variances_that_two_integrals_narrow_are_left_some(monkeypatch):
+    """What each adds is added up: two that each take most of a variance would leave less than nothing."""
+    found = profile._profile
+
+    def narrow(*arguments):
+        own = found(*arguments)
+        return replace(own, sds={name: 0.3 * sd for name, sd in own.sds.items()})
+
+    monkeypatch.setattr(profile, "_profile", narrow)
+    rng = np.random.default_rng(0)
+    table = {"y": rng.integers(0, 2, 48), "g": np.repeat(np.arange(6), 8), "h": np.tile(np.arange(4), 12)}
+    table |= {name: [f"{name}{own}" for own in table[name]] for name in "gh"}
+    model = cv.MixedModel("y ~ 1 + (1 | g) + (1 | h)", family="bernoulli").fit(table)
+    assert "integrated over the precisions" in str(model.summary())
+    for name in model.posterior_:
+        assert (np.asarray(model.posterior_.sd(name)) > 0).all(), name

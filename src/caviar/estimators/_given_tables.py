@@ -68,12 +68,12 @@ def quiet(X: AnyArray) -> AnyArray:
     if X.dtype.kind != "f":
         return X
     missing = np.isnan(X)
-    if not missing.any() or _arequiet(X[missing]):
+    if not missing.any() or _are_quiet(X[missing]):
         return X
     return np.where(missing, np.array(np.nan, dtype=X.dtype), X)
 
 
-def _arequiet(nans: AnyArray) -> bool:
+def _are_quiet(nans: AnyArray) -> bool:
     """Whether none of several NaN is a signalling one, whose first bit after the exponent is 0."""
     first = {4: 1 << 22, 8: 1 << 51}.get(nans.itemsize) if nans.dtype.isnative else None
     return first is not None and bool(

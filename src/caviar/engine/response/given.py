@@ -79,8 +79,8 @@ def state_at(problem: Problem, factors: Mapping[str, Any], rows: RowMap) -> Asce
         return begun(problem, q, arrays, rows, rows.look(coefficients))
 
 
-class Given:
-    """The fits of a model in which some globals are known.
+class _Apart:
+    """The globals of a fit, some of which are known.
 
     Parameters
     ----------
@@ -91,9 +91,17 @@ class Given:
     """
 
     def __init__(self, state: AscentState, names: Collection[str]) -> None:
-        problem, self._state = state.problem, state
-        self._known = [variable for variable in problem.order if variable.name in names]
-        self._others = [variable for variable in problem.order if variable.name not in names]
+        self._state, order = state, state.problem.order
+        self._known = [variable for variable in order if variable.name in names]
+        self._others = [variable for variable in order if variable.name not in names]
+
+
+class Given(_Apart):
+    """The fits of a model in which some globals are known, at many of their values together."""
+
+    def __init__(self, state: AscentState, names: Collection[str]) -> None:
+        super().__init__(state, names)
+        problem = state.problem
         self._natural = {own: problem.updates[own].natural(dict(state.arrays)) for own in problem.order}
         self._terms = terms_of(problem)
         self._arrows = {
@@ -230,21 +238,11 @@ class Passed(NamedTuple):
     q: Factors
 
 
-class GivenByPasses:
-    """The fits of a model in which some globals are known, one after the other, where rows hide something.
-
-    Parameters
-    ----------
-    state
-        The fit of all globals.
-    names
-        Of the globals that are known.
-    """
+class GivenByPasses(_Apart):
+    """The same fits one after the other, by passes over the rows, where these hide something."""
 
     def __init__(self, state: AscentState, names: Collection[str]) -> None:
-        problem, self._state = state.problem, state
-        self._known = [variable for variable in problem.order if variable.name in names]
-        self._others = [variable for variable in problem.order if variable.name not in names]
+        super().__init__(state, names)
         self._means = _figures({own: state.q[own] for own in self._others})[0]
         self._session = state.rows.executor.session
 

@@ -58,10 +58,11 @@ def profiles_of(factors: Mapping[str, Any], state: AscentState, names: Collectio
         {k: v for own in found for k, v in getattr(own, figure).items()} for figure in ("values", "weights")
     )
     of_fit, shifts, variances = variances_of(state), {}, {}
-    for name in set.intersection(*(set(own.shifts) for own in found)):
-        before = of_fit[name]
+    for name in [own for own in found[0].shifts if all(own in each.shifts for each in found)]:
+        before, after = of_fit[name], [own.sds[name] ** 2 for own in found]
         shifts[name] = sum(own.shifts[name] for own in found)
-        variances[name] = before + sum(own.sds[name] ** 2 - before for own in found)
+        # two that each take more than half of a variance would leave none
+        variances[name] = np.maximum(before + sum(own - before for own in after), np.min(after, axis=0))
     return Integral(values, weights, shifts, {name: np.sqrt(own) for name, own in variances.items()})
 
 
