@@ -225,11 +225,24 @@ class Indexed(Algebra):
             )
 
     @property
+    def each(self) -> tuple[Indexed, ...]:
+        """What each index chooses."""
+        if self.others or len(self.indices) == 1:
+            return (self, *self.others)
+        return tuple([Indexed(self.node, index) for index in self.indices])
+
+    @property
+    def givens(self) -> tuple[Indexed, ...]:
+        """What each Categorical chooses from the known labels that are the index; nothing where it is none of such."""
+        return () if self.given is None else self.given.each
+
+    @property
     def along(self) -> tuple[Plate, ...]:
         """The plates for each repetition of which ``by`` chooses."""
         if self.given is not None:
-            own = [plate for plate in self.by.plates if plate not in self.given.candidates]
-            return tuple(dict.fromkeys((*own, *self.given.along)))
+            every = self.given.each
+            own = [plate for plate in self.by.plates if not any(plate in one.candidates for one in every)]
+            return tuple(dict.fromkeys((*own, *(plate for one in every for plate in one.along))))
         if self.through is None:
             return self.by.plates
         own = [plate for plate in self.by.plates if plate not in self.through.candidates]
@@ -249,7 +262,7 @@ class Indexed(Algebra):
     @property
     def choosers(self) -> tuple[Node, ...]:
         """The nodes that take part in the choice, as they are stated."""
-        nodes = ((own,) if isinstance(own, Node) else (own.node, own.by) for own in self.indices)
+        nodes = ((own,) if isinstance(own, Node) else (own.node, *own.choosers) for own in self.indices)
         return tuple(node for several in nodes for node in several)
 
     @property
