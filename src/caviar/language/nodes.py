@@ -486,7 +486,14 @@ def _as_membership(index: Any) -> Any:
 
 
 def _as_data(index: Any) -> str:
-    """Return how labels that were stated as a constant are stated."""
+    """Return how labels that were stated as a constant are stated; or values of a hidden label that a label chooses."""
+    if isinstance(index, Indexed) and isinstance(index.node, Label) and isinstance(index.by, Label):
+        label, of = index.node.name, ", ".join(plate.name for plate in index.node.plates)
+        return (
+            f". Both labels are hidden: let '{label}' choose the parents of a variable on its own plates, "
+            f"own = Normal('own', mean[{label}], precision[{label}], plates=({of})), and choose from that, "
+            f"own[{index.by.name}]"
+        )
     known = index.node if isinstance(index, Indexed) else index
     if isinstance(known, list | np.ndarray):
         return ". Labels that choose come with the data: state Data('group', plates=...) and pass the array to fit"
