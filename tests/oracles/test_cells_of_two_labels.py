@@ -1,4 +1,4 @@
-"""Known labels that two labels choose, ``p[cell[z, v]]``: a table of cases, columns that tell clusters apart or not."""
+"""Known labels that two labels choose, ``p[cell[z, v]]``: cases, and columns that tell clusters apart or not."""
 
 from itertools import product
 
@@ -81,33 +81,6 @@ def test_one_of_both_may_be_known(is_chained):
     each = RATE[CELL[:, v]]
     exact = logsumexp(np.log(OF_Z)[:, None] + np.log(np.where(Y, each, 1 - each)), axis=0).sum()
     assert posterior.elbo == pytest.approx(exact, rel=1e-13)
-
-
-def test_columns_that_tell_clusters_apart_are_found():
-    """Rao and Kirk, 2025 (VICatMix): a column has a distribution for each cluster, or a known one for all rows."""
-    rng = np.random.default_rng(2)
-    n, columns, clusters = 200, 10, 3
-    told = np.arange(columns) < 6
-    p = rng.dirichlet(np.full(3, 0.3), size=(clusters, columns))
-    kind = rng.integers(clusters, size=n)
-    which = np.where(told, kind[:, None], 0)
-    x = np.array([[rng.choice(3, p=p[which[i, j], j]) for j in range(columns)] for i in range(n)])
-    item, component = cv.Plate("item", columns), cv.Plate("component", clusters)
-    z = cv.Categorical("z", cv.Dirichlet("shares", np.ones(clusters)), plates=OBS)
-    relevant = cv.Categorical("relevant", cv.Dirichlet("share", [1, 1]), plates=item)
-    table = cv.Dirichlet("p", np.ones(3), plates=(cv.Plate("cells", clusters + 1), item))
-    cell = cv.Data("cell", plates=(cv.Plate("told", 2), component))
-    model = cv.Model(cv.Categorical("x", table[cell[relevant, z]], plates=(OBS, item)))
-    cells = np.array([[clusters] * clusters, list(range(clusters))])
-    known = np.full((clusters + 1, columns, 3), np.nan)
-    known[clusters] = [(np.bincount(own, minlength=3) + 1) / (n + 3) for own in x.T]
-    data = {"x": x, "cell": cells, "p": known}
-    posterior = model.fit(data, seed=0)
-    np.testing.assert_array_equal(posterior["relevant"].probabilities[:, 1] > 0.5, told)
-    found = posterior.local(data)["z"].probabilities.argmax(axis=1)
-    both = np.zeros((clusters, clusters))
-    np.add.at(both, (found, kind), 1)
-    assert both.max(axis=1).sum() > 0.9 * n
 
 
 def test_the_bound_is_below_the_sum_over_columns_and_rows():
