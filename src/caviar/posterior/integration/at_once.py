@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 from scipy.special import gammaincinv, ndtri
-from scipy.stats import qmc
 
 from ..._typing import Array
 from ...engine.response.given import Fits, Given
@@ -169,6 +168,9 @@ class _Draws:
 
 def _spread(proposal: Student, n: int, seed: int) -> Array:
     """Return evenly spread draws, (n, d)."""
+    # scipy.stats takes as long to import as the rest of this library and what it needs
+    from scipy.stats import qmc
+
     size = len(proposal.location)
     uniform = qmc.Sobol(size + 1, seed=generator(seed)).random(n).clip(1e-12, 1.0 - 1e-12)
     squares = 2.0 * gammaincinv(0.5 * proposal.df, uniform[:, -1])

@@ -9,7 +9,6 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from scipy.stats import norm
 
 from ..._errors import ModelError, ParameterError
 from ..._typing import Array
@@ -285,8 +284,11 @@ class Prediction:
 
     def log_density(self, values: Array) -> Array:
         """Return the log density of values of a real number, in nats: that of a Normal or a mixture of Normals."""
-        with np.errstate(divide="ignore"):
-            own = [np.log(weight) + norm.logpdf(values, mean, sd) for weight, mean, sd in self.parts]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            own = [
+                np.log(weight) - 0.5 * ((values - mean) / sd) ** 2 - np.log(sd) - 0.5 * np.log(2.0 * np.pi)
+                for weight, mean, sd in self.parts
+            ]
         return np.asarray(np.logaddexp.reduce(own))
 
     def sample(self, n: int = 1, seed: int | np.random.Generator | None = None) -> Array:
