@@ -533,19 +533,17 @@ class Model(ShownAsGraph):
             basis = (problem, sample, row_map, rng, settings.max_iter, few_looks)
             return chance_start(*basis, settings.restart) if settings.restart else data_start(*basis)
 
-        begun = None
         if isinstance(init, Mapping):
-            problem, q = given_start(problem, init, row_map, lambda: from_data(problem).start)
+            begun = given_start(problem, init, row_map, lambda: from_data(problem).start)
         elif isinstance(init, str) and init == "prior":
-            q = drawn_start(problem, rng) if settings.restart else prior_start(problem)
+            begun = Begun((problem, drawn_start(problem, rng) if settings.restart else prior_start(problem)))
         elif isinstance(init, str) and init == "auto":
             begun = from_data(problem)
-            problem, q = begun.start
         else:
             raise ParameterError(f"init is 'auto', 'prior' or a mapping from names to values; got {init!r}")
+        problem, q = begun.start
         given = [v for v in problem.order if isinstance(init, Mapping) and v.name in init]
-        race = {} if begun is None else begun.race
-        return ascend(schedule, Beginning(problem, q, row_map, rng, given, **race), settings)
+        return ascend(schedule, Beginning(problem, q, row_map, rng, given, **begun.race), settings)
 
 
 def assembled(model: Model, data: Mapping[str, Any], point: Sequence[str]) -> Problem:
