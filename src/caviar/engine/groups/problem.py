@@ -78,10 +78,17 @@ class GroupedProblem:
         Their data.
     rows
         Features of their rows; None to write them.
+    static
+        Sums of each group that no local variable enters, by key; None to add them up.
     """
 
     def __init__(
-        self, one: Problem, assemble: Assemble, groups: Groups, rows: GroupedRows | None = None
+        self,
+        one: Problem,
+        assemble: Assemble,
+        groups: Groups,
+        rows: GroupedRows | None = None,
+        static: Arrays | None = None,
     ) -> None:
         self.one, self.groups, self._assemble = one, groups, assemble
         self.size = len(groups.counts)
@@ -101,12 +108,13 @@ class GroupedProblem:
         (self._local,) = one.factors or (None,)
         self._derivatives, self._keys = self._matched()
         self.rows = self._looked_at() if rows is None else rows
-        self.static = self._static_sums()
+        self.static = self._static_sums() if static is None else static
         self._values = [self._value(*pair) for pair in self._pairs()]
 
     def taken(self, groups: AnyArray) -> GroupedProblem:
         """Return the problem of some of the groups."""
-        return GroupedProblem(self.one, self._assemble, self.groups.taken(groups), self.rows.taken(groups))
+        rows, static = self.rows.taken(groups), {key: sums[groups] for key, sums in self.static.items()}
+        return GroupedProblem(self.one, self._assemble, self.groups.taken(groups), rows, static)
 
     @property
     def has_labels(self) -> bool:
@@ -203,13 +211,13 @@ class GroupedProblem:
         table = self.one.compiled.tables[self._local]
         return GroupedRows(written(table, self._columns(), self.groups.counts), self.groups.counts)
 
-    def _columns(self) -> dict[ColumnKey, AnyArray]:
-        found = {}
-        for node in self.problem.bound.observed:
-            values, point = self.groups.data.get(node.name), self.problem.coordinates.of(node)
-            if values is not None:
-                found[ColumnKey(node.name)] = values if point is None else values - point[:, None]
-        return found
+    def _columns(self) -> dict[ColumnKey, tuple[AnyArray, Array | None]]:
+        """Return the values of the rows, and the point of each group that they are measured from."""
+        return {
+            ColumnKey(node.name): (self.groups.data[node.name], self.problem.coordinates.of(node))
+            for node in self.problem.bound.observed
+            if node.name in self.groups.data
+        }
 
     def _matched(self) -> tuple[list[tuple[SumKey, Evaluation]], dict[SumKey, tuple[SumKey, bool]]]:
         """Return what multiplies each sum of one group; and for each sum of all groups that of one, and if by group."""
@@ -260,8 +268,8 @@ class GroupedProblem:
         # the rows of each group are all that enters it
         return lambda arrays: counted * (self.static[keys[0]] if keys else 1.0)
 
-    def objective(self, q: Factors, arrays: Mapping[Hashable, Array], entropies: Array) -> Array:
-        """Return the objective of each group, (G,).
+    def objective(self, arrays: Mapping[Hashable, Array], entropies: Array) -> Array:
+        """Return the objective of each group, (G,), without :meth:`own_entropy`.
 
         Parameters
         ----------
@@ -271,6 +279,11 @@ class GroupedProblem:
         total = np.array(entropies)
         for value in self._values:
             total += value(arrays)
+        return total
+
+    def own_entropy(self, q: Factors, arrays: Mapping[Hashable, Array]) -> Array:
+        """Return what the global factors alone add to the objective of each group, (G,)."""
+        total = np.zeros(self.size)
         for variable, factor in q.items():
             total += self._own_entropy(variable, factor, arrays)
         return total

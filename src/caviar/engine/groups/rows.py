@@ -18,6 +18,9 @@ from ..local.categorical import softmax_inplace
 _BLOCK = 2**18
 """Numbers of features of the groups that are looked at together: they stay in the cache."""
 
+_WRITTEN = 2**16
+"""Numbers of features of the groups that are written together."""
+
 
 @dataclass(frozen=True, eq=False)
 class GroupedRows:
@@ -72,9 +75,10 @@ class GroupedRows:
         """Return the sums R T', (G, K, F), of given responsibilities, (G, K, N), of some groups."""
         return responsibilities @ self.features[groups].swapaxes(-1, -2)
 
-    def losses(self, matrices: Array) -> Array:
-        """Return the rounding error that a logit of each group has at most (nats), (G,)."""
-        return np.finfo(float).eps * (np.abs(matrices) @ self._largest[..., None]).max(axis=(-1, -2))
+    def losses(self, matrices: Array, groups: AnyArray) -> Array:
+        """Return the rounding error that a logit of some groups has at most (nats), (G,)."""
+        largest = self._largest[groups, :, None]
+        return np.finfo(float).eps * (np.abs(matrices) @ largest).max(axis=(-1, -2))
 
     @cached_property
     def _largest(self) -> Array:
@@ -82,30 +86,40 @@ class GroupedRows:
         return np.maximum(self.features.max(axis=-1), -self.features.min(axis=-1))
 
 
-def written(table: FeatureTable, columns: Mapping[ColumnKey, AnyArray], counts: Array) -> Array:
+def written(
+    table: FeatureTable, columns: Mapping[ColumnKey, tuple[AnyArray, Array | None]], counts: Array
+) -> Array:
     """Return the features of the rows of all groups, (G, F, N), zero where a group has no such row.
 
     Parameters
     ----------
     table
-        The features; locations are measured from where ``columns`` are.
+        The features.
     columns
-        Key -> values of the rows, (G, N, ...).
+        Key -> values of the rows, (G, N, ...), and the point that those of each group are measured from, (G, ...).
     """
     bare = table.with_features([_without_reference(own) for own in table.features])
-    n_groups, n_rows = next(iter(columns.values())).shape[:2]
+    n_groups, n_rows = next(iter(columns.values()))[0].shape[:2]
     found, scratch = np.empty((n_groups, table.n_dense, n_rows)), Scratch()
-    size = max(1, _BLOCK // (table.n_dense * n_rows))
+    size = max(1, _WRITTEN // (table.n_dense * n_rows))
+    flat = np.empty((table.n_dense, size * n_rows))
     for first in range(0, n_groups, size):
         own = slice(first, min(first + size, n_groups))
         n_own = own.stop - first
-        block = {key: values[own].reshape(-1, *values.shape[2:]) for key, values in columns.items()}
-        flat = np.empty((table.n_dense, n_own * n_rows))
-        bare.fill(block, flat, scratch)
-        found[own] = flat.reshape(-1, n_own, n_rows).swapaxes(0, 1)
+        block = {key: _measured(values[own], point, own) for key, (values, point) in columns.items()}
+        part = flat[:, : n_own * n_rows]
+        bare.fill(block, part, scratch)
+        found[own] = part.reshape(-1, n_own, n_rows).swapaxes(0, 1)
     if counts.min() < n_rows:
         found *= (np.arange(n_rows) < counts[:, None])[:, None]
     return found
+
+
+def _measured(values: AnyArray, point: Array | None, groups: slice) -> AnyArray:
+    """Return the rows of some groups from their points, one behind another."""
+    if point is not None:
+        values = values - point[groups, None]
+    return values.reshape(-1, *values.shape[2:])
 
 
 def _without_reference(feature: Feature) -> Feature:

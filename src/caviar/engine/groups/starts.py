@@ -39,9 +39,11 @@ def begun(problem: GroupedProblem, labels: AnyArray | None) -> GroupedState:
     sweep(own, q, arrays, frozenset())
     none = np.full(problem.size, None, dtype=object)
     size = np.arange(problem.size)
-    far = np.full(problem.size, np.inf)
+    far, entropy = np.full(problem.size, np.inf), problem.own_entropy(q, arrays)
     return looked(
-        GroupedState(problem, size, {}, q, arrays, sums, np.zeros(problem.size), far, far, None, none)
+        GroupedState(
+            problem, size, {}, q, arrays, entropy, sums, np.zeros(problem.size), far, far, None, none
+        )
     )
 
 
