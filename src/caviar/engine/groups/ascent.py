@@ -6,8 +6,9 @@ refusal of its data, is left to a fit of its own, which says why.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from ...language import Variable
 from ...numerics.cached import cached_property
 from ...numerics.records import replaced
 from ..ascent.collapse import has_collapsed
-from ..ascent.problem import Factors, statistics_of
+from ..ascent.problem import Factors, Problem, statistics_of
 from ..ascent.status import Status
 from ..rows.recentring import TOLERATED_LOSS
 from .moves import GroupedMemory, judged, proposal
@@ -100,14 +101,6 @@ class GroupedState:
             memory=None if self.memory is None else self.memory.taken(groups),
             ended=self.ended[groups],
         )
-
-    @property
-    def factors(self) -> Factors:
-        """Global factors."""
-        problem = self.problem.problem
-        if self.q is not None:
-            return self.q
-        return {variable: problem.factor(variable, own) for variable, own in self.natural.items()}
 
     @property
     def goes_on(self) -> AnyArray:
@@ -420,10 +413,27 @@ def _alone(state: GroupedState, groups: AnyArray) -> AnyArray:
 
 def _collapsed(state: GroupedState) -> list[int]:
     """Return the numbers of the groups that have collapsed, found by halves."""
-    if not has_collapsed(state.problem.problem, state.factors, state.arrays):
+    q = _Factors(state.problem.problem, state.natural) if state.q is None else state.q
+    if not has_collapsed(state.problem.problem, q, state.arrays):
         return []
     size = state.problem.size
     if size == 1:
         return [0]
     halves = np.array_split(np.arange(size), 2)
     return [int(own[number]) for own in halves for number in _collapsed(state.taken(own))]
+
+
+class _Factors(Mapping[Variable, Any]):
+    """Global factors by variable, each made of its natural parameters when it is asked for."""
+
+    def __init__(self, problem: Problem, natural: Mapping[Variable, Statistics]) -> None:
+        self._problem, self._natural = problem, natural
+
+    def __getitem__(self, variable: Variable) -> Any:
+        return self._problem.factor(variable, self._natural[variable])
+
+    def __iter__(self) -> Iterator[Variable]:
+        return iter(self._natural)
+
+    def __len__(self) -> int:
+        return len(self._natural)

@@ -26,6 +26,9 @@ from ..local.statistics import Arrays
 from ..rows.e_step import layouts_of
 from .rows import GroupedRows, written
 
+_BLOCK = 2**16
+"""Numbers of the groups that are added up together: they stay in the cache."""
+
 Assemble = Callable[[Sequence[Node], Sequence[Variable], Mapping[str, Any], str], Problem]
 """Returns the problem of nodes and leaves for some data, whose rows run along the plate of this name."""
 
@@ -182,9 +185,13 @@ class GroupedProblem:
         values = self.groups.data[leaf.name]
         if self.one.coordinates.of(leaf) is None:
             return np.array(values[:, [0, 0, 0]], dtype=np.float64)
-        mean = self._mean(values)
-        spread_of = self._mean(np.abs(values - mean[:, None]))
-        return np.stack([mean - spread_of, mean + spread_of, mean], axis=1)
+        found, size = [], max(1, _BLOCK // max(1, values[0].size))
+        for first in range(0, len(values), size):
+            own, counts = values[first : first + size], self.groups.counts[first : first + size]
+            mean = _mean(own, counts)
+            spread_of = _mean(np.abs(own - mean[:, None]), counts)
+            found.append(np.stack([mean - spread_of, mean + spread_of, mean], axis=1))
+        return np.concatenate(found)
 
     def _counted(self, few: AnyArray) -> AnyArray:
         """Return rows to bind the repeated statement by, (G, 2 or 3, ...).
@@ -199,17 +206,10 @@ class GroupedProblem:
         found[0, 2] = np.nan
         return found
 
-    def _mean(self, values: AnyArray) -> Array:
-        counts, behind = self.groups.counts, (1,) * (values.ndim - 2)
-        if counts.min() == values.shape[1]:
-            return np.add.reduce(values, axis=1) / values.shape[1]
-        is_row = (np.arange(values.shape[1]) < counts[:, None]).reshape(*values.shape[:2], *behind)
-        return np.add.reduce(values, axis=1, where=is_row) / counts.reshape(-1, *behind)
-
     def _looked_at(self) -> GroupedRows:
         """Return the features of the local factor, measured from the reference points of the repeated statement."""
         table = self.one.compiled.tables[self._local]
-        return GroupedRows(written(table, self._columns(), self.groups.counts), self.groups.counts)
+        return GroupedRows.of(written(table, self._columns(), self.groups.counts), self.groups.counts)
 
     def _columns(self) -> dict[ColumnKey, tuple[AnyArray, Array | None]]:
         """Return the values of the rows, and the point of each group that they are measured from."""
@@ -256,7 +256,7 @@ class GroupedProblem:
         if layout is None:
             return {}
         features = written(layout.table, self._columns(), self.groups.counts)
-        return layout.unpacked_each(features.sum(axis=-1)[:, None])
+        return layout.unpacked_each(features.sum(axis=-1).T[:, None])
 
     def _value(self, one: GlobalTerm, every: GlobalTerm) -> Callable[[Mapping[Hashable, Array]], Any]:
         """Return what returns the value of a term in each group, (G,), or a number that is the same in all."""
@@ -293,6 +293,13 @@ class GroupedProblem:
             values = [own.kept_along(Axis(self._plate)) for own in self.problem.base_terms[variable]]
             return sum((value(arrays) for value in values if value is not None), np.zeros(self.size))
         return factor.entropy_about_base().reshape(self.size, -1).sum(axis=-1)
+
+
+def _mean(values: AnyArray, counts: AnyArray) -> Array:
+    """Return the means of the rows of groups, (G, ...), from their values, (G, N, ...)."""
+    is_row = (np.arange(values.shape[1]) < counts[:, None]).astype(np.float64)[:, None]
+    sums = is_row @ values.reshape(*values.shape[:2], -1)
+    return (sums[:, 0] / counts[:, None]).reshape(len(values), *values.shape[2:])
 
 
 def _new_name(nodes: Sequence[Node]) -> str:

@@ -122,7 +122,7 @@ def _fitted(
 ) -> tuple[list[Batch], dict[int, Any]]:
     """Return the batches, and by number of a group what was fitted by itself."""
     seeds = np.random.default_rng(statements.lengths.seed)
-    numbered = list(batches(data, n_threads))
+    numbered = list(batches(data))
     own = list(zip(numbered, seeds.spawn(len(numbered)), strict=True))
 
     def batch(task: tuple[AnyArray, np.random.Generator]) -> tuple[Batch | None, AnyArray]:
