@@ -18,7 +18,7 @@ from ...language import Variable
 from ...numerics.cached import cached_property
 from ...numerics.records import replaced
 from ..ascent.collapse import has_collapsed
-from ..ascent.problem import Factors, Problem, statistics_of
+from ..ascent.problem import Problem, statistics_of
 from ..ascent.status import Status
 from ..rows.recentring import TOLERATED_LOSS
 from .moves import GroupedMemory, judged, proposal
@@ -44,8 +44,6 @@ class GroupedState:
         Which groups they are, (G,), in the order of those that the ascent began with.
     natural
         Natural parameters that the global factors were made of, by variable; empty at a start.
-    q
-        Global factors at a start; None where natural parameters tell them.
     arrays
         Expected statistics and sums over rows.
     own_entropy
@@ -65,7 +63,6 @@ class GroupedState:
     problem: GroupedProblem
     places: AnyArray
     natural: Mapping[Variable, Statistics]
-    q: Factors | None
     arrays: Mapping[Hashable, Array]
     own_entropy: Array
     sums: Array | None
@@ -91,7 +88,6 @@ class GroupedState:
             problem=problem,
             places=self.places[groups],
             natural=natural,
-            q=None,
             arrays={**arrays, **problem.parts(sums)},
             own_entropy=self.own_entropy[groups],
             sums=sums,
@@ -164,7 +160,7 @@ def _updated(state: GroupedState) -> GroupedState:
         arrays.update(problem.statistics(variable, q[variable]))
     own = state.problem.own_entropy(q, arrays)
     elbo = state.problem.objective(arrays, state.entropy) + own
-    return replaced(state, q=None, arrays=arrays, own_entropy=own, natural=natural, elbo=elbo)
+    return replaced(state, arrays=arrays, own_entropy=own, natural=natural, elbo=elbo)
 
 
 def _at(state: GroupedState, vector: Array) -> GroupedState:
@@ -174,7 +170,7 @@ def _at(state: GroupedState, vector: Array) -> GroupedState:
     q = {variable: problem.factor(variable, own) for variable, own in naturals.items()}
     arrays.update(statistics_of(problem, q))
     own = state.problem.own_entropy(q, arrays)
-    return replaced(state, q=None, arrays=arrays, own_entropy=own, natural=naturals)
+    return replaced(state, arrays=arrays, own_entropy=own, natural=naturals)
 
 
 def _mixed(state: GroupedState, other: GroupedState, groups: AnyArray) -> GroupedState:
@@ -413,7 +409,7 @@ def _alone(state: GroupedState, groups: AnyArray) -> AnyArray:
 
 def _collapsed(state: GroupedState) -> list[int]:
     """Return the numbers of the groups that have collapsed, found by halves."""
-    q = _Factors(state.problem.problem, state.natural) if state.q is None else state.q
+    q = _Factors(state.problem.problem, state.natural)
     if not has_collapsed(state.problem.problem, q, state.arrays):
         return []
     size = state.problem.size

@@ -48,16 +48,17 @@ def fit_groups(
     """
     ends = GroupedEnds.none(problem.size)
     if not problem.has_labels:
-        _to_the_end(begun(problem, None), ends, max_iter, tol)
+        _to_the_end(begun(problem), ends, max_iter, tol)
         return ends
-    whitened = points_of(problem, whitened=True)
-    first = clustered(whitened, problem.groups.counts, problem.n_categories, rng)
-    _to_the_end(begun(problem, first), ends, max_iter, tol)
+    points = points_of(problem)
+    first = [clustered(own, problem.groups.counts, problem.n_categories, rng) for own in points]
+    _to_the_end(begun(problem, *first), ends, max_iter, tol)
     unclear = (~(ends.entropy < _CLEAR) & ends.has_settled).nonzero()[0]
     if unclear.size:
         own = problem.taken(unclear) if unclear.size < problem.size else problem
         for _ in range(n_restarts):
-            _race(own, list(_others(own, whitened[unclear], rng)), ends, unclear, max_iter, tol)
+            others = _others(own, [space[unclear] for space in points], rng)
+            _race(own, list(others), ends, unclear, max_iter, tol)
     return ends
 
 
@@ -67,11 +68,13 @@ def _to_the_end(state: GroupedState | None, ends: GroupedEnds, max_iter: int, to
         ends.cut(left)
 
 
-def _others(problem: GroupedProblem, whitened: AnyArray, rng: np.random.Generator) -> Iterator[AnyArray]:
+def _others(
+    problem: GroupedProblem, points: list[AnyArray], rng: np.random.Generator
+) -> Iterator[AnyArray]:
     """Yield labels of other starts: by column, of other seeds, of a narrow cluster in a wide one, of one, drawn."""
     counts, n_categories = problem.groups.counts, problem.n_categories
-    whitened = whitened[..., : int(counts.max())]
-    yield clustered(points_of(problem, whitened=False), counts, n_categories, rng)
+    by_column, whitened = [own[..., : int(counts.max())] for own in points]
+    yield clustered(by_column, counts, n_categories, rng)
     yield clustered(whitened, counts, n_categories, rng)
     yield split_by_distance(whitened, counts, n_categories)
     yield in_one(counts, whitened.shape[-1])

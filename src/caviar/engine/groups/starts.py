@@ -5,16 +5,18 @@ from __future__ import annotations
 import numpy as np
 
 from ..._typing import AnyArray, Array
+from ...language import Variable
+from ...numerics.records import replaced
 from ..ascent.problem import statistics_of
 from ..starts.factors.prior import prior_start
 from ..starts.factors.swept import sweep
 from .ascent import GroupedState, looked
 from .problem import GroupedProblem
 
-_ROUNDS, _SEEDS, _FIRST = 5, 2, 3
-"""Rounds of k-means, which the ascent brings to rest; seeds, of which the best goes on, and rounds before that."""
+_ROUNDS = 5
+"""Rounds of k-means, which the ascent brings to rest."""
 
-_BLOCK = 2**17
+_BLOCK = 2**15
 """Numbers of the groups that are clustered together: they stay in the cache."""
 
 _SHARE = 0.05
@@ -22,28 +24,53 @@ _SHARE = 0.05
 
 
 @np.errstate(all="ignore")
-def begun(problem: GroupedProblem, labels: AnyArray | None) -> GroupedState:
+def begun(problem: GroupedProblem, *labels: AnyArray) -> GroupedState:
     """Return the state whose globals follow from labels by their own updates, locations first.
 
     Parameters
     ----------
     labels
-        Of the rows of each group, (G, N); None where nothing is hidden in the rows.
+        Of the rows of each group, (G, N), of which each group begins at those with the highest objective; none where
+        nothing is hidden in the rows.
     """
+    if not labels:
+        return looked(_swept(problem, None))
+    state, *others = [_swept(problem, own) for own in labels]
+    for other in others:
+        state = _better(state, other)
+    return looked(state)
+
+
+def _swept(problem: GroupedProblem, labels: AnyArray | None) -> GroupedState:
+    """Return the state whose globals follow from labels, and its objective with these."""
     own = problem.problem
     q = dict(prior_start(own))
-    sums = None
-    if labels is not None:
-        sums = _sums_of(problem, labels)
+    sums = None if labels is None else _sums_of(problem, labels)
     arrays = {**statistics_of(own, q), **problem.parts(sums)}
     sweep(own, q, arrays, frozenset())
-    none = np.full(problem.size, None, dtype=object)
-    size = np.arange(problem.size)
-    far, entropy = np.full(problem.size, np.inf), problem.own_entropy(q, arrays)
-    return looked(
-        GroupedState(
-            problem, size, {}, q, arrays, entropy, sums, np.zeros(problem.size), far, far, None, none
-        )
+    size, none = problem.size, np.full(problem.size, None, dtype=object)
+    zero, far, entropy = np.zeros(size), np.full(size, np.inf), problem.own_entropy(q, arrays)
+    elbo = problem.objective(arrays, zero) + entropy
+    return GroupedState(problem, np.arange(size), {}, arrays, entropy, sums, zero, elbo, far, None, none)
+
+
+def _better(state: GroupedState, other: GroupedState) -> GroupedState:
+    """Return of two states that follow from labels the one with the higher objective, group by group."""
+    is_other = other.elbo > state.elbo
+
+    def chosen(one: Array, another: Array) -> Array:
+        # what is the same in all groups has no axis for them
+        if one.shape != another.shape or not one.ndim or len(one) != len(is_other):
+            return one
+        return np.where(is_other.reshape(-1, *[1] * (one.ndim - 1)), another, one)
+
+    assert state.sums is not None and other.sums is not None
+    return replaced(
+        state,
+        arrays={key: chosen(own, other.arrays[key]) for key, own in state.arrays.items()},
+        own_entropy=chosen(state.own_entropy, other.own_entropy),
+        sums=chosen(state.sums, other.sums),
+        elbo=chosen(state.elbo, other.elbo),
     )
 
 
@@ -70,7 +97,7 @@ def _responsibilities(labels: AnyArray, n_categories: int, counts: AnyArray) -> 
 
 
 def clustered(points: Array, counts: AnyArray, n_clusters: int, rng: np.random.Generator) -> AnyArray:
-    """Return labels of k-means in each group, (G, N): of several seeds, those with the least squares.
+    """Return labels of k-means in each group, (G, N).
 
     Parameters
     ----------
@@ -87,25 +114,25 @@ def clustered(points: Array, counts: AnyArray, n_clusters: int, rng: np.random.G
     for first in range(0, n_groups, size):
         own = slice(first, first + size)
         counted = (np.arange(n_rows) < counts[own, None]).astype(np.float64)
-        runs = [
-            _lloyd(points[own], counted, _seeds(points[own], counted, n_clusters, rng), _FIRST)
-            for _ in range(_SEEDS)
-        ]
-        best = np.argmin([squares for *_, squares in runs], axis=0)
-        centres = np.stack([own for _, own, _ in runs])[best, np.arange(len(best))]
-        labels[own] = _lloyd(points[own], counted, centres, _ROUNDS - _FIRST)[0]
+        labels[own] = _lloyd(points[own], counted, _seeds(points[own], counted, n_clusters, rng))
     return labels
 
 
-def _lloyd(points: Array, counted: Array, centres: Array, n_rounds: int) -> tuple[AnyArray, Array, Array]:
-    """Return labels, (G, N), centres, and the sum of the squares of what is left, less that of all rows, (G,)."""
+def _lloyd(points: Array, counted: Array, centres: Array) -> AnyArray:
+    """Return labels, (G, N), from centres, (G, K, D)."""
     n_clusters, is_padded = centres.shape[1], bool(counted.min() < 1)
     # with a column of ones a product adds the length of a centre, and another counts the rows
     table = np.concatenate([points, np.ones_like(points[:, :1])], axis=1)
     turned = (table * counted[:, None] if is_padded else table).swapaxes(1, 2)
     total, labels = turned.sum(axis=1), np.zeros(counted.shape, dtype=np.int16)
-    nearest = np.zeros(counted.shape)
-    for _ in range(n_rounds):
+    for round_ in range(_ROUNDS):
+        if round_:
+            # the last cluster has what the others leave
+            is_in = (labels[:, None] == np.arange(n_clusters - 1, dtype=np.int16)[:, None]).astype(np.float64)
+            sums = is_in @ turned
+            sums = np.concatenate([sums, (total - sums.sum(axis=1))[:, None]], axis=1)
+            n_rows = sums[..., -1:]
+            centres = np.where(n_rows > 0, sums[..., :-1] / np.maximum(n_rows, 1.0), centres)
         lengths = np.einsum("gkd,gkd->gk", centres, centres)
         away = np.concatenate([-2.0 * centres, lengths[..., None]], axis=-1) @ table
         labels.fill(0)
@@ -113,13 +140,7 @@ def _lloyd(points: Array, counted: Array, centres: Array, n_rounds: int) -> tupl
         for k in range(1, n_clusters):
             np.putmask(labels, away[:, k] < nearest, k)
             nearest = np.minimum(nearest, away[:, k])
-        # the last cluster has what the others leave
-        is_in = (labels[:, None] == np.arange(n_clusters - 1, dtype=np.int16)[:, None]).astype(np.float64)
-        sums = is_in @ turned
-        sums = np.concatenate([sums, (total - sums.sum(axis=1))[:, None]], axis=1)
-        n_rows = sums[..., -1:]
-        centres = np.where(n_rows > 0, sums[..., :-1] / np.maximum(n_rows, 1.0), centres)
-    return labels, centres, (nearest * counted).sum(axis=-1)
+    return labels
 
 
 def _seeds(points: Array, counted: Array, n_clusters: int, rng: np.random.Generator) -> Array:
@@ -146,12 +167,23 @@ def in_one(counts: AnyArray, n_rows: int) -> AnyArray:
     return np.zeros((len(counts), n_rows), dtype=np.intp)
 
 
-def points_of(problem: GroupedProblem, *, whitened: bool) -> Array:
-    """Return the rows of each group as points, (G, D, N): each column, or all together, in units of its own spread."""
+def points_of(problem: GroupedProblem) -> tuple[Array, Array]:
+    """Return the rows of each group as points, (G, D, N): each column in units of its own spread, and all together."""
     counts = problem.groups.counts
+    values = [(leaf, np.asarray(own, dtype=np.float64)) for leaf, own in problem.observed]
+    size = max(1, _BLOCK // max(1, sum(own[0].size for _, own in values)))
+    found = [
+        _points_of([(leaf, own[first : first + size]) for leaf, own in values], counts[first : first + size])
+        for first in range(0, len(counts), size)
+    ]
+    by_column, whitened = zip(*found, strict=True)
+    return np.concatenate(by_column), np.concatenate(whitened)
+
+
+def _points_of(observed: list[tuple[Variable, Array]], counts: AnyArray) -> tuple[Array, Array]:
     columns = [
-        np.asarray(leaf.evened(values), dtype=np.float64).reshape(*values.shape[:2], -1).swapaxes(1, 2)
-        for leaf, values in problem.observed
+        np.asarray(leaf.evened(own), dtype=np.float64).reshape(*own.shape[:2], -1).swapaxes(1, 2)
+        for leaf, own in observed
     ]
     points = np.concatenate(columns, axis=1)
     counted, n_rows = (np.arange(points.shape[-1]) < counts[:, None])[:, None], counts[:, None, None]
@@ -162,7 +194,8 @@ def points_of(problem: GroupedProblem, *, whitened: bool) -> Array:
     covariance = points @ points.swapaxes(1, 2) / n_rows
     variance = np.diagonal(covariance, axis1=1, axis2=2)
     scale = 1.0 / np.sqrt(np.where(variance > 0, variance, 1.0))
-    if whitened and points.shape[1] > 1:
-        correlation = covariance * scale[:, None] * scale[..., None] + 1e-6 * np.eye(points.shape[1])
-        return np.linalg.inv(np.linalg.cholesky(correlation)) * scale[:, None] @ points
-    return points * scale[..., None]
+    points *= scale[..., None]
+    if points.shape[1] == 1:
+        return points, points
+    correlation = covariance * scale[:, None] * scale[..., None] + 1e-6 * np.eye(points.shape[1])
+    return points, np.linalg.inv(np.linalg.cholesky(correlation)) @ points
