@@ -14,6 +14,9 @@ from .starts import begun, clustered, in_one, points_of, split_by_distance
 _CLEAR = 0.1
 """Entropy of the labels, in nats a row, below which other starts would end where the first one did."""
 
+_SEVERAL = 4
+"""Categories from which on clusters are looked for from two seeds."""
+
 _STRETCH = 10
 """Steps after which starts are compared."""
 
@@ -51,7 +54,9 @@ def fit_groups(
         _to_the_end(begun(problem), ends, max_iter, tol)
         return ends
     points = points_of(problem)
-    first = [clustered(own, problem.groups.counts, problem.n_categories, rng) for own in points]
+    counts, n_categories = problem.groups.counts, problem.n_categories
+    n_seeds = 1 if n_categories < _SEVERAL else 2
+    first = [clustered(own, counts, n_categories, rng) for own in points for _ in range(n_seeds)]
     _to_the_end(begun(problem, *first), ends, max_iter, tol)
     unclear = (~(ends.entropy < _CLEAR) & ends.has_settled).nonzero()[0]
     if unclear.size:
