@@ -13,8 +13,11 @@ from ..starts.factors.swept import sweep
 from .ascent import GroupedState, looked
 from .problem import GroupedProblem
 
-_ROUNDS = 5
+_ROUNDS = 4
 """Rounds of k-means, which the ascent brings to rest."""
+
+_SEEN = 32
+"""Rows for each cluster that k-means looks at, at least: of many rows every second, every third, ..."""
 
 _BLOCK = 2**15
 """Numbers of the groups that are clustered together: they stay in the cache."""
@@ -109,37 +112,48 @@ def clustered(points: Array, counts: AnyArray, n_clusters: int, rng: np.random.G
         Of the rows that clusters begin at, each chosen in proportion to its squared distance from those before.
     """
     n_groups, _, n_rows = points.shape
-    labels = np.zeros((n_groups, n_rows), dtype=np.intp)
+    labels = np.zeros((n_groups, n_rows), dtype=np.int16)
     size = max(1, _BLOCK // (points.shape[1] * n_rows))
+    step = max(1, int(counts.min()) // (_SEEN * n_clusters))
     for first in range(0, n_groups, size):
         own = slice(first, first + size)
-        counted = (np.arange(n_rows) < counts[own, None]).astype(np.float64)
-        labels[own] = _lloyd(points[own], counted, _seeds(points[own], counted, n_clusters, rng))
+        few = points[own, :, ::step]
+        counted = (np.arange(0, n_rows, step) < counts[own, None]).astype(np.float64)
+        centres = _centres(few, counted, _seeds(few, counted, n_clusters, rng))
+        labels[own] = _nearest(_with_ones(points[own]), centres)
     return labels
 
 
-def _lloyd(points: Array, counted: Array, centres: Array) -> AnyArray:
-    """Return labels, (G, N), from centres, (G, K, D)."""
-    n_clusters, is_padded = centres.shape[1], bool(counted.min() < 1)
-    # with a column of ones a product adds the length of a centre, and another counts the rows
-    table = np.concatenate([points, np.ones_like(points[:, :1])], axis=1)
-    turned = (table * counted[:, None] if is_padded else table).swapaxes(1, 2)
-    total, labels = turned.sum(axis=1), np.zeros(counted.shape, dtype=np.int16)
-    for round_ in range(_ROUNDS):
-        if round_:
-            # the last cluster has what the others leave
-            is_in = (labels[:, None] == np.arange(n_clusters - 1, dtype=np.int16)[:, None]).astype(np.float64)
-            sums = is_in @ turned
-            sums = np.concatenate([sums, (total - sums.sum(axis=1))[:, None]], axis=1)
-            n_rows = sums[..., -1:]
-            centres = np.where(n_rows > 0, sums[..., :-1] / np.maximum(n_rows, 1.0), centres)
-        lengths = np.einsum("gkd,gkd->gk", centres, centres)
-        away = np.concatenate([-2.0 * centres, lengths[..., None]], axis=-1) @ table
-        labels.fill(0)
-        nearest = away[:, 0]
-        for k in range(1, n_clusters):
-            np.putmask(labels, away[:, k] < nearest, k)
-            nearest = np.minimum(nearest, away[:, k])
+def _with_ones(points: Array) -> Array:
+    """Return points with a row of ones: a product adds the length of a centre, and another counts the points."""
+    return np.concatenate([points, np.ones_like(points[:, :1])], axis=1)
+
+
+def _centres(points: Array, counted: Array, centres: Array) -> Array:
+    """Return the centres of clusters, (G, K, D), after some rounds from others."""
+    table, others = _with_ones(points), np.arange(centres.shape[1] - 1, dtype=np.int16)[:, None]
+    turned = (table * counted[:, None] if counted.min() < 1 else table).swapaxes(1, 2)
+    total = turned.sum(axis=1)
+    for _ in range(_ROUNDS):
+        # the last cluster has what the others leave
+        is_in = (_nearest(table, centres)[:, None] == others).astype(np.float64)
+        sums = is_in @ turned
+        sums = np.concatenate([sums, (total - sums.sum(axis=1))[:, None]], axis=1)
+        n_rows = sums[..., -1:]
+        centres = np.where(n_rows > 0, sums[..., :-1] / np.maximum(n_rows, 1.0), centres)
+    return centres
+
+
+def _nearest(table: Array, centres: Array) -> AnyArray:
+    """Return the number of the centre that is nearest to each point, (G, N)."""
+    lengths = np.einsum("gkd,gkd->gk", centres, centres)
+    away = np.concatenate([-2.0 * centres, lengths[..., None]], axis=-1) @ table
+    if centres.shape[1] == 2:
+        return (away[:, 1] < away[:, 0]).view(np.int8)
+    labels, nearest = np.zeros((len(table), table.shape[-1]), dtype=np.int16), away[:, 0]
+    for k in range(1, centres.shape[1]):
+        np.putmask(labels, away[:, k] < nearest, k)
+        nearest = np.minimum(nearest, away[:, k])
     return labels
 
 
