@@ -232,7 +232,7 @@ def means_and_units(X: Array, counts: AnyArray) -> tuple[Array, Array, AnyArray]
         _mean_and_unit(X[first : first + n_tables], counts[first : first + n_tables, None])
         for first in range(0, len(X), n_tables)
     ]
-    mean, unit = map(np.concatenate, zip(*found, strict=True))
+    mean, unit = np.concatenate([own for own, _ in found]), np.concatenate([own for _, own in found])
     n_rows = counts[:, None]
     size = np.abs(mean) + unit
     is_ordinary = (unit > 1e-12 * size) & (unit > _SMALLEST) & (unit < _LARGEST / np.sqrt(n_rows))

@@ -25,8 +25,8 @@ from .moves import GroupedMemory, judged, proposal
 from .problem import GroupedProblem
 
 _SHARE, _FEW, _SPENT = 3.0, 256, 0.6
-"""Groups that have ended are taken out of the arrays if those that go on are less than three times as many; up to so few
-of them if those that go on are less than the last share as many, for then it would cost more than it saves."""
+"""Groups that have ended are taken out of the arrays where those that go on are less than three times as many. Up to so
+few groups that have ended it is the last share, because it would cost more than it saves."""
 
 _FALL = 1e-8
 """Fall of an objective, relative to its size and to one nat, that counts as rounding."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..._typing import AnyArray, Array
-from ...language import Variable
+from ...numerics.linalg import cholesky, inverse
 from ...numerics.records import replaced
 from ..ascent.problem import statistics_of
 from ..starts.factors.prior import prior_start
@@ -19,7 +19,7 @@ _ROUNDS = 4
 _SEEN = 32
 """Rows for each cluster that k-means looks at, at least: of many rows every second, every third, ..."""
 
-_BLOCK = 2**15
+_BLOCK = 2**16
 """Numbers of the groups that are clustered together: they stay in the cache."""
 
 _SHARE = 0.05
@@ -67,7 +67,8 @@ def _better(state: GroupedState, other: GroupedState) -> GroupedState:
             return one
         return np.where(is_other.reshape(-1, *[1] * (one.ndim - 1)), another, one)
 
-    assert state.sums is not None and other.sums is not None
+    assert state.sums is not None
+    assert other.sums is not None
     return replaced(
         state,
         arrays={key: chosen(own, other.arrays[key]) for key, own in state.arrays.items()},
@@ -99,13 +100,17 @@ def _responsibilities(labels: AnyArray, n_categories: int, counts: AnyArray) -> 
     return found
 
 
-def clustered(points: Array, counts: AnyArray, n_clusters: int, rng: np.random.Generator) -> AnyArray:
+def clustered(
+    points: Array, turn: Array, counts: AnyArray, n_clusters: int, rng: np.random.Generator
+) -> AnyArray:
     """Return labels of k-means in each group, (G, N).
 
     Parameters
     ----------
     points
         Shape (G, D, N).
+    turn
+        What the points of each group are multiplied by, (G, D, D).
     counts
         Rows of each group; those behind them count nothing.
     rng
@@ -117,10 +122,10 @@ def clustered(points: Array, counts: AnyArray, n_clusters: int, rng: np.random.G
     step = max(1, int(counts.min()) // (_SEEN * n_clusters))
     for first in range(0, n_groups, size):
         own = slice(first, first + size)
-        few = points[own, :, ::step]
+        few = turn[own] @ points[own, :, ::step]
         counted = (np.arange(0, n_rows, step) < counts[own, None]).astype(np.float64)
         centres = _centres(few, counted, _seeds(few, counted, n_clusters, rng))
-        labels[own] = _nearest(_with_ones(points[own]), centres)
+        labels[own] = _nearest(_with_ones(points[own]), centres, turn[own])
     return labels
 
 
@@ -144,10 +149,10 @@ def _centres(points: Array, counted: Array, centres: Array) -> Array:
     return centres
 
 
-def _nearest(table: Array, centres: Array) -> AnyArray:
-    """Return the number of the centre that is nearest to each point, (G, N)."""
-    lengths = np.einsum("gkd,gkd->gk", centres, centres)
-    away = np.concatenate([-2.0 * centres, lengths[..., None]], axis=-1) @ table
+def _nearest(table: Array, centres: Array, turn: Array | None = None) -> AnyArray:
+    """Return the number of the centre that is nearest to each point, (G, N), once the points are turned."""
+    lengths, turned = np.einsum("gkd,gkd->gk", centres, centres), centres if turn is None else centres @ turn
+    away = np.concatenate([-2.0 * turned, lengths[..., None]], axis=-1) @ table
     if centres.shape[1] == 2:
         return (away[:, 1] < away[:, 0]).view(np.int8)
     labels, nearest = np.zeros((len(table), table.shape[-1]), dtype=np.int16), away[:, 0]
@@ -181,35 +186,44 @@ def in_one(counts: AnyArray, n_rows: int) -> AnyArray:
     return np.zeros((len(counts), n_rows), dtype=np.intp)
 
 
-def points_of(problem: GroupedProblem) -> tuple[Array, Array]:
-    """Return the rows of each group as points, (G, D, N): each column in units of its own spread, and all together."""
+def points_of(problem: GroupedProblem) -> tuple[Array, list[Array]]:
+    """Return the rows of each group as points, (G, D, N), and what brings them to one size, (G, D, D) each.
+
+    The first of these gives each column the unit of its own spread, the second whitens the points of a group.
+    """
     counts = problem.groups.counts
     values = [(leaf, np.asarray(own, dtype=np.float64)) for leaf, own in problem.observed]
-    size = max(1, _BLOCK // max(1, sum(own[0].size for _, own in values)))
-    found = [
-        _points_of([(leaf, own[first : first + size]) for leaf, own in values], counts[first : first + size])
-        for first in range(0, len(counts), size)
-    ]
-    by_column, whitened = zip(*found, strict=True)
-    return np.concatenate(by_column), np.concatenate(whitened)
+    width = sum(int(np.prod(own.shape[2:])) for _, own in values)
+    points = np.empty((len(counts), width, values[0][1].shape[1]))
+    covariance = np.empty((len(counts), width, width))
+    size = max(1, _BLOCK // max(1, points[0].size))
+    for first in range(0, len(counts), size):
+        own = slice(first, first + size)
+        some, start = points[own], 0
+        for leaf, value in values:
+            columns = np.asarray(leaf.evened(value[own])).reshape(*some.shape[::2], -1)
+            some[:, start : start + columns.shape[-1]] = columns.swapaxes(1, 2)
+            start += columns.shape[-1]
+        covariance[own] = _centred(some, counts[own, None, None])
+    return points, _turns(covariance)
 
 
-def _points_of(observed: list[tuple[Variable, Array]], counts: AnyArray) -> tuple[Array, Array]:
-    columns = [
-        np.asarray(leaf.evened(own), dtype=np.float64).reshape(*own.shape[:2], -1).swapaxes(1, 2)
-        for leaf, own in observed
-    ]
-    points = np.concatenate(columns, axis=1)
-    counted, n_rows = (np.arange(points.shape[-1]) < counts[:, None])[:, None], counts[:, None, None]
-    where = counted if counts.min() < points.shape[-1] else True
-    points -= np.add.reduce(points, axis=-1, keepdims=True, where=where) / n_rows
+def _centred(points: Array, counts: AnyArray) -> Array:
+    """Return the covariance of the rows of some groups, (G, D, D), from points (G, D, N) that are centred in place."""
+    is_row = np.arange(points.shape[-1]) < counts
+    where = True if counts.min() == points.shape[-1] else is_row
+    points -= np.add.reduce(points, axis=-1, keepdims=True, where=where) / counts
     if where is not True:
-        points *= counted
-    covariance = points @ points.swapaxes(1, 2) / n_rows
+        points *= is_row
+    return points @ points.swapaxes(1, 2) / counts
+
+
+def _turns(covariance: Array) -> list[Array]:
+    """Return what gives each column the unit of its own spread, and what whitens, (G, D, D) each."""
     variance = np.diagonal(covariance, axis1=1, axis2=2)
     scale = 1.0 / np.sqrt(np.where(variance > 0, variance, 1.0))
-    points *= scale[..., None]
-    if points.shape[1] == 1:
-        return points, points
-    correlation = covariance * scale[:, None] * scale[..., None] + 1e-6 * np.eye(points.shape[1])
-    return points, np.linalg.inv(np.linalg.cholesky(correlation)) @ points
+    alone = scale[:, None] * np.eye(variance.shape[1])
+    if variance.shape[1] == 1:
+        return [alone, alone]
+    correlation = covariance * scale[:, None] * scale[..., None] + 1e-6 * np.eye(variance.shape[1])
+    return [alone, inverse(cholesky(correlation), is_lower=True) @ alone]
