@@ -236,7 +236,7 @@ def means_and_units(X: Array, counts: AnyArray) -> tuple[Array, Array, AnyArray]
     n_rows = counts[:, None]
     size = np.abs(mean) + unit
     is_ordinary = (unit > 1e-12 * size) & (unit > _SMALLEST) & (unit < _LARGEST / np.sqrt(n_rows))
-    return mean, unit, is_ordinary.all(axis=1)
+    return mean, unit, np.asarray(np.logical_and.reduce(is_ordinary, axis=1))
 
 
 def _mean_and_unit(X: Array, counts: AnyArray) -> tuple[Array, Array]:

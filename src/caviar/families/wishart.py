@@ -31,6 +31,7 @@ from caviar.numerics.gamma_function import (
     stirling_remainder,
 )
 from caviar.numerics.linalg import (
+    MANY,
     are_many,
     cholesky,
     have_eigenvalues_above,
@@ -144,7 +145,7 @@ class Wishart(ExponentialFamily):
         """Return log|X| and X; no eigenvalue counts as less than the smallest positive number."""
         x = as_value(value)
         lowest = x.shape[-1] * np.log(np.finfo(np.float64).smallest_subnormal)
-        return np.maximum(log_size(x), lowest), x
+        return np.maximum(np.linalg.slogdet(x)[1] if x.size < MANY else log_size(x), lowest), x
 
     @property
     def event_shape(self) -> tuple[int, ...]:
@@ -340,7 +341,7 @@ class Wishart(ExponentialFamily):
         """
         inverse_scale = -2.0 * natural[1]
         surplus = 2.0 * natural[0] - (inverse_scale.shape[-1] + 1)
-        if inverse_scale.shape[-1] == 1 or not are_many(inverse_scale):
+        if inverse_scale.size < MANY or inverse_scale.shape[-1] == 1 or not are_many(inverse_scale):
             return _mode_with_bound(inverse_scale, surplus, smallest_variance)
         # where the bound is not reached an inverse is enough
         free = have_eigenvalues_above(inverse_scale, smallest_variance * surplus)

@@ -16,7 +16,7 @@ _FEW = 16
 _ROUNDING = 1e-8
 """Difference of two entries, in units of their diagonals, that is taken for rounding."""
 
-_MANY = 128
+MANY = 128
 """Matrices of a stack from which on an entry of all of them at a time takes less than a call of LAPACK for each."""
 
 _SMALL, _SMALL_TRIANGLE = 4, 12
@@ -40,20 +40,20 @@ def cholesky(matrix: Array) -> Array:
     array([[2., 0.],
            [1., 1.]])
     """
-    if are_many(matrix):
+    if matrix.size >= MANY and _are_many(matrix, _SMALL):
         return _by_entries(_lower_factors, matrix)
     return cast(Array, np.linalg.cholesky(matrix))
 
 
 def are_many(stack: Array) -> bool:
     """Return whether a stack holds so many matrices, of so few rows, that they are taken entry by entry."""
-    return stack.size >= _MANY and _are_many(stack, _SMALL)
+    return stack.size >= MANY and _are_many(stack, _SMALL)
 
 
 def _are_many(stack: Array, largest: int) -> bool:
     """Return whether a stack holds many matrices, of few rows each."""
     size = stack.shape[-1]
-    return 0 < size <= largest and stack.size >= _MANY * size * size and stack.dtype == np.float64
+    return 0 < size <= largest and stack.size >= MANY * size * size and stack.dtype == np.float64
 
 
 def _by_entries(operation: Callable[[Array], Array], stack: Array) -> Array:
@@ -113,7 +113,7 @@ def inverse(matrix: Array, *, is_lower: bool = False) -> Array:
     array([[0.5 , 0.  ],
            [0.  , 0.25]])
     """
-    if is_lower and matrix.size >= _MANY and _are_many(matrix, _SMALL_TRIANGLE):
+    if is_lower and matrix.size >= MANY and _are_many(matrix, _SMALL_TRIANGLE):
         return _by_entries(_inverses_of_lower, matrix)
     pivots = matrix.diagonal(0, -2, -1)
     if pivots.size and _are_alike(pivots):
@@ -247,7 +247,7 @@ def inverse_from_factor(inverse_lower: Array) -> Array:
     array([[0.25  , 0.    ],
            [0.    , 0.0625]])
     """
-    if are_many(inverse_lower):
+    if inverse_lower.size >= MANY and _are_many(inverse_lower, _SMALL):
         return _by_entries(_grams_of_lower, inverse_lower)
     return inverse_lower.swapaxes(-1, -2) @ inverse_lower
 
