@@ -89,8 +89,8 @@ class ContractedTerm(RowTerm):
     def _said(self, message: _Message, known: Arrays, work: BlockWork) -> Array:
         """Return the value of a message, given its other statistics.
 
-        A repetition without an observation below it integrates to one, and says nothing to those that have one. To
-        itself the others say what its distribution given them is.
+        The density of a repetition without an observation below it integrates to one, and says nothing to its parents,
+        whether these have one or not. To itself they say what its distribution given them is.
         """
         columns, own = work.rows.columns, self._views[message.key]
         whole = {key: factor.view(work.state[factor.key], key) for factor, key in message.others}
@@ -100,7 +100,8 @@ class ContractedTerm(RowTerm):
             key: factor.view(factor.counted(work.state[factor.key], columns), key)
             for factor, key in message.others
         }
-        said, seen = message.derivative({**known, **counted}), own.seen(columns)
+        said = message.derivative({**known, **counted})
+        seen = own.seen(columns) if self._local.owner in own.variables else None
         if seen is None or seen.all():
             return said
         is_seen = seen.reshape(*seen.shape[:-1], *(1,) * (said.ndim - seen.ndim), -1)
