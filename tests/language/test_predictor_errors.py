@@ -101,6 +101,11 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
         "dot takes two vectors, not the sum or product MultivariateNormal('v') + MultivariateNormal('w'); write "
         "dot(a + b, w) as dot(a, w) + dot(b, w)",
     ),
+    "a dot product with a product": (
+        lambda: cv.dot(_vector("v") * _normal(), _data()),
+        "dot takes two vectors, not the sum or product MultivariateNormal('v') * Normal('a'); write dot(a * b, c) as "
+        "the sum of a product for each entry, a1 * b1 * c1 + a2 * b2 * c2, each with variables of its own",
+    ),
     "vectors of unknown length": (
         lambda: _y(cv.dot(_data("X"), _data("Z"))),
         "dot in 'mean' of 'y': the length of 'X' and 'Z' is unknown; one of the two must be a MultivariateNormal or a "
@@ -118,6 +123,12 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: _normal() + np.zeros(5),
         "an array in a predictor needs a name, so that its axes have plates; got shape (5,). Write Constant('name', "
         "array, plates=obs), or Data('name', plates=obs) with the array in the data",
+    ),
+    "a matrix without a name": (
+        lambda: cv.Gamma("tau", 1, 1) * np.eye(2),
+        "an array in a predictor needs a name, so that its axes have plates; got shape (2, 2). Write Constant('name', "
+        "array, plates=obs), or Data('name', plates=obs) with the array in the data; one matrix, as in a precision, is "
+        "Constant('name', array)",
     ),
     "a list": (
         lambda: _normal() * [1.0, 2.0],

@@ -53,6 +53,14 @@ VALUES = {
         lambda: cv.Normal("m", 0, 1, plates=cv.Plate("c", 2))[0],
         ["'m' can be indexed by a Categorical variable, as in m[z]", "got 0"],
     ),
+    "a hidden label chosen by a hidden label": (
+        lambda: cv.Normal("m", 0, 1, plates=cv.Plate("c", 2))[
+            cv.Categorical("kind", [0.5, 0.5], plates=cv.Plate("donor", 3))[
+                cv.Categorical("z", np.ones(3) / 3)
+            ]
+        ],
+        ["got kind[z]. Both labels are hidden: let 'kind' choose", "mean[kind]", "plates=(donor))", "own[z]"],
+    ),
     "an index of another family": (
         lambda: cv.Normal("m", 0, 1, plates=cv.Plate("c", 2))[cv.Normal("k", 0, 1)],
         ["indexed by a Categorical variable", "Normal('k')"],

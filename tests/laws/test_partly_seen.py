@@ -116,6 +116,25 @@ def test_a_normal_that_is_always_seen_has_no_unseen_ones():
     assert not empty.mean.any()
     assert not empty.log_partition.any()
     assert not empty.sample(3, 0).any()
+    none = UnseenNormal.from_natural(tuple(map(np.array, (-np.inf, 0.3, -0.5, -1.0, 1.0))))
+    assert none.log_density([[0.0, 0.0, 0.0], [1.0, 2.0, 4.0]]).tolist() == [0.0, -np.inf]
+
+
+@pytest.mark.parametrize(("lower", "upper"), [(6.0, 6.5), (6.4, 1e30)])
+def test_millions_of_unseen_ones_are_drawn_by_their_sums(lower, upper):
+    # a draw of each number would take minutes
+    q = UnseenNormal(0.0, 0.7, 1.0, lower, upper)
+    count, total, square = q.sample(3_000, seed=0).T
+    assert count.mean() == pytest.approx(q.mean[0], rel=0.1)
+    x = norm(0.7, 1.0)  # the window takes less than 1e-6 away
+    moments = [x.moment(power) for power in range(1, 5)]
+    many = count > 1e6
+    away = np.stack([total - count * moments[0], square - count * moments[1]])[:, many] / np.sqrt(count[many])
+    crossed = moments[2] - moments[0] * moments[1]
+    covariance = [[1.0, crossed], [crossed, moments[3] - moments[1] ** 2]]
+    np.testing.assert_allclose(np.cov(away), covariance, rtol=0.1)
+    np.testing.assert_allclose(away.mean(axis=1), 0.0, atol=0.2)
+    assert np.isfinite(UnseenNormal(0.0, 0.0, 1.0, 60.0, 61.0).sample(5, seed=0)).all()
 
 
 def test_improper_ones_are_refused():

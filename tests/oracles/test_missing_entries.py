@@ -406,3 +406,22 @@ def test_rows_that_differ_in_a_column_called_observed_are_told_apart() -> None:
     """A start made from a subsample merges equal rows only."""
     rows = {ColumnKey("height observed"): np.array([1.0, 0.0, 1.0, 2.0])}
     assert sample_of(ArrayRows(rows, 4)).row_weights.tolist() == [1, 2, 1]
+
+
+def test_what_lies_above_a_missing_entry_alone_has_its_prior() -> None:
+    """Also where the row is observed elsewhere: no hidden value says anything to those that it depends on."""
+    obs = cv.Plate("obs")
+    width = cv.Gamma("width", 2.0, cv.Gamma("rate", 6.0, 2.5), plates=obs)
+    centre = cv.Normal("centre", cv.Normal("common", 0.0, 0.4), 0.4, plates=obs)
+    x = cv.Normal("x", cv.Normal("level", centre, width, plates=obs), 1.0, plates=obs)
+    y = cv.Bernoulli("y", cv.Beta("p", 1.0, 1.0), plates=obs)
+    data = {"x": [0.3, -1.2, np.nan], "y": [1, 0, 1]}
+    posterior = cv.Model(x, y).fit(data, seed=0, tol=1e-12)
+    local, rate, common = posterior.local(data), posterior["rate"].mean, posterior["common"].mean
+    assert local["width"].shape[2] == pytest.approx(2.0, rel=1e-12)
+    assert local["width"].rate[2] == pytest.approx(rate, rel=1e-9)
+    assert local["centre"].mean[2] == pytest.approx(common, rel=1e-6)
+    assert local["centre"].variance[2] == pytest.approx(1 / 0.4, rel=1e-12)
+    # the evidence is that of the other rows, and of the third answer
+    alone = cv.Model(x, y).fit({"x": data["x"][:2], "y": data["y"][:2]}, seed=0, tol=1e-12)
+    assert posterior.elbo == pytest.approx(alone.elbo + np.log(2 / 4), rel=1e-7)

@@ -133,7 +133,9 @@ def _in_empty_rows(
     found = {}
     for name, axis in row_axes(posterior, local).items() if empty.any() else ():
         n_plates = len(posterior.model.variables[name].plates)
-        shape = np.shape(values[name])[1 : 1 + n_plates]
+        # a joint factor has two parts, whose plates come first
+        value = values[name]
+        shape = np.shape(value[0] if isinstance(value, tuple) else value)[1 : 1 + n_plates]
         gap = np.broadcast_to(empty.reshape(-1, *[1] * (n_plates - 1)), shape)
         found[name] = np.moveaxis(gap, 0, axis)
     return found

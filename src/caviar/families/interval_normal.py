@@ -121,6 +121,11 @@ class IntervalNormal(ExponentialFamily):
         """Variance of the restricted distribution."""
         return self._moments.central[0]
 
+    @property
+    def central_moments(self) -> tuple[Array, Array, Array]:
+        """Second, third and fourth central moment."""
+        return self._moments.central
+
     def log_density(self, value: ArrayLike) -> Array:
         """Return the log density at x; minus infinity outside, and 0, of a mass, at a point that is certain."""
         x = as_value(value)

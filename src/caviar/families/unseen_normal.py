@@ -17,6 +17,8 @@ from caviar.numerics.cached import cached_property
 
 _TOGETHER = 1 << 18
 """Numbers that are drawn at once."""
+_MOST_DRAWN = 1 << 14
+"""Unseen numbers of one member that are drawn each; the sums of more are drawn from their Normal limit."""
 
 _ROUNDING = 1e-9
 """Logarithm of a whole weight that counts as 0."""
@@ -217,10 +219,9 @@ class UnseenNormal(ExponentialFamily):
 
     def log_density(self, value: ArrayLike) -> Array:
         """Return the log density of a number of unseen ones with this sum and sum of squares."""
-        exponent = sum(
-            own * part for own, part in zip(self.natural[:3], self.statistics_of(value)[:3], strict=True)
-        )
-        return exponent - self.log_partition
+        pairs = zip(self.natural[:3], self.statistics_of(value)[:3], strict=True)
+        # no number is possible where the weight of one is 0
+        return sum(np.where(part == 0, 0.0, own) * part for own, part in pairs) - self.log_partition
 
     def entropy(self) -> Array:
         """Return the entropy of all unseen numbers."""
@@ -242,9 +243,11 @@ class UnseenNormal(ExponentialFamily):
         return np.zeros((*self.batch_shape, 3))
 
     def sample(self, size: Size = None, seed: Seed = None) -> Array:
-        """Return draws of shape size + batch + (3,)."""
+        """Return draws of shape size + batch + (3,); sums of more than 16,384 numbers come from their limit."""
         rng, shape = np.random.default_rng(seed), draw_shape(size, self.batch_shape)
-        numbers = np.asarray(rng.geometric(np.broadcast_to(self._seen, shape))) - 1
+        # a window that nothing ever falls into has as many as an integer can say
+        seen = np.maximum(self._seen, np.finfo(float).tiny)
+        numbers = np.asarray(rng.geometric(np.broadcast_to(seen, shape))) - 1
         weights, *_ = self._tails
         total = weights.sum(axis=0)
         share = np.broadcast_to(
@@ -264,13 +267,27 @@ class UnseenNormal(ExponentialFamily):
 
 def _sums_of_draws(tail: IntervalNormal, counts: AnyArray, rng: np.random.Generator) -> Array:
     """Return the sum of so many draws of each member, and that of their squares, (..., 2)."""
-    counts = np.asarray(counts)
-    every = tail.broadcast_to(counts.shape)
+    every, counts = tail.broadcast_to(np.shape(counts)), np.ravel(counts)
     members = [np.ravel(own) for own in (every.location, every.precision, every.lower, every.upper)]
-    found, stops = np.zeros((counts.size, 2)), np.cumsum(counts.ravel())
+    is_many = counts > _MOST_DRAWN
+    found, stops = np.zeros((counts.size, 2)), np.cumsum(np.where(is_many, 0, counts))
     for first in range(0, int(stops[-1]) if counts.size else 0, _TOGETHER):
         of = np.searchsorted(stops, np.arange(first, min(first + _TOGETHER, int(stops[-1]))), side="right")
         x = IntervalNormal(*(own[of] for own in members)).sample(None, rng)
         for power in (1, 2):
             found[:, power - 1] += np.bincount(of, x**power, counts.size)
-    return found.reshape(*counts.shape, 2)
+    found[is_many] = _limit_of_sums(IntervalNormal(*(own[is_many] for own in members)), counts[is_many], rng)
+    return found.reshape(*every.batch_shape, 2)
+
+
+def _limit_of_sums(tail: IntervalNormal, counts: AnyArray, rng: np.random.Generator) -> Array:
+    """Return draws of the same from the central limit, which is off by about the square root of 1 / counts."""
+    mean, (second, third, fourth) = tail.mean, tail.central_moments
+    root, draws = np.sqrt(counts), rng.normal(size=(2, len(counts)))
+    # sums of x - mean, and of its square less the variance, which cannot cancel
+    first = np.sqrt(second) * draws[0]
+    skew = np.divide(third, second, out=np.zeros_like(second), where=second > 0)
+    rest = np.sqrt(np.maximum(fourth - second**2 - skew * third, 0.0))
+    square = skew * first + rest * draws[1]
+    total = counts * mean + root * first
+    return np.stack([total, counts * (second + mean**2) + root * (square + 2.0 * mean * first)], axis=-1)

@@ -267,9 +267,20 @@ def as_predictor(value: Any) -> Predictor:
         raise ModelError(
             f"an array in a predictor needs a name, so that its axes have plates; got {_size_of(value)}. Write "
             f"Constant('name', array, plates=obs), or Data('name', plates=obs) with the array in the data"
+            f"{_as_matrix(value)}"
         )
     raise ModelError(
         f"a predictor adds and multiplies numbers, variables, Data and Constant; got {type(value).__name__}"
+    )
+
+
+def _as_matrix(value: Any) -> str:
+    """Return how an array is named that may be one matrix, as that of a precision."""
+    shape = np.shape(value) if isinstance(value, np.ndarray) else ()
+    return (
+        "; one matrix, as in a precision, is Constant('name', array)"
+        if len(shape) == 2 and shape[0] == shape[1]
+        else ""
     )
 
 
@@ -309,9 +320,13 @@ def dot(first: Any, second: Any) -> Predictor:
         if isinstance(value, Link):
             raise ModelError(f"dot takes two vectors, not the link {value!r}")
         if isinstance(value, Predictor):
-            raise ModelError(
-                f"dot takes two vectors, not the sum or product {value!r}; write dot(a + b, w) as dot(a, w) + dot(b, w)"
-            )
+            instead = "write dot(a + b, w) as dot(a, w) + dot(b, w)"
+            if len(value.addends) == 1:
+                instead = (
+                    "write dot(a * b, c) as the sum of a product for each entry, a1 * b1 * c1 + a2 * b2 * c2, each "
+                    "with variables of its own"
+                )
+            raise ModelError(f"dot takes two vectors, not the sum or product {value!r}; {instead}")
     return Predictor((Addend(1.0, (), ((first, second),)),))
 
 

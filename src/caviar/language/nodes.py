@@ -225,11 +225,24 @@ class Indexed(Algebra):
             )
 
     @property
+    def each(self) -> tuple[Indexed, ...]:
+        """What each index chooses."""
+        if self.others or len(self.indices) == 1:
+            return (self, *self.others)
+        return tuple([Indexed(self.node, index) for index in self.indices])
+
+    @property
+    def givens(self) -> tuple[Indexed, ...]:
+        """What each Categorical chooses from the known labels that are the index; nothing where it is none of such."""
+        return () if self.given is None else self.given.each
+
+    @property
     def along(self) -> tuple[Plate, ...]:
         """The plates for each repetition of which ``by`` chooses."""
         if self.given is not None:
-            own = [plate for plate in self.by.plates if plate not in self.given.candidates]
-            return tuple(dict.fromkeys((*own, *self.given.along)))
+            every = self.given.each
+            own = [plate for plate in self.by.plates if not any(plate in one.candidates for one in every)]
+            return tuple(dict.fromkeys((*own, *(plate for one in every for plate in one.along))))
         if self.through is None:
             return self.by.plates
         own = [plate for plate in self.by.plates if plate not in self.through.candidates]
@@ -249,7 +262,7 @@ class Indexed(Algebra):
     @property
     def choosers(self) -> tuple[Node, ...]:
         """The nodes that take part in the choice, as they are stated."""
-        nodes = ((own,) if isinstance(own, Node) else (own.node, own.by) for own in self.indices)
+        nodes = ((own,) if isinstance(own, Node) else (own.node, *own.choosers) for own in self.indices)
         return tuple(node for several in nodes for node in several)
 
     @property
@@ -473,7 +486,14 @@ def _as_membership(index: Any) -> Any:
 
 
 def _as_data(index: Any) -> str:
-    """Return how labels that were stated as a constant are stated."""
+    """Return how labels that were stated as a constant are stated; or values of a hidden label that a label chooses."""
+    if isinstance(index, Indexed) and isinstance(index.node, Label) and isinstance(index.by, Label):
+        label, of = index.node.name, ", ".join(plate.name for plate in index.node.plates)
+        return (
+            f". Both labels are hidden: let '{label}' choose the parents of a variable on its own plates, "
+            f"own = Normal('own', mean[{label}], precision[{label}], plates=({of})), and choose from that, "
+            f"own[{index.by.name}]"
+        )
     known = index.node if isinstance(index, Indexed) else index
     if isinstance(known, list | np.ndarray):
         return ". Labels that choose come with the data: state Data('group', plates=...) and pass the array to fit"

@@ -72,13 +72,11 @@ class Slot:
             chosen = (node, *node.others)
             node, index, through = node.node, node.by, node.through
         gates = tuple(
-            [
-                own if own.given is None else own.given
-                for own in chosen
-                if own.given is not None or isinstance(own.by, Label)
-            ]
+            [gate for own in chosen for gate in (own.givens or (own,)) if isinstance(gate.by, Label)]
         )
-        known = [own if own.through is None else own.through for own in chosen]
+        known = [
+            own if own.through is None else own.through for each in chosen for own in (each, *each.givens)
+        ]
         choices = tuple([own for own in known if isinstance(own.by, Data)])
         vars(self).update(
             node=node, index=index, through=through, chosen=chosen, gates=gates, choices=choices

@@ -208,8 +208,8 @@ class _Reader:
                 raise _IncomparableError
             return place
         if isinstance(value, Indexed):
-            further = (own for own in (value.through, value.given) if own is not None)
-            others = (*value.indices, *value.others, *further)
+            further = () if value.through is None else (value.through,)
+            others = (*value.indices, *value.others, *further, *value.givens)
             chosen = self._over(value.candidates)
             return self._expression(value.node), tuple([self._expression(own) for own in others]), chosen
         if isinstance(value, Part):

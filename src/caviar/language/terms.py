@@ -245,15 +245,15 @@ class _Writer:
     def _known_choices(self, slots: Sequence[Slot], categories: Sequence[Axis]) -> list[Operand]:
         """Return the one-hot labels by which a term chooses from plates, each once; also the groups of its gates."""
         choices: dict[Axis, Operand] = {}
-        known = [own for slot in slots for own in slot.chosen if not isinstance(own.by, Variable)]
+        every = (own for slot in slots for each in slot.chosen for own in (each, *each.givens))
+        known = [own for own in every if not isinstance(own.by, Variable)]
         of_gates = (own for slot in self.variable.slots.values() for own in slot.gates)
         records = [own.through for own in of_gates if self._category(own) in categories]
         for chosen in (*known, *(own for own in records if own is not None)):
             category = self._category(chosen)
             axes = plate_axes(chosen.by)
-            if chosen.given is not None:
-                of_gate = self._category(chosen.given)
-                axes = tuple([of_gate if axis is Axis(chosen.given.plate) else axis for axis in axes])
+            of_gates = {Axis(own.plate): self._category(own) for own in chosen.givens}
+            axes = tuple([of_gates.get(axis, axis) for axis in axes])
             choices[category] = Operand(chosen.by, "one_hot", (*axes, category))
         return list(choices.values())
 

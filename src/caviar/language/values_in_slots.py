@@ -254,8 +254,8 @@ def slot_value(
 def _labels_in(owner: Variable, chosen: Indexed, values: Mapping[str, Any]) -> AnyArray:
     """Return the labels that choose, over the plates of the owner; those of groups as the records have them."""
     by, of_groups = chosen.by, {}
-    if chosen.given is not None:
-        of_groups[chosen.given.plate] = _labels_in(owner, chosen.given, values)
+    for own in chosen.givens:
+        of_groups[own.plate] = _labels_in(owner, own, values)
     second = None if chosen.through is None else values.get(SecondLabel(chosen).name)
     value = values[by.name] if second is None else second
     if chosen.through is not None:

@@ -147,7 +147,7 @@ class ModelAxes:
             for slot in variable.slots.values():
                 yield from slot.chosen
                 yield from (
-                    own for each in slot.chosen for own in (each.through, each.given) if own is not None
+                    own for each in slot.chosen for own in (each.through, *each.givens) if own is not None
                 )
 
     def _variables(self) -> Iterator[Variable]:

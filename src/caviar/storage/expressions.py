@@ -105,8 +105,11 @@ def _document_of_operand(operand: Any) -> dict[str, Any]:
 
 
 def _document_of_index(index: Node | Indexed) -> Any:
-    """Return the name of an index; of a label of groups that and the name of what it is chosen by."""
-    return index.name if isinstance(index, Node) else {"label": index.node.name, "of": index.by.name}
+    """Return the name of an index; of labels that are themselves chosen, that and the names of what chooses them."""
+    if isinstance(index, Node):
+        return index.name
+    of = [_document_of_index(own) for own in index.indices]
+    return {"label": index.node.name, "of": of[0] if len(of) == 1 else of}
 
 
 def _is_name(index: Any) -> bool:
@@ -116,7 +119,8 @@ def _is_name(index: Any) -> bool:
 def _index_of(document: Any, nodes: Mapping[str, Node]) -> Any:
     if _is_name(document):
         return nodes[document]
-    return Indexed(nodes[document["label"]], nodes[document["of"]])  # type: ignore[arg-type]
+    of = document["of"]
+    return Indexed(nodes[document["label"]], *[nodes[own] for own in (of if isinstance(of, list) else [of])])  # type: ignore[arg-type]
 
 
 def is_membership(node: Node) -> bool:

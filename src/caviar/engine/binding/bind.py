@@ -327,7 +327,7 @@ def _chosen_plates(nodes: Sequence[Node]) -> dict[Plate, tuple[Variable, str]]:
         if not isinstance(variable, Variable):
             continue
         for slot in variable.slots.values():
-            through = [own for each in slot.chosen for own in (each.through, each.given) if own is not None]
+            through = [own for each in slot.chosen for own in (each.through, *each.givens) if own is not None]
             for chosen in (*slot.chosen, *through):
                 found.setdefault(chosen.plate, (variable, f"'{slot.expression!r}'"))
     return found
