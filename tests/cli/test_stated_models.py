@@ -119,7 +119,7 @@ def test_a_sample_is_that_of_the_posterior(run, regression, hidden, folder, tmp_
         (["sample", "regression.caviar", "known.csv", "-n", 3], "as many rows are drawn as DATA have"),
         (["sample", "hidden.caviar", "known.csv"], "this model has no known columns, so it takes no DATA"),
         (["sample", "hidden.caviar", "--with-component"], "belongs to mixtures"),
-        (["predict", "regression.caviar", "hidden.csv", "-o", "-"], "none of the columns of the model, y, X_0, X_1; its columns are left, right"),
+        (["predict", "regression.caviar", "hidden.csv", "-o", "-"], "model, y, X_0, X_1; its columns are left, right"),
         (["predict", "regression.caviar", "half.csv", "-o", "-"], "some columns of 'X', but not X_1"),
         (["predict", "regression.caviar", "y.csv", "-o", "-"], "the data lack 'X', which the model takes as known"),
         (["predict", "regression.caviar", "nope.npz", "-o", "-"], "there is no file nope.npz"),

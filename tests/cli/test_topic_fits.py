@@ -291,11 +291,15 @@ def test_columns_of_words_are_found_by_name(run, corpus, monkeypatch, tmp_path, 
     assert "has no column 'vote'" in refused.stderr
 
 
-def test_counts_below_zero_are_refused_in_words(run, tmp_path):
+def test_counts_that_say_nothing_are_refused_in_words(run, tmp_path):
     write_table(tmp_path / "below.csv", {"goal": [1, 2, 0], "law": [0, -1, 3]})
     refused = run("fit", tmp_path / "below.csv", "--model", "topics", "-q")
     assert refused.exit_code == 2
     assert "error: the table has -1 in row 1, column 1" in refused.stderr
+    write_table(tmp_path / "none.csv", {"goal": [0, 0], "law": [0, 0]})
+    refused = run("fit", tmp_path / "none.csv", "--model", "topics", "-q", "--json")
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert refused.stderr == "error: there is no word in the documents: all counts are 0\n"
 
 
 def test_a_frame_with_the_words_in_another_order_is_refused():
