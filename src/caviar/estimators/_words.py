@@ -19,7 +19,9 @@ class Words:
     """An estimator with a ``vocabulary``, whose topics have the concentrations ``components_``."""
 
     vocabulary: Any
+    doc_topic_prior_type: str
     components_: Any
+    topic_word_prior_: Any
 
     @property
     def vocabulary_(self) -> AnyArray:
@@ -31,6 +33,15 @@ class Words:
                 "the words of these topics are not known: fit with vocabulary=, or to a table whose columns have names"
             )
         return np.array([str(word) for word in words], dtype=object)
+
+    @property
+    def topics_in_use_(self) -> list[int]:
+        """Numbers of the topics that have words: all, except with a Dirichlet process."""
+        check_is_fitted(self)
+        if self.doc_topic_prior_type != "dirichlet_process":
+            return list(range(len(self.components_)))
+        words = (self.components_ - self.topic_word_prior_).sum(axis=1)
+        return np.flatnonzero(words > 1.0).tolist()
 
     def _known_words(self) -> Any:
         """Return the word of each column, or None where these are not known."""

@@ -168,6 +168,8 @@ class LatentDirichletAllocation(Words, ClassNamePrefixFeaturesOutMixin, Transfor
         The :class:`caviar.Posterior`.
     n_features_in_, feature_names_in_
         Number of words V, and the words if the columns of ``X`` had names.
+    topics_in_use_
+        Numbers of the topics that have words: all, except with a Dirichlet process.
     vocabulary_
         The word of each column, shape (V,): ``vocabulary``, or the names of the columns.
 
