@@ -54,6 +54,8 @@ class StatedSubject(Subject):
         If the data are none of the model.
     """
 
+    estimator: Any
+
     sections = (
         Trust(),
         Statement(),
@@ -80,6 +82,11 @@ class StatedSubject(Subject):
             self.vocabulary = column_names(fitted)
         self.data = None if data is None else self.posterior._evaluator.named(fitted._as_data(data)).values
 
+    @property
+    def _topics(self) -> list[int]:
+        """Numbers of the topics that have words."""
+        return self.estimator.topics_in_use_
+
     @cached_property
     def hidden(self) -> list[str]:
         """Names of the hidden variables of the rows, without those that only serve to state another, as its link."""
@@ -94,7 +101,7 @@ class StatedSubject(Subject):
         found = figures_of(self)
         if not self.vocabulary:
             return found
-        used = self.estimator.topics_in_use_
+        used = self._topics
         return [own.along_first(used) if own.name == "topics" else own for own in found]
 
     @property
@@ -102,7 +109,7 @@ class StatedSubject(Subject):
         """The figures that are drawn: of the weights of topics those of topics with words."""
         if not self.vocabulary:
             return self.figures
-        used = self.estimator.topics_in_use_
+        used = self._topics
         return [own.along_first(used) if own.name == "weights" else own for own in self.figures]
 
     @cached_property
@@ -170,7 +177,7 @@ class StatedSubject(Subject):
         facts = [(rows, "not recorded" if fit["rows"] is None else f"{fit['rows']:,}")]
         if self.vocabulary:
             n_topics, n_words = posterior["topics"].mean.shape
-            used = len(self.estimator.topics_in_use_)
+            used = len(self._topics)
             topics = f"{used:,}" if used == n_topics else f"{used:,}, found; at most {n_topics:,}"
             facts += [("Topics", topics), ("Words in the vocabulary", f"{n_words:,}")]
             bound = getattr(self.estimator, "bound_", None)
