@@ -140,7 +140,7 @@ def test_places_that_cannot_be_written_or_read_are_told(tmp_path):
         with pytest.raises(cv.DataError, match="cannot write"):
             posterior.model.save(place)
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(cv.DataError, match="no regular file"):
+    with pytest.raises(cv.DataError, match="not a regular file"):
         cv.load(tmp_path / "pipe")
 
 

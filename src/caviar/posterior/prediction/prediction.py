@@ -137,6 +137,14 @@ class Predictions(OfRows):
             self[name]
         return super().to_frame()
 
+    def _repr_html_(self) -> str:
+        """Return the first rows of each as tables, for a notebook."""
+        tables = (
+            own._repr_html_() if isinstance(own, Prediction) else f"<pre>{escape(repr(own))}</pre>"
+            for own in self.values()
+        )
+        return "".join(f"<p>{escape(name)}</p>{own}" for name, own in zip(self, tables, strict=True))
+
     def __missing__(self, name: str) -> Any:
         if name in self._later:
             # only on demand: it takes draws of all that is above it
