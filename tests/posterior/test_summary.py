@@ -102,7 +102,7 @@ def _dependent(**arguments):
         ("mean_field", MEAN_FIELD, MEAN_FIELD),
         (
             "auto",
-            "Means, standard deviations and intervals are corrected to second order.",
+            "Means, standard deviations and intervals are integrated over 'tau'.",
             "Standard deviations and intervals are those of linear response.",
         ),
     ],

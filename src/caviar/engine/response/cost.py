@@ -152,8 +152,12 @@ def is_cheap_to_second_order(
 
 def is_cheap_to_profile(problem: Problem, n_rows: int, n_numbers: int) -> bool:
     """Return whether fits at a row of values of each of some numbers cost very little."""
-    a_pass = _OF_PREDICTOR * n_rows + _CALL * len(problem.compiled.terms)
-    return n_numbers * _OF_PROFILE * a_pass <= _OF_ALL_PROFILES
+    return n_numbers * _OF_PROFILE * operations_of_a_pass(problem, n_rows) <= _OF_ALL_PROFILES
+
+
+def operations_of_a_pass(problem: Problem, n_rows: int) -> float:
+    """Return the approximate number of operations of a pass over rows that hide something, calls included."""
+    return _OF_PREDICTOR * n_rows + _CALL * len(problem.compiled.terms)
 
 
 def _operations_of_a_row(problem: Problem) -> float:

@@ -14,7 +14,7 @@ this is the exact log density of the data and :math:`\theta`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,9 +23,9 @@ from ..._typing import AnyArray, Array, Statistics
 from ...families._many_arrows import ManyArrows
 from ...families.coupled_normals import CoupledLayout
 from ...language import Variable
-from ..ascent.elbo import Objective
-from ..ascent.problem import Factors, Problem, statistics_of
+from ..ascent.problem import Problem, statistics_of
 from ..ascent.state import AscentState, begun, ready
+from ..binding.clamped.factor import PointMass
 from ..design.keys import StatisticKey
 from ..evaluation.evaluate import check_sizes, in_frame
 from ..rows.row_map import RowMap
@@ -34,9 +34,6 @@ from .terms import terms_of
 
 _MOST_STATISTICS = 20_000
 """Of all globals: their changes at all values are held together."""
-
-_MOST_PASSES, _SETTLED = 40, 3e-3
-"""Passes to the fit at a value, and the rise of its ELBO at which they end."""
 
 _OF_STATISTIC = 20.0
 """Operations that a change of a statistic is worth."""
@@ -79,7 +76,7 @@ def state_at(problem: Problem, factors: Mapping[str, Any], rows: RowMap) -> Asce
         return begun(problem, q, arrays, rows, rows.look(coefficients))
 
 
-class _Apart:
+class Apart:
     """The globals of a fit, some of which are known.
 
     Parameters
@@ -95,8 +92,29 @@ class _Apart:
         self._known = [variable for variable in order if variable.name in names]
         self._others = [variable for variable in order if variable.name not in names]
 
+    @property
+    def _have_densities(self) -> bool:
+        """Whether no global is a point, known in part, or a label."""
+        return all(
+            factor.learnt is factor and (own.members or own.family.transforms)
+            for own, factor in self._state.q.items()
+        )
 
-class Given(_Apart):
+    def statistics(self, values: Mapping[str, Any]) -> dict[str, Statistics]:
+        """Return the statistics of n values of each known variable, measured from the problem's origins.
+
+        Parameters
+        ----------
+        values
+            By name, (n, plates..., event...), measured from the user's origin.
+        """
+        problem = self._state.problem
+        points = {own.name: PointMass.of(own, values[own.name]) for own in self._known}
+        moved = in_frame(problem, points, self._known)
+        return {own.name: moved[own].expected_statistics for own in self._known}
+
+
+class Given(Apart):
     """The fits of a model in which some globals are known, at many of their values together."""
 
     def __init__(self, state: AscentState, names: Collection[str]) -> None:
@@ -121,7 +139,7 @@ class Given(_Apart):
         problem = self._state.problem
         if problem.factors or not self._terms.are_bilinear or self._n_statistics > _MOST_STATISTICS:
             return False
-        if any(factor.learnt is not factor for factor in self._state.q.values()):
+        if not self._have_densities:
             return False
         if any(own.members and own not in self._arrows for own in problem.order):
             return False
@@ -218,70 +236,12 @@ def _products(one: Array, other: Array) -> Array:
     return (one * other).reshape(len(other), -1).sum(axis=1)
 
 
-class Passed(NamedTuple):
-    """The fit at a value, found by passes over the rows, and where the fits at values nearby begin.
-
-    Attributes
-    ----------
-    log_density
-        Of data and value, up to what the ELBO of the fit lacks.
-    shifts, sds
-        As of :class:`Fits`, for one value: by name, (G,).
-    arrays, q
-        Expected statistics and sums over the rows, and the other factors.
-    """
-
-    log_density: float
-    shifts: Mapping[str, Array]
-    sds: Mapping[str, Array]
-    arrays: Mapping[Hashable, Array]
-    q: Factors
-
-
-class GivenByPasses(_Apart):
-    """The same fits one after the other, by passes over the rows, where these hide something."""
-
-    def __init__(self, state: AscentState, names: Collection[str]) -> None:
-        super().__init__(state, names)
-        self._means = _figures({own: state.q[own] for own in self._others})[0]
-        self._session = state.rows.executor.session
-
-    def at(self, statistics: Mapping[str, Statistics], beside: Passed | None) -> Passed:
-        """Return the fit at a value, begun at that of a value beside it."""
-        problem, rows = self._state.problem, self._state.rows
-        arrays = dict(self._state.arrays if beside is None else beside.arrays)
-        q = dict(self._state.q if beside is None else beside.q)
-        for variable in self._known:
-            q.pop(variable, None)
-            arrays.update(zip(problem.keys[variable], statistics[variable.name], strict=True))
-        elbo, before, warm = -np.inf, -np.inf, self._state.warm
-        with self._session():
-            for _ in range(_MOST_PASSES):
-                look = rows.look(problem.rows.coefficients(arrays), warm)
-                arrays.update(look.summary.parts)
-                elbo = Objective(problem, q, dict(arrays), look.summary).value
-                if elbo - before < _SETTLED:
-                    break
-                before, warm = elbo, look.warm
-                for variable in self._others:
-                    q[variable] = problem.update(variable, arrays)
-                    problem.tell(arrays, variable, q[variable])
-        for variable in self._known:
-            # they have no factor, with which their own terms would be told
-            known, linear = problem.summed_terms.own.get(variable, (0.0, ()))
-            elbo += known + sum(own.value(arrays) for own in linear)
-            base = zip(statistics[variable.name], self._state.q[variable].base_measure, strict=True)
-            elbo += sum(share * float(np.sum(value)) for value, share in base if share)
-        means, sds = _figures({own: q[own] for own in self._others})
-        return Passed(elbo, {name: own - self._means[name] for name, own in means.items()}, sds, arrays, q)
-
-
 def variances_of(state: AscentState) -> dict[str, Array]:
     """Return the variances of all entries of all globals under their factors, by name, (G,)."""
-    return {name: sd**2 for name, sd in _figures(state.q)[1].items()}
+    return {name: sd**2 for name, sd in figures_of(state.q)[1].items()}
 
 
-def _figures(factors: Mapping[Variable, Any]) -> tuple[dict[str, Array], dict[str, Array]]:
+def figures_of(factors: Mapping[Variable, Any]) -> tuple[dict[str, Array], dict[str, Array]]:
     """Return means and standard deviations of all entries of variables, by name."""
     means, sds = {}, {}
     for variable, factor in factors.items():

@@ -47,6 +47,14 @@ class _Message:
         if self.contraction.gather is None:
             return self._moved(place)({**arrays, _CHANGES: changes})
         # an array of all combinations of labels for each of many changes would be large
+        n, shape = len(changes), changes.shape[1:]
+        if n <= math.prod(shape):
+            return self._one_by_one(place, arrays, changes)
+        # what changes with one number at a time, added up
+        of_numbers = self._one_by_one(place, arrays, np.eye(math.prod(shape)).reshape(-1, *shape))
+        return np.tensordot(changes.reshape(n, -1), of_numbers, axes=1)
+
+    def _one_by_one(self, place: int, arrays: Mapping[Hashable, Array], changes: Array) -> Array:
         return np.stack([self._moved(place)({**arrays, _CHANGES: own})[()] for own in changes])
 
     def _moved(self, place: int) -> Derivative:

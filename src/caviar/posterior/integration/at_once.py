@@ -21,7 +21,10 @@ from scipy.special import gammaincinv, ndtri
 from scipy.stats import qmc
 
 from ..._typing import Array
+from ...engine.ascent.problem import Problem
 from ...engine.response.given import Fits, Given
+from ...engine.response.given_by_passes import GivenByRows
+from ...engine.response.separating import meeting, separating
 from ...families._transforms import SpreadsAndCorrelations
 from ...numerics.randomness import generator
 from ..evidence.coordinates import Coordinates
@@ -31,14 +34,17 @@ from .integrated import Weighted
 _DF = 5.0
 """Degrees of freedom of proposals: logarithms of standard deviations between few groups have long tails."""
 
-_ROUNDS = (128, 128, 256, 512, 512, 512, 512)
-"""Draws of each round."""
+_ROUNDS = (128, 128, 256, 2048, 2048)
+"""Draws of each round; fewer, by powers of two, where more would cost too much, but not fewer than in the first."""
 
-_WANTED, _ENOUGH, _AT_MOST = 600.0, 150.0, 0.05
+_WANTED, _ENOUGH, _AT_MOST = 1200.0, 150.0, 0.05
 """Effective draws at which the rounds end, and of which there have to be so many; the largest weight of these."""
 
 _WIDER = 1.5
 """Of the first proposal: times the covariance of q."""
+
+_MOST_NUMBERS = 10
+"""Of all globals that are integrated over."""
 
 _OF_Q = 500
 """Draws of q that say where it is."""
@@ -72,7 +78,33 @@ class Integral:
         return Weighted(self.values[name], self.weights[name])
 
 
-def integral_of(factors: Mapping[str, Any], given: Given, names: Collection[str]) -> Integral | None:
+def separating_of(problem: Problem, factors: Mapping[str, Any]) -> tuple[str, ...] | None:
+    """Return the names of the fewest globals such that no two of the others meet.
+
+    None if these have many numbers, and if all globals are Normal and meet no hidden variable: then linear response is
+    exact.
+
+    Parameters
+    ----------
+    problem
+        Of the fit.
+    factors
+        Of the fit, by name.
+    """
+    alone = [own for own in problem.order if not own.members]
+    kinds = [transform for own in alone for transform in own.family.transforms]
+    if not problem.factors and not any(own.constrains for own in kinds):
+        return None
+    rng, sizes = generator(0), {}
+    for own in alone:
+        factor = factors.get(own.name)
+        if factor is not None and factor.learnt is factor and len(own.family.transforms) == 1:
+            sizes[own.name] = Coordinates.of({own.name: factor}, {}, rng).size
+    found = separating(meeting(problem), sizes, _MOST_NUMBERS)
+    return None if found is None else tuple(name for name in sizes if name in found)
+
+
+def integral_of(factors: Mapping[str, Any], given: Given | GivenByRows, names: Collection[str]) -> Integral | None:
     """Return the posterior integrated over some globals; None if that costs too much, or the weights are poor.
 
     Parameters
@@ -93,9 +125,10 @@ def integral_of(factors: Mapping[str, Any], given: Given, names: Collection[str]
     of_q = coordinates.vectors({name: own.sample(_OF_Q, rng) for name, own in chosen.items()})
     covariance = np.reshape(np.cov(of_q.T), (coordinates.size, coordinates.size))
     proposal = Student(of_q.mean(axis=0), _WIDER * covariance, _DF)
-    draws = _Draws(chosen, coordinates, given)
-    for number, n in enumerate(_ROUNDS):
-        if draws.n + n > most:
+    draws = _Draws(coordinates, given)
+    for number, wanted in enumerate(_ROUNDS):
+        n = _power_of_two(min(wanted, most - draws.n))
+        if n < _ROUNDS[0]:
             break
         draws.add(proposal, _spread(proposal, n, number))
         if draws.effective >= _WANTED:
@@ -125,8 +158,8 @@ class _Draws:
         Shapes (n, d) and (n,); the weights sum to one.
     """
 
-    def __init__(self, factors: Mapping[str, Any], coordinates: Coordinates, given: Given) -> None:
-        self._factors, self._coordinates, self._given = factors, coordinates, given
+    def __init__(self, coordinates: Coordinates, given: Given | GivenByRows) -> None:
+        self._coordinates, self._given = coordinates, given
         self._proposals: list[tuple[int, Student]] = []
         self._fits: list[Fits] = []
         self.vectors, self.weights = np.zeros((0, coordinates.size)), np.zeros(0)
@@ -144,8 +177,7 @@ class _Draws:
     def add(self, proposal: Student, vectors: Array) -> None:
         """Add draws of a proposal, (n, d)."""
         values = self._coordinates.values(vectors)
-        statistics = {name: own.family.statistics_of(values[name]) for name, own in self._factors.items()}
-        self._fits.append(self._given.at(statistics))
+        self._fits.append(self._given.at(self._given.statistics(values)))
         self._proposals.append((len(vectors), proposal))
         self.vectors = np.concatenate([self.vectors, vectors])
         shares = [np.log(n / len(self.vectors)) + own.log_density(self.vectors) for n, own in self._proposals]
@@ -165,6 +197,11 @@ class _Draws:
         values = self._coordinates.values(self.vectors)
         weights = dict.fromkeys(values, self.weights)
         return Integral(values, weights, shifts, {name: np.sqrt(own) for name, own in variances.items()})
+
+
+def _power_of_two(n: float) -> int:
+    """Return the largest power of two up to n; 0 below one."""
+    return 1 << int(n).bit_length() - 1 if n >= 1 else 0
 
 
 def _spread(proposal: Student, n: int, seed: int) -> Array:

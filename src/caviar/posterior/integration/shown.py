@@ -14,8 +14,8 @@ from ..uncertainty import Corrected, Widths
 from .at_once import Integral
 from .integrated import Weighted
 
-_SENTENCE = "Means, standard deviations and intervals are integrated over the precisions."
-
+_OF_ONE = 0.1
+"""Share of a mean or variance that a single value makes up at most, unless it is infinite."""
 
 @dataclass(frozen=True, eq=False)
 class Integrated(Corrected):
@@ -32,7 +32,6 @@ class Integrated(Corrected):
     values: Mapping[str, Array] = field(default_factory=dict, repr=False)
     weights: Mapping[str, Array] = field(default_factory=dict, repr=False)
     kind: ClassVar[str] = "integrated"
-    sentence: ClassVar[str] = _SENTENCE
 
     def marginals(self, name: str, factor: Any, ends: Ends) -> Sequence[Marginals]:
         found = super().marginals(name, factor, ends)
@@ -41,6 +40,14 @@ class Integrated(Corrected):
             return found
         lower, upper = weighted.quantile(ends)
         return [replace(own, lower=lower, upper=upper) for own in found]
+
+    @property
+    def remark(self) -> str:
+        found = f"Means, standard deviations and intervals are integrated over {_listed(self.values)}."
+        heavy = [name for name in self.values if np.isinf(self.sds[name]).any()]
+        if heavy:
+            found += f" {_listed(heavy)}: no standard deviation for such a long tail; see the interval."
+        return found
 
     def weighted(self, name: str) -> Weighted | None:
         """Return the values of a global with their weights; None of one that is not integrated over."""
@@ -70,8 +77,9 @@ class Integrated(Corrected):
     def of(cls, integral: Integral, factors: Mapping[str, Any]) -> Integrated:
         """Return what an integral shows beside the factors of a fit."""
         weighted = {name: integral.weighted(name) for name in integral.values}
-        sds = {**integral.sds, **{name: np.ravel(own.sd) for name, own in weighted.items()}}
-        moved = {name: np.ravel(own.mean) - _means(factors[name]) for name, own in weighted.items()}
+        moments = {name: _moments(own) for name, own in weighted.items()}
+        sds = {**integral.sds, **{name: sd for name, (_, sd) in moments.items()}}
+        moved = {name: mean - _means(factors[name]) for name, (mean, _) in moments.items()}
         shifts = {**integral.shifts, **moved}
         return cls(sds, (), shifts, values=integral.values, weights=integral.weights)
 
@@ -94,6 +102,22 @@ class Integrated(Corrected):
             if name not in own.sds or np.shape(array) != shape or not np.isfinite(array).all():
                 raise ValueError(f"values of {name!r:.40} that are none")
         return cls(own.sds, own.kept, own.shifts, own.limited, own.unseen, dict(values), dict(weights))
+
+
+def _moments(own: Weighted) -> tuple[Array, Array]:
+    """Return means and standard deviations of all entries, infinite where those of a few values are most of them."""
+    mean, sd = np.ravel(own.mean), np.ravel(own.sd)
+    values = own.values.reshape(len(own.values), -1)
+    largest = (own.weights[:, None] * np.square(values - mean)).max(axis=0)
+    sd = np.where(largest > _OF_ONE * sd**2, np.inf, sd)
+    largest = (own.weights[:, None] * np.abs(values)).max(axis=0)
+    is_positive = (values > 0).all(axis=0)
+    return np.where(is_positive & (largest > _OF_ONE * np.abs(mean)), np.inf, mean), sd
+
+
+def _listed(names: Collection[str]) -> str:
+    *others, last = map(repr, names)
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def _check_weights(weights: Any) -> None:
