@@ -317,7 +317,7 @@ class Pending(Source):
     def told_by(self, tell: Tell) -> Source:
         return PendingTold(self.data, self.sample_weight, self.left_out, self.bound, tell)
 
-    def _told(self, posterior: Any, response: Any, left_out: Collection[str]) -> Uncertainty:
+    def _told(self, posterior: Any, response: Any, left_out: Collection[str]) -> Widths:
         return response.widths(left_out)
 
 
@@ -353,7 +353,7 @@ class PendingToSecondOrder(Pending):
 
     is_cheap: Callable[[], bool] = field(default=lambda: True, repr=False)
 
-    def _told(self, posterior: Any, response: Any, left_out: Collection[str]) -> Uncertainty:
+    def _told(self, posterior: Any, response: Any, left_out: Collection[str]) -> Widths:
         widths = super()._told(posterior, response, left_out)
         if not self.is_cheap():
             return widths
@@ -404,7 +404,7 @@ class AskedToSecondOrder(Asked):
 
     of: ClassVar[type[Widths]] = Corrected
 
-    def _told(self, posterior: Any, response: Any, left_out: Collection[str]) -> Uncertainty:
+    def _told(self, posterior: Any, response: Any, left_out: Collection[str]) -> Widths:
         try:
             return response.corrected(left_out)
         except ModelError as error:

@@ -13,9 +13,9 @@ from ..._errors import ModelError, ParameterError
 from ..._typing import AnyArray, Array
 from ...engine.ascent.problem import Problem
 from ...engine.ascent.state import AscentState
+from ...engine.evaluation.given_by_passes import GivenByRows, state_at
 from ...engine.factorisation import APART
-from ...engine.response.given import Given, state_at
-from ...engine.response.given_by_passes import GivenByRows
+from ...engine.response.given import Given
 from ...engine.rows.row_map import RowMap
 from ...names import Placed
 from ...numerics.linalg import cholesky

@@ -22,14 +22,14 @@ from scipy.stats import qmc
 
 from ..._typing import Array
 from ...engine.ascent.problem import Problem
-from ...engine.response.given import Fits, Given
-from ...engine.response.given_by_passes import GivenByRows
-from ...engine.response.separating import meeting, separating
+from ...engine.evaluation.given_by_passes import Fits, GivenByRows
+from ...engine.response.given import Given
 from ...families._transforms import SpreadsAndCorrelations
 from ...numerics.randomness import generator
 from ..evidence.coordinates import Coordinates
 from ..evidence.student import Student
 from .integrated import Weighted
+from .separating import meeting, separating
 
 _DF = 5.0
 """Degrees of freedom of proposals: logarithms of standard deviations between few groups have long tails."""
@@ -104,7 +104,9 @@ def separating_of(problem: Problem, factors: Mapping[str, Any]) -> tuple[str, ..
     return None if found is None else tuple(name for name in sizes if name in found)
 
 
-def integral_of(factors: Mapping[str, Any], given: Given | GivenByRows, names: Collection[str]) -> Integral | None:
+def integral_of(
+    factors: Mapping[str, Any], given: Given | GivenByRows, names: Collection[str]
+) -> Integral | None:
     """Return the posterior integrated over some globals; None if that costs too much, or the weights are poor.
 
     Parameters

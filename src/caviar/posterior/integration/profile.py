@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 
 from ...engine.ascent.state import AscentState
+from ...engine.evaluation.given_by_passes import GivenByPasses, Passed, variances_of
 from ...engine.response.cost import is_cheap_to_profile
-from ...engine.response.given import variances_of
-from ...engine.response.given_by_passes import GivenByPasses, Passed
 from ...numerics.randomness import generator
 from ..evidence.coordinates import Coordinates
 from .at_once import Integral

@@ -17,6 +17,7 @@ from .integrated import Weighted
 _OF_ONE = 0.1
 """Share of a mean or variance that a single value makes up at most, unless it is infinite."""
 
+
 @dataclass(frozen=True, eq=False)
 class Integrated(Corrected):
     """Means, standard deviations and intervals without the independence of some globals from the others.
@@ -116,7 +117,7 @@ def _moments(own: Weighted) -> tuple[Array, Array]:
 
 
 def _listed(names: Collection[str]) -> str:
-    *others, last = map(repr, names)
+    *others, last = names
     return f"{', '.join(others)} and {last}" if others else last
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from ..ascent.problem import Problem
-from ..design.keys import StatisticKey, SumKey
+from ...engine.ascent.problem import Problem
+from ...engine.design.keys import StatisticKey, SumKey
 
 Pair = frozenset[str]
 
@@ -64,7 +64,9 @@ def _cheapest(
         cost = costs.get(name)
         if cost is None or cost > left:
             continue
-        found = _cheapest(pairs, costs, (left if best is None else min(left, best[0])) - cost, chosen | {name})
+        found = _cheapest(
+            pairs, costs, (left if best is None else min(left, best[0])) - cost, chosen | {name}
+        )
         if found is not None and (best is None or found[0] + cost < best[0]):
             best = found[0] + cost, found[1]
     return best

@@ -1,24 +1,96 @@
-"""Fits in which some globals are known, by passes over rows that hide something."""
+"""Fits in which some globals are known: where they begin, and those of rows that hide something, by passes."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..._typing import Array, Statistics
+from ...language import Variable
 from ..ascent.elbo import Objective
-from ..ascent.problem import Factors, Problem
-from ..ascent.state import AscentState
-from .cost import operations_of_a_pass
-from .given import Apart, Fits, figures_of
+from ..ascent.problem import Factors, Problem, statistics_of
+from ..ascent.state import AscentState, begun, ready
+from ..binding.clamped.factor import PointMass
+from ..rows.row_map import RowMap
+from .evaluate import check_sizes, in_frame
 
 _MOST_PASSES, _SETTLED = 40, 3e-3
 """Passes to the fit at a value, and the rise of its ELBO at which they end."""
 
 _OF_A_PASS = 0.25
 """Of the operations of a pass: those of small tables take less time each than small matrices do."""
+
+_OF_PREDICTOR, _CALL = 400.0, 2e4
+"""Operations of a pass for a row, and of a contraction of any size, about."""
+
+
+class Fits(NamedTuple):
+    """What the fits say.
+
+    Attributes
+    ----------
+    log_density
+        Of the data and the values, (n,); minus infinity where a factor is improper.
+    shifts
+        By how much the means of all entries of each other variable differ from those of the fit, by name, (n, G), the
+        parts of a joint factor one after the other. The means themselves are measured from the problem's origins.
+    sds
+        Of these entries.
+    """
+
+    log_density: Array
+    shifts: Mapping[str, Array]
+    sds: Mapping[str, Array]
+
+
+def state_at(problem: Problem, factors: Mapping[str, Any], rows: RowMap) -> AscentState:
+    """Return the state of a fit with these factors by name, measured from the user's origin."""
+    check_sizes(problem, factors)
+    with rows.executor.session():
+        q = in_frame(problem, factors)
+        problem, q, arrays, coefficients = ready(problem, q, statistics_of(problem, q), may_return=True)
+        rows = rows.at(problem.rows)
+        return begun(problem, q, arrays, rows, rows.look(coefficients))
+
+
+class Apart:
+    """The globals of a fit, some of which are known.
+
+    Parameters
+    ----------
+    state
+        The fit of all globals.
+    names
+        Of the globals that are known.
+    """
+
+    def __init__(self, state: AscentState, names: Collection[str]) -> None:
+        self._state, order = state, state.problem.order
+        self._known = [variable for variable in order if variable.name in names]
+        self._others = [variable for variable in order if variable.name not in names]
+
+    @property
+    def _have_densities(self) -> bool:
+        """Whether no global is a point, known in part, or a label."""
+        return all(
+            factor.learnt is factor and (own.members or own.family.transforms)
+            for own, factor in self._state.q.items()
+        )
+
+    def statistics(self, values: Mapping[str, Any]) -> dict[str, Statistics]:
+        """Return the statistics of n values of each known variable, measured from the problem's origins.
+
+        Parameters
+        ----------
+        values
+            By name, (n, plates..., event...), measured from the user's origin.
+        """
+        problem = self._state.problem
+        points = {own.name: PointMass.of(own, values[own.name]) for own in self._known}
+        moved = in_frame(problem, points, self._known)
+        return {own.name: moved[own].expected_statistics for own in self._known}
 
 
 class Passed(NamedTuple):
@@ -144,3 +216,27 @@ class GivenByRows(GivenByPasses):
         look = rows.look(problem.rows.coefficients(arrays), self._state.warm)
         arrays.update(look.summary.parts)
         return self._passed(Objective(problem, q, arrays, look.summary).value, statistics, arrays, q)
+
+
+def variances_of(state: AscentState) -> dict[str, Array]:
+    """Return the variances of all entries of all globals under their factors, by name, (G,)."""
+    return {name: sd**2 for name, sd in figures_of(state.q)[1].items()}
+
+
+def figures_of(factors: Mapping[Variable, Any]) -> tuple[dict[str, Array], dict[str, Array]]:
+    """Return means and standard deviations of all entries of variables, by name."""
+    means, sds = {}, {}
+    for variable, factor in factors.items():
+        own = {variable.name: factor}
+        if variable.members:
+            own = factor.marginals
+        for name, each in own.items():
+            parts = each.entry_marginals((0.05, 0.95))
+            means[name] = np.concatenate([np.ravel(part.mean) for part in parts])
+            sds[name] = np.concatenate([np.ravel(part.sd) for part in parts])
+    return means, sds
+
+
+def operations_of_a_pass(problem: Problem, n_rows: int) -> float:
+    """Return the approximate number of operations of a pass over rows that hide something, calls included."""
+    return _OF_PREDICTOR * n_rows + _CALL * len(problem.compiled.terms)
