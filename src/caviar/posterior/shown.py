@@ -88,7 +88,7 @@ class ShowsUncertainty(ABC):
         if max_rows is not None and not is_count:
             raise ParameterError(f"max_rows must be a whole number of at least 1; got {max_rows!r}")
         shown = self._shown_as(uncertainty)
-        return summary_of(self, ends, max_rows, shown, self._remark_on(shown))
+        return summary_of(self, ends, max_rows, shown, self._remark_on(shown) + shown.on_tails)
 
     @property
     def uncertainty(self) -> str:

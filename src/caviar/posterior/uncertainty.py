@@ -77,6 +77,11 @@ class Uncertainty(Source):
     def remark(self) -> str:
         """A sentence on the intervals."""
 
+    @property
+    def on_tails(self) -> str:
+        """A sentence, after a space, on variables without a standard deviation; empty if there are none."""
+        return ""
+
     def settled(self, posterior: Any) -> Uncertainty:
         return self
 

@@ -13,7 +13,7 @@ Source: Cornuet, Marin, Mira and Robert, "Adaptive multiple importance sampling"
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,7 @@ from ..evidence.coordinates import Coordinates
 from ..evidence.student import Student
 from .integrated import Weighted
 from .separating import meeting, separating
+from .shapes import shapes_of
 
 _DF = 5.0
 """Degrees of freedom of proposals: logarithms of standard deviations between few groups have long tails."""
@@ -66,12 +67,15 @@ class Integral:
     shifts, sds
         What is added to the means of all entries of each other global in the fit, by name, (G,), and their standard
         deviations.
+    shapes
+        How far quantiles of these entries are from the means, by name, see :mod:`.shapes`; may be empty.
     """
 
     values: Mapping[str, Array]
     weights: Mapping[str, Array]
     shifts: Mapping[str, Array]
     sds: Mapping[str, Array]
+    shapes: Mapping[str, Array] = field(default_factory=dict)
 
     def weighted(self, name: str) -> Weighted:
         """Return the values of a global with their weights."""
@@ -138,7 +142,7 @@ def integral_of(
         proposal = proposal.moved(draws.vectors, draws.weights)
     if draws.effective < _ENOUGH or draws.weights.max() > _AT_MOST:
         return None
-    return draws.integral()
+    return draws.integral(factors)
 
 
 def _coordinates(factors: Mapping[str, Any], rng: np.random.Generator) -> Coordinates:
@@ -188,8 +192,8 @@ class _Draws:
         weights = np.exp(log_weights - log_weights.max())
         self.weights = weights / weights.sum()
 
-    def integral(self) -> Integral:
-        """Return what the draws say."""
+    def integral(self, factors: Mapping[str, Any]) -> Integral:
+        """Return what the draws say of the globals of a fit, by name."""
         shifts, variances = {}, {}
         for name in self._fits[0].shifts:
             own = np.concatenate([each.shifts[name] for each in self._fits])
@@ -198,7 +202,16 @@ class _Draws:
             variances[name] = self.weights @ (sds**2 + (own - shifts[name]) ** 2)
         values = self._coordinates.values(self.vectors)
         weights = dict.fromkeys(values, self.weights)
-        return Integral(values, weights, shifts, {name: np.sqrt(own) for name, own in variances.items()})
+        means = {name: means_of(factors[name]) for name in shifts}
+        last = self._fits[-1]
+        shapes = shapes_of(factors, last, self.weights[-len(last.log_density) :], means)
+        sds = {name: np.sqrt(own) for name, own in variances.items()}
+        return Integral(values, weights, shifts, sds, shapes)
+
+
+def means_of(factor: Any) -> Array:
+    """Return the means of all entries of a factor, the parts of a joint one after the other, (G,)."""
+    return np.concatenate([np.ravel(own.mean) for own in factor.entry_marginals((0.05, 0.95))])
 
 
 def _power_of_two(n: float) -> int:
