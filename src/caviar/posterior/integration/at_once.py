@@ -204,8 +204,8 @@ class _Draws:
         weights = dict.fromkeys(values, self.weights)
         means = {name: means_of(factors[name]) for name in shifts}
         last = self._fits[-1]
-        shapes = shapes_of(factors, last, self.weights[-len(last.log_density) :], means)
         sds = {name: np.sqrt(own) for name, own in variances.items()}
+        shapes = shapes_of(factors, last, self.weights[-len(last.log_density) :], means, sds)
         return Integral(values, weights, shifts, sds, shapes)
 
 

@@ -22,16 +22,25 @@ _GOLDEN = 0.6180339887498949
 LOGITS = np.linspace(-8.0, 8.0, 33)
 """Log odds of the probabilities of the quantiles."""
 
+_LEVELS, _NEARLY = (0.025, 0.05, 0.95, 0.975), 0.05
+"""Ends of intervals that are compared, and by how many standard deviations they differ at most: about half a percent of
+the probability beyond them."""
+
 _MOST_FITS, _FEWEST_FITS, _MOST_VALUES = 512, 64, 1_000_000
 """Fits that are mixed, and values of all entries in them: about a tenth of a second."""
 
 
 def shapes_of(
-    factors: Mapping[str, Any], fits: Fits, weights: Array, means: Mapping[str, Array]
+    factors: Mapping[str, Any],
+    fits: Fits,
+    weights: Array,
+    means: Mapping[str, Array],
+    sds: Mapping[str, Array],
 ) -> dict[str, Array]:
     """Return how far quantiles at ``LOGITS`` are from the means, by name, (G, L).
 
-    Joint factors of two parts are left out, and all where these are quantiles of many entries.
+    Those are left out that are nearly the quantiles of the family with the same moments, which are smooth, joint
+    factors of two parts, and all where these are quantiles of many entries.
 
     Parameters
     ----------
@@ -43,6 +52,8 @@ def shapes_of(
         Of the values, (n,).
     means
         Means of all entries in the fit.
+    sds
+        Standard deviations of all entries in the mixture.
     """
     n_entries = sum(own.shape[1] for own in fits.shifts.values())
     most = _MOST_VALUES * _STEP / (2.0 * _FURTHEST * max(n_entries, 1))
@@ -50,12 +61,14 @@ def shapes_of(
         return {}
     # the first of evenly spread values are evenly spread, too, if their number is a power of two
     n = min(len(weights), 1 << int(min(most, _MOST_FITS)).bit_length() - 1)
-    own = weights[:n] / weights[:n].sum()
-    return {
-        name: _shape(factors[name], means[name] + fits.shifts[name][:n], fits.sds[name][:n], own)
-        for name in fits.shifts
-        if len(factors[name].entry_marginals((0.05, 0.95))) == 1
-    }
+    own, found = weights[:n] / weights[:n].sum(), {}
+    for name, shifts in fits.shifts.items():
+        if len(factors[name].entry_marginals((0.05, 0.95))) > 1:
+            continue
+        shape = _shape(factors[name], means[name] + shifts[:n], fits.sds[name][:n], own)
+        if not _is_of_family(factors[name], means[name] + own @ shifts[:n], sds[name], shape):
+            found[name] = shape
+    return found
 
 
 def _shape(factor: Any, means: Array, sds: Array, weights: Array) -> Array:
@@ -70,6 +83,16 @@ def _shape(factor: Any, means: Array, sds: Array, weights: Array) -> Array:
     values = np.stack([_quantiles(factor, means, sds, own) for own in middle.T])
     mixed = Weighted(values.reshape(-1, means.shape[1]), (weights[:, None] * shares).T.ravel())
     return (mixed.quantile(expit(LOGITS)) - weights @ means).T
+
+
+def _is_of_family(factor: Any, means: Array, sds: Array, shape: Array) -> bool:
+    """Whether the ends of intervals are nearly those of a factor's family with these moments."""
+    for level in _LEVELS:
+        of_family = _quantiles(factor, means[None], sds[None], np.array([level]))[0] - means
+        of_mixture = np.array([np.interp(logit(level), LOGITS, own) for own in shape])
+        if (np.abs(of_family - of_mixture) > _NEARLY * sds).any():
+            return False
+    return True
 
 
 def _quantiles(factor: Any, means: Array, sds: Array, probabilities: Array) -> Array:
