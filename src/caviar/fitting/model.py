@@ -279,7 +279,8 @@ class Model(ShownAsGraph):
             ``"linear_response"`` computes them at the end of the fit, see :meth:`Posterior.linear_response`; for point
             masses they are standard errors. ``"second_order"`` corrects means and standard deviations once more, by the
             derivatives of the second-order evidence, for models with few rows and up to 300 coordinates.
-            ``"mean_field"`` takes those of the factors. ``"auto"`` takes second order if it costs at most as much as
+            ``"mean_field"`` takes those of the factors. ``"auto"`` integrates over a few globals if the others are then
+            independent and it takes a fraction of a second; else it takes second order if that costs at most as much as
             the fit, or about a fifth of a second; else linear response by the same rule; and mean field otherwise, or
             if the schedule is stochastic, the prior is an earlier posterior, all variables are point masses, or the
             rows are on a cluster.
