@@ -59,11 +59,12 @@ endef
 # A copy of the package in .venv, as "pip install ." makes it, would run in place of the code of this folder.
 COPY_OF_CAVIAR := $(wildcard $(VENV)/lib/python*/site-packages/caviar/__init__.py)
 
+# Python compiles modules when they are first imported: to compile all of them here takes half of the installation.
 $(VENV)/.installed-%: pyproject.toml
 	@{ $(VENV_WORKS); } || { $(CREATE_VENV); }
 	@echo "==> install caviar[$*] into $(VENV)"
 	@touch $(VENV)/.unfinished
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$*]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable '.[$*]'
 	@rm $(VENV)/.unfinished
 	@touch $@ $(if $(filter test,$*),$(VENV)/.installed-cli)
 

@@ -68,6 +68,16 @@ def test_importing_caviar_imports_nothing_heavy():
     assert loaded == "", f"`import caviar` imports {loaded}"
 
 
+def test_a_model_is_stated_and_fitted_without_scipy_stats_and_scikit_learn():
+    """They take longer to import than all that a fit needs."""
+    heavy = [name for name in HEAVY if name not in ("numpy", "scipy")]
+    program = (
+        "import sys, caviar as cv; x = cv.Normal('x', cv.Normal('m', 0, 1), 1, plates=cv.Plate('obs'));"
+        f"cv.Model(x).fit({{'x': [0.5, 1.0]}}); print(*(m for m in ('scipy.stats', *{heavy}) if m in sys.modules))"
+    )
+    assert in_a_fresh_process(program) == ""
+
+
 def test_importing_caviar_takes_less_than_15_ms():
     assert seconds_to_import("caviar", 8) < 0.015
 

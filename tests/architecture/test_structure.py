@@ -80,7 +80,6 @@ HOOKS = {
     "lazy/graph_rows.py": (2, "only some sources of rows are made of arrays, or can be parted"),
     "lazy/silence.py": (2, _OTHERS),
     "numerics/blas.py": (5, _OTHERS),
-    "posterior/diagnostics/arviz.py": (1, _OTHERS),
 }
 
 KINDS_ASKED_FOR = {

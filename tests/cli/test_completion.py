@@ -79,3 +79,32 @@ def test_bash_completes_by_the_function_that_the_script_defines(tmp_path):
         ["bash", "-c", "\n".join(lines)], env=environment, capture_output=True, text=True, check=False
     )
     assert (done.stdout.split(), done.stderr) == (["poisson"], "")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("fish") is None, reason="needs fish")
+@pytest.mark.parametrize(
+    ("line", "answers"),
+    [
+        ("caviar co", ["compare"]),
+        ("caviar fit x.csv --covariance d", ["diag"]),
+        ("caviar fit x.csv --mod", ["--model"]),
+        ("caviar show eru", ["eruptions.caviar"]),
+    ],
+)
+def test_fish_completes_commands_options_values_and_files(tmp_path, line, answers):
+    program = tmp_path / "caviar"
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m caviar "$@"\n', encoding="utf-8")
+    program.chmod(0o755)
+    (tmp_path / "eruptions.caviar").touch()
+    (tmp_path / "caviar.fish").write_text(asked(_CAVIAR_COMPLETE="source_fish"), encoding="utf-8")
+    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "HOME": str(tmp_path)}
+    done = subprocess.run(
+        ["fish", "-c", f"source caviar.fish; complete -C '{line}'"],
+        env=environment,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert [found.split("\t")[0] for found in done.stdout.splitlines()] == answers

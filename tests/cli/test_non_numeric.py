@@ -117,7 +117,7 @@ def test_too_many_values_are_refused():
 
 
 def test_a_table_without_any_number_is_refused():
-    with pytest.raises(cv.DataError, match="no column of the table holds numbers; its columns are a"):
+    with pytest.raises(cv.DataError, match="no column holds numbers; its columns are a"):
         numeric_query(None, "drop", sql="SELECT 'x' AS a")
     with pytest.raises(cv.ParameterError, match="'drop', 'one-hot' or 'categorical'"):
         numeric_query(None, "keep", sql="SELECT 1 AS a")

@@ -62,7 +62,7 @@ def test_arrays_of_a_numpy_file(run, folder):
     ("arguments", "message"),
     [
         (["model.py:nothing"], "has no function 'nothing'; it has build, other, wrong"),
-        (["model.py:other"], "must return a caviar.Model; it returned a int"),
+        (["model.py:other"], "must return a caviar.Model; it returned 'int'"),
         (["model.py:wrong"], "wrong() of model.py fails: ValueError: no"),
         (["gone.py:build"], "there is no file gone.py"),
         (["model.py:build", "-k", "3"], "--components does not belong to --model model.py:build"),

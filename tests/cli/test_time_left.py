@@ -34,6 +34,20 @@ def after(changes, *, seconds=2.0, tol=1e-6, **more):
     return left
 
 
+def test_a_search_whose_fits_count_from_the_start_has_no_guess_until_one_goes_on():
+    clock = Clock()
+    left = TimeLeft(1e-6, clock)
+    for iteration in (1, 1, 1, 1, 1, 2, 1, 2, 3):
+        clock.now += 2.0
+        left.note(event(iteration, 10.0**-iteration))
+        left.words()
+    assert left.seconds() is None
+    for iteration in (4, 5):
+        clock.now += 2.0
+        left.note(event(iteration, 10.0**-iteration))
+    assert left.seconds() == pytest.approx(2.0)
+
+
 def test_a_linear_convergence_is_followed_to_its_end():
     # from 1e-3 to 1e-6 at a tenth for each iteration: three iterations of two seconds
     assert after([1.0, 1e-1, 1e-2, 1e-3]).seconds() == pytest.approx(6.0)

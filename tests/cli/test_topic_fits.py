@@ -270,3 +270,44 @@ def test_what_cannot_be_compared_is_refused(run, corpus, options, words):
     result = run("compare", corpus / "texts", *options)
     assert (result.exit_code, result.stdout) == (2, "")
     assert words in result.stderr
+
+
+@pytest.mark.parametrize("where", [["counts.csv"], ["counts.npz", "--vocabulary", "words.txt"]])
+def test_columns_of_words_are_found_by_name(run, corpus, monkeypatch, tmp_path, where):
+    """A table with the words in another order has the same topics; one without a word is refused."""
+    monkeypatch.chdir(corpus)
+    run("fit", *where, *OPTIONS, "-o", tmp_path / "m.caviar", "-q")
+    counts = read_table("counts.csv")
+    turned = dict(zip(reversed(counts.columns), counts.values.T[::-1], strict=True))
+    write_table(tmp_path / "turned.csv", turned)
+    for name in ("counts.csv", tmp_path / "turned.csv"):
+        run("predict", tmp_path / "m.caviar", name, "-o", tmp_path / f"{len(str(name))}.csv", "-q")
+    found, again = (read_table(path).values for path in sorted(tmp_path.glob("[0-9]*.csv")))
+    np.testing.assert_array_equal(found, again)
+    del turned["vote"]
+    write_table(tmp_path / "fewer.csv", turned)
+    refused = run("predict", tmp_path / "m.caviar", tmp_path / "fewer.csv", "-o", tmp_path / "no.csv")
+    assert refused.exit_code == 2
+    assert "has no column 'vote'" in refused.stderr
+
+
+def test_counts_that_say_nothing_are_refused_in_words(run, tmp_path):
+    write_table(tmp_path / "below.csv", {"goal": [1, 2, 0], "law": [0, -1, 3]})
+    refused = run("fit", tmp_path / "below.csv", "--model", "topics", "-q")
+    assert refused.exit_code == 2
+    assert "error: the table has -1 in row 1, column 1" in refused.stderr
+    write_table(tmp_path / "none.csv", {"goal": [0, 0], "law": [0, 0]})
+    refused = run("fit", tmp_path / "none.csv", "--model", "topics", "-q", "--json")
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert refused.stderr == "error: there is no word in the documents: all counts are 0\n"
+
+
+def test_a_frame_with_the_words_in_another_order_is_refused():
+    pandas = pytest.importorskip("pandas")
+    counts = count_words(TEXTS, vocabulary=WORDS).counts.toarray()
+    lda = cv.LatentDirichletAllocation(2, vocabulary=list(WORDS), random_state=0, max_iter=3, tol=1e9).fit(
+        counts
+    )
+    frame = pandas.DataFrame(counts, columns=WORDS)
+    with pytest.raises(cv.DataError, match=r"in another order; pass X\[estimator.vocabulary\]"):
+        lda.transform(frame[list(reversed(WORDS))])

@@ -78,8 +78,8 @@ def test_other_vocabularies_are_refused(run, lda, tmp_path):
     write_table(tmp_path / "other.csv", {"goal": COUNTS[:, 0]})
     for name, words in (
         ("other.npz", "was fitted to 4 words"),
-        ("bad.npz", "which is to be a sparse matrix"),
-        ("dense.npz", "which is to be a sparse matrix"),
+        ("bad.npz", "bad.npz is not a sparse matrix"),
+        ("dense.npz", "dense.npz is not a sparse matrix"),
         ("other.csv", "no column 'ball'"),
     ):
         result = run("predict", tmp_path / "lda.caviar", tmp_path / name, "-o", "-")

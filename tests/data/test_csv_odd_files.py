@@ -117,7 +117,7 @@ def test_ends_are_looked_at_across_the_pieces_that_are_read(path, end, monkeypat
     [
         ("rows.npz", r"it is a NumPy file: write its columns as a table, caviar\.data\.write_table"),
         ("rows.xlsx", "it is a workbook: save the sheet as CSV"),
-        ("rows.csv", "invalid start byte$"),
+        ("rows.csv", "nor a CSV file in UTF-8$"),
     ],
 )
 def test_files_of_other_kinds_are_told_how_they_become_tables(tmp_path, name, words):

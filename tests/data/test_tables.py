@@ -59,18 +59,18 @@ def test_csv_files_are_read_as_they_stand(csv, text, columns, values):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("a,b\n1,2\n3\n4,5\n", ["Line: 3", "Expected Number of Columns: 2 Found: 1"]),
-        ("a,b\n1,2\n3,4,NA\n", ["Line: 3", "Expected Number of Columns: 2 Found: 3"]),
-        ('a\n1\n3,"null"\n', ["Line: 3", "Expected Number of Columns: 1 Found: 2"]),
-        ("a,b\n" + "1,2\n" * 50000 + "1,2,3\n", ["Line: 50002", "Found: 3"]),
-        ('a,b\n"1,2\n3,4\n', ["Line: 2", "quote"]),
+        ("a,b\n1,2\n3\n4,5\n", ["line 3 has another number of columns, 1, than the lines before it, 2"]),
+        ("a,b\n1,2\n3,4,NA\n", ["line 3", "columns, 3, than", "before it, 2"]),
+        ('a\n1\n3,"null"\n', ["line 3", "columns, 2, than", "before it, 1"]),
+        ("a,b\n" + "1,2\n" * 50000 + "1,2,3\n", ["line 50002", "columns, 3, than"]),
+        ('a,b\n"1,2\n3,4\n', ["a double quote in line 2 is not closed"]),
         ("a,b\n1,2\n3,\n5,6\n", ["1 of 3 rows", "row 1, line 3", "'b' is missing", 'isfinite("b"::DOUBLE)']),
         ("a,b\n1,2\n3,NaN\n5,NA\n", ["2 of 3 rows", "row 1, line 3", "'b' is missing"]),
         ("a,b\n1,2\n3,inf\n", ["row 1, line 3", "'b' is infinite"]),
         ('a,b\n"1\n",2\n3,4\n\n5,x7\n', ["one entry", "'x7' in row 2, line 6"]),
         ("a,b\n1,2\n3,x\n5,y\n5,6\n7,8\n", ["2 entries", "'x' in row 1, line 3"]),
         ("a,name\n1,Ann\n2,Bob\n", ["'name' does not hold numbers", "'Ann' in row 0, line 2", "--columns a"]),
-        ("name,city\nx,y\n", ["'name' does not hold numbers", "No column holds numbers"]),
+        ("name,city\nx,y\n", ["'name' does not hold numbers", "No other column holds numbers"]),
         ("a,b\n1,\n2,\n", ["'b' does not hold numbers", "all its values are missing"]),
         ("a,b\n", ["has no rows", "a, b"]),
         ("", ["is empty"]),
@@ -209,7 +209,7 @@ def test_files_that_are_not_there_or_are_something_else(csv, tmp_path):
     csv("a\n1\n")
     assert "*.csv" in refusal(tmp_path)
     assert "though its name says so" in refusal(csv("a\n1\n", "not.parquet"))
-    assert "cannot read" in refusal(csv(b"PAR1 and no more", "cut.parquet"))
+    assert "or only a part of one" in refusal(csv(b"PAR1 and no more", "cut.parquet"))
     with pytest.raises(ParameterError, match="neither"):
         read_table()
 
@@ -270,7 +270,7 @@ def test_places_that_cannot_be_written_are_refused(tmp_path):
         (tmp_path / "x.xlsx", "must end with .csv or .parquet"),
         (tmp_path / "nope" / "x.csv", "there is no folder"),
         (tmp_path / "folder.csv", "it is a folder"),
-        (tmp_path / "device.csv", "no regular file"),
+        (tmp_path / "device.csv", "not a regular file"),
     ]:
         if path.name == "folder.csv":
             path.mkdir()

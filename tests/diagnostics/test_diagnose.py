@@ -5,11 +5,8 @@ import pytest
 from scipy import stats
 
 import caviar as cv
-
-pytest.importorskip("arviz")
-
-from caviar.posterior.diagnostics.arviz import smoothed
 from caviar.posterior.diagnostics.diagnosis import Diagnosis
+from caviar.posterior.diagnostics.pareto import smoothed
 
 
 def exact_regression():
@@ -96,6 +93,28 @@ def test_labels_are_integrated_out():
     exact = np.logaddexp.reduce(log_joint) + np.log(grid[1] - grid[0])
     assert abs(found.log_evidence - exact) < 4 * found.log_evidence_error + 1e-3
     assert found.log_evidence_error < 0.05
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("k", [-0.5, 0.0, 0.4, 0.9, 1.5])
+@pytest.mark.parametrize("n", [30, 100, 1000, 4003])
+def test_weights_are_smoothed_as_by_arviz(k, n):
+    az = pytest.importorskip("arviz")
+    if not hasattr(az, "psislw"):
+        pytest.skip("this version of ArviZ has it elsewhere")
+    draws = np.log(stats.genpareto(k).rvs(n, random_state=n) + 1e-3)
+    weights, shape = smoothed(draws)
+    expected, expected_shape = az.psislw(draws.copy())
+    np.testing.assert_allclose(weights, expected, rtol=0, atol=1e-9)
+    assert shape == pytest.approx(float(expected_shape), abs=1e-10)
+
+
+def test_a_tail_without_differences_has_no_shape():
+    weights, shape = smoothed(np.zeros(50))
+    assert shape == np.inf
+    np.testing.assert_allclose(weights, -np.log(50))
+    # a single weight that counts: the others underflow
+    assert smoothed(np.r_[0.0, np.full(99, -2000.0)])[1] == np.inf
 
 
 def test_the_tail_that_counts_is_that_of_large_weights():

@@ -8,9 +8,6 @@ from scipy import stats
 from scipy.special import log_expit, log_ndtr, logsumexp
 
 import caviar as cv
-
-pytest.importorskip("arviz")
-
 from caviar.posterior.diagnostics.tail import log_mean_and_error, log_mean_of, tail_of
 
 

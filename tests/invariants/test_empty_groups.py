@@ -231,3 +231,24 @@ def test_points_below_and_above_empty_groups(point: list[str]) -> None:
     data = {**rows(groups(12, 4)), "region": [0, 0, 1, 1, 1, 2]}
     report = cv.testing.check_model(model, data, data_plate="obs", point=point, n_draws=150)
     assert report.passed, str(report)
+
+
+@pytest.mark.parametrize("factors", [None, []])
+def test_what_is_hidden_above_a_missing_value_of_a_row_is_as_its_prior_says(factors: Any) -> None:
+    """Where another value of the row was observed, two hidden numbers above each other and a precision."""
+    obs = cv.Plate("obs")
+    mu, rate = cv.Normal("mu", 0.0, 0.4), cv.Gamma("rate", 6.0, 2.5)
+    upper = cv.Normal("upper", mu, 0.4, plates=obs)
+    scale = cv.Gamma("scale", 2.0, rate, plates=obs)
+    y = cv.Normal("y", cv.Normal("lower", upper, scale, plates=obs), 1.3, plates=obs)
+    x = cv.Normal("x", cv.Normal("w", 0.0, 1.0), 1.5, plates=obs)
+    of_x, of_y = {"x": np.array([1.8, 0.8, 1.1])}, {"y": np.array([1.2, 0.9, np.nan])}
+    both = cv.Model(x, y).fit({**of_x, **of_y}, factors=factors, **TIGHT)
+    # the two leaves share nothing but the rows
+    alone = cv.Model(y).fit({"y": of_y["y"][:2]}, factors=factors, **TIGHT)
+    assert both.elbo == pytest.approx(cv.Model(x).fit(of_x, **TIGHT).elbo + alone.elbo, abs=1e-9)
+    local = both.local({**of_x, **of_y})
+    np.testing.assert_allclose(local["scale"].mean[2], 2.0 / alone["rate"].mean, rtol=1e-6)
+    np.testing.assert_allclose(local["upper"].variance[2], 1.0 / 0.4, rtol=1e-12)
+    for name in ("upper", "lower"):
+        np.testing.assert_allclose(local[name].mean[2], alone["mu"].mean, rtol=1e-6)

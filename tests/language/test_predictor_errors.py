@@ -145,7 +145,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "a division by zero": (
         lambda: _normal() / 0,
-        "a predictor can be divided by a number other than 0; got 0",
+        "a predictor can only be divided by a number other than 0; got 0",
     ),
     "a division by a variable": (
         lambda: 1.0 / _normal(),

@@ -12,7 +12,7 @@ import caviar as cv
 from caviar.engine.groups import fit
 from caviar.engine.groups.ascent import GroupedEnds, ascend
 from caviar.engine.groups.problem import GroupedProblem, Groups
-from caviar.engine.groups.starts import begun
+from caviar.engine.groups.starts import begun, clustered, points_of
 from caviar.fitting.many.fit_many import _assemble
 from caviar.fitting.many.kinds import Stated
 from caviar.fitting.model import assembled
@@ -121,3 +121,37 @@ def test_starts_race_together_as_they_do_one_by_one(monkeypatch: pytest.MonkeyPa
     assert any(raced), "another start won somewhere"
     np.testing.assert_allclose(together.elbo, one_by_one.elbo, rtol=1e-12)
     np.testing.assert_array_equal(together.n_iter, one_by_one.n_iter)
+
+
+def test_the_number_of_threads_changes_no_bit() -> None:
+    tables = _tables(240, gap=2.5)
+    one, two = (cv.fit_many(cv.GaussianMixture(2, random_state=0), tables, n_jobs=jobs) for jobs in (1, 2))
+    assert len(two._batches) == 2
+    np.testing.assert_array_equal(one.elbo, two.elbo)
+    np.testing.assert_array_equal(one.n_iter, two.n_iter)
+
+
+def test_each_group_begins_at_the_better_clusters() -> None:
+    """Columns of clusters that are round are told apart by column, those that are long once the rows are whitened."""
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(20, 80, 2)) + 3.0 * (np.arange(80) < 35)[:, None]
+    rows[10:] = (rng.normal(size=(10, 80, 2)) + [5.0, 0] * (np.arange(80) < 35)[:, None]) @ [
+        [1, -1],
+        [15, 15],
+    ]
+    one = assembled(cv.models.normal_wishart_mixture(2, 2), {"x": rows[0]}, ())
+    counts = np.full(20, 80)
+    groups = Groups({"x": rows}, counts, {}, {})
+    problem = GroupedProblem(one, _assemble(Stated(cv.models.normal_wishart_mixture(2, 2))), groups)
+    points, turns = points_of(problem)
+    labels = [clustered(points, turn, counts, 2, np.random.default_rng(1)) for turn in turns]
+    each = np.array([begun(problem, own).elbo for own in labels])
+    gain = each[0] - each[1]
+    assert (gain > 5).sum() >= 2
+    assert (gain < -5).sum() >= 2
+    better = begun(problem, *labels).elbo
+    # the labels are compared before a look at the rows, which may reverse a close call
+    assert np.isclose(better, each, rtol=1e-10).any(axis=0).all()
+    is_clear = np.abs(gain) > 5
+    np.testing.assert_allclose(better[is_clear], each.max(axis=0)[is_clear], rtol=1e-10)
+    np.testing.assert_array_equal(begun(problem, *labels[::-1]).elbo, better)

@@ -149,7 +149,7 @@ _REFUSED = {
     ),
     "a misspelt observed variable": (
         lambda frame: frame.rename(columns={"y": "Y"}),
-        "no column 'y', which the observed variable needs; did you mean 'Y'",
+        "no column 'y', which the observed variable 'y' needs; did you mean 'Y'",
     ),
     "two columns of a name": (
         lambda frame: pd.concat([frame, frame[["slope"]]], axis=1),

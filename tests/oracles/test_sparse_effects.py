@@ -450,3 +450,41 @@ def test_what_cannot_be_asked_is_refused():
     plain = cv.Model(cv.Normal("y", cv.Normal("m", 0, 1), 1.0, plates=OBS)).fit({"y": y})
     with pytest.raises(cv.ModelError, match="the posterior is no SingleEffect or SpikeSlab"):
         plain.inclusion_probabilities()
+
+
+BESIDE_SHARED = [
+    [cv.SpikeSlab("b", 0.3, 0.0, 1.0, length=4)],
+    [cv.SpikeSlab("b", 0.3, 0.0, 1.0, length=4), cv.SingleEffect("c", np.full(4, 0.25), 0.0, 1.0)],
+    effects(2, 4, precision=1.0),
+]
+"""Coefficients of the same columns beside variables that share a factor."""
+
+
+@pytest.mark.parametrize("sparse", BESIDE_SHARED)
+def test_a_level_and_dense_coefficients_of_the_same_columns_share_a_factor(sparse):
+    """As where the dense ones are those of another array with the same values."""
+    X, y = genotypes(12, 4, 0, effects_at=(1,))
+    y = y + 1.0
+    level, dense = cv.Normal("level", 0.0, 1.0), cv.MultivariateNormal("w", np.zeros(4), np.eye(4))
+    noise, others = cv.Gamma("noise", 2.0, 1.0), cv.Data("Z", plates=OBS)
+    mean = level + cv.dot(others, dense)
+    for own in sparse:
+        mean = mean + cv.dot(COLUMNS, own)
+    apart = cv.Model(cv.Normal("y", mean, noise, plates=OBS)).fit({"X": X, "Z": X, "y": y}, tol=1e-12)
+    same = regression(dense, *sparse, precision=noise, level=level).fit({"X": X, "y": y}, tol=1e-12)
+    assert same.elbo == pytest.approx(apart.elbo, abs=1e-7)
+    estimate = cv.testing.elbo_estimate(same, {"X": X, "y": y}, n_draws=400)
+    assert abs(same.elbo - estimate.value) < 4.5 * estimate.error
+
+
+@pytest.mark.parametrize("sparse", BESIDE_SHARED)
+def test_a_label_of_all_rows_chooses_their_noise(sparse):
+    """One of two with the same prior: whichever it is, the evidence is that of one."""
+    X, y = genotypes(12, 4, 1, effects_at=(1,))
+    label = cv.Categorical("label", [0.4, 0.6])
+    noises = cv.Gamma("noises", 2.0, 1.0, plates=cv.Plate("kind", 2))
+    chosen, one = (
+        regression(*sparse, precision=own).fit({"X": X, "y": y}, tol=1e-12)
+        for own in (noises[label], cv.Gamma("noise", 2.0, 1.0))
+    )
+    assert chosen.elbo == pytest.approx(one.elbo, abs=1e-7)

@@ -92,3 +92,17 @@ def test_residuals_are_a_table_with_the_names_of_their_entries():
     html = cv.Model(x).fit(data).residuals(data)._repr_html_()
     assert "&lt;a&gt;" in html
     assert "and 2 more rows" in html
+
+
+def test_predictions_by_name_are_tables_under_their_names():
+    obs = cv.Plate("obs")
+    y = cv.Normal(
+        "a<b",
+        cv.dot(cv.Data("x", plates=obs), cv.MultivariateNormal("w", [0, 0], np.eye(2))),
+        1.0,
+        plates=obs,
+    )
+    x = np.c_[np.ones(6), np.arange(6.0)]
+    html = cv.Model(y).fit({"x": x, "a<b": np.arange(6.0)}).predict({"x": x[:2]})._repr_html_()
+    assert html.startswith("<p>a&lt;b</p><table>")
+    assert "95% interval" in html

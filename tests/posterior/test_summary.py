@@ -97,17 +97,18 @@ def _dependent(**arguments):
 
 
 @pytest.mark.parametrize(
-    ("uncertainty", "remark", "beside_points"),
+    ("uncertainty", "remark", "beside_points", "of_rows"),
     [
-        ("mean_field", MEAN_FIELD, MEAN_FIELD),
+        ("mean_field", MEAN_FIELD, MEAN_FIELD, MEAN_FIELD),
         (
             "auto",
-            "Means, standard deviations and intervals are corrected to second order.",
+            "Means, standard deviations and intervals are integrated over tau.",
             "Standard deviations and intervals are those of linear response.",
+            "Means, standard deviations and intervals are corrected to second order.",
         ),
     ],
 )
-def test_intervals_are_called_what_they_are(uncertainty, remark, beside_points):
+def test_intervals_are_called_what_they_are(uncertainty, remark, beside_points, of_rows):
     """Where one factor is all that is unknown they are exact, and nothing is said."""
     shown = {"uncertainty": uncertainty}
     summary = _dependent(**shown).summary()
@@ -117,7 +118,7 @@ def test_intervals_are_called_what_they_are(uncertainty, remark, beside_points):
     assert _dependent(point=["tau", "mean"], **shown).summary().remark == ""
     mixture = cv.BayesianGaussianMixture(2, random_state=0, **shown)
     mixture.fit(cv.datasets.load_faithful().values)
-    assert mixture.posterior_.summary().remark == remark
+    assert mixture.posterior_.summary().remark == of_rows
     assert _many().is_exact
     assert _many().summary().remark == ""
     assert "mean field" not in str(_many().summary())

@@ -9,6 +9,7 @@ from invariants.registry import CASES
 
 import caviar as cv
 from caviar.report.html import gather, page_of
+from caviar.report.html.stated import MixedModelSubject, StatedSubject
 
 OBS = cv.Plate("obs")
 HOSTILE = "<script>alert(1)</script>"
@@ -138,16 +139,6 @@ def test_data_of_another_model_are_refused(regression):
         gather(posterior, {"X": data["X"]})
     with pytest.raises(cv.ParameterError, match="data of a posterior are a table, or a mapping"):
         gather(posterior, data["X"])
-
-
-def test_without_arviz_a_page_is_not_greener_than_with_it(regression, monkeypatch):
-    def missing(*arguments, **keywords):
-        raise ImportError("no arviz")
-
-    monkeypatch.setattr(cv.Posterior, "diagnose", missing)
-    page = gather(*regression)
-    assert titles(page)["Distance to the true posterior"] == "note"
-    assert page["verdict"]["level"] == "note"
 
 
 def test_a_model_of_one_unknown_is_exact_from_any_start():
@@ -367,3 +358,38 @@ def test_the_table_of_a_hidden_markov_model_has_its_own_columns(tmp_path):
     quality = page[page.index("Columns of the data") :]
     assert "dry 24, wet 8" in quality
     assert "starts" not in quality[: quality.index("</table>")]
+
+
+def test_the_page_of_a_regression_has_the_columns_of_its_table():
+    pytest.importorskip("formulaic")
+    group = np.array(list("abc"))[np.arange(30) % 3]
+    x = np.linspace(0, 1, 30)
+    table = {"y": x + np.sin(np.arange(30)), "x": x, "group": group, "unused": x}
+    model = cv.MixedModel("y ~ x + (x | group)", random_state=0).fit(table)
+    lines = MixedModelSubject(model, table, None).quality()
+    assert [line["name"] for line in lines] == ["y", "x", "group"]
+    assert lines[2]["levels"] == "a 10, b 10, c 10"
+    assert [line["name"] for line in MixedModelSubject(model, None, None).quality()] == ["y"]
+
+
+@pytest.mark.slow
+def test_the_page_of_topics_found_shows_those_with_words():
+    rng = np.random.default_rng(0)
+    counts = np.zeros((40, 8), dtype=int)
+    counts[::2, :4], counts[1::2, 4:] = rng.poisson(5, (20, 4)), rng.poisson(5, (20, 4))
+    lda = cv.LatentDirichletAllocation(4, doc_topic_prior_type="dirichlet_process", moves=6, random_state=0)
+    lda.fit(counts)
+    assert len(lda.topics_in_use_) == 2
+    assert ("Topics", "2, found; at most 4") in StatedSubject(lda, None, None).heading()
+    page = gather(lda, None)
+    assert sorted(own["k"] for own in page["pictures"]["topics"]) == lda.topics_in_use_
+    assert page["pictures"]["cells"] == []
+    [weights] = page["pictures"]["intervals"]
+    assert (weights["name"], len(weights["mean"])) == ("weights", 2)
+
+
+def test_checks_of_a_mixture_are_called_as_its_columns():
+    X = cv.datasets.load_faithful().values
+    mixture = cv.BayesianGaussianMixture(2, random_state=0).fit(X)
+    mixture.about_ = {"columns": ["eruptions", "waiting"]}
+    assert [own["name"] for own in gather(mixture, X)["checks"]["replicates"]] == ["eruptions", "waiting"]

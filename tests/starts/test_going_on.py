@@ -1,4 +1,4 @@
-"""A fit goes on from where the race of its starts has come to, where that was over all rows."""
+"""A fit goes on from where the race of its starts has come to, or what is brought near given values, over all rows."""
 
 import numpy as np
 import pytest
@@ -6,6 +6,7 @@ import pytest
 import caviar as cv
 from caviar.engine.ascent.schedules import batch
 from caviar.engine.rows.subsample import Sample
+from caviar.engine.starts import from_user
 
 
 @pytest.mark.thinned(2)
@@ -25,3 +26,18 @@ def test_the_first_pass_is_not_made_again(monkeypatch, n_rows, repeats):
     assert any(not isinstance(row_map.source, Sample) for row_map in over) == repeats
     assert np.all(np.diff(mixture.elbo_trace_) >= -1e-9 * abs(mixture.elbo_))
     np.testing.assert_allclose(mixture.elbo_, mixture.score_samples(X).sum(), rtol=1e-10)
+
+
+def test_what_was_brought_near_given_values_is_not_passed_over_again(monkeypatch):
+    """The fit has the bits of one that makes its first pass."""
+    begun = []
+    begin = batch.begin
+    monkeypatch.setattr(batch, "begin", lambda *place: begun.append(place) or begin(*place))
+    model, X = cv.models.gaussian_mixture(2, 2), cv.datasets.load_faithful().values
+    init = {"mean": [[2.0, 54.0], [4.3, 80.0]]}
+    posterior = model.fit({"x": X}, init=init)
+    assert len(begun) == 1
+    monkeypatch.setattr(from_user, "gone_on_from", lambda *state: None)
+    other = model.fit({"x": X}, init=init)
+    assert len(begun) == 3
+    np.testing.assert_array_equal(posterior.elbo_trace, other.elbo_trace)

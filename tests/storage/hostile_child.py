@@ -117,7 +117,8 @@ def main(folder: Path, chosen: list[int]) -> None:
     files = sorted(STORED.glob("format-*/*.caviar"))
     contents = {path: path.read_bytes() for path in files}
     numbers = {path: json.loads(path.with_suffix(".json").read_text(encoding="utf-8")) for path in files}
-    for path in files:
+    used = {files[number // 5 % len(files)] for number in chosen}
+    for path in sorted(used):
         # what is imported at first use is imported now
         problem = use(cv.load(path), numbers[path], folder)
         assert not problem, (path, problem)

@@ -34,7 +34,8 @@ def test_a_loaded_posterior_is_the_saved_one(name, path):
     posterior, data = fit_of(name)
     posterior.save(path)
     assert_same_posterior(posterior, cv.load(path), data)
-    assert path.stat().st_size < 25_000
+    # a posterior that is integrated over some globals has 2,560 values of each number of these
+    assert path.stat().st_size < (150_000 if posterior.uncertainty == "integrated" else 25_000)
 
 
 @pytest.mark.thinned(8)
@@ -140,7 +141,7 @@ def test_places_that_cannot_be_written_or_read_are_told(tmp_path):
         with pytest.raises(cv.DataError, match="cannot write"):
             posterior.model.save(place)
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(cv.DataError, match="no regular file"):
+    with pytest.raises(cv.DataError, match="not a regular file"):
         cv.load(tmp_path / "pipe")
 
 

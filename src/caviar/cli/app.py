@@ -35,9 +35,7 @@ app = typer.Typer(
 def _refuse_two_answers(output: Path, *, as_json: bool) -> None:
     """Refuse a table and a document on standard output at once."""
     if as_json and output == _STANDARD_OUTPUT:
-        raise typer.BadParameter(
-            "--json tells what was written to a file; say which by -o", param_hint="--json"
-        )
+        raise typer.BadParameter("--json tells what was written to a file; give the name of the file by -o")
 
 
 def _print_version(asked: bool) -> None:

@@ -124,10 +124,12 @@ def _of_table(
     chosen = {name: _found(name, columns, there) for name, columns in wanted.items()}
     chosen = {name: columns for name, columns in chosen.items() if columns}
     if not chosen:
-        arrays = "; ".join(f"{name}: {listed(columns)}" for name, columns in wanted.items())
+        columns = [column for own in wanted.values() for column in own]
+        label = data if sql is None else "the result of the query"
         raise cv.DataError(
-            f"the data have none of the columns that hold the arrays of the model ({arrays}); they have "
-            f"{listed(there)}. Rename them by --sql 'SELECT a AS X_0, ... FROM data', or give a NumPy file .npz"
+            f"{label} has none of the columns of the model, {listed(columns)}; its columns are {listed(there)}. Rename "
+            f"them by --sql 'SELECT {there[0]} AS {columns[0]}, ... FROM data', or give a NumPy .npz file with an "
+            f"array for each variable"
         )
     names = list(dict.fromkeys(column for columns in chosen.values() for column in columns))
     categories = {name: values for name, values in known.items() if name in names}
@@ -187,7 +189,9 @@ def opened_arrays(path: Path) -> Mapping[str, Any]:
     except FileNotFoundError as error:
         raise cv.DataError(f"there is no file {path}") from error
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise cv.DataError(f"cannot read {path}, which is to be a NumPy file: {error}") from error
+        raise cv.DataError(
+            f"{path} is not a NumPy file of numbers and texts, as numpy.savez writes, or is damaged"
+        ) from error
 
 
 def sparse_counts(path: str) -> Any:
@@ -198,7 +202,7 @@ def sparse_counts(path: str) -> Any:
         raise cv.DataError(f"there is no file {path}") from error
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
         raise cv.DataError(
-            f"cannot read {path}, which is to be a sparse matrix as scipy.sparse.save_npz writes it: {error}"
+            f"{path} is not a sparse matrix that scipy.sparse.save_npz wrote, or is damaged"
         ) from error
 
 

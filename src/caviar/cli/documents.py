@@ -104,9 +104,12 @@ def documents_to_fit(
     words = None if vocabulary is None else _words_of(Path(vocabulary))
     if column is None and not are_text_files(data):
         _refuse(options, (*_CHOOSING, "--encoding"), "belongs to texts: give --text COLUMN, or text files")
-        return _counts(data, sql, columns, words)
+        counted = _counts(data, sql, columns, words)
+        if not counted.counts.sum():
+            raise cv.DataError("there is no word in the documents: all counts are 0")
+        return counted
     if columns is not None:
-        raise typer.BadParameter("--columns chooses columns of counts; --text COLUMN holds texts")
+        raise typer.BadParameter("--columns chooses columns of counts, and texts have none: leave it out")
     texts = _texts(data, sql, column, options.get("--encoding") or "utf-8")
     if words is not None:
         _refuse(options, _CHOOSING, "chooses words; those to count are in --vocabulary")
@@ -231,7 +234,7 @@ def _least_told(least: int) -> Iterator[None]:
     try:
         yield
     except cv.DataError as error:
-        if least == 1 or "no word is left" not in str(error):
+        if least == 1 or "documents and not a stop word" not in str(error):
             raise
         raise cv.DataError(f"{error}; --min-documents 1 counts words of one document too") from error
 

@@ -84,9 +84,10 @@ def told_where_no_numbers(advice: str) -> Iterator[None]:
     try:
         yield
     except cv.DataError as error:
-        if not advice or "does not hold numbers" not in str(error):
+        if not advice or "does not hold numbers" not in str(error) or "values are missing" in str(error):
             raise
-        raise cv.DataError(f"{error}; {advice}") from error
+        way = advice.removeprefix("or ") if "No other column" in str(error) else advice
+        raise cv.DataError(f"{error}; {way}") from error
 
 
 def other_choice_told(

@@ -269,7 +269,7 @@ Checkpoint = Annotated[
 def require_rows(data: str | None, sql: str | None) -> None:
     """Refuse a command without data."""
     if data is None and sql is None:
-        raise typer.BadParameter("expected DATA, a file to read, or --sql QUERY", param_hint="DATA")
+        raise typer.BadParameter("expected DATA, a file to read, or --sql QUERY")
 
 
 def column_names_of(columns: str | None) -> list[str] | None:

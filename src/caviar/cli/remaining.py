@@ -40,6 +40,9 @@ class TimeLeft:
         if before is not None and (event.restart, event.fit) != (before.restart, before.fit):
             self._recent.clear()
             self._start_began = self._clock()
+        if self._recent and event.iteration <= self._recent[-1][0]:
+            # the fits of a search count from the start, each by itself
+            self._recent.clear()
         if before is not None and event.fit != before.fit:
             self._began = self._start_began
         self._event = event

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import runpy
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 import typer
 
 import caviar as cv
-from caviar.files.naming import listed
+from caviar.files.naming import listed, named
 
 from .arrays import is_numpy_file, opened_arrays
 from .files import require_writable
@@ -87,6 +88,8 @@ def model_of(place: str) -> cv.Model:
     if not callable(found.get(name)):
         functions = [own for own, value in found.items() if callable(value) and not own.startswith("_")]
         raise cv.DataError(f"{file} has no function {name!r}; it has {listed(functions) or 'none'}")
+    if needed := _needed(found[name]):
+        raise cv.DataError(f"{name}() of {file} must take no arguments; it needs {listed(needed)}")
     try:
         model = found[name]()
     except cv.CaviarError:
@@ -95,9 +98,19 @@ def model_of(place: str) -> cv.Model:
         raise cv.DataError(f"{name}() of {file} fails: {type(error).__name__}: {error}") from error
     if not isinstance(model, cv.Model):
         raise cv.DataError(
-            f"{name}() of {file} must return a caviar.Model; it returned a {type(model).__name__}"
+            f"{name}() of {file} must return a caviar.Model; it returned {named(type(model).__name__)}"
         )
     return model
+
+
+def _needed(function: Any) -> list[str]:
+    """Return the arguments that a function cannot be called without; none where it does not tell."""
+    try:
+        own = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return [one.name for one in own if one.default is one.empty and one.kind not in kinds]
 
 
 def _data(request: FitRequest, file: str | None) -> Any:

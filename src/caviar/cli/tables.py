@@ -54,8 +54,13 @@ def source_name(data: str | None) -> str | None:
 
 
 def has_names(estimator: Any) -> bool:
-    """Whether a model knows the names of its columns."""
-    return hasattr(estimator, "feature_names_in_") or "columns" in getattr(estimator, "about_", {})
+    """Whether a model knows the names of its columns; those of topics are words."""
+    words = getattr(estimator, "vocabulary", None)
+    return (
+        words is not None
+        or hasattr(estimator, "feature_names_in_")
+        or "columns" in getattr(estimator, "about_", {})
+    )
 
 
 def read_for(estimator: Any, model: object, data: str | None, sql: str | None) -> Any:

@@ -16,7 +16,6 @@ from .fits import fitted
 from .kinds import KINDS, ModelName
 from .speaking import standard_error
 from .steps import counting_steps
-from .topics import topics_with_words
 
 
 def compare_topics(
@@ -71,7 +70,7 @@ def _fit(request: Any, number: int | str, counts: Any, named: dict[str, Any]) ->
 
 
 def _row(lda: cv.LatentDirichletAllocation, seconds: float) -> dict[str, Any]:
-    number = len(topics_with_words(lda))
+    number = len(lda.topics_in_use_)
     return {
         "n_components": number,
         "elbo": float(lda.elbo_),

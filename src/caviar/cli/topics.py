@@ -48,7 +48,7 @@ class TopicsOfFile(Saved):
         return {
             "kind": "topics",
             "objective": "ELBO",
-            "n_components": len(topics_with_words(self.fitted)),
+            "n_components": len(self.fitted.topics_in_use_),
             "covariance_type": None,
             "elbo": float(self.fitted.elbo_),
             "corrected": None,
@@ -64,7 +64,7 @@ class TopicsOfFile(Saved):
             warnings.filterwarnings("ignore", message="X does not have valid feature names")
             proportions = self.fitted.transform(found.counts)
         named = {} if found.names is None else {"document": np.array(found.names)}
-        shares = {f"topic_{k}": proportions[:, k] for k in topics_with_words(self.fitted)}
+        shares = {f"topic_{k}": proportions[:, k] for k in self.fitted.topics_in_use_}
         return {**named, "topic": proportions.argmax(axis=1), **shares}
 
     def draws(
@@ -98,7 +98,7 @@ def print_topics(console: Console, lda: cv.LatentDirichletAllocation) -> None:
     """Print a line for each topic, the largest first, with its most probable words."""
     data = lda.posterior_.data_summary
     documents = "" if data is None else f", {data['rows']:,} documents"
-    n_topics, most = len(topics_with_words(lda)), len(lda.components_)
+    n_topics, most = len(lda.topics_in_use_), len(lda.components_)
     found = f" (found; at most {most})" if n_topics < most else ""
     title = (
         f"latent Dirichlet allocation, {n_topics} topics{found} of {lda.n_features_in_:,} words{documents}"
@@ -115,14 +115,6 @@ def print_topics(console: Console, lda: cv.LatentDirichletAllocation) -> None:
     print_end(console, lda.posterior_, objective="ELBO", value=lda.elbo_, n_iter=lda.n_iter_, more=bound)
 
 
-def topics_with_words(lda: cv.LatentDirichletAllocation) -> list[int]:
-    """Return the numbers of the topics: all, or of a process those that were not emptied of words."""
-    if lda.doc_topic_prior_type != "dirichlet_process":
-        return list(range(len(lda.components_)))
-    words = (lda.components_ - lda.topic_word_prior_).sum(axis=1)
-    return np.flatnonzero(words > 1.0).tolist()
-
-
 def _topics(lda: cv.LatentDirichletAllocation, n_words: int) -> list[dict[str, Any]]:
     """Return number, share of the words of the fit, and most probable words of each topic, the largest first."""
     words = cv.report.column_names(lda)
@@ -137,5 +129,5 @@ def _topics(lda: cv.LatentDirichletAllocation, n_words: int) -> list[dict[str, A
                 words[v]: float(mean[k, v]) for v in np.argsort(-mean[k], kind="stable")[:n_words].tolist()
             },
         }
-        for k in sorted(topics_with_words(lda), key=lambda k: -shares[k])
+        for k in sorted(lda.topics_in_use_, key=lambda k: -shares[k])
     ]

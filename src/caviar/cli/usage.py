@@ -20,6 +20,17 @@ _USAGE: type[Exception] = next(
 _IN_WORDS = (
     (r"^Invalid value for (.*?): ", r"\1: "),
     (r"^Invalid value: ", ""),
+    # an option is named as it is typed, by its long name
+    (r"^'(--[\w-]+)'(?: / '-\w')?: ", r"\1: "),
+    (r"^Missing option '(--[\w-]+)'(?: / '-\w')?\.?", r"missing option \1"),
+    (r"^Missing argument '(\w+)'\.?", r"missing argument \1"),
+    (r"^Got unexpected extra arguments? ?(?:\(s\) )?\((.*)\)\.?", r"unexpected argument: \1"),
+    (r"\. Did you mean '?(.*?)'?\?$", r"; did you mean \1?"),
+    (r"^No such option: (\S+?)\.?(?= |$)", r"no such option \1"),
+    (r" \(Possible options: (.*)\)\.?$", r"; did you mean one of \1?"),
+    (r"; did you mean one of (\S+)\?$", r"; did you mean \1?"),
+    (r"^Option '(--?[\w-]+)' requires an argument\.?$", r"\1 needs a value"),
+    (r"^Option '(--?[\w-]+)' does not take a value\.?$", r"\1 takes no value"),
     (r"Value error, ", ""),
     (r"Input should be a valid (integer|number)(, unable to parse string as an? \w+)?", r"expected a \1"),
     (r"\bexpected a integer", "expected a whole number"),
@@ -58,6 +69,8 @@ def told(error: Any) -> str:
     if context is None:
         return text
     clause = text if text.endswith("...") else text.rstrip(".")
+    if clause.endswith("?"):
+        return f"{clause} See {context.command_path} --help"
     return f"{clause}; see {context.command_path} --help"
 
 
@@ -67,14 +80,17 @@ def in_words(message: str) -> str:
     Examples
     --------
     >>> in_words("Invalid value for '--covariance': Value error, 'ful' is not one of 'full', 'tied'.")
-    "'--covariance': 'ful' is not one of 'full', 'tied'."
+    "--covariance: 'ful' is not one of 'full', 'tied'."
     >>> in_words(
     ...     "Invalid value for '--tol': Input should be a valid number, unable to parse string as a number"
     ... )
-    "'--tol': expected a number"
+    '--tol: expected a number'
     >>> in_words("Missing option '--output' / '-o'.")
-    "missing option '--output' / '-o'."
+    'missing option --output'
+    >>> in_words("Invalid value: DATA or --sql QUERY is needed")
+    'DATA or --sql QUERY is needed'
     """
     for pattern, plain in _IN_WORDS:
         message = re.sub(pattern, plain, message)
-    return message[:1].lower() + message[1:]
+    # what begins with a name in capitals keeps them
+    return message if message[:2].isupper() else message[:1].lower() + message[1:]

@@ -17,16 +17,24 @@ _OPTIONS = {
     "prior_variance": "--prior-variance",
     "doc_topic_prior": "--doc-topic-prior",
     "topic_word_prior": "--topic-word-prior",
+    "stop_words": "--stop-words",
 }
 """Argument of an estimator -> its option."""
 
 _IN_WORDS = (
+    # the copy that is made of what came there
+    (r"\S*[/\\]standard-input\.(?:csv|parquet)", "standard input"),
+    (r"read the query \(sql=, --sql\) (SELECT .*)$", r"say --sql '\1'"),
+    (r"\(columns=, (--columns)\)", r"by \1"),
     # what is chosen is told twice, for Python and for the command line
     (r"columns=\[[^\]]*\], on the command line (?=--columns)", ""),
     (r"take caviar\.data\.read_texts, on the command line (?=--model)", "say "),
     (r"uncertainty='linear_response'", "--uncertainty linear-response"),
-    (r"(?<![\w'])(checkpoint|encoding|uncertainty|stop_words|vocabulary)=(?='\w)", r"--\1 "),
-    (r"(?<![\w'])(checkpoint|encoding|uncertainty|stop_words|vocabulary)=", r"--\1"),
+    (r"(?<![\w'])(checkpoint|emission|encoding|family|uncertainty|vocabulary)='([\w-]*)'", r"--\1 \2"),
+    (r"(?<![\w'])(checkpoint|encoding|uncertainty|vocabulary)=", r"--\1"),
+    (r"^(emission|encoding|family|tol|variance) must be", r"--\1 must be"),
+    (r"^X has ", "the table has "),
+    (r"\bof X has ", "of the table has "),
     (r"(?<![\w'])(" + "|".join(_OPTIONS) + r")=(?=['\d])", lambda found: f"{_OPTIONS[found[1]]} "),
     (r"(?<![\w'])(" + "|".join(_OPTIONS) + r")(?!\w)=?", lambda found: _OPTIONS[found[1]]),
 )

@@ -151,6 +151,8 @@ def _how_to_read(path: Path) -> str:
     kind = path.suffix.lower()
     if kind in {".npz", ".npy"}:
         return "; it is a NumPy file: write its columns as a table, caviar.data.write_table('a.csv', {'x': values})"
+    if kind == ".caviar":
+        return "; it is a saved model: caviar show prints it"
     return "; it is a workbook: save the sheet as CSV" if kind in {".xlsx", ".xls", ".ods"} else ""
 
 
@@ -161,7 +163,7 @@ def read_in_words(path: Path) -> Iterator[None]:
         yield
     except UnicodeDecodeError as error:
         raise DataError(
-            f"{path} is neither a Parquet file nor a CSV file in UTF-8: {error.reason}{_how_to_read(path)}"
+            f"{path} is neither a Parquet file nor a CSV file in UTF-8{_how_to_read(path)}"
         ) from error
     except (csv.Error, EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise DataError(f"{path} is neither a Parquet nor a CSV file: {error}") from error

@@ -92,12 +92,17 @@ def numeric_query(
             and not (kinds[name] == "varchar" and reads_as_numbers(relation, name))
         ]
         categories = {name: _values(relation, name) for name in other if non_numeric != "drop"}
+        n_rows = len(relation.limit(1).fetchall())
+    label = "the result of the query" if files is None or sql is not None else str(source)
     empty = [name for name, values in categories.items() if not values]
     dropped = [name for name in other if name not in categories or name in empty]
     categories = {name: values for name, values in categories.items() if values}
     kept = [name for name in names if name not in dropped]
     if not kept:
-        raise DataError(f"no column of the table holds numbers; its columns are {listed(names)}")
+        if not n_rows:
+            raise DataError(f"{label} has no rows; its columns are {listed(names)}")
+        why = "no column holds numbers" if non_numeric == "drop" else "all values are missing"
+        raise DataError(f"{label}: {why}; its columns are {listed(names)}")
     if non_numeric == "categorical":
         codes = category_query(kept, categories, sql=sql)
         return NumericQuery(codes, tuple(kept), tuple(dropped), categories)

@@ -140,7 +140,7 @@ def find_files(source: str | os.PathLike[str]) -> TableFiles:
     paths = _paths(source)
     for path in paths:
         if not path.is_file():
-            raise DataError(f"{path} is no regular file; expected CSV or Parquet files")
+            raise DataError(f"{path} is not a regular file; expected CSV or Parquet files")
     try:
         parquet = [_is_parquet(path) for path in paths]
         if all(parquet):
@@ -197,7 +197,7 @@ def _hint_of_folder(path: Path) -> str:
         return f"; for its CSV files write '{path / '*.csv'}'"
     if next(path.rglob("*.txt"), None):
         return "; for the words of its text files take caviar.data.read_texts, on the command line --model topics"
-    return ""
+    return " and no text file (*.txt)"
 
 
 def _is_left_over(path: Path) -> bool:

@@ -160,7 +160,7 @@ def not_numeric_message(label: str, name: str, why: str, good: Sequence[str]) ->
     """Return what is said of a column without numbers; ``good`` columns have some."""
     told = listed(good)
     if not good:
-        choice = "No column holds numbers"
+        choice = "No other column holds numbers"
     elif told == ", ".join(good):
         choice = f"Choose columns of numbers: columns={list(good)!r}, on the command line --columns {','.join(good)}"
     else:

@@ -7,6 +7,7 @@ they are first needed.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
@@ -24,6 +25,19 @@ from .table_numbers import Rows, Table, chosen, numbers_of, reads_as_numbers
 
 _LONGEST = 200
 _ADVICE = ("Possible", "Please try", "  file =")
+_KIND_OF_ERROR = re.compile(r"^(Invalid Input|Parser|Binder|IO|Catalog|Conversion) Error: ")
+_OF_CSV_FILES = (
+    (
+        r"^CSV Error on Line: (\d+);.*Expected Number of Columns: (\d+) Found: (\d+)",
+        r"line \1 has another number of columns, \3, than the lines before it, \2. Complete the line, or put an "
+        r"entry that contains the delimiter in double quotes",
+    ),
+    (
+        r"^CSV Error on Line: (\d+);.*Value with unterminated quote found",
+        r"a double quote in line \1 is not closed. Close it, or write it twice if it belongs to the entry",
+    ),
+)
+"""What DuckDB says of a line of a CSV file, and what is said in its place."""
 
 
 def read_table(
@@ -184,7 +198,11 @@ def what_went_wrong(error: Exception) -> str:
     """Return the text of an error of DuckDB, also one that came by Arrow, without its advice."""
     lines = takewhile(lambda line: not line.startswith(_ADVICE), str(error).splitlines())
     # a line of carets points at the line before, which is no longer above it
-    text = "; ".join(line.strip() for line in lines if line.strip(" ^")).removeprefix("Invalid Input Error: ")
+    text = "; ".join(line.strip() for line in lines if line.strip(" ^"))
+    text = _KIND_OF_ERROR.sub("", text)
+    for pattern, plain in _OF_CSV_FILES:
+        if found := re.search(pattern, text):
+            return found.expand(plain)
     # DuckDB repeats a line as it is, however long, and says what is wrong with it at the end
     return text if len(text) <= 2 * _LONGEST else f"{text[:_LONGEST]} ... {text[-_LONGEST:]}"
 

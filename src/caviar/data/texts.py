@@ -76,8 +76,8 @@ class TextFiles(Sequence[str]):
             return path.read_text(self.encoding).removeprefix("\ufeff")
         except UnicodeError as error:
             raise DataError(
-                f"{path} is no text in {self.encoding}: {error}; say another encoding=, such as 'latin-1', or "
-                f"write the file anew in UTF-8"
+                f"{path} is not a text in {self.encoding}; say another encoding=, such as 'latin-1', or save the file "
+                f"in UTF-8"
             ) from error
         except OSError as error:
             raise DataError(f"cannot read {path}: {error.strerror or error}") from error
@@ -257,10 +257,13 @@ def _chosen(
     totals = counts.sum(axis=0)
     documents = np.bincount(counts.indices, minlength=len(columns))
     kept = [word for word, j in columns.items() if word not in stopped and documents[j] >= min_documents]
+    if not columns:
+        count = f"{n:,} documents have" if (n := counts.shape[0]) != 1 else "1 document has"
+        raise DataError(f"no word is left to count: {count} no word of two or more letters")
     if not kept:
         raise DataError(
             f"no word is left to count: {counts.shape[0]:,} documents have {len(columns):,} words, of which none is in "
-            f"at least {min_documents:,} documents and no stop word"
+            f"at least {min_documents:,} documents and not a stop word"
         )
     if max_words is not None:
         kept = sorted(kept, key=lambda word: (-totals[columns[word]], word))[:max_words]

@@ -22,6 +22,8 @@ T = TypeVar("T")
 _BLOCK_ROWS = 65_536
 _ROUNDING = 4 * np.finfo(np.float64).eps
 """Half the range of a column, relative to its largest value, that is nothing but rounding."""
+_TOGETHER = 2**17
+"""Numbers of the tables whose means and units are computed together: they stay in the cache."""
 _SMALLEST, _LARGEST = 1e-151, 1e153
 """Between these lie the standard deviations whose squares, summed over rows, are ordinary floating-point numbers."""
 
@@ -225,14 +227,23 @@ def means_and_units(X: Array, counts: AnyArray) -> tuple[Array, Array, AnyArray]
     counts
         Rows of each table, (G,).
     """
-    where: Any = True
-    if counts.min() < X.shape[1]:
-        where = (np.arange(X.shape[1]) < counts[:, None])[..., None]
+    n_tables = max(1, _TOGETHER // max(1, X[0].size))
+    found = [
+        _mean_and_unit(X[first : first + n_tables], counts[first : first + n_tables, None])
+        for first in range(0, len(X), n_tables)
+    ]
+    mean, unit = np.concatenate([own for own, _ in found]), np.concatenate([own for _, own in found])
     n_rows = counts[:, None]
-    mean = np.add.reduce(X, axis=1, where=where) / n_rows
-    deviation = X - mean[:, None]
-    mean += np.add.reduce(deviation, axis=1, where=where) / n_rows
-    unit = np.sqrt(np.add.reduce(np.square(X - mean[:, None]), axis=1, where=where) / n_rows)
     size = np.abs(mean) + unit
     is_ordinary = (unit > 1e-12 * size) & (unit > _SMALLEST) & (unit < _LARGEST / np.sqrt(n_rows))
-    return mean, unit, is_ordinary.all(axis=1)
+    return mean, unit, np.asarray(np.logical_and.reduce(is_ordinary, axis=1))
+
+
+def _mean_and_unit(X: Array, counts: AnyArray) -> tuple[Array, Array]:
+    """Return the mean and standard deviation of each column of some tables, (G, D); ``counts`` has shape (G, 1)."""
+    own = (np.arange(X.shape[1]) < counts).astype(np.float64)[:, None]
+    mean = (own @ X)[:, 0] / counts
+    deviation = X - mean[:, None]
+    more = (own @ deviation)[:, 0] / counts
+    deviation -= more[:, None]
+    return mean + more, np.sqrt((own @ np.square(deviation, out=deviation))[:, 0] / counts)

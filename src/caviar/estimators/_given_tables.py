@@ -33,7 +33,8 @@ def require_table(X: Any, hint: str = "") -> None:
         return
     refuse_unmade(X)
     _require_two_axes(X, hint)
-    names = list(map(str, getattr(X, "columns", ())))
+    # a table of Arrow has the names apart from its columns
+    names = list(map(str, getattr(X, "column_names", getattr(X, "columns", ()))))
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise DataError(

@@ -49,14 +49,14 @@ class ManyMixtures(ManyStatements):
         own = self.mixture
         return Lengths(as_generator(own.random_state), own.max_iter, own.tol, own.n_init)
 
-    def tables_of(self, tables: Sequence[Any]) -> list[Table]:
+    def tables_of(self, tables: Sequence[Any]) -> Sequence[Table]:
         found = []
         for number, table in enumerate(tables):
             values = table if type(table) is np.ndarray and table.dtype == np.float64 else _numbers(table)
             if values.ndim != 2:
                 raise DataError(f"table {number} has shape {values.shape}; each is rows by columns")
-            found.append({"x": values})
-        return found
+            found.append(values)
+        return _Named(found)
 
     def rows_of(self, frame: Frame, without: str) -> Table:
         return {"x": _numbers(frame.block([name for name in frame.columns if name != without]))}
@@ -109,6 +109,19 @@ class ManyMixtures(ManyStatements):
 
     def posterior_of(self, fit: Any) -> Posterior:
         return fit.posterior_
+
+
+class _Named(Sequence[Table]):
+    """Arrays as tables: each is made when it is asked for, so that thousands need no collection of garbage."""
+
+    def __init__(self, arrays: list[AnyArray]) -> None:
+        self._arrays = arrays
+
+    def __len__(self) -> int:
+        return len(self._arrays)
+
+    def __getitem__(self, index: Any) -> Any:
+        return {"x": self._arrays[index]}
 
 
 def _numbers(table: Any) -> AnyArray:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array
 from sklearn.utils.validation import validate_data
 
 from .._errors import DataError
@@ -45,6 +46,23 @@ def rows_of_numbers(estimator: Any, X: Any, *, reset: bool) -> AnyArray:
     with np.errstate(invalid="ignore"), words_told(X):
         return quiet(
             validate_data(estimator, X, reset=reset, dtype=np.float64, ensure_all_finite="allow-nan")
+        )
+
+
+def refuse_negative_counts(counts: csr_array) -> None:
+    """Refuse word counts below 0.
+
+    Raises
+    ------
+    DataError
+        If there is one. Its text has the words that scikit-learn's checks look for.
+    """
+    if counts.nnz and counts.data.min() < 0:
+        place = int(np.argmax(counts.data < 0))
+        row = int(np.searchsorted(counts.indptr, place, side="right")) - 1
+        raise DataError(
+            f"X has {counts.data[place]:g} in row {row}, column {counts.indices[place]}, and topics are fitted to word "
+            f"counts, which are 0 or more. Negative values in data passed to LatentDirichletAllocation are refused"
         )
 
 

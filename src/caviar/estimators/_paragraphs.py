@@ -35,8 +35,9 @@ verbose
 uncertainty
     Which standard deviations and intervals the fit shows, as for :meth:`caviar.Model.fit`: ``"linear_response"``
     computes them at the end of the fit, for points as standard errors; ``"second_order"`` also corrects means, for few
-    rows; ``"mean_field"`` takes those of the factors; ``"auto"`` takes second order or, of more numbers, linear
-    response, if it costs at most as much as the fit, but not for points.
+    rows; ``"mean_field"`` takes those of the factors; ``"auto"`` integrates over a few parameters where that is
+    quick, and else takes second order or, of more numbers, linear response, if it costs at most as much as the fit, but
+    not for points.
 
 [responsibilities]
 responsibilities

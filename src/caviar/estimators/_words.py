@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from .._errors import ParameterError
+from .._errors import DataError, ParameterError
 from .._typing import AnyArray
 from ..names import with_columns
 from ..posterior.posterior import Posterior
@@ -19,7 +19,9 @@ class Words:
     """An estimator with a ``vocabulary``, whose topics have the concentrations ``components_``."""
 
     vocabulary: Any
+    doc_topic_prior_type: str
     components_: Any
+    topic_word_prior_: Any
 
     @property
     def vocabulary_(self) -> AnyArray:
@@ -31,6 +33,15 @@ class Words:
                 "the words of these topics are not known: fit with vocabulary=, or to a table whose columns have names"
             )
         return np.array([str(word) for word in words], dtype=object)
+
+    @property
+    def topics_in_use_(self) -> list[int]:
+        """Numbers of the topics that have words: all, except with a Dirichlet process."""
+        check_is_fitted(self)
+        if self.doc_topic_prior_type != "dirichlet_process":
+            return list(range(len(self.components_)))
+        words = (self.components_ - self.topic_word_prior_).sum(axis=1)
+        return np.flatnonzero(words > 1.0).tolist()
 
     def _known_words(self) -> Any:
         """Return the word of each column, or None where these are not known."""
@@ -80,6 +91,16 @@ class Words:
         # columns have the order of the means, whose sum is one
         shares = self.components_ / self.components_.sum(axis=1, keepdims=True)
         return [words[np.argsort(-own, kind="stable")[:n_words]].tolist() for own in shares]
+
+    def _refuse_words_in_another_order(self, X: Any) -> None:
+        """Refuse a table whose columns are the words of ``vocabulary`` in another order; scikit-learn checks others."""
+        if self.vocabulary is None or hasattr(self, "feature_names_in_"):
+            return
+        words, columns = list(map(str, self.vocabulary)), list(map(str, getattr(X, "columns", ())))
+        if columns != words and set(columns) == set(words):
+            raise DataError(
+                "X has a column for each word of vocabulary, but in another order; pass X[estimator.vocabulary]"
+            )
 
     def _check_vocabulary(self, n_words: int) -> None:
         """Refuse words that are not one for each column, or are the names of the columns in another order."""

@@ -226,7 +226,7 @@ def _structures(like: Any, covariance_type: Any) -> list[dict[str, Any]]:
 def _split(n_rows: int, share: float, weights: Array | None, generator: np.random.Generator) -> AnyArray:
     """Return which rows are held out, shape (N,)."""
     if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 < share < 1:
-        raise ParameterError(f"held_out must be a share of the rows between 0 and 1, or None; got {share!r}")
+        raise ParameterError(f"held_out must be a share of the rows between 0 and 1; got {share!r}")
     candidates = np.arange(n_rows) if weights is None else np.flatnonzero(weights)
     n_held = max(1, round(share * len(candidates)))
     if n_held >= len(candidates):

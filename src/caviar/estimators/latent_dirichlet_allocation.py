@@ -44,7 +44,7 @@ from ._fitted import Fitted, keep
 from ._given_tables import require_table
 from ._lazy_rows import checked_documents, checked_weights
 from ._mixture import UnsettledWarning
-from ._numbers import refuse_texts
+from ._numbers import refuse_negative_counts, refuse_texts
 from ._perplexity import PerplexityWatch, divided, perplexity_of
 from ._topic_schedule import schedule_of
 from ._topics import TopicsPrior, divergence, is_process, moved, topics_prior
@@ -168,6 +168,8 @@ class LatentDirichletAllocation(Words, ClassNamePrefixFeaturesOutMixin, Transfor
         The :class:`caviar.Posterior`.
     n_features_in_, feature_names_in_
         Number of words V, and the words if the columns of ``X`` had names.
+    topics_in_use_
+        Numbers of the topics that have words: all, except with a Dirichlet process.
     vocabulary_
         The word of each column, shape (V,): ``vocabulary``, or the names of the columns.
 
@@ -618,15 +620,17 @@ class LatentDirichletAllocation(Words, ClassNamePrefixFeaturesOutMixin, Transfor
         refuse_texts(X)
         X = on_host(X)
         require_table(X)
+        if not reset:
+            self._refuse_words_in_another_order(X)
         X = validate_data(
             self,
             X,
             reset=reset,
             accept_sparse="csr",
             dtype=np.float64,
-            ensure_non_negative=True,
         )
         counts = csr_array(X)
+        refuse_negative_counts(counts)
         if counts is X or np.shares_memory(
             counts.data, getattr(X, "data", None) if hasattr(X, "indptr") else ()
         ):

@@ -30,6 +30,9 @@ class Transform(ABC):
     event_ndim: ClassVar[int] = 0
     """Axes of one value."""
 
+    constrains: ClassVar[bool] = True
+    """Whether there are vectors that are no values."""
+
     @abstractmethod
     def forward(self, value: Array) -> Array:
         """Return the vectors of values, (..., m)."""
@@ -49,6 +52,8 @@ class Transform(ABC):
 
 class Unconstrained(Transform):
     """Real numbers, as they are."""
+
+    constrains = False
 
     def forward(self, value: Array) -> Array:
         return value[..., None]

@@ -7,7 +7,6 @@ from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import truncnorm
 
 from caviar._typing import Array, Statistics
 from caviar.families._base import ExponentialFamily, Seed, Size, as_value, draw_shape
@@ -165,6 +164,9 @@ class IntervalNormal(ExponentialFamily):
         return (unit, *ends)  # type: ignore[return-value]
 
     def _quantile(self, probability: Array | float) -> Array:
+        # scipy.stats takes as long to import as the rest of this library and what it needs
+        from scipy.stats import truncnorm
+
         unit, lower, upper = self._standardised()
         is_point = self.lower >= self.upper
         found = truncnorm.ppf(probability, lower, np.where(is_point, lower + 1.0, upper))

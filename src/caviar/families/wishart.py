@@ -31,10 +31,15 @@ from caviar.numerics.gamma_function import (
     stirling_remainder,
 )
 from caviar.numerics.linalg import (
+    MANY,
+    are_many,
     cholesky,
+    have_eigenvalues_above,
     inverse,
     inverse_from_factor,
+    inverse_of_positive,
     log_determinant,
+    log_size,
     positive_definite,
     relative_spectrum,
     singular_values,
@@ -140,7 +145,7 @@ class Wishart(ExponentialFamily):
         """Return log|X| and X; no eigenvalue counts as less than the smallest positive number."""
         x = as_value(value)
         lowest = x.shape[-1] * np.log(np.finfo(np.float64).smallest_subnormal)
-        return np.maximum(np.linalg.slogdet(x)[1], lowest), x
+        return np.maximum(np.linalg.slogdet(x)[1] if x.size < MANY else log_size(x), lowest), x
 
     @property
     def event_shape(self) -> tuple[int, ...]:
@@ -336,14 +341,17 @@ class Wishart(ExponentialFamily):
         """
         inverse_scale = -2.0 * natural[1]
         surplus = 2.0 * natural[0] - (inverse_scale.shape[-1] + 1)
-        values, vectors = np.linalg.eigh(inverse_scale)
-        clipped = np.maximum(values, (smallest_variance * surplus)[..., np.newaxis])
-        # no data and no bound reached: every value is as good, the largest allowed is finite
-        unbounded = clipped == 0
-        largest = 1.0 / np.maximum(smallest_variance, np.finfo(np.float64).tiny)[..., np.newaxis]
-        ratio = np.where(unbounded, largest, surplus[..., np.newaxis] / np.where(unbounded, 1.0, clipped))
-        scaled = vectors * ratio[..., np.newaxis, :]
-        return scaled @ vectors.swapaxes(-1, -2)
+        if inverse_scale.size < MANY or inverse_scale.shape[-1] == 1 or not are_many(inverse_scale):
+            return _mode_with_bound(inverse_scale, surplus, smallest_variance)
+        # where the bound is not reached an inverse is enough
+        free = have_eigenvalues_above(inverse_scale, smallest_variance * surplus)
+        if not free.all():
+            found = np.empty(inverse_scale.shape)
+            bounds = np.broadcast_to(smallest_variance, free.shape)[~free]
+            found[~free] = _mode_with_bound(inverse_scale[~free], surplus[~free], bounds)
+            found[free] = surplus[free][:, None, None] * inverse_of_positive(inverse_scale[free])
+            return found
+        return surplus[..., None, None] * inverse_of_positive(inverse_scale)
 
     def sample(self, size: Size = None, seed: Seed = None) -> Array:
         """Return draws of shape size + batch + (D, D)."""
@@ -358,3 +366,15 @@ class Wishart(ExponentialFamily):
         diagonal = np.sqrt(np.maximum(chi_square, np.finfo(np.float64).tiny))
         triangle[..., np.arange(size), np.arange(size)] = diagonal
         return self._inverse_lower.swapaxes(-1, -2) @ triangle
+
+
+def _mode_with_bound(inverse_scale: Array, surplus: Array, smallest_variance: Array) -> Array:
+    """Return the mode by the eigenvalues of the inverse scale."""
+    values, vectors = np.linalg.eigh(inverse_scale)
+    clipped = np.maximum(values, (smallest_variance * surplus)[..., np.newaxis])
+    # no data and no bound reached: every value is as good, the largest allowed is finite
+    unbounded = clipped == 0
+    largest = 1.0 / np.maximum(smallest_variance, np.finfo(np.float64).tiny)[..., np.newaxis]
+    ratio = np.where(unbounded, largest, surplus[..., np.newaxis] / np.where(unbounded, 1.0, clipped))
+    scaled = vectors * ratio[..., np.newaxis, :]
+    return scaled @ vectors.swapaxes(-1, -2)

@@ -35,7 +35,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     if target.is_dir():
         raise DataError(f"cannot write {path}: it is a folder; give the name of a file in it")
     if target.exists() and not target.is_file():
-        raise DataError(f"cannot write {path}: it is no regular file, and would be replaced by one")
+        raise DataError(f"cannot write {path}: it is not a regular file, and would be replaced by one")
     if not target.parent.is_dir():
         raise DataError(f"cannot write {path}: there is no folder {target.parent}; make it first")
     sweep_once(target.parent, f".{'[0-9a-f]' * 2 * _NAME_BYTES}.partial", remove_if_abandoned)

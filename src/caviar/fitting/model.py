@@ -279,7 +279,8 @@ class Model(ShownAsGraph):
             ``"linear_response"`` computes them at the end of the fit, see :meth:`Posterior.linear_response`; for point
             masses they are standard errors. ``"second_order"`` corrects means and standard deviations once more, by the
             derivatives of the second-order evidence, for models with few rows and up to 300 coordinates.
-            ``"mean_field"`` takes those of the factors. ``"auto"`` takes second order if it costs at most as much as
+            ``"mean_field"`` takes those of the factors. ``"auto"`` integrates over a few globals if the others are then
+            independent and it takes a fraction of a second; else it takes second order if that costs at most as much as
             the fit, or about a fifth of a second; else linear response by the same rule; and mean field otherwise, or
             if the schedule is stochastic, the prior is an earlier posterior, all variables are point masses, or the
             rows are on a cluster.
@@ -533,19 +534,17 @@ class Model(ShownAsGraph):
             basis = (problem, sample, row_map, rng, settings.max_iter, few_looks)
             return chance_start(*basis, settings.restart) if settings.restart else data_start(*basis)
 
-        begun = None
         if isinstance(init, Mapping):
-            problem, q = given_start(problem, init, row_map, lambda: from_data(problem).start)
+            begun = given_start(problem, init, row_map, lambda: from_data(problem).start)
         elif isinstance(init, str) and init == "prior":
-            q = drawn_start(problem, rng) if settings.restart else prior_start(problem)
+            begun = Begun((problem, drawn_start(problem, rng) if settings.restart else prior_start(problem)))
         elif isinstance(init, str) and init == "auto":
             begun = from_data(problem)
-            problem, q = begun.start
         else:
             raise ParameterError(f"init is 'auto', 'prior' or a mapping from names to values; got {init!r}")
+        problem, q = begun.start
         given = [v for v in problem.order if isinstance(init, Mapping) and v.name in init]
-        race = {} if begun is None else begun.race
-        return ascend(schedule, Beginning(problem, q, row_map, rng, given, **race), settings)
+        return ascend(schedule, Beginning(problem, q, row_map, rng, given, **begun.race), settings)
 
 
 def assembled(model: Model, data: Mapping[str, Any], point: Sequence[str]) -> Problem:

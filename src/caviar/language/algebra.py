@@ -74,7 +74,7 @@ class Algebra(Unknown):
     def __truediv__(self, other: Any) -> Predictor:
         """Return this divided by a number."""
         if not isinstance(other, Real) or not other:
-            raise ModelError(f"a predictor can be divided by a number other than 0; got {other!r}")
+            raise ModelError(f"a predictor can only be divided by a number other than 0; got {other!r}")
         return as_predictor(self) * (1.0 / float(other))
 
     def __matmul__(self, other: Any) -> Predictor:

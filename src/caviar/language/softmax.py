@@ -15,7 +15,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import log_softmax, ndtri
-from scipy.stats import qmc
 
 from .. import families
 from .._errors import PlateError
@@ -123,6 +122,9 @@ class Softmax(LinkOfClasses):
         return log_softmax(predictor, axis=-1)
 
     def expected(self, mean: Array, variance: Array) -> Array:
+        # scipy.stats takes as long to import as the rest of this library and what it needs
+        from scipy.stats import qmc
+
         size = mean.shape[-1]
         # the first point of the sequence, 0, has no Normal quantile
         points = ndtri(qmc.Sobol(size, scramble=True, rng=0).random(_N_POINTS))

@@ -178,11 +178,12 @@ def _from_frame(
             if node.name in frame.columns:
                 found[node.name] = frame.column(node.name)
             elif known is None or isinstance(node, Data):
-                _require(
-                    [node.name],
-                    frame,
-                    f"the {'known array' if isinstance(node, Data) else 'observed variable'}",
+                what = (
+                    f"Data('{node.name}')"
+                    if isinstance(node, Data)
+                    else f"the observed variable '{node.name}'"
                 )
+                _require([node.name], frame, what)
             continue
         wanted = None if known is None else known.columns.get(node.name)
         wanted = wanted or (axes.declared if known is None else known.along).get(axis)

@@ -16,7 +16,7 @@ _FEW = 16
 _ROUNDING = 1e-8
 """Difference of two entries, in units of their diagonals, that is taken for rounding."""
 
-_MANY = 128
+MANY = 128
 """Matrices of a stack from which on an entry of all of them at a time takes less than a call of LAPACK for each."""
 
 _SMALL, _SMALL_TRIANGLE = 4, 12
@@ -40,15 +40,20 @@ def cholesky(matrix: Array) -> Array:
     array([[2., 0.],
            [1., 1.]])
     """
-    if matrix.size >= _MANY and _are_many(matrix, _SMALL):
+    if matrix.size >= MANY and _are_many(matrix, _SMALL):
         return _by_entries(_lower_factors, matrix)
     return cast(Array, np.linalg.cholesky(matrix))
+
+
+def are_many(stack: Array) -> bool:
+    """Return whether a stack holds so many matrices, of so few rows, that they are taken entry by entry."""
+    return stack.size >= MANY and _are_many(stack, _SMALL)
 
 
 def _are_many(stack: Array, largest: int) -> bool:
     """Return whether a stack holds many matrices, of few rows each."""
     size = stack.shape[-1]
-    return 0 < size <= largest and stack.size >= _MANY * size * size and stack.dtype == np.float64
+    return 0 < size <= largest and stack.size >= MANY * size * size and stack.dtype == np.float64
 
 
 def _by_entries(operation: Callable[[Array], Array], stack: Array) -> Array:
@@ -108,7 +113,7 @@ def inverse(matrix: Array, *, is_lower: bool = False) -> Array:
     array([[0.5 , 0.  ],
            [0.  , 0.25]])
     """
-    if is_lower and matrix.size >= _MANY and _are_many(matrix, _SMALL_TRIANGLE):
+    if is_lower and matrix.size >= MANY and _are_many(matrix, _SMALL_TRIANGLE):
         return _by_entries(_inverses_of_lower, matrix)
     pivots = matrix.diagonal(0, -2, -1)
     if pivots.size and _are_alike(pivots):
@@ -117,6 +122,57 @@ def inverse(matrix: Array, *, is_lower: bool = False) -> Array:
     exponents = np.frexp(np.abs(matrix).max(axis=-1, initial=0.0))[1]
     scaled = np.ldexp(matrix, -exponents[..., np.newaxis])
     return np.ldexp(cast(Array, np.linalg.inv(scaled)), -exponents[..., np.newaxis, :])
+
+
+def inverse_of_positive(matrix: Array) -> Array:
+    """Return the inverse of each positive definite matrix, exactly symmetric.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        If a matrix is not positive definite.
+
+    Examples
+    --------
+    >>> inverse_of_positive(np.array([[2.0, 0.0], [0.0, 4.0]]))
+    array([[0.5 , 0.  ],
+           [0.  , 0.25]])
+    """
+    if are_many(matrix):
+        return _by_entries(_inverses_of_positive, matrix)
+    return inverse_from_factor(inverse(cholesky(matrix), is_lower=True))
+
+
+def _inverses_of_positive(matrices: Array) -> Array:
+    """Return the inverses of positive definite matrices (D, D, N), which are overwritten."""
+    return _grams_of_lower(_inverses_of_lower(_lower_factors(matrices)))
+
+
+@np.errstate(all="ignore")
+def have_eigenvalues_above(matrix: Array, smallest: Array) -> AnyArray:
+    """Return whether all eigenvalues of each symmetric matrix, (..., D, D), exceed a number by more than rounding.
+
+    Parameters
+    ----------
+    smallest
+        The numbers, of shape (...).
+
+    Examples
+    --------
+    >>> have_eigenvalues_above(np.array([[[3.0, 0.0], [0.0, 2.0]], [[3.0, 2.0], [2.0, 3.0]]]), np.ones(2))
+    array([ True, False])
+    """
+    size = matrix.shape[-1]
+    left = np.array(matrix.reshape(-1, size * size).T, order="C").reshape(size, size, -1)
+    pivots = np.einsum("iin->in", left)
+    least = 8 * size * np.finfo(float).eps * pivots.max(axis=0)
+    pivots -= smallest.ravel()
+    good = np.ones(left.shape[-1], dtype=bool)
+    for _ in range(size):
+        good &= left[0, 0] > least
+        row = left[0, 1:]
+        left = left[1:, 1:] - row[:, np.newaxis] * (row / left[0, 0])
+    return good.reshape(matrix.shape[:-2])
 
 
 def _are_alike(pivots: Array) -> bool:
@@ -166,6 +222,22 @@ def log_determinant(lower: Array) -> Array:
     return 2.0 * np.add.reduce(np.log(lower.diagonal(0, -2, -1)), axis=-1)
 
 
+def log_size(matrix: Array) -> Array:
+    r"""Return :math:`\log|A|` of positive definite matrices, minus infinity where one is singular.
+
+    Examples
+    --------
+    >>> log_size(np.array([[2.0, 0.0], [0.0, 0.5]]))
+    array(0.)
+    """
+    if are_many(matrix):
+        try:
+            return log_determinant(_by_entries(_lower_factors, matrix))
+        except np.linalg.LinAlgError:
+            pass
+    return np.asarray(np.linalg.slogdet(matrix)[1])
+
+
 def inverse_from_factor(inverse_lower: Array) -> Array:
     r"""Return :math:`A^{-1}`, exactly symmetric, from the inverse :math:`L^{-1}` of A's Cholesky factor.
 
@@ -175,7 +247,7 @@ def inverse_from_factor(inverse_lower: Array) -> Array:
     array([[0.25  , 0.    ],
            [0.    , 0.0625]])
     """
-    if inverse_lower.size >= _MANY and _are_many(inverse_lower, _SMALL):
+    if inverse_lower.size >= MANY and _are_many(inverse_lower, _SMALL):
         return _by_entries(_grams_of_lower, inverse_lower)
     return inverse_lower.swapaxes(-1, -2) @ inverse_lower
 

@@ -122,7 +122,8 @@ def _chosen(fitted: Any, variable: str, topics: Sequence[int] | None, n_topics: 
     if topics is None:
         concentration = getattr(posterior_of(fitted)[variable], "concentration", None)
         total = np.zeros(n_topics) if concentration is None else concentration.sum(axis=1)
-        return sorted(np.argsort(-total, kind="stable")[:_MOST_TOPICS].tolist())
+        used = getattr(fitted, "topics_in_use_", range(n_topics)) or range(n_topics)
+        return sorted(sorted(used, key=lambda k: -total[k])[:_MOST_TOPICS])
     chosen = [int(k) for k in topics]
     wrong = [k for k in chosen if not 0 <= k < n_topics]
     if wrong or not chosen:

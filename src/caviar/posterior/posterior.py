@@ -593,7 +593,7 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
         r"""Return how far q is from the posterior, measured by importance weights of draws of the globals from q.
 
         The weights are :math:`w_s = p(x, \theta_s) / q(\theta_s)`, with the local variables integrated out exactly.
-        They are equal if q is the posterior, and the heavier their tail, the worse q is. ArviZ fits the tail (PSIS).
+        They are equal if q is the posterior, and the heavier their tail, the worse q is (PSIS).
 
         Parameters
         ----------
@@ -619,8 +619,6 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
         ModelError
             If every global is a point mass, or p(x, globals) has no closed form because local variables that depend on
             each other have separate factors.
-        ImportError
-            If ArviZ is not installed.
 
         Notes
         -----

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from numbers import Integral
 from typing import Any
 
@@ -88,13 +88,13 @@ class ShowsUncertainty(ABC):
         if max_rows is not None and not is_count:
             raise ParameterError(f"max_rows must be a whole number of at least 1; got {max_rows!r}")
         shown = self._shown_as(uncertainty)
-        return summary_of(self, ends, max_rows, shown, self._remark_on(shown))
+        return summary_of(self, ends, max_rows, shown, self._remark_on(shown) + shown.on_tails)
 
     @property
     def uncertainty(self) -> str:
         """The method that gives the standard deviations and intervals of this posterior.
 
-        ``"second_order"``, ``"linear_response"``, or ``"mean_field"`` for those of the factors;
+        ``"integrated"``, ``"second_order"``, ``"linear_response"``, or ``"mean_field"`` for those of the factors;
         :attr:`interval_remark` says why. This is decided when they are first asked for, see ``uncertainty=`` of
         :meth:`Model.fit`.
         """
@@ -122,7 +122,7 @@ class ShowsUncertainty(ABC):
     def mean(self, name: str) -> Array:
         """Return the mean of each entry of a global variable, as :meth:`summary` shows it.
 
-        It is that of the factor, ``posterior[name]``, unless the posterior shows means to second order.
+        It is that of the factor, ``posterior[name]``, unless means are shown to second order or integrated.
 
         Parameters
         ----------
@@ -161,6 +161,46 @@ class ShowsUncertainty(ABC):
         linear_response [-0.47  1.91]
         """
         return np.stack([self._of_part(name, level, end) for end in ("lower", "upper")])
+
+    def transformed(self, function: Callable[[Array], Any], name: str) -> Any:
+        """Return mean, standard deviation and quantiles of a function of a variable.
+
+        The posterior must be integrated over this variable: the line below the summary lists these.
+
+        Parameters
+        ----------
+        function
+            Of an array of n values, shape (n, plates..., event...); it returns n values.
+        name
+            Name of the variable, one of those that the line below the summary lists.
+
+        Returns
+        -------
+        Weighted
+            With ``.mean``, ``.sd``, ``.quantile(q)`` and ``.interval(level)``.
+
+        Raises
+        ------
+        ModelError
+            If the posterior is not integrated over the variable; ``linear_response(data).transformed`` takes any.
+
+        Examples
+        --------
+        The standard deviation of noise, from its precision:
+
+        >>> import caviar as cv
+        >>> x = cv.Normal("x", cv.Normal("m", 0, 0.1), cv.Gamma("tau", 2, 2), plates=cv.Plate("obs"))
+        >>> posterior = cv.Model(x).fit({"x": [0.2, -0.5, 1.0, 0.3, 0.0]})
+        >>> print(posterior.transformed(lambda tau: tau**-0.5, "tau").interval(0.9).round(1))
+        [0.6 1.4]
+        """
+        found = self._weighted(name)
+        if found is None:
+            raise ModelError(
+                f"this posterior is not integrated over {name!r}; "
+                f"posterior.linear_response(data).transformed(function, {name!r}) takes any global variable"
+            )
+        return found.transformed(function)
 
     def _show(self, uncertainty: Source) -> None:
         """Show other standard deviations and intervals."""

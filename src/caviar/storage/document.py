@@ -125,8 +125,9 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, AnyArr
 
 def _opened(path: str | os.PathLike[str]) -> BinaryIO:
     """Open a file; what is none, as a pipe, might be waited for without end."""
-    if not stat.S_ISREG(os.stat(path).st_mode):
-        raise OSError("it is no regular file")
+    mode = os.stat(path).st_mode
+    if not stat.S_ISREG(mode):
+        raise OSError("it is a folder" if stat.S_ISDIR(mode) else "it is not a regular file")
     return open(path, "rb")
 
 

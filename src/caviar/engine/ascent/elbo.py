@@ -105,6 +105,10 @@ class Objective:
         """Return the objective of other global factors, the sums over rows and the local factors as they are."""
         return Objective(self.problem, q, arrays, self._summary, is_of_look=False)
 
+    def of_problem(self, problem: Problem) -> Objective:
+        """Return the objective of the same factors and sums in a problem with the same terms that updates others."""
+        return Objective(problem, self.q, self.arrays, self._summary, is_of_look=self._is_of_look)
+
     def after_look(self, arrays: Mapping[Hashable, Array], summary: Summary) -> Objective:
         """Return the objective of the same global factors after a look at the rows with them."""
         of_others = self._summary.entropies.keys() - summary.entropies.keys()

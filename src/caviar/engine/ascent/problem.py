@@ -233,8 +233,9 @@ class Problem:
         if all(variable in self.updates for variable in variables):
             other = copy(self)
             other.order, other._together = tuple(variables), None
-            for name in ("flat",):
-                vars(other).pop(name, None)
+            vars(other).pop("flat", None)
+            # whichever of them are updated, all terms are summed up
+            other.values_of_terms, other.summed_terms = self.values_of_terms, self.summed_terms
             return other
         return self._again(order=variables)
 

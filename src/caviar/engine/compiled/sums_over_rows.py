@@ -249,9 +249,9 @@ class SumsOverRows:
         whole = Factor(key, kept)
         if looked_up is None:
             contraction = Contraction(1.0, [whole, *factors], [], list(inside), self.size)
-            self._local_terms[key] = LocalTerm(contraction, tuple(by_key.values()), (part,))
+            self._local_terms[key] = LocalTerm(term.owner, contraction, tuple(by_key.values()), (part,))
             return whole
-        alike = (*factors[:-1], *kept[:-1])
+        alike = (term.owner, *factors[:-1], *kept[:-1])
         known = self._local_terms.get(alike)
         if known is None:
             of_rows = Factor(key, (*kept[:-1], self.data_axis))
@@ -259,7 +259,7 @@ class SumsOverRows:
             contraction = Contraction(1.0, [of_rows, *factors[:-1]], [], summed, self.size)
             others = {factor.key for factor in factors[:-1]}
             features = tuple(feature for key, feature in by_key.items() if key in others)
-            known = LocalTerm(contraction, features, ())
+            known = LocalTerm(term.owner, contraction, features, ())
         parts, look_ups = (*known.parts, part), (*known.look_ups, by_key[looked_up.key])
         self._local_terms[alike] = replace(known, parts=parts, look_ups=look_ups)
         return whole

@@ -372,6 +372,25 @@ class Contraction:
         known = (self.constant, formula.constant_axes)
         return Contraction(1.0, factors, (known,), (), formula.size, formula.gather)
 
+    def with_factors(
+        self,
+        factors: Sequence[Factor],
+        constants: Sequence[tuple[Array, tuple[Axis, ...]]],
+        size: Callable[[Axis], int],
+        gather: Gather | None,
+    ) -> Contraction:
+        """Return the same sum of other operands: those of variables that share a factor.
+
+        Parameters
+        ----------
+        factors, size, gather
+            Of the new formula.
+        constants
+            Known arrays with their axes, by which the constant is multiplied.
+        """
+        known = [(np.asarray(self.constant), self.constant_axes), *constants]
+        return Contraction(1.0, factors, known, (), size, gather)
+
     def derivative(self, position: int, keep: Axis | None = None) -> Derivative:
         """Return the compiled derivative with respect to the operand at ``position``: see :class:`Derivative`."""
         return Derivative(self, position, keep)

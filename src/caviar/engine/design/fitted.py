@@ -18,7 +18,7 @@ from ..._typing import AnyArray, Array
 from ...language import Axis
 from ...numerics.cached import cached_property
 from .contraction import Contraction, Derivative, Evaluation, Formula
-from .gather import Factor
+from .gather import Factor, Gather
 
 _BLOCK = 64
 """Columns whose products with each other are kept, for updates of one entry after another."""
@@ -227,6 +227,20 @@ class Fitted(Contraction):
         known = [(self.constant, formula.constant_axes)] if formula.constant_axes else []
         number = 1.0 if known else float(self.constant)
         return Fitted(number, factors, known, (), formula.size, self.places, self.design)
+
+    def with_factors(
+        self,
+        factors: Sequence[Factor],
+        constants: Sequence[tuple[Array, tuple[Axis, ...]]],
+        size: Callable[[Axis], int],
+        gather: Gather | None,
+    ) -> Contraction:
+        """Return the same sum of other operands, two of which have the columns of the design as their last axis."""
+        assert gather is None
+        column = self.factors[self.places[0]].axes[-1]
+        first, second = (place for place, own in enumerate(factors) if own.axes and own.axes[-1] is column)
+        known = [(np.asarray(self.constant), self.constant_axes), *constants]
+        return Fitted(1.0, factors, known, (), size, (first, second), self.design)
 
     def derivative(self, position: int, keep: Axis | None = None) -> Derivative:
         """Return the compiled derivative with respect to an operand."""

@@ -6,24 +6,27 @@ refusal of its data, is left to a fit of its own, which says why.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from ..._errors import ImproperError
 from ..._typing import AnyArray, Array, Statistics
 from ...language import Variable
+from ...numerics.cached import cached_property
 from ...numerics.records import replaced
 from ..ascent.collapse import has_collapsed
-from ..ascent.problem import Factors, statistics_of
+from ..ascent.problem import Problem, statistics_of
 from ..ascent.status import Status
 from ..rows.recentring import TOLERATED_LOSS
 from .moves import GroupedMemory, judged, proposal
 from .problem import GroupedProblem
 
-_SHARE = 0.6
-"""Of the groups of a batch, those that still ascend, below which the others are taken out of its arrays."""
+_SHARE, _FEW, _SPENT = 3.0, 256, 0.6
+"""Groups that have ended are taken out of the arrays where those that go on are less than three times as many. Up to so
+few groups that have ended it is the last share, because it would cost more than it saves."""
 
 _FALL = 1e-8
 """Fall of an objective, relative to its size and to one nat, that counts as rounding."""
@@ -41,10 +44,10 @@ class GroupedState:
         Which groups they are, (G,), in the order of those that the ascent began with.
     natural
         Natural parameters that the global factors were made of, by variable; empty at a start.
-    q
-        Global factors.
     arrays
         Expected statistics and sums over rows.
+    own_entropy
+        What the global factors alone add to the objective of each group, (G,).
     sums, entropy
         Of the last look at the rows: R T', (G, K, F), and the entropy of the labels, (G,).
     elbo, change
@@ -60,8 +63,8 @@ class GroupedState:
     problem: GroupedProblem
     places: AnyArray
     natural: Mapping[Variable, Statistics]
-    q: Factors
     arrays: Mapping[Hashable, Array]
+    own_entropy: Array
     sums: Array | None
     entropy: Array
     elbo: Array
@@ -74,16 +77,19 @@ class GroupedState:
         """Return the state of some groups, given by their numbers."""
         problem = self.problem.taken(groups)
         pairs = zip(self.problem.problem.order, problem.problem.order, strict=True)
-        natural = {own: tuple([array[groups] for array in self.natural[other]]) for other, own in pairs}
+        natural, arrays = {}, {}
+        for other, own in pairs:
+            natural[own] = tuple([array[groups] for array in self.natural[other]])
+            expected = [array[groups] for array in self.expected[other]]
+            arrays |= zip(problem.problem.keys[own], expected, strict=True)
         sums = None if self.sums is None else self.sums[groups]
-        q = {variable: problem.problem.factor(variable, own) for variable, own in natural.items()}
         return replaced(
             self,
             problem=problem,
             places=self.places[groups],
             natural=natural,
-            q=q,
-            arrays={**statistics_of(problem.problem, q), **problem.parts(sums)},
+            arrays={**arrays, **problem.parts(sums)},
+            own_entropy=self.own_entropy[groups],
             sums=sums,
             entropy=self.entropy[groups],
             elbo=self.elbo[groups],
@@ -97,10 +103,29 @@ class GroupedState:
         """Which groups may take a further step, (G,)."""
         return np.array([own is None for own in self.ended])
 
-    @property
+    @cached_property
     def vector(self) -> Array:
         """Natural parameters of all global factors, (G, P)."""
         return self.problem.vector(self.natural)
+
+    @cached_property
+    def expected(self) -> dict[Variable, Statistics]:
+        """Expected statistics of the global factors, in the shapes of their natural parameters."""
+        keys = self.problem.problem.keys
+        return {
+            variable: tuple(
+                [
+                    np.broadcast_to(self.arrays[key], eta.shape)
+                    for key, eta in zip(keys[variable], natural, strict=True)
+                ]
+            )
+            for variable, natural in self.natural.items()
+        }
+
+    @cached_property
+    def place(self) -> Array:
+        """Natural parameters and expected statistics, (2, G, P)."""
+        return np.stack([self.vector, self.problem.vector(self.expected)])
 
 
 def looked(state: GroupedState, groups: AnyArray | None = None) -> GroupedState:
@@ -123,18 +148,19 @@ def looked(state: GroupedState, groups: AnyArray | None = None) -> GroupedState:
             sums[groups], log_partition = problem.rows.look(own, groups)
             entropy[groups] = log_partition - np.einsum("gkf,gkf->g", own, sums[groups])
     arrays.update(problem.parts(sums))
-    elbo = problem.objective(state.q, arrays, entropy)
+    elbo = problem.objective(arrays, entropy) + state.own_entropy
     return replaced(state, arrays=arrays, sums=sums, entropy=entropy, elbo=elbo)
 
 
 def _updated(state: GroupedState) -> GroupedState:
     """Return the state with each global factor updated in turn, the sums over rows as they are."""
-    problem, q, arrays, natural = state.problem.problem, dict(state.q), dict(state.arrays), {}
+    problem, q, arrays, natural = state.problem.problem, {}, dict(state.arrays), {}
     for variable in problem.order:
         natural[variable], q[variable] = problem.update_with_natural(variable, arrays)
         arrays.update(problem.statistics(variable, q[variable]))
-    elbo = state.problem.objective(q, arrays, state.entropy)
-    return replaced(state, q=q, arrays=arrays, natural=natural, elbo=elbo)
+    own = state.problem.own_entropy(q, arrays)
+    elbo = state.problem.objective(arrays, state.entropy) + own
+    return replaced(state, arrays=arrays, own_entropy=own, natural=natural, elbo=elbo)
 
 
 def _at(state: GroupedState, vector: Array) -> GroupedState:
@@ -143,7 +169,29 @@ def _at(state: GroupedState, vector: Array) -> GroupedState:
     naturals = state.problem.apart(vector, state.natural)
     q = {variable: problem.factor(variable, own) for variable, own in naturals.items()}
     arrays.update(statistics_of(problem, q))
-    return replaced(state, q=q, arrays=arrays, natural=naturals)
+    own = state.problem.own_entropy(q, arrays)
+    return replaced(state, arrays=arrays, own_entropy=own, natural=naturals)
+
+
+def _mixed(state: GroupedState, other: GroupedState, groups: AnyArray) -> GroupedState:
+    """Return the state with the global factors of another one in some groups, before a look at the rows of these."""
+    natural, arrays = {}, dict(state.arrays)
+    for variable, own in state.natural.items():
+        natural[variable] = _put(own, other.natural[variable], groups)
+        expected = _put(state.expected[variable], other.expected[variable], groups)
+        arrays.update(zip(state.problem.problem.keys[variable], expected, strict=True))
+    (own_entropy,) = _put((state.own_entropy,), (other.own_entropy,), groups)
+    return replaced(state, natural=natural, arrays=arrays, own_entropy=own_entropy)
+
+
+def _put(arrays: Statistics, others: Statistics, groups: AnyArray) -> Statistics:
+    """Return arrays with the entries of others in some groups."""
+    found = []
+    for own, other in zip(arrays, others, strict=True):
+        own = own.copy()
+        own[groups] = other[groups]
+        found.append(own)
+    return tuple(found)
 
 
 @np.errstate(all="ignore")
@@ -152,8 +200,7 @@ def _stepped(state: GroupedState) -> GroupedState:
     after = _updated(state)
     if not state.natural or state.memory is None:
         return replaced(looked(after), memory=state.memory)
-    place, update = _place(state), _place(after)
-    memory, vector, tried = proposal(state.memory, place, update, state.change)
+    memory, vector, tried = proposal(state.memory, state.place, after.place, state.change)
     # labels of components that are ruled out have no finite place
     tried &= np.isfinite(vector).all(axis=-1)
     if not tried.any():
@@ -162,7 +209,7 @@ def _stepped(state: GroupedState) -> GroupedState:
     good = tried_now & (found.elbo >= after.elbo)
     refused = (tried_now & ~good).nonzero()[0]
     if refused.size:
-        found = looked(_at(found, np.where(good[:, None], vector, update[0])), refused)
+        found = looked(_mixed(found, after, refused), refused)
     return replaced(found, memory=judged(memory, tried, good))
 
 
@@ -174,21 +221,6 @@ def _moved(after: GroupedState, vector: Array, tried: AnyArray) -> tuple[Grouped
         except ImproperError as error:
             bad = _improper(error, after.problem.size)
             tried = tried & ~bad if (tried & bad).any() else np.zeros_like(tried)
-
-
-def _place(state: GroupedState) -> Array:
-    """Return natural parameters and expected statistics, (2, G, P)."""
-    problem = state.problem.problem
-    expected = {
-        variable: tuple(
-            [
-                np.broadcast_to(state.arrays[key], eta.shape)
-                for key, eta in zip(problem.keys[variable], state.natural[variable], strict=True)
-            ]
-        )
-        for variable in problem.order
-    }
-    return np.stack([state.vector, state.problem.vector(expected)])
 
 
 def _improper(error: ImproperError, size: int) -> AnyArray:
@@ -256,7 +288,7 @@ class GroupedEnds:
         places = state.goes_on.nonzero()[0]
         if places.size:
             state.ended[places] = Status.MAX_ITER
-            state.ended[places[_alone(state)[places]]] = Status.FELL
+            state.ended[places[_alone(state, places)]] = Status.FELL
             self.keep(state, places)
 
     def improve(self, other: GroupedEnds, places: AnyArray, first: int = 0) -> None:
@@ -350,36 +382,54 @@ def _iterated(state: GroupedState, tol: float) -> GroupedState:
 
 def _without_ended(state: GroupedState, ends: GroupedEnds) -> GroupedState | None:
     """Return the state without groups that have ended, where these are many."""
-    has_ended = ~state.goes_on
-    goes_on = state.goes_on.nonzero()[0]
-    if has_ended.any():
-        ended = has_ended.nonzero()[0]
-        new = ended[[ends.status[place] is None for place in state.places[ended]]]
+    goes_on = state.goes_on
+    ended, left = (~goes_on).nonzero()[0], goes_on.nonzero()[0]
+    if ended.size:
+        new = ended[[status is None for status in ends.status[state.places[ended]]]]
         if new.size:
-            state.ended[new[_alone(state)[new]]] = Status.FELL
+            state.ended[new[_alone(state, new)]] = Status.FELL
             ends.keep(state, new)
-    if not goes_on.size:
+    if not left.size:
         return None
-    return state.taken(goes_on) if goes_on.size < _SHARE * has_ended.size else state
+    is_spent = left.size < (_SHARE if ended.size > _FEW else _SPENT) * ended.size
+    return state.taken(left) if is_spent else state
 
 
-def _alone(state: GroupedState) -> AnyArray:
-    """Return which groups need fits of their own, (G,): they have collapsed, or one reference point loses digits."""
+def _alone(state: GroupedState, groups: AnyArray) -> AnyArray:
+    """Return which of some groups need fits of their own: they collapsed, or one reference point loses digits."""
     problem = state.problem
-    bad = ~np.isfinite(state.elbo)
+    bad = ~np.isfinite(state.elbo[groups])
     if problem.has_labels:
-        bad |= ~(problem.rows.losses(problem.matrices(state.arrays)) <= TOLERATED_LOSS)
+        losses = problem.rows.losses(problem.matrices(state.arrays)[groups], groups)
+        bad |= ~(losses <= TOLERATED_LOSS)
     if problem.problem.flat:
-        bad[_collapsed(state)] = True
+        bad |= np.isin(groups, _collapsed(state))
     return bad
 
 
 def _collapsed(state: GroupedState) -> list[int]:
     """Return the numbers of the groups that have collapsed, found by halves."""
-    if not has_collapsed(state.problem.problem, state.q, state.arrays):
+    q = _Factors(state.problem.problem, state.natural)
+    if not has_collapsed(state.problem.problem, q, state.arrays):
         return []
     size = state.problem.size
     if size == 1:
         return [0]
     halves = np.array_split(np.arange(size), 2)
     return [int(own[number]) for own in halves for number in _collapsed(state.taken(own))]
+
+
+class _Factors(Mapping[Variable, Any]):
+    """Global factors by variable, each made of its natural parameters when it is asked for."""
+
+    def __init__(self, problem: Problem, natural: Mapping[Variable, Statistics]) -> None:
+        self._problem, self._natural = problem, natural
+
+    def __getitem__(self, variable: Variable) -> Any:
+        return self._problem.factor(variable, self._natural[variable])
+
+    def __iter__(self) -> Iterator[Variable]:
+        return iter(self._natural)
+
+    def __len__(self) -> int:
+        return len(self._natural)

@@ -6,13 +6,16 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ..._typing import AnyArray
+from ..._typing import AnyArray, Array
 from .ascent import GroupedEnds, GroupedState, ascend
 from .problem import GroupedProblem
 from .starts import begun, clustered, in_one, points_of, split_by_distance
 
 _CLEAR = 0.1
 """Entropy of the labels, in nats a row, below which other starts would end where the first one did."""
+
+_SEVERAL = 4
+"""Categories from which on clusters are looked for from two seeds."""
 
 _STRETCH = 10
 """Steps after which starts are compared."""
@@ -48,16 +51,19 @@ def fit_groups(
     """
     ends = GroupedEnds.none(problem.size)
     if not problem.has_labels:
-        _to_the_end(begun(problem, None), ends, max_iter, tol)
+        _to_the_end(begun(problem), ends, max_iter, tol)
         return ends
-    whitened = points_of(problem, whitened=True)
-    first = clustered(whitened, problem.groups.counts, problem.n_categories, rng)
-    _to_the_end(begun(problem, first), ends, max_iter, tol)
+    points, turns = points_of(problem)
+    counts, n_categories = problem.groups.counts, problem.n_categories
+    n_seeds = 1 if n_categories < _SEVERAL else 2
+    first = [clustered(points, turn, counts, n_categories, rng) for turn in turns for _ in range(n_seeds)]
+    _to_the_end(begun(problem, *first), ends, max_iter, tol)
     unclear = (~(ends.entropy < _CLEAR) & ends.has_settled).nonzero()[0]
     if unclear.size:
         own = problem.taken(unclear) if unclear.size < problem.size else problem
         for _ in range(n_restarts):
-            _race(own, list(_others(own, whitened[unclear], rng)), ends, unclear, max_iter, tol)
+            others = _others(own, points[unclear], [turn[unclear] for turn in turns], rng)
+            _race(own, list(others), ends, unclear, max_iter, tol)
     return ends
 
 
@@ -67,15 +73,17 @@ def _to_the_end(state: GroupedState | None, ends: GroupedEnds, max_iter: int, to
         ends.cut(left)
 
 
-def _others(problem: GroupedProblem, whitened: AnyArray, rng: np.random.Generator) -> Iterator[AnyArray]:
+def _others(
+    problem: GroupedProblem, points: Array, turns: list[Array], rng: np.random.Generator
+) -> Iterator[AnyArray]:
     """Yield labels of other starts: by column, of other seeds, of a narrow cluster in a wide one, of one, drawn."""
     counts, n_categories = problem.groups.counts, problem.n_categories
-    whitened = whitened[..., : int(counts.max())]
-    yield clustered(points_of(problem, whitened=False), counts, n_categories, rng)
-    yield clustered(whitened, counts, n_categories, rng)
-    yield split_by_distance(whitened, counts, n_categories)
-    yield in_one(counts, whitened.shape[-1])
-    yield rng.integers(n_categories, size=(len(counts), whitened.shape[-1]))
+    points = points[..., : int(counts.max())]
+    for turn in turns:
+        yield clustered(points, turn, counts, n_categories, rng)
+    yield split_by_distance(turns[1] @ points, counts, n_categories)
+    yield in_one(counts, points.shape[-1])
+    yield rng.integers(n_categories, size=(len(counts), points.shape[-1]))
 
 
 def _race(

@@ -13,6 +13,9 @@ from ..._typing import AnyArray, Array
 from ...numerics.records import replaced
 from ..ascent.schedules.acceleration import GROWTH, LONGEST_PAUSE, MOST_PAIRS, NEAR
 
+_MOST = 0.5
+"""Share of the groups that make secant moves above which these are computed for all, which needs no copies."""
+
 
 @dataclass(frozen=True)
 class GroupedMemory:
@@ -112,8 +115,11 @@ def proposal(
     waits = is_near & has_pairs & (memory.pause > 0)
     relaxed = memory.places[0] + memory.relaxation[:, None] * memory.moves[0]
     natural = np.where((is_near & ~is_secant)[:, None], relaxed, update[0])
-    if is_secant.any():
-        natural[is_secant] = memory.places[0, is_secant] + _secant(memory.taken(is_secant.nonzero()[0]))
+    chosen = is_secant.nonzero()[0]
+    if chosen.size > _MOST * len(is_secant):
+        natural = np.where(is_secant[:, None], memory.places[0] + _secant(memory), natural)
+    elif chosen.size:
+        natural[chosen] = memory.places[0, chosen] + _secant(memory.taken(chosen))
     tried = is_secant | (is_near & (memory.relaxation != 1.0))
     return replaced(memory, is_secant=is_secant, pause=memory.pause - waits), natural, tried
 
@@ -132,15 +138,16 @@ def _seen(memory: GroupedMemory, place: Array, move: Array) -> GroupedMemory:
 
 def _secant(memory: GroupedMemory) -> Array:
     """Return the limited-memory BFGS step of each group, (G, P); see ``acceleration.secant_move``."""
-    step, gradient = memory.moves[0], memory.moves[1]
-    shares = []
+    step, gradient = memory.moves.copy()
+    shares, part = [], np.empty(step.shape)
     for pair, curvature in zip(memory.pairs[::-1], memory.curvatures[::-1], strict=True):
         share = (np.einsum("gp,gp->g", pair[0], gradient) / curvature)[:, None]
-        gradient = gradient + share * pair[2]
-        step = step + share * pair[1]
+        gradient += np.multiply(share, pair[2], out=part)
+        step += np.multiply(share, pair[1], out=part)
         shares.append(share)
     for pair, curvature, share in zip(memory.pairs, memory.curvatures, reversed(shares), strict=True):
-        step = step + pair[0] * (share + (np.einsum("gp,gp->g", pair[2], step) / curvature)[:, None])
+        share += (np.einsum("gp,gp->g", pair[2], step) / curvature)[:, None]
+        step += np.multiply(share, pair[0], out=part)
     return step
 
 

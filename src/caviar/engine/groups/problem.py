@@ -26,6 +26,9 @@ from ..local.statistics import Arrays
 from ..rows.e_step import layouts_of
 from .rows import GroupedRows, written
 
+_BLOCK = 2**16
+"""Numbers of the groups that are added up together: they stay in the cache."""
+
 Assemble = Callable[[Sequence[Node], Sequence[Variable], Mapping[str, Any], str], Problem]
 """Returns the problem of nodes and leaves for some data, whose rows run along the plate of this name."""
 
@@ -78,10 +81,17 @@ class GroupedProblem:
         Their data.
     rows
         Features of their rows; None to write them.
+    static
+        Sums of each group that no local variable enters, by key; None to add them up.
     """
 
     def __init__(
-        self, one: Problem, assemble: Assemble, groups: Groups, rows: GroupedRows | None = None
+        self,
+        one: Problem,
+        assemble: Assemble,
+        groups: Groups,
+        rows: GroupedRows | None = None,
+        static: Arrays | None = None,
     ) -> None:
         self.one, self.groups, self._assemble = one, groups, assemble
         self.size = len(groups.counts)
@@ -101,12 +111,13 @@ class GroupedProblem:
         (self._local,) = one.factors or (None,)
         self._derivatives, self._keys = self._matched()
         self.rows = self._looked_at() if rows is None else rows
-        self.static = self._static_sums()
+        self.static = self._static_sums() if static is None else static
         self._values = [self._value(*pair) for pair in self._pairs()]
 
     def taken(self, groups: AnyArray) -> GroupedProblem:
         """Return the problem of some of the groups."""
-        return GroupedProblem(self.one, self._assemble, self.groups.taken(groups), self.rows.taken(groups))
+        rows, static = self.rows.taken(groups), {key: sums[groups] for key, sums in self.static.items()}
+        return GroupedProblem(self.one, self._assemble, self.groups.taken(groups), rows, static)
 
     @property
     def has_labels(self) -> bool:
@@ -174,9 +185,13 @@ class GroupedProblem:
         values = self.groups.data[leaf.name]
         if self.one.coordinates.of(leaf) is None:
             return np.array(values[:, [0, 0, 0]], dtype=np.float64)
-        mean = self._mean(values)
-        spread_of = self._mean(np.abs(values - mean[:, None]))
-        return np.stack([mean - spread_of, mean + spread_of, mean], axis=1)
+        found, size = [], max(1, _BLOCK // max(1, values[0].size))
+        for first in range(0, len(values), size):
+            own, counts = values[first : first + size], self.groups.counts[first : first + size]
+            mean = _mean(own, counts)
+            spread_of = _mean(np.abs(own - mean[:, None]), counts)
+            found.append(np.stack([mean - spread_of, mean + spread_of, mean], axis=1))
+        return np.concatenate(found)
 
     def _counted(self, few: AnyArray) -> AnyArray:
         """Return rows to bind the repeated statement by, (G, 2 or 3, ...).
@@ -191,25 +206,18 @@ class GroupedProblem:
         found[0, 2] = np.nan
         return found
 
-    def _mean(self, values: AnyArray) -> Array:
-        counts, behind = self.groups.counts, (1,) * (values.ndim - 2)
-        if counts.min() == values.shape[1]:
-            return np.add.reduce(values, axis=1) / values.shape[1]
-        is_row = (np.arange(values.shape[1]) < counts[:, None]).reshape(*values.shape[:2], *behind)
-        return np.add.reduce(values, axis=1, where=is_row) / counts.reshape(-1, *behind)
-
     def _looked_at(self) -> GroupedRows:
         """Return the features of the local factor, measured from the reference points of the repeated statement."""
         table = self.one.compiled.tables[self._local]
-        return GroupedRows(written(table, self._columns(), self.groups.counts), self.groups.counts)
+        return GroupedRows.of(written(table, self._columns(), self.groups.counts), self.groups.counts)
 
-    def _columns(self) -> dict[ColumnKey, AnyArray]:
-        found = {}
-        for node in self.problem.bound.observed:
-            values, point = self.groups.data.get(node.name), self.problem.coordinates.of(node)
-            if values is not None:
-                found[ColumnKey(node.name)] = values if point is None else values - point[:, None]
-        return found
+    def _columns(self) -> dict[ColumnKey, tuple[AnyArray, Array | None]]:
+        """Return the values of the rows, and the point of each group that they are measured from."""
+        return {
+            ColumnKey(node.name): (self.groups.data[node.name], self.problem.coordinates.of(node))
+            for node in self.problem.bound.observed
+            if node.name in self.groups.data
+        }
 
     def _matched(self) -> tuple[list[tuple[SumKey, Evaluation]], dict[SumKey, tuple[SumKey, bool]]]:
         """Return what multiplies each sum of one group; and for each sum of all groups that of one, and if by group."""
@@ -248,7 +256,7 @@ class GroupedProblem:
         if layout is None:
             return {}
         features = written(layout.table, self._columns(), self.groups.counts)
-        return layout.unpacked_each(features.sum(axis=-1)[:, None])
+        return layout.unpacked_each(features.sum(axis=-1).T[:, None])
 
     def _value(self, one: GlobalTerm, every: GlobalTerm) -> Callable[[Mapping[Hashable, Array]], Any]:
         """Return what returns the value of a term in each group, (G,), or a number that is the same in all."""
@@ -260,8 +268,8 @@ class GroupedProblem:
         # the rows of each group are all that enters it
         return lambda arrays: counted * (self.static[keys[0]] if keys else 1.0)
 
-    def objective(self, q: Factors, arrays: Mapping[Hashable, Array], entropies: Array) -> Array:
-        """Return the objective of each group, (G,).
+    def objective(self, arrays: Mapping[Hashable, Array], entropies: Array) -> Array:
+        """Return the objective of each group, (G,), without :meth:`own_entropy`.
 
         Parameters
         ----------
@@ -271,6 +279,11 @@ class GroupedProblem:
         total = np.array(entropies)
         for value in self._values:
             total += value(arrays)
+        return total
+
+    def own_entropy(self, q: Factors, arrays: Mapping[Hashable, Array]) -> Array:
+        """Return what the global factors alone add to the objective of each group, (G,)."""
+        total = np.zeros(self.size)
         for variable, factor in q.items():
             total += self._own_entropy(variable, factor, arrays)
         return total
@@ -280,6 +293,13 @@ class GroupedProblem:
             values = [own.kept_along(Axis(self._plate)) for own in self.problem.base_terms[variable]]
             return sum((value(arrays) for value in values if value is not None), np.zeros(self.size))
         return factor.entropy_about_base().reshape(self.size, -1).sum(axis=-1)
+
+
+def _mean(values: AnyArray, counts: AnyArray) -> Array:
+    """Return the means of the rows of groups, (G, ...), from their values, (G, N, ...)."""
+    is_row = (np.arange(values.shape[1]) < counts[:, None]).astype(np.float64)[:, None]
+    sums = is_row @ values.reshape(*values.shape[:2], -1)
+    return (sums[:, 0] / counts[:, None]).reshape(len(values), *values.shape[2:])
 
 
 def _new_name(nodes: Sequence[Node]) -> str:

@@ -15,7 +15,7 @@ from ..design.keys import ColumnKey
 from ..design.scratch import Scratch
 from ..local.categorical import softmax_inplace
 
-_BLOCK = 2**18
+_BLOCK = 2**16
 """Numbers of features of the groups that are looked at together: they stay in the cache."""
 
 
@@ -26,22 +26,41 @@ class GroupedRows:
     Attributes
     ----------
     features
-        T of each group, (G, F, N): those of rows that a group does not have are 0.
+        T of each group that there was at first, (F, G', N): those of rows that a group does not have are 0.
+    numbers
+        Which of these the groups are, (G,).
     counts
         Rows of each group, (G,).
     """
 
     features: Array
-    counts: Array
+    numbers: AnyArray
+    counts: AnyArray
+
+    @classmethod
+    def of(cls, features: Array, counts: AnyArray) -> GroupedRows:
+        """Return the rows of all groups."""
+        return cls(features, np.arange(len(counts)), counts)
 
     def taken(self, groups: AnyArray) -> GroupedRows:
-        """Return the rows of some groups."""
-        counts = self.counts[groups]
-        return replaced(self, features=self.features[groups, :, : int(counts.max())], counts=counts)
+        """Return the rows of some groups; their features stay where they are."""
+        return replaced(self, numbers=self.numbers[groups], counts=self.counts[groups])
 
-    @property
+    @cached_property
+    def _n_rows(self) -> int:
+        return int(self.counts.max())
+
+    @cached_property
     def _is_padded(self) -> bool:
-        return bool(self.counts.min() < self.features.shape[-1])
+        return bool(self.counts.min() < self._n_rows)
+
+    def _features_of(self, groups: AnyArray) -> Array:
+        """Return the features of some groups, (G, F, N)."""
+        numbers = self.numbers[groups]
+        first, last = int(numbers[0]), int(numbers[-1]) + 1
+        if last - first == len(numbers) and (numbers[1:] > numbers[:-1]).all():
+            return self.features[:, first:last, : self._n_rows].swapaxes(0, 1)
+        return self.features[:, numbers, : self._n_rows].swapaxes(0, 1)
 
     def look(self, matrices: Array, groups: AnyArray | None = None) -> tuple[Array, Array]:
         """Return the sums R T', (G, K, F), and the log-partitions summed, (G,), with labels at their optimum.
@@ -53,59 +72,70 @@ class GroupedRows:
         groups
             Numbers of the groups that these are of; all of them by default.
         """
-        n_groups, (_, n_features, n_rows) = len(matrices), self.features.shape
+        if groups is None:
+            groups = np.arange(len(self.numbers))
+        n_groups, n_features, n_rows = len(matrices), len(self.features), self._n_rows
         sums, log_partition = np.empty(matrices.shape), np.empty(n_groups)
         size = max(1, _BLOCK // (n_features * n_rows))
         for first in range(0, n_groups, size):
             own = slice(first, first + size)
-            chosen = own if groups is None else groups[own]
-            features = self.features[chosen]
+            features = self._features_of(groups[own])
             labels = matrices[own] @ features
             each = softmax_inplace(labels)
             if self._is_padded:
-                each *= np.arange(n_rows) < self.counts[chosen, None]
+                each *= np.arange(n_rows) < self.counts[groups[own], None]
             log_partition[own] = each.sum(axis=-1)
             np.matmul(labels, features.swapaxes(-1, -2), out=sums[own])
         return sums, log_partition
 
     def sums_of(self, responsibilities: Array, groups: slice) -> Array:
         """Return the sums R T', (G, K, F), of given responsibilities, (G, K, N), of some groups."""
-        return responsibilities @ self.features[groups].swapaxes(-1, -2)
+        features = self._features_of(np.arange(len(self.numbers))[groups])
+        return responsibilities @ features.swapaxes(-1, -2)
 
-    def losses(self, matrices: Array) -> Array:
-        """Return the rounding error that a logit of each group has at most (nats), (G,)."""
-        return np.finfo(float).eps * (np.abs(matrices) @ self._largest[..., None]).max(axis=(-1, -2))
+    def losses(self, matrices: Array, groups: AnyArray) -> Array:
+        """Return the rounding error that a logit of some groups has at most (nats), (G,)."""
+        found, size = [], max(1, _BLOCK // self.features[:, 0].size)
+        for first in range(0, len(groups), size):
+            own = slice(first, first + size)
+            features = self._features_of(groups[own])
+            # the size of the largest entry of each feature
+            largest = np.maximum(features.max(axis=-1), -features.min(axis=-1))
+            found.append((np.abs(matrices[own]) @ largest[..., None]).max(axis=(-1, -2)))
+        return np.finfo(float).eps * np.concatenate(found)
 
-    @cached_property
-    def _largest(self) -> Array:
-        """Size of the largest entry of each feature, (G, F)."""
-        return np.maximum(self.features.max(axis=-1), -self.features.min(axis=-1))
 
-
-def written(table: FeatureTable, columns: Mapping[ColumnKey, AnyArray], counts: Array) -> Array:
-    """Return the features of the rows of all groups, (G, F, N), zero where a group has no such row.
+def written(
+    table: FeatureTable, columns: Mapping[ColumnKey, tuple[AnyArray, Array | None]], counts: Array
+) -> Array:
+    """Return the features of the rows of all groups, (F, G, N), zero where a group has no such row.
 
     Parameters
     ----------
     table
-        The features; locations are measured from where ``columns`` are.
+        The features.
     columns
-        Key -> values of the rows, (G, N, ...).
+        Key -> values of the rows, (G, N, ...), and the point that those of each group are measured from, (G, ...).
     """
     bare = table.with_features([_without_reference(own) for own in table.features])
-    n_groups, n_rows = next(iter(columns.values())).shape[:2]
-    found, scratch = np.empty((n_groups, table.n_dense, n_rows)), Scratch()
+    n_groups, n_rows = next(iter(columns.values()))[0].shape[:2]
+    found, scratch = np.empty((table.n_dense, n_groups * n_rows)), Scratch()
     size = max(1, _BLOCK // (table.n_dense * n_rows))
     for first in range(0, n_groups, size):
         own = slice(first, min(first + size, n_groups))
-        n_own = own.stop - first
-        block = {key: values[own].reshape(-1, *values.shape[2:]) for key, values in columns.items()}
-        flat = np.empty((table.n_dense, n_own * n_rows))
-        bare.fill(block, flat, scratch)
-        found[own] = flat.reshape(-1, n_own, n_rows).swapaxes(0, 1)
-    if counts.min() < n_rows:
-        found *= (np.arange(n_rows) < counts[:, None])[:, None]
-    return found
+        block = {key: _measured(values[own], point, own) for key, (values, point) in columns.items()}
+        part = found[:, own.start * n_rows : own.stop * n_rows]
+        bare.fill(block, part, scratch)
+        if counts.min() < n_rows:
+            part *= (np.arange(n_rows) < counts[own, None]).ravel()
+    return found.reshape(-1, n_groups, n_rows)
+
+
+def _measured(values: AnyArray, point: Array | None, groups: slice) -> AnyArray:
+    """Return the rows of some groups from their points, one behind another."""
+    if point is not None:
+        values = values - point[groups, None]
+    return values.reshape(-1, *values.shape[2:])
 
 
 def _without_reference(feature: Feature) -> Feature:

@@ -5,16 +5,21 @@ from __future__ import annotations
 import numpy as np
 
 from ..._typing import AnyArray, Array
+from ...numerics.linalg import cholesky, inverse
+from ...numerics.records import replaced
 from ..ascent.problem import statistics_of
 from ..starts.factors.prior import prior_start
 from ..starts.factors.swept import sweep
 from .ascent import GroupedState, looked
 from .problem import GroupedProblem
 
-_ROUNDS, _SEEDS, _FIRST = 5, 2, 3
-"""Rounds of k-means, which the ascent brings to rest; seeds, of which the best goes on, and rounds before that."""
+_ROUNDS = 4
+"""Rounds of k-means, which the ascent brings to rest."""
 
-_BLOCK = 2**17
+_SEEN = 32
+"""Rows for each cluster that k-means looks at, at least: of many rows every second, every third, ..."""
+
+_BLOCK = 2**16
 """Numbers of the groups that are clustered together: they stay in the cache."""
 
 _SHARE = 0.05
@@ -22,26 +27,54 @@ _SHARE = 0.05
 
 
 @np.errstate(all="ignore")
-def begun(problem: GroupedProblem, labels: AnyArray | None) -> GroupedState:
+def begun(problem: GroupedProblem, *labels: AnyArray) -> GroupedState:
     """Return the state whose globals follow from labels by their own updates, locations first.
 
     Parameters
     ----------
     labels
-        Of the rows of each group, (G, N); None where nothing is hidden in the rows.
+        Of the rows of each group, (G, N), of which each group begins at those with the highest objective; none where
+        nothing is hidden in the rows.
     """
+    if not labels:
+        return looked(_swept(problem, None))
+    state, *others = [_swept(problem, own) for own in labels]
+    for other in others:
+        state = _better(state, other)
+    return looked(state)
+
+
+def _swept(problem: GroupedProblem, labels: AnyArray | None) -> GroupedState:
+    """Return the state whose globals follow from labels, and its objective with these."""
     own = problem.problem
     q = dict(prior_start(own))
-    sums = None
-    if labels is not None:
-        sums = _sums_of(problem, labels)
+    sums = None if labels is None else _sums_of(problem, labels)
     arrays = {**statistics_of(own, q), **problem.parts(sums)}
     sweep(own, q, arrays, frozenset())
-    none = np.full(problem.size, None, dtype=object)
-    size = np.arange(problem.size)
-    far = np.full(problem.size, np.inf)
-    return looked(
-        GroupedState(problem, size, {}, q, arrays, sums, np.zeros(problem.size), far, far, None, none)
+    size, none = problem.size, np.full(problem.size, None, dtype=object)
+    zero, far, entropy = np.zeros(size), np.full(size, np.inf), problem.own_entropy(q, arrays)
+    elbo = problem.objective(arrays, zero) + entropy
+    return GroupedState(problem, np.arange(size), {}, arrays, entropy, sums, zero, elbo, far, None, none)
+
+
+def _better(state: GroupedState, other: GroupedState) -> GroupedState:
+    """Return of two states that follow from labels the one with the higher objective, group by group."""
+    is_other = other.elbo > state.elbo
+
+    def chosen(one: Array, another: Array) -> Array:
+        # what is the same in all groups has no axis for them
+        if one.shape != another.shape or not one.ndim or len(one) != len(is_other):
+            return one
+        return np.where(is_other.reshape(-1, *[1] * (one.ndim - 1)), another, one)
+
+    assert state.sums is not None
+    assert other.sums is not None
+    return replaced(
+        state,
+        arrays={key: chosen(own, other.arrays[key]) for key, own in state.arrays.items()},
+        own_entropy=chosen(state.own_entropy, other.own_entropy),
+        sums=chosen(state.sums, other.sums),
+        elbo=chosen(state.elbo, other.elbo),
     )
 
 
@@ -67,57 +100,66 @@ def _responsibilities(labels: AnyArray, n_categories: int, counts: AnyArray) -> 
     return found
 
 
-def clustered(points: Array, counts: AnyArray, n_clusters: int, rng: np.random.Generator) -> AnyArray:
-    """Return labels of k-means in each group, (G, N): of several seeds, those with the least squares.
+def clustered(
+    points: Array, turn: Array, counts: AnyArray, n_clusters: int, rng: np.random.Generator
+) -> AnyArray:
+    """Return labels of k-means in each group, (G, N).
 
     Parameters
     ----------
     points
         Shape (G, D, N).
+    turn
+        What the points of each group are multiplied by, (G, D, D).
     counts
         Rows of each group; those behind them count nothing.
     rng
         Of the rows that clusters begin at, each chosen in proportion to its squared distance from those before.
     """
     n_groups, _, n_rows = points.shape
-    labels = np.zeros((n_groups, n_rows), dtype=np.intp)
+    labels = np.zeros((n_groups, n_rows), dtype=np.int16)
     size = max(1, _BLOCK // (points.shape[1] * n_rows))
+    step = max(1, int(counts.min()) // (_SEEN * n_clusters))
     for first in range(0, n_groups, size):
         own = slice(first, first + size)
-        counted = (np.arange(n_rows) < counts[own, None]).astype(np.float64)
-        runs = [
-            _lloyd(points[own], counted, _seeds(points[own], counted, n_clusters, rng), _FIRST)
-            for _ in range(_SEEDS)
-        ]
-        best = np.argmin([squares for *_, squares in runs], axis=0)
-        centres = np.stack([own for _, own, _ in runs])[best, np.arange(len(best))]
-        labels[own] = _lloyd(points[own], counted, centres, _ROUNDS - _FIRST)[0]
+        few = turn[own] @ points[own, :, ::step]
+        counted = (np.arange(0, n_rows, step) < counts[own, None]).astype(np.float64)
+        centres = _centres(few, counted, _seeds(few, counted, n_clusters, rng))
+        labels[own] = _nearest(_with_ones(points[own]), centres, turn[own])
     return labels
 
 
-def _lloyd(points: Array, counted: Array, centres: Array, n_rounds: int) -> tuple[AnyArray, Array, Array]:
-    """Return labels, (G, N), centres, and the sum of the squares of what is left, less that of all rows, (G,)."""
-    n_clusters, is_padded = centres.shape[1], bool(counted.min() < 1)
-    # with a column of ones a product adds the length of a centre, and another counts the rows
-    table = np.concatenate([points, np.ones_like(points[:, :1])], axis=1)
-    turned = (table * counted[:, None] if is_padded else table).swapaxes(1, 2)
-    total, labels = turned.sum(axis=1), np.zeros(counted.shape, dtype=np.int16)
-    nearest = np.zeros(counted.shape)
-    for _ in range(n_rounds):
-        lengths = np.einsum("gkd,gkd->gk", centres, centres)
-        away = np.concatenate([-2.0 * centres, lengths[..., None]], axis=-1) @ table
-        labels.fill(0)
-        nearest = away[:, 0]
-        for k in range(1, n_clusters):
-            np.putmask(labels, away[:, k] < nearest, k)
-            nearest = np.minimum(nearest, away[:, k])
+def _with_ones(points: Array) -> Array:
+    """Return points with a row of ones: a product adds the length of a centre, and another counts the points."""
+    return np.concatenate([points, np.ones_like(points[:, :1])], axis=1)
+
+
+def _centres(points: Array, counted: Array, centres: Array) -> Array:
+    """Return the centres of clusters, (G, K, D), after some rounds from others."""
+    table, others = _with_ones(points), np.arange(centres.shape[1] - 1, dtype=np.int16)[:, None]
+    turned = (table * counted[:, None] if counted.min() < 1 else table).swapaxes(1, 2)
+    total = turned.sum(axis=1)
+    for _ in range(_ROUNDS):
         # the last cluster has what the others leave
-        is_in = (labels[:, None] == np.arange(n_clusters - 1, dtype=np.int16)[:, None]).astype(np.float64)
+        is_in = (_nearest(table, centres)[:, None] == others).astype(np.float64)
         sums = is_in @ turned
         sums = np.concatenate([sums, (total - sums.sum(axis=1))[:, None]], axis=1)
         n_rows = sums[..., -1:]
         centres = np.where(n_rows > 0, sums[..., :-1] / np.maximum(n_rows, 1.0), centres)
-    return labels, centres, (nearest * counted).sum(axis=-1)
+    return centres
+
+
+def _nearest(table: Array, centres: Array, turn: Array | None = None) -> AnyArray:
+    """Return the number of the centre that is nearest to each point, (G, N), once the points are turned."""
+    lengths, turned = np.einsum("gkd,gkd->gk", centres, centres), centres if turn is None else centres @ turn
+    away = np.concatenate([-2.0 * turned, lengths[..., None]], axis=-1) @ table
+    if centres.shape[1] == 2:
+        return (away[:, 1] < away[:, 0]).view(np.int8)
+    labels, nearest = np.zeros((len(table), table.shape[-1]), dtype=np.int16), away[:, 0]
+    for k in range(1, centres.shape[1]):
+        np.putmask(labels, away[:, k] < nearest, k)
+        nearest = np.minimum(nearest, away[:, k])
+    return labels
 
 
 def _seeds(points: Array, counted: Array, n_clusters: int, rng: np.random.Generator) -> Array:
@@ -144,23 +186,44 @@ def in_one(counts: AnyArray, n_rows: int) -> AnyArray:
     return np.zeros((len(counts), n_rows), dtype=np.intp)
 
 
-def points_of(problem: GroupedProblem, *, whitened: bool) -> Array:
-    """Return the rows of each group as points, (G, D, N): each column, or all together, in units of its own spread."""
+def points_of(problem: GroupedProblem) -> tuple[Array, list[Array]]:
+    """Return the rows of each group as points, (G, D, N), and what brings them to one size, (G, D, D) each.
+
+    The first of these gives each column the unit of its own spread, the second whitens the points of a group.
+    """
     counts = problem.groups.counts
-    columns = [
-        np.asarray(leaf.evened(values), dtype=np.float64).reshape(*values.shape[:2], -1).swapaxes(1, 2)
-        for leaf, values in problem.observed
-    ]
-    points = np.concatenate(columns, axis=1)
-    counted, n_rows = (np.arange(points.shape[-1]) < counts[:, None])[:, None], counts[:, None, None]
-    where = counted if counts.min() < points.shape[-1] else True
-    points -= np.add.reduce(points, axis=-1, keepdims=True, where=where) / n_rows
+    values = [(leaf, np.asarray(own, dtype=np.float64)) for leaf, own in problem.observed]
+    width = sum(int(np.prod(own.shape[2:])) for _, own in values)
+    points = np.empty((len(counts), width, values[0][1].shape[1]))
+    covariance = np.empty((len(counts), width, width))
+    size = max(1, _BLOCK // max(1, points[0].size))
+    for first in range(0, len(counts), size):
+        own = slice(first, first + size)
+        some, start = points[own], 0
+        for leaf, value in values:
+            columns = np.asarray(leaf.evened(value[own])).reshape(*some.shape[::2], -1)
+            some[:, start : start + columns.shape[-1]] = columns.swapaxes(1, 2)
+            start += columns.shape[-1]
+        covariance[own] = _centred(some, counts[own, None, None])
+    return points, _turns(covariance)
+
+
+def _centred(points: Array, counts: AnyArray) -> Array:
+    """Return the covariance of the rows of some groups, (G, D, D), from points (G, D, N) that are centred in place."""
+    is_row = np.arange(points.shape[-1]) < counts
+    where = True if counts.min() == points.shape[-1] else is_row
+    points -= np.add.reduce(points, axis=-1, keepdims=True, where=where) / counts
     if where is not True:
-        points *= counted
-    covariance = points @ points.swapaxes(1, 2) / n_rows
+        points *= is_row
+    return points @ points.swapaxes(1, 2) / counts
+
+
+def _turns(covariance: Array) -> list[Array]:
+    """Return what gives each column the unit of its own spread, and what whitens, (G, D, D) each."""
     variance = np.diagonal(covariance, axis1=1, axis2=2)
     scale = 1.0 / np.sqrt(np.where(variance > 0, variance, 1.0))
-    if whitened and points.shape[1] > 1:
-        correlation = covariance * scale[:, None] * scale[..., None] + 1e-6 * np.eye(points.shape[1])
-        return np.linalg.inv(np.linalg.cholesky(correlation)) * scale[:, None] @ points
-    return points * scale[..., None]
+    alone = scale[:, None] * np.eye(variance.shape[1])
+    if variance.shape[1] == 1:
+        return [alone, alone]
+    correlation = covariance * scale[:, None] * scale[..., None] + 1e-6 * np.eye(variance.shape[1])
+    return [alone, inverse(cholesky(correlation), is_lower=True) @ alone]

@@ -257,6 +257,8 @@ class LocalTerm:
 
     Attributes
     ----------
+    owner
+        The variable whose density they are in.
     contraction
         Coefficient of the first part x local statistics x data, over all axes with the data plate.
     features
@@ -268,6 +270,7 @@ class LocalTerm:
         last axis of the part; none where the contraction is the whole.
     """
 
+    owner: Variable
     contraction: Contraction
     features: tuple[Feature, ...]
     parts: tuple[Part, ...]

@@ -9,6 +9,7 @@ import numpy as np
 
 from ...language import Variable
 from ..ascent.problem import Problem
+from ..evaluation.given_by_passes import operations_of_a_pass
 from .factors import MOST_OF_SHARED
 from .solution import ALWAYS_FORMED, MOST_FORMED
 
@@ -41,9 +42,9 @@ _PASSES = 3
 _STEPS_OF_ALGEBRA = 10
 """Products of a vector and a matrix of all statistics, about, to a tilted fixed point."""
 
-_OF_PROFILE, _OF_PREDICTOR, _OF_ALL_PROFILES = 100, 400.0, 3e8
-"""About the passes of the fits at all values of a number, the operations for a row in each, and those of all that are
-few for any fit: less than half a second."""
+_OF_PROFILE, _OF_ALL_PROFILES = 100, 3e8
+"""About the passes of the fits at all values of a number, and the operations of all that are few for any fit: less than
+half a second."""
 
 _MOST_COORDINATES = 5_000
 """Above this number, the steps of each question need memory for many columns."""
@@ -152,8 +153,7 @@ def is_cheap_to_second_order(
 
 def is_cheap_to_profile(problem: Problem, n_rows: int, n_numbers: int) -> bool:
     """Return whether fits at a row of values of each of some numbers cost very little."""
-    a_pass = _OF_PREDICTOR * n_rows + _CALL * len(problem.compiled.terms)
-    return n_numbers * _OF_PROFILE * a_pass <= _OF_ALL_PROFILES
+    return n_numbers * _OF_PROFILE * operations_of_a_pass(problem, n_rows) <= _OF_ALL_PROFILES
 
 
 def _operations_of_a_row(problem: Problem) -> float:

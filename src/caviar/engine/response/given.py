@@ -15,6 +15,7 @@ this is the exact log density of the data and :math:`\theta`.
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Mapping, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,42 +24,17 @@ from ..._typing import AnyArray, Array, Statistics
 from ...families._many_arrows import ManyArrows
 from ...families.coupled_normals import CoupledLayout
 from ...language import Variable
-from ..ascent.elbo import Objective
-from ..ascent.problem import Factors, Problem, statistics_of
-from ..ascent.state import AscentState, begun, ready
+from ..ascent.state import AscentState
 from ..design.keys import StatisticKey
-from ..evaluation.evaluate import check_sizes, in_frame
-from ..rows.row_map import RowMap
+from ..evaluation.given_by_passes import Apart, Fits
 from .factors import flat
-from .terms import terms_of
+from .terms import Multilinear, terms_of, updates_of
 
 _MOST_STATISTICS = 20_000
 """Of all globals: their changes at all values are held together."""
 
-_MOST_PASSES, _SETTLED = 40, 3e-3
-"""Passes to the fit at a value, and the rise of its ELBO at which they end."""
-
 _OF_STATISTIC = 20.0
 """Operations that a change of a statistic is worth."""
-
-
-class Fits(NamedTuple):
-    """What the fits say.
-
-    Attributes
-    ----------
-    log_density
-        Of the data and the values, (n,); minus infinity where a factor is improper.
-    shifts
-        By how much the means of all entries of each other variable differ from those of the fit, by name, (n, G), the
-        parts of a joint factor one after the other. The means themselves are measured from the problem's origins.
-    sds
-        Of these entries.
-    """
-
-    log_density: Array
-    shifts: Mapping[str, Array]
-    sds: Mapping[str, Array]
 
 
 class _Other(NamedTuple):
@@ -69,34 +45,7 @@ class _Other(NamedTuple):
     sds: Mapping[str, Array]
 
 
-def state_at(problem: Problem, factors: Mapping[str, Any], rows: RowMap) -> AscentState:
-    """Return the state of a fit with these factors by name, measured from the user's origin."""
-    check_sizes(problem, factors)
-    with rows.executor.session():
-        q = in_frame(problem, factors)
-        problem, q, arrays, coefficients = ready(problem, q, statistics_of(problem, q), may_return=True)
-        rows = rows.at(problem.rows)
-        return begun(problem, q, arrays, rows, rows.look(coefficients))
-
-
-class _Apart:
-    """The globals of a fit, some of which are known.
-
-    Parameters
-    ----------
-    state
-        The fit of all globals.
-    names
-        Of the globals that are known.
-    """
-
-    def __init__(self, state: AscentState, names: Collection[str]) -> None:
-        self._state, order = state, state.problem.order
-        self._known = [variable for variable in order if variable.name in names]
-        self._others = [variable for variable in order if variable.name not in names]
-
-
-class Given(_Apart):
+class Given(Apart):
     """The fits of a model in which some globals are known, at many of their values together."""
 
     def __init__(self, state: AscentState, names: Collection[str]) -> None:
@@ -104,11 +53,15 @@ class Given(_Apart):
         problem = state.problem
         self._natural = {own: problem.updates[own].natural(dict(state.arrays)) for own in problem.order}
         self._terms = terms_of(problem)
-        self._arrows = {
-            variable: ManyArrows(variable.family, self._counts(variable, variable.family))
-            for variable in self._others
-            if isinstance(variable.family, CoupledLayout)
-        }
+        layouts = {own: own.family for own in self._others if isinstance(own.family, CoupledLayout)}
+        counts = {variable: self._counts(variable, layout) for variable, layout in layouts.items()}
+        self._have_rows = all(own.all() for own in counts.values())
+        self._arrows = {own: ManyArrows(layout, counts[own]) for own, layout in layouts.items()}
+
+    @cached_property
+    def _forecasts(self) -> Multilinear | None:
+        """What is said to all repetitions, also those without rows; None if all have some."""
+        return None if self._have_rows else updates_of(self._state.problem)
 
     def _counts(self, variable: Variable, layout: CoupledLayout) -> AnyArray:
         """Return which numbers of a shared factor count."""
@@ -121,7 +74,7 @@ class Given(_Apart):
         problem = self._state.problem
         if problem.factors or not self._terms.are_bilinear or self._n_statistics > _MOST_STATISTICS:
             return False
-        if any(factor.learnt is not factor for factor in self._state.q.values()):
+        if not self._have_densities:
             return False
         if any(own.members and own not in self._arrows for own in problem.order):
             return False
@@ -173,14 +126,12 @@ class Given(_Apart):
         moved = self._terms.of_updates.change(arrays, changes, n)[0]
         for key in changes.keys() & moved.keys():
             log_density += 0.5 * _products(moved[key], changes[key])
+        said = moved if self._forecasts is None else self._forecasts.change(arrays, changes, n)[0]
         moves, sds = {}, {}
         for variable in self._others:
             keys, natural = problem.keys[variable], self._natural[variable]
-            shifts = [
-                np.broadcast_to(moved.get(key, np.zeros(())), (n, *eta.shape))
-                for key, eta in zip(keys, natural, strict=True)
-            ]
-            both = [np.concatenate([eta[None], eta + own]) for eta, own in zip(natural, shifts, strict=True)]
+            shifts, whole = (_at_keys(each, keys, natural, n) for each in (moved, said))
+            both = [np.concatenate([eta[None], eta + own]) for eta, own in zip(natural, whole, strict=True)]
             found = self._other(variable, both)
             log_density += found.log_partition[1:] - found.log_partition[0]
             log_density -= sum(_products(arrays[key], own) for key, own in zip(keys, shifts, strict=True))
@@ -208,6 +159,14 @@ class Given(_Apart):
         return _Other(np.reshape(member.log_partition, (n, -1)).sum(axis=1), means, sds)
 
 
+def _at_keys(
+    moved: Mapping[Hashable, Array], keys: Sequence[Hashable], natural: Statistics, n: int
+) -> list[Array]:
+    """Return n changes of natural parameters."""
+    pairs = zip(keys, natural, strict=True)
+    return [np.broadcast_to(moved.get(key, np.zeros(())), (n, *eta.shape)) for key, eta in pairs]
+
+
 def _joined(natural: Statistics) -> Array:
     """Return natural parameters as one row, (1, p)."""
     return flat([eta[None] for eta in natural], 1)
@@ -216,80 +175,3 @@ def _joined(natural: Statistics) -> Array:
 def _products(one: Array, other: Array) -> Array:
     """Return the sum of the products of an array and each of n others, (n,)."""
     return (one * other).reshape(len(other), -1).sum(axis=1)
-
-
-class Passed(NamedTuple):
-    """The fit at a value, found by passes over the rows, and where the fits at values nearby begin.
-
-    Attributes
-    ----------
-    log_density
-        Of data and value, up to what the ELBO of the fit lacks.
-    shifts, sds
-        As of :class:`Fits`, for one value: by name, (G,).
-    arrays, q
-        Expected statistics and sums over the rows, and the other factors.
-    """
-
-    log_density: float
-    shifts: Mapping[str, Array]
-    sds: Mapping[str, Array]
-    arrays: Mapping[Hashable, Array]
-    q: Factors
-
-
-class GivenByPasses(_Apart):
-    """The same fits one after the other, by passes over the rows, where these hide something."""
-
-    def __init__(self, state: AscentState, names: Collection[str]) -> None:
-        super().__init__(state, names)
-        self._means = _figures({own: state.q[own] for own in self._others})[0]
-        self._session = state.rows.executor.session
-
-    def at(self, statistics: Mapping[str, Statistics], beside: Passed | None) -> Passed:
-        """Return the fit at a value, begun at that of a value beside it."""
-        problem, rows = self._state.problem, self._state.rows
-        arrays = dict(self._state.arrays if beside is None else beside.arrays)
-        q = dict(self._state.q if beside is None else beside.q)
-        for variable in self._known:
-            q.pop(variable, None)
-            arrays.update(zip(problem.keys[variable], statistics[variable.name], strict=True))
-        elbo, before, warm = -np.inf, -np.inf, self._state.warm
-        with self._session():
-            for _ in range(_MOST_PASSES):
-                look = rows.look(problem.rows.coefficients(arrays), warm)
-                arrays.update(look.summary.parts)
-                elbo = Objective(problem, q, dict(arrays), look.summary).value
-                if elbo - before < _SETTLED:
-                    break
-                before, warm = elbo, look.warm
-                for variable in self._others:
-                    q[variable] = problem.update(variable, arrays)
-                    problem.tell(arrays, variable, q[variable])
-        for variable in self._known:
-            # they have no factor, with which their own terms would be told
-            known, linear = problem.summed_terms.own.get(variable, (0.0, ()))
-            elbo += known + sum(own.value(arrays) for own in linear)
-            base = zip(statistics[variable.name], self._state.q[variable].base_measure, strict=True)
-            elbo += sum(share * float(np.sum(value)) for value, share in base if share)
-        means, sds = _figures({own: q[own] for own in self._others})
-        return Passed(elbo, {name: own - self._means[name] for name, own in means.items()}, sds, arrays, q)
-
-
-def variances_of(state: AscentState) -> dict[str, Array]:
-    """Return the variances of all entries of all globals under their factors, by name, (G,)."""
-    return {name: sd**2 for name, sd in _figures(state.q)[1].items()}
-
-
-def _figures(factors: Mapping[Variable, Any]) -> tuple[dict[str, Array], dict[str, Array]]:
-    """Return means and standard deviations of all entries of variables, by name."""
-    means, sds = {}, {}
-    for variable, factor in factors.items():
-        own = {variable.name: factor}
-        if variable.members:
-            own = factor.marginals
-        for name, each in own.items():
-            parts = each.entry_marginals((0.05, 0.95))
-            means[name] = np.concatenate([np.ravel(part.mean) for part in parts])
-            sds[name] = np.concatenate([np.ravel(part.sd) for part in parts])
-    return means, sds

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -47,6 +47,14 @@ class _Message:
         if self.contraction.gather is None:
             return self._moved(place)({**arrays, _CHANGES: changes})
         # an array of all combinations of labels for each of many changes would be large
+        n, shape = len(changes), changes.shape[1:]
+        if n <= math.prod(shape):
+            return self._one_by_one(place, arrays, changes)
+        # what changes with one number at a time, added up
+        of_numbers = self._one_by_one(place, arrays, np.eye(math.prod(shape)).reshape(-1, *shape))
+        return np.tensordot(changes.reshape(n, -1), of_numbers, axes=1)
+
+    def _one_by_one(self, place: int, arrays: Mapping[Hashable, Array], changes: Array) -> Array:
         return np.stack([self._moved(place)({**arrays, _CHANGES: own})[()] for own in changes])
 
     def _moved(self, place: int) -> Derivative:
@@ -137,7 +145,8 @@ def terms_of(problem: Problem) -> Terms:
     for term in problem.compiled.terms:
         names = [key.variable for key in term.contraction.keys if isinstance(key, StatisticKey)]
         met, most = met | {name for name in names if names.count(name) > 1}, max(most, len(names))
-    return Terms(Multilinear(_uses(problem)), of_coefficients, frozenset(met), most <= 2)
+    shared = {variable.name for variable in problem.order if variable.members}
+    return Terms(Multilinear(_uses(problem, shared)), of_coefficients, frozenset(met), most <= 2)
 
 
 def directions_of(parts: Arrays, concerned: AnyArray) -> tuple[list[Arrays], Array]:
@@ -158,13 +167,20 @@ def directions_of(parts: Arrays, concerned: AnyArray) -> tuple[list[Arrays], Arr
     return directions, np.concatenate([own.reshape(n, -1) for own in whole.values()], axis=1)
 
 
-def _uses(problem: Problem) -> Iterator[tuple[Hashable, Any, int]]:
-    """Yield where the statistics of the globals are in the terms: what is said to each."""
+def updates_of(problem: Problem) -> Multilinear:
+    """Return the derivatives of the terms by the globals, also by repetitions without rows, which follow the others."""
+    return Multilinear(_uses(problem, frozenset()))
+
+
+def _uses(problem: Problem, shared: Collection[str]) -> Iterator[tuple[Hashable, Any, int]]:
+    """Yield where the statistics of the globals are in the terms: what is said to each.
+
+    ``shared`` has the names of shared factors whose repetitions without rows respond to nothing.
+    """
     names = {variable.name for variable in problem.order}
-    shared = {variable.name for variable in problem.order if variable.members}
     for term in problem.compiled.terms:
         for position, key in enumerate(term.contraction.keys):
             if isinstance(key, StatisticKey) and key.variable in names:
-                # groups without rows in a shared factor follow the others, as forecasts; they respond to nothing
+                # groups without rows in a shared factor follow the others, as forecasts
                 said = term.contraction if key.variable in shared else term.said_to(position)
                 yield key, said, position

@@ -30,6 +30,7 @@ from .factors.given_factors import refuse_other_factor
 from .factors.given_locals import GivenLocals, checked_values
 from .factors.prior import Start, prior_start
 from .factors.swept import swept
+from .race import Begun, gone_on_from
 
 _FIRST_SWEEPS = Settings(max_iter=10, tol=1e-3)
 """Over everything but what is given: what it is found from first, as a noise level at its prior, may be far away."""
@@ -76,8 +77,8 @@ def _chosen_together(problem: Problem, names: Collection[str]) -> Iterator[tuple
 @np.errstate(all="ignore")
 def given_start(
     problem: Problem, init: Mapping[str, Any], row_map: RowMap, others: Callable[[], Start] | None = None
-) -> Start:
-    """Return global factors from given values: of globals, as points or factors; of local variables, for all rows.
+) -> Begun:
+    """Return where a fit begins with given values: of globals, as points or factors; of local variables, for all rows.
 
     Parameters
     ----------
@@ -112,13 +113,13 @@ def given_start(
     if not labelled:
         return brought_near(problem, q, fixed, row_map)
     if give is not None:
-        return swept(problem, q, give, row_map.source, row_map, frozenset(fixed))[:2]
+        return Begun(swept(problem, q, give, row_map.source, row_map, frozenset(fixed))[:2])
     for _ in range(_ROUNDS):
         locals_ = GivenLocals(problem, q, values, row_map)
         problem, q, _ = swept(problem, q, locals_, row_map.source, row_map, frozenset(fixed))
         if locals_.are_all:
             break
-    return problem, q
+    return Begun((problem, q))
 
 
 def _by_variable(problem: Problem, init: Mapping[str, Any]) -> dict[Variable, Any]:
@@ -132,26 +133,28 @@ def _by_variable(problem: Problem, init: Mapping[str, Any]) -> dict[Variable, An
 
 def brought_near(
     problem: Problem, q: dict[Variable, Any], fixed: Mapping[Variable, Any], row_map: RowMap
-) -> Start:
-    """Return global factors after first sweeps over everything but the fixed ones; as they are where that is no fit."""
+) -> Begun:
+    """Return where first sweeps over everything but the fixed globals lead; as they are where that is no fit."""
     others = [variable for variable in problem.order if variable not in fixed]
     if not others or not fixed:
-        return problem, q
+        return Begun((problem, q))
     try:
         schedule = as_exact_as(row_map, Batch(None))
         begun = schedule.init(Beginning(problem.updating(others), q, row_map))
         found = schedule.finish(iterate(schedule, begun, _FIRST_SWEEPS))
     except ImproperError:
-        return problem, q
+        return Begun((problem, q))
     if found.status is Status.INTERRUPTED:
         raise KeyboardInterrupt
     if found.status not in (Status.CONVERGED, None):
-        return problem, q
+        return Begun((problem, q))
     # what is compiled for all of them is there, unless reference points have moved
     back = (
         problem if found.problem.coordinates is problem.coordinates else found.problem.updating(problem.order)
     )
-    return back, {variable: found.q[variable] for variable in problem.order}
+    return Begun(
+        (back, {variable: found.q[variable] for variable in problem.order}), gone_on_from(found, back)
+    )
 
 
 def _as_factors(problem: Problem, given: Mapping[Variable, Any]) -> dict[Variable, Any]:

@@ -13,9 +13,11 @@ import numpy as np
 
 from ..._errors import FallingElboWarning, ImproperError
 from ..ascent.driver import Settings, iterate
+from ..ascent.problem import Problem
 from ..ascent.schedule import Beginning
 from ..ascent.schedules.acceleration import Memory
 from ..ascent.schedules.batch import Batch, BatchState
+from ..ascent.state import AscentState, extended
 from ..ascent.status import Status
 from ..design.keys import StatisticKey
 from ..rows.row_map import RowMap
@@ -142,7 +144,16 @@ def begun_at(reached: BatchState, sample: Sample) -> Begun:
     return Begun(start, None if sample.is_part or _depends_on_its_way(reached) else _anew(reached))
 
 
-def _depends_on_its_way(state: BatchState) -> bool:
+def gone_on_from(reached: AscentState, problem: Problem) -> BatchState | None:
+    """Return the state of an ascent as the first of one that updates more globals; None if that takes a pass."""
+    if _depends_on_its_way(reached):
+        return None
+    objective = reached.objective.of_problem(problem)
+    begun = replace(reached, problem=problem, objective=objective, natural={}, change=np.inf)
+    return _anew(extended(BatchState, begun, memory=Memory()))
+
+
+def _depends_on_its_way(state: AscentState) -> bool:
     """Whether a state is more than its global factors: where its local ones began, or reference points were set."""
     rows = state.problem.rows
     return rows.keeps_locals or bool(rows.chains) or rows.has_centres

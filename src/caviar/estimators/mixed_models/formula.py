@@ -7,7 +7,6 @@ the functions in :data:`FUNCTIONS` may be in a formula, so that one that comes f
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -29,7 +28,6 @@ FUNCTIONS: Mapping[str, Any] = {
 """Functions of a column that a formula may use, beside ``C`` and ``I``."""
 
 _OF_FORMULAIC = ("C", "I")
-_COLOURS = re.compile("\x1b\\[[0-9;]*m")
 _ALLOWED = (
     *(ast.Expression, ast.Name, ast.Load, ast.Constant, ast.BinOp, ast.UnaryOp, ast.Call),
     *(ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow, ast.UAdd, ast.USub),
@@ -209,10 +207,11 @@ def terms_of(effects: str) -> Any:
     try:
         found = formulaic.Formula(effects)
     except (FormulaicError, SyntaxError) as error:
-        told = " ".join(_COLOURS.sub("", str(error)).split())
-        raise ParameterError(f"{effects!r} is no formula of effects: {told}") from error
+        raise ParameterError(
+            f"cannot read {effects!r} as the right side of a formula, such as 'x + z' or 'log(x) * z'"
+        ) from error
     if not isinstance(found, formulaic.SimpleFormula):
-        raise ParameterError(f"{effects!r} is no formula of effects: it has several parts")
+        raise ParameterError(f"{effects!r} has several parts; the right side of a formula has one")
     for factor in (own for term in found for own in term.factors):
         if factor.eval_method.value == "python":
             _check(factor.expr)

@@ -255,8 +255,7 @@ class MixedModel(HasEvidence):
     def _keep(self, posterior: Posterior) -> None:
         # a standard deviation between few groups is a function of a precision, of which second order has the moments,
         # but not the tail: that of the subjects of sleepstudy would be 1.6 times that of a Gibbs sampler
-        precisions = [name for name in posterior if is_precision(name)]
-        posterior._show_integrated(precisions, [name for name in precisions if name != RESIDUAL])
+        posterior._show_profiled([name for name in posterior if is_precision(name) and name != RESIDUAL])
         keep(self, posterior_=posterior, elbo_=posterior.elbo)
         self.n_iter_, self.converged_ = posterior.n_iter, posterior.converged
 

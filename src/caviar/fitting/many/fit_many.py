@@ -52,8 +52,9 @@ def fit_many(
 
     Groups with the same columns are fitted together in a batch, which is faster than single fits. From the same start,
     each group has the same updates and ends at the same optimum as in a single fit. The batch makes the starts too:
-    k-means, and if its labels are ambiguous several others, of which the best is kept. Groups with missing values or a
-    component that collapses, and other kinds of models, are fitted one by one.
+    k-means of the columns or of whitened rows, whichever has the higher objective, and if its labels are ambiguous
+    several others, of which the best is kept. Groups with missing values or a component that collapses, and other kinds
+    of models, are fitted one by one.
 
     Parameters
     ----------
@@ -66,7 +67,7 @@ def fit_many(
     by
         Name of the column with the group of each row; the other columns are the data.
     n_jobs
-        Number of threads; by default one for each core.
+        Number of threads; by default one for each core. The results do not depend on it.
     progress
         True prints lines on standard error. A function is called with the number of finished groups and the number of
         all groups.
@@ -122,7 +123,7 @@ def _fitted(
 ) -> tuple[list[Batch], dict[int, Any]]:
     """Return the batches, and by number of a group what was fitted by itself."""
     seeds = np.random.default_rng(statements.lengths.seed)
-    numbered = list(batches(data, n_threads))
+    numbered = list(batches(data))
     own = list(zip(numbered, seeds.spawn(len(numbered)), strict=True))
 
     def batch(task: tuple[AnyArray, np.random.Generator]) -> tuple[Batch | None, AnyArray]:

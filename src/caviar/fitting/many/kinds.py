@@ -112,7 +112,7 @@ class ManyStatements(ABC):
         """How long fits go on."""
 
     @abstractmethod
-    def tables_of(self, tables: Sequence[Any]) -> list[Table]:
+    def tables_of(self, tables: Sequence[Any]) -> Sequence[Table]:
         """Return the data of groups as arrays, the rows first."""
 
     @abstractmethod

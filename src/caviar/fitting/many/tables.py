@@ -12,6 +12,7 @@ import numpy as np
 from ..._errors import DataError, ParameterError
 from ..._typing import AnyArray
 from ...data.frames import frame_of
+from ...numerics.cached import cached_property
 from .kinds import ManyStatements, Table
 
 _SPREAD = 1.25
@@ -20,8 +21,11 @@ _SPREAD = 1.25
 _FEWEST = 100
 """Groups of a batch below which they are not shared out to threads."""
 
-_NUMBERS = 2**22
+_NUMBERS = 2**21
 """Numbers of the data of a batch, at most about."""
+
+_PARTS = 2
+"""Batches that groups of one shape are shared out to at least, for two threads: each more costs its own many steps."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +43,7 @@ class Tables:
     keys: tuple[Any, ...]
     tables: Sequence[Table]
 
-    @property
+    @cached_property
     def counts(self) -> AnyArray:
         """Number of rows of each group, shape (G,)."""
         return np.array([len(next(iter(table.values()))) for table in self.tables], dtype=np.intp)
@@ -47,11 +51,11 @@ class Tables:
     def stacked(self, groups: AnyArray) -> dict[str, AnyArray]:
         """Return the data of some groups along a first axis, (G, N, ...); rows that a group lacks are 0."""
         chosen = [self.tables[number] for number in groups]
-        most = max(len(next(iter(table.values()))) for table in chosen)
+        most = int(self.counts[groups].max())
         found = {}
         for name, first in chosen[0].items():
             values = [table[name] for table in chosen]
-            if all(len(own) == most for own in values):
+            if self.counts[groups].min() == most:
                 found[name] = np.stack(values)
                 continue
             kind = np.result_type(*{own.dtype for own in values})
@@ -110,13 +114,10 @@ def _by_column(statements: ManyStatements, table: Any, by: str) -> Tables:
     return Tables(tuple(keys.tolist()), parts)
 
 
-def batches(tables: Tables, n_threads: int) -> Iterator[AnyArray]:
+def batches(tables: Tables) -> Iterator[AnyArray]:
     """Yield the numbers of groups whose shapes agree, those with about as many rows together.
 
-    Parameters
-    ----------
-    n_threads
-        For which there are batches enough, if there are groups enough.
+    They do not depend on the number of threads, so that results do not.
     """
     counts, kinds = tables.counts, {}
     for number, table in enumerate(tables.tables):
@@ -126,7 +127,7 @@ def batches(tables: Tables, n_threads: int) -> Iterator[AnyArray]:
         own = np.array(numbers)[np.argsort(counts[numbers], kind="stable")]
         first = tables.tables[own[0]]
         width = sum(int(np.prod(values.shape[1:])) for values in first.values())
-        share = max(-(-len(own) // n_threads), _FEWEST)
+        share = max(-(-len(own) // _PARTS), _FEWEST)
         start = 0
         while start < len(own):
             within = np.searchsorted(counts[own], _SPREAD * max(counts[own[start]], 1), side="right")

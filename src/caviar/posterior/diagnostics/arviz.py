@@ -7,10 +7,8 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
-import numpy as np
-
 from ..._extras import install_command
-from ..._typing import AnyArray, Array
+from ..._typing import AnyArray
 
 
 def _loaded(*names: str) -> Any:
@@ -30,26 +28,8 @@ def _loaded(*names: str) -> Any:
             except ModuleNotFoundError:
                 continue
     raise ImportError(
-        f"diagnostics need ArviZ (no module {names[0]!r}); install it by {install_command('arviz')}"
+        f"draws for ArviZ need it (no module {names[0]!r}); install it by {install_command('arviz')}"
     )
-
-
-def smoothed(log_weights: Array) -> tuple[Array, float]:
-    """Return Pareto-smoothed, normalised log weights and the estimated shape k of their tail.
-
-    Parameters
-    ----------
-    log_weights
-        Of each draw, shape (draws,), up to a common constant.
-    """
-    library = _loaded("arviz_stats.base", "arviz")
-    if hasattr(library, "array_stats"):
-        # it takes log-likelihoods, whose inverses are the weights of leave-one-out
-        weights, k = library.array_stats.psislw(-log_weights)
-    else:
-        weights, k = library.psislw(np.array(log_weights))
-    weights = np.asarray(weights)
-    return weights - np.logaddexp.reduce(weights), float(k)
 
 
 def as_inference_data(

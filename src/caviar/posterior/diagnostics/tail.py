@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..._typing import Array
-from .arviz import smoothed
+from .pareto import smoothed
 
 GOOD = 0.5
 """Shape from which on weights have no variance."""

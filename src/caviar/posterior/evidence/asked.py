@@ -196,8 +196,6 @@ class TellsEvidence(Factored):
             If the data are not those of the fit.
         ModelError
             If there is no linear response, p(x, globals) has no closed form, or a global is a label.
-        ImportError
-            If ArviZ is not installed.
 
         Examples
         --------

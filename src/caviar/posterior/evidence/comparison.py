@@ -67,7 +67,10 @@ class Comparison:
         if not bounds:
             return ""
         whose = ", ".join(f"'{name}'" for name in bounds)
-        return f"For {whose} only the ELBO, a lower bound, is known, so differences from it may be off."
+        return (
+            f"For {whose} only the ELBO, a lower bound, is known, so its differences may be off; compare(fits, data) "
+            f"estimates log p(x)."
+        )
 
     def __repr__(self) -> str:
         return str(self)

@@ -19,9 +19,9 @@ from ..._errors import ModelError
 from ..._typing import Array
 from ...engine.ascent.problem import Problem
 from ...engine.rows.row_map import RowMap
-from ..diagnostics.arviz import smoothed
 from ..diagnostics.diagnosis import USABLE
 from ..diagnostics.draws import Draws
+from ..diagnostics.pareto import smoothed
 from ..diagnostics.tail import log_mean_of, tail_of
 from ..uncertainty import ends_of
 from .coordinates import Coordinates

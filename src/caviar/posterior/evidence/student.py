@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import solve_triangular
 from scipy.special import gammaln
 
 from ..._typing import Array
-from ...numerics.linalg import cholesky
+from ...numerics.linalg import cholesky, inverse
 
 _JITTER = 1e-10
 """Of the diagonal of a scale matrix, relative to it."""
@@ -40,6 +39,10 @@ class Student:
         correlation = self.scale / sd[:, None] / sd
         return sd[:, None] * cholesky(correlation + _JITTER * np.eye(len(sd)))
 
+    @cached_property
+    def _inverse(self) -> Array:
+        return inverse(self._lower, is_lower=True)
+
     def sample(self, n: int, rng: np.random.Generator) -> Array:
         """Return draws, (n, d)."""
         noise = rng.standard_normal((n, len(self.location)))
@@ -52,8 +55,7 @@ class Student:
     def log_density(self, vectors: Array) -> Array:
         """Return the log densities at vectors (n, d)."""
         d, df = len(self.location), self.df
-        whitened = solve_triangular(self._lower, (vectors - self.location).T, lower=True)
-        squares = (whitened**2).sum(axis=0)
+        squares = np.square((vectors - self.location) @ self._inverse.T).sum(axis=1)
         constant = gammaln((df + d) / 2) - gammaln(df / 2) - 0.5 * d * np.log(df * np.pi)
         log_volume = np.log(np.diagonal(self._lower)).sum()
         return constant - log_volume - 0.5 * (df + d) * np.log1p(squares / df)

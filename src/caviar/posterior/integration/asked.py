@@ -12,8 +12,10 @@ import numpy as np
 from ..._errors import ModelError, ParameterError
 from ..._typing import AnyArray, Array
 from ...engine.ascent.problem import Problem
+from ...engine.ascent.state import AscentState
+from ...engine.evaluation.given_by_passes import GivenByRows, state_at
 from ...engine.factorisation import APART
-from ...engine.response.given import Given, state_at
+from ...engine.response.given import Given
 from ...engine.rows.row_map import RowMap
 from ...names import Placed
 from ...numerics.linalg import cholesky
@@ -22,7 +24,7 @@ from ..evidence.coordinates import Coordinates
 from ..linear_response import LinearResponse
 from ..shared_factors import Factored
 from ..uncertainty import Pending, Tell
-from .at_once import integral_of
+from .at_once import integral_of, separating_of
 from .integrated import Conditional, IntegratedPosterior, at
 from .lattice import Lattice, Place, explored
 from .profile import profiles_of
@@ -114,36 +116,43 @@ class Integrates(Factored):
         lattice, found = fits.along(center, covariance, *_STEPS[coordinates.size])
         return IntegratedPosterior.of(names, coordinates, lattice, found)
 
-    def _show_integrated(self, over: Sequence[str], one_by_one: Sequence[str]) -> None:
-        """Show the figures integrated over some globals in the place of those to second order, where they cost little.
+    def _show_profiled(self, names: Sequence[str]) -> None:
+        """Show figures integrated over each of some globals, where these cost little, instead of second order.
 
         Elsewhere linear response is shown.
-
-        Parameters
-        ----------
-        over
-            Names of the globals to integrate over together where no pass over the rows is needed.
-        one_by_one
-            Of those to integrate over one at a time where passes are needed.
         """
-        self._show_told(partial(self._integrated_over, over, one_by_one))
+        self._show_told(partial(self._profiled, names))
 
     @abstractmethod
     def _show_told(self, tell: Tell) -> None:
         """Show what a function tells in the place of what would be shown by default."""
 
-    def _integrated_over(
-        self, over: Sequence[str], one_by_one: Sequence[str], pending: Pending
+    def _integrated(self, pending: Pending) -> Integrated | None:
+        """Return the figures integrated over the fewest globals without which the others are independent.
+
+        None where rows hide something, where it costs more than a fraction of a second, or if weights are poor.
+        """
+        problem, row_map = self._bound(pending)
+        return None if problem.factors else self._integrated_from(Given, problem, row_map)
+
+    def _integrated_by_rows(self, pending: Pending) -> Integrated | None:
+        """Return the same where rows hide something with a single mode, from a pass for each value."""
+        problem, row_map = self._bound(pending)
+        return self._integrated_from(GivenByRows, problem, row_map) if GivenByRows.takes(problem) else None
+
+    def _integrated_from(
+        self, kind: type[Given] | type[GivenByRows], problem: Problem, row_map: RowMap
     ) -> Integrated | None:
-        problem, row_map = pending.bound or self._evaluator.bind(pending.data, pending.sample_weight)
-        factors = {**self._factors, **self._shared.independent(self._factors)}
-        state = state_at(problem, factors, row_map)
-        self._refuse_other_data(state.elbo)
-        given = Given(state, over)
-        if given.is_available:
-            integral = integral_of(self._factors, given, over)
-            return None if integral is None else Integrated.of(integral, self._factors)
-        integral = profiles_of(self._factors, state, one_by_one)
+        names = separating_of(problem, self._factors)
+        if not names:
+            return None
+        given = kind(self._state(problem, row_map), names)
+        integral = integral_of(self._factors, given, names)
+        return None if integral is None else Integrated.of(integral, self._factors)
+
+    def _profiled(self, names: Sequence[str], pending: Pending) -> Integrated | None:
+        problem, row_map = self._bound(pending)
+        integral = profiles_of(self._factors, self._state(problem, row_map), names)
         if integral is None:
             return None
         # what the rows hide makes other figures wider than their factors, which linear response tells
@@ -151,6 +160,16 @@ class Integrates(Factored):
             pending.data, pending.sample_weight, bound=pending.bound, is_whole=not pending.left_out
         )
         return Integrated.of(integral, self._factors).at_least(response.widths(pending.left_out))
+
+    def _bound(self, pending: Pending) -> tuple[Problem, RowMap]:
+        """Return the problem of the fit, and the map over its rows."""
+        return pending.bound or self._evaluator.bind(pending.data, pending.sample_weight)
+
+    def _state(self, problem: Problem, row_map: RowMap) -> AscentState:
+        """Return the state of the fit, after refusing other data."""
+        state = state_at(problem, {**self._factors, **self._shared.independent(self._factors)}, row_map)
+        self._refuse_other_data(state.elbo)
+        return state
 
     @abstractmethod
     def _responding(

@@ -13,32 +13,38 @@ Source: Cornuet, Marin, Mira and Robert, "Adaptive multiple importance sampling"
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from scipy.special import gammaincinv, ndtri
-from scipy.stats import qmc
 
 from ..._typing import Array
-from ...engine.response.given import Fits, Given
+from ...engine.ascent.problem import Problem
+from ...engine.evaluation.given_by_passes import Fits, GivenByRows
+from ...engine.response.given import Given
 from ...families._transforms import SpreadsAndCorrelations
 from ...numerics.randomness import generator
 from ..evidence.coordinates import Coordinates
 from ..evidence.student import Student
 from .integrated import Weighted
+from .separating import meeting, separating
+from .shapes import shapes_of
 
 _DF = 5.0
 """Degrees of freedom of proposals: logarithms of standard deviations between few groups have long tails."""
 
-_ROUNDS = (128, 128, 256, 512, 512, 512, 512)
-"""Draws of each round."""
+_ROUNDS = (128, 128, 256, 2048, 2048)
+"""Draws of each round; fewer, by powers of two, where more would cost too much, but not fewer than in the first."""
 
-_WANTED, _ENOUGH, _AT_MOST = 600.0, 150.0, 0.05
+_WANTED, _ENOUGH, _AT_MOST = 1200.0, 150.0, 0.05
 """Effective draws at which the rounds end, and of which there have to be so many; the largest weight of these."""
 
 _WIDER = 1.5
 """Of the first proposal: times the covariance of q."""
+
+_MOST_NUMBERS = 10
+"""Of all globals that are integrated over."""
 
 _OF_Q = 500
 """Draws of q that say where it is."""
@@ -60,19 +66,50 @@ class Integral:
     shifts, sds
         What is added to the means of all entries of each other global in the fit, by name, (G,), and their standard
         deviations.
+    shapes
+        How far quantiles of these entries are from the means, by name, see :mod:`.shapes`; may be empty.
     """
 
     values: Mapping[str, Array]
     weights: Mapping[str, Array]
     shifts: Mapping[str, Array]
     sds: Mapping[str, Array]
+    shapes: Mapping[str, Array] = field(default_factory=dict)
 
     def weighted(self, name: str) -> Weighted:
         """Return the values of a global with their weights."""
         return Weighted(self.values[name], self.weights[name])
 
 
-def integral_of(factors: Mapping[str, Any], given: Given, names: Collection[str]) -> Integral | None:
+def separating_of(problem: Problem, factors: Mapping[str, Any]) -> tuple[str, ...] | None:
+    """Return the names of the fewest globals such that no two of the others meet.
+
+    None if these have many numbers, and if all globals are Normal and meet no hidden variable: then linear response is
+    exact.
+
+    Parameters
+    ----------
+    problem
+        Of the fit.
+    factors
+        Of the fit, by name.
+    """
+    alone = [own for own in problem.order if not own.members]
+    kinds = [transform for own in alone for transform in own.family.transforms]
+    if not problem.factors and not any(own.constrains for own in kinds):
+        return None
+    rng, sizes = generator(0), {}
+    for own in alone:
+        factor = factors.get(own.name)
+        if factor is not None and factor.learnt is factor and len(own.family.transforms) == 1:
+            sizes[own.name] = Coordinates.of({own.name: factor}, {}, rng).size
+    found = separating(meeting(problem), sizes, _MOST_NUMBERS)
+    return None if found is None else tuple(name for name in sizes if name in found)
+
+
+def integral_of(
+    factors: Mapping[str, Any], given: Given | GivenByRows, names: Collection[str]
+) -> Integral | None:
     """Return the posterior integrated over some globals; None if that costs too much, or the weights are poor.
 
     Parameters
@@ -93,9 +130,10 @@ def integral_of(factors: Mapping[str, Any], given: Given, names: Collection[str]
     of_q = coordinates.vectors({name: own.sample(_OF_Q, rng) for name, own in chosen.items()})
     covariance = np.reshape(np.cov(of_q.T), (coordinates.size, coordinates.size))
     proposal = Student(of_q.mean(axis=0), _WIDER * covariance, _DF)
-    draws = _Draws(chosen, coordinates, given)
-    for number, n in enumerate(_ROUNDS):
-        if draws.n + n > most:
+    draws = _Draws(coordinates, given)
+    for number, wanted in enumerate(_ROUNDS):
+        n = _power_of_two(min(wanted, most - draws.n))
+        if n < _ROUNDS[0]:
             break
         draws.add(proposal, _spread(proposal, n, number))
         if draws.effective >= _WANTED:
@@ -103,7 +141,7 @@ def integral_of(factors: Mapping[str, Any], given: Given, names: Collection[str]
         proposal = proposal.moved(draws.vectors, draws.weights)
     if draws.effective < _ENOUGH or draws.weights.max() > _AT_MOST:
         return None
-    return draws.integral()
+    return draws.integral(factors)
 
 
 def _coordinates(factors: Mapping[str, Any], rng: np.random.Generator) -> Coordinates:
@@ -125,8 +163,8 @@ class _Draws:
         Shapes (n, d) and (n,); the weights sum to one.
     """
 
-    def __init__(self, factors: Mapping[str, Any], coordinates: Coordinates, given: Given) -> None:
-        self._factors, self._coordinates, self._given = factors, coordinates, given
+    def __init__(self, coordinates: Coordinates, given: Given | GivenByRows) -> None:
+        self._coordinates, self._given = coordinates, given
         self._proposals: list[tuple[int, Student]] = []
         self._fits: list[Fits] = []
         self.vectors, self.weights = np.zeros((0, coordinates.size)), np.zeros(0)
@@ -144,8 +182,7 @@ class _Draws:
     def add(self, proposal: Student, vectors: Array) -> None:
         """Add draws of a proposal, (n, d)."""
         values = self._coordinates.values(vectors)
-        statistics = {name: own.family.statistics_of(values[name]) for name, own in self._factors.items()}
-        self._fits.append(self._given.at(statistics))
+        self._fits.append(self._given.at(self._given.statistics(values)))
         self._proposals.append((len(vectors), proposal))
         self.vectors = np.concatenate([self.vectors, vectors])
         shares = [np.log(n / len(self.vectors)) + own.log_density(self.vectors) for n, own in self._proposals]
@@ -154,8 +191,8 @@ class _Draws:
         weights = np.exp(log_weights - log_weights.max())
         self.weights = weights / weights.sum()
 
-    def integral(self) -> Integral:
-        """Return what the draws say."""
+    def integral(self, factors: Mapping[str, Any]) -> Integral:
+        """Return what the draws say of the globals of a fit, by name."""
         shifts, variances = {}, {}
         for name in self._fits[0].shifts:
             own = np.concatenate([each.shifts[name] for each in self._fits])
@@ -164,11 +201,28 @@ class _Draws:
             variances[name] = self.weights @ (sds**2 + (own - shifts[name]) ** 2)
         values = self._coordinates.values(self.vectors)
         weights = dict.fromkeys(values, self.weights)
-        return Integral(values, weights, shifts, {name: np.sqrt(own) for name, own in variances.items()})
+        means = {name: means_of(factors[name]) for name in shifts}
+        last = self._fits[-1]
+        sds = {name: np.sqrt(own) for name, own in variances.items()}
+        shapes = shapes_of(factors, last, self.weights[-len(last.log_density) :], means, sds)
+        return Integral(values, weights, shifts, sds, shapes)
+
+
+def means_of(factor: Any) -> Array:
+    """Return the means of all entries of a factor, the parts of a joint one after the other, (G,)."""
+    return np.concatenate([np.ravel(own.mean) for own in factor.entry_marginals((0.05, 0.95))])
+
+
+def _power_of_two(n: float) -> int:
+    """Return the largest power of two up to n; 0 below one."""
+    return 1 << int(n).bit_length() - 1 if n >= 1 else 0
 
 
 def _spread(proposal: Student, n: int, seed: int) -> Array:
     """Return evenly spread draws, (n, d)."""
+    # scipy.stats takes as long to import as the rest of this library and what it needs
+    from scipy.stats import qmc
+
     size = len(proposal.location)
     uniform = qmc.Sobol(size + 1, seed=generator(seed)).random(n).clip(1e-12, 1.0 - 1e-12)
     squares = 2.0 * gammaincinv(0.5 * proposal.df, uniform[:, -1])

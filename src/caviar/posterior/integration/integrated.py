@@ -82,6 +82,10 @@ class Weighted:
         """Return the central interval of each entry: lower ends, then upper ends, shape (2, ...)."""
         return self.quantile(ends_of(level))
 
+    def transformed(self, function: Callable[[Array], Any]) -> Weighted:
+        """Return the values that a function makes of these."""
+        return Weighted(np.asarray(function(self.values), dtype=np.float64), self.weights)
+
 
 @dataclass(frozen=True, eq=False)
 class Conditional:

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from ...engine.ascent.state import AscentState
+from ...engine.evaluation.given_by_passes import GivenByPasses, Passed, variances_of
 from ...engine.response.cost import is_cheap_to_profile
-from ...engine.response.given import GivenByPasses, Passed, variances_of
 from ...numerics.randomness import generator
 from ..evidence.coordinates import Coordinates
 from .at_once import Integral
@@ -77,7 +77,7 @@ def _profile(factors: Mapping[str, Any], state: AscentState, name: str) -> Integ
     def log_density(place: Place, beside: Place | None) -> float:
         vector = (center + root @ np.array(place, dtype=np.float64))[None]
         statistics = factor.family.statistics_of(coordinates.values(vector)[name][0])
-        found[place] = given.at({name: statistics}, None if beside is None else found[beside])
+        found[place] = given.fit_at({name: statistics}, None if beside is None else found[beside])
         return found[place].log_density + float(coordinates.log_volume(vector)[0])
 
     lattice = Lattice(center, root, explored(log_density, 1, _DEPTH))

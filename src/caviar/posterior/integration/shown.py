@@ -11,10 +11,12 @@ import numpy as np
 from ..._typing import Array
 from ...families._marginals import Ends, Marginals
 from ..uncertainty import Corrected, Widths
-from .at_once import Integral
+from .at_once import Integral, means_of
 from .integrated import Weighted
+from .shapes import LOGITS, at_ends
 
-_SENTENCE = "Means, standard deviations and intervals are integrated over the precisions."
+_OF_ONE = 0.1
+"""Share of a mean or variance that a single value makes up at most, unless it is infinite."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,20 +29,38 @@ class Integrated(Corrected):
         Of the globals that are integrated over, by name, (n, plates..., event...).
     weights
         Of these values, by name, (n,); they sum to one.
+    shapes
+        Of others, by name: how far quantiles at fixed log odds are from the means, (G, L). Those that are not listed
+        have the intervals of their family with these means and standard deviations.
     """
 
     values: Mapping[str, Array] = field(default_factory=dict, repr=False)
     weights: Mapping[str, Array] = field(default_factory=dict, repr=False)
+    shapes: Mapping[str, Array] = field(default_factory=dict, repr=False)
     kind: ClassVar[str] = "integrated"
-    sentence: ClassVar[str] = _SENTENCE
 
     def marginals(self, name: str, factor: Any, ends: Ends) -> Sequence[Marginals]:
         found = super().marginals(name, factor, ends)
         weighted = self.weighted(name)
+        if name in self.shapes:
+            (own,) = found
+            lower, upper = at_ends(self.shapes[name], ends, own.mean)
+            return [replace(own, lower=lower, upper=upper)]
         if weighted is None:
             return found
         lower, upper = weighted.quantile(ends)
         return [replace(own, lower=lower, upper=upper) for own in found]
+
+    @property
+    def remark(self) -> str:
+        return f"Means, standard deviations and intervals are integrated over {_listed(self.values)}."
+
+    @property
+    def on_tails(self) -> str:
+        heavy = [name for name in self.values if np.isinf(self.sds[name]).any()]
+        if not heavy:
+            return ""
+        return f" {_listed(heavy)}: no standard deviation for such a long tail; see the interval."
 
     def weighted(self, name: str) -> Weighted | None:
         """Return the values of a global with their weights; None of one that is not integrated over."""
@@ -61,19 +81,27 @@ class Integrated(Corrected):
             sds=own.sds,
             shifts=own.shifts,
             values={name: own for name, own in self.values.items() if name in names},
+            shapes={name: own for name, own in self.shapes.items() if name in names},
         )
 
     def as_plain(self) -> dict[str, Any]:
-        return {**super().as_plain(), "values": dict(self.values), "weights": dict(self.weights)}
+        weights: dict[str, Any] = {}
+        for name, own in self.weights.items():
+            # the name of a variable says that its weights are these, too
+            weights[name] = next((other for other in weights if self.weights[other] is own), own)
+        parts = {"values": dict(self.values), "weights": weights, "shapes": dict(self.shapes)}
+        return {**super().as_plain(), **parts}
 
     @classmethod
     def of(cls, integral: Integral, factors: Mapping[str, Any]) -> Integrated:
         """Return what an integral shows beside the factors of a fit."""
         weighted = {name: integral.weighted(name) for name in integral.values}
-        sds = {**integral.sds, **{name: np.ravel(own.sd) for name, own in weighted.items()}}
-        moved = {name: np.ravel(own.mean) - _means(factors[name]) for name, own in weighted.items()}
+        moments = {name: _moments(own) for name, own in weighted.items()}
+        sds = {**integral.sds, **{name: sd for name, (_, sd) in moments.items()}}
+        moved = {name: mean - means_of(factors[name]) for name, (mean, _) in moments.items()}
         shifts = {**integral.shifts, **moved}
-        return cls(sds, (), shifts, values=integral.values, weights=integral.weights)
+        of_values = integral.values, integral.weights, integral.shapes
+        return cls(sds, (), shifts, (), (), *of_values)
 
     @classmethod
     def of_plain(cls, document: Mapping[str, Any], factors: Mapping[str, Any]) -> Integrated:
@@ -87,13 +115,40 @@ class Integrated(Corrected):
         own, values, weights = Corrected.of_plain(document, factors), document["values"], document["weights"]
         if not isinstance(values, dict) or not isinstance(weights, dict) or values.keys() != weights.keys():
             raise ValueError("weights of other values than it has")
+        resolved: dict[str, Any] = {
+            name: weights.get(given) if isinstance(given, str) else given for name, given in weights.items()
+        }
         for name, array in values.items():
             (part,) = factors[name].entry_marginals((0.05, 0.95))
-            _check_weights(weights[name])
-            shape = (len(weights[name]), *np.shape(part.mean))
+            _check_weights(resolved[name])
+            shape = (len(resolved[name]), *np.shape(part.mean))
             if name not in own.sds or np.shape(array) != shape or not np.isfinite(array).all():
                 raise ValueError(f"values of {name!r:.40} that are none")
-        return cls(own.sds, own.kept, own.shifts, own.limited, own.unseen, dict(values), dict(weights))
+        shapes = document.get("shapes", {})
+        if not isinstance(shapes, dict) or not set(shapes) <= set(own.sds) - set(values):
+            raise ValueError("quantiles of variables that have none")
+        for name, array in shapes.items():
+            is_table = isinstance(array, np.ndarray) and array.shape == (own.sds[name].size, len(LOGITS))
+            if not is_table or not np.isfinite(array).all():
+                raise ValueError(f"quantiles of {name!r:.40} that are none")
+        parts = own.sds, own.kept, own.shifts, own.limited, own.unseen
+        return cls(*parts, dict(values), resolved, dict(shapes))
+
+
+def _moments(own: Weighted) -> tuple[Array, Array]:
+    """Return means and standard deviations of all entries, infinite where those of a few values are most of them."""
+    mean, sd = np.ravel(own.mean), np.ravel(own.sd)
+    values = own.values.reshape(len(own.values), -1)
+    largest = (own.weights[:, None] * np.square(values - mean)).max(axis=0)
+    sd = np.where(largest > _OF_ONE * sd**2, np.inf, sd)
+    largest = (own.weights[:, None] * np.abs(values)).max(axis=0)
+    is_positive = (values > 0).all(axis=0)
+    return np.where(is_positive & (largest > _OF_ONE * np.abs(mean)), np.inf, mean), sd
+
+
+def _listed(names: Collection[str]) -> str:
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def _check_weights(weights: Any) -> None:
@@ -101,8 +156,3 @@ def _check_weights(weights: Any) -> None:
     is_series = isinstance(weights, np.ndarray) and weights.dtype == np.float64 and weights.ndim == 1
     if not is_series or not (weights >= 0).all() or not np.isclose(weights.sum(), 1.0):
         raise ValueError("weights of values that are none")
-
-
-def _means(factor: Any) -> Array:
-    """Return the means of all entries of a factor, the parts of a joint one after the other, (G,)."""
-    return np.concatenate([np.ravel(own.mean) for own in factor.entry_marginals((0.05, 0.95))])

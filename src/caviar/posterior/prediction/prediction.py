@@ -9,7 +9,6 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from scipy.stats import norm
 
 from ..._errors import ModelError, ParameterError
 from ..._typing import Array
@@ -137,6 +136,14 @@ class Predictions(OfRows):
         for name in list(self._later):
             self[name]
         return super().to_frame()
+
+    def _repr_html_(self) -> str:
+        """Return the first rows of each as tables, for a notebook."""
+        tables = (
+            own._repr_html_() if isinstance(own, Prediction) else f"<pre>{escape(repr(own))}</pre>"
+            for own in self.values()
+        )
+        return "".join(f"<p>{escape(name)}</p>{own}" for name, own in zip(self, tables, strict=True))
 
     def __missing__(self, name: str) -> Any:
         if name in self._later:
@@ -285,8 +292,11 @@ class Prediction:
 
     def log_density(self, values: Array) -> Array:
         """Return the log density of values of a real number, in nats: that of a Normal or a mixture of Normals."""
-        with np.errstate(divide="ignore"):
-            own = [np.log(weight) + norm.logpdf(values, mean, sd) for weight, mean, sd in self.parts]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            own = [
+                np.log(weight) - 0.5 * ((values - mean) / sd) ** 2 - np.log(sd) - 0.5 * np.log(2.0 * np.pi)
+                for weight, mean, sd in self.parts
+            ]
         return np.asarray(np.logaddexp.reduce(own))
 
     def sample(self, n: int = 1, seed: int | np.random.Generator | None = None) -> Array:

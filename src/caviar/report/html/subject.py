@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -43,7 +43,12 @@ class Subject(ABC):
     @cached_property
     def checks(self) -> dict[str, Any] | None:
         """The data beside data sets of the model, and residuals; None without data."""
-        return checks_of(self.posterior, self.data)
+        return checks_of(self.posterior, self.data, self.observed_columns)
+
+    @property
+    def observed_columns(self) -> Sequence[str] | None:
+        """Names of the columns of what was observed, where the posterior does not know them itself."""
+        return None
 
     @abstractmethod
     def findings(self) -> list[dict[str, str]]:

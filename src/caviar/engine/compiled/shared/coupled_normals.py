@@ -342,5 +342,4 @@ def _with_products(
         factors.append(Factor(StatisticKey(variable.name, meeting.cross.name), meeting.axes))
         gather = meeting.gather
         size = size if meeting.n_pairs is None else with_axis(size, *meeting.n_pairs)
-    constants = [(np.asarray(contraction.constant), contraction.constant_axes)]
-    return Contraction(1.0, factors, constants, (), size, gather)
+    return contraction.with_factors(factors, (), size, gather)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...._errors import ModelError
+from ...._typing import Array
 from ....families import Categorical
 from ....families.gated_globals import FAMILIES_OF_GATED, Gated, GatedLayout
 from ....language import Axis, Variable
@@ -58,7 +59,7 @@ class GatedVariable(SharedVariable):
         names = set(self.family.names)
         mine = [factor for factor in contraction.factors if _name(factor.key) in names]
         kept = [factor for factor in contraction.factors if _name(factor.key) not in names]
-        constants: list[Any] = [(np.asarray(contraction.constant), contraction.constant_axes)]
+        constants: list[tuple[Array, tuple[Axis, ...]]] = []
         if len(mine) == 1:
             key: Any = mine[0].key
             kept.append(Factor(self._key(f"{key.variable}.{key.statistic}"), mine[0].axes))
@@ -76,7 +77,7 @@ class GatedVariable(SharedVariable):
                 key = factor.key
                 statistic, axes = f"{statistic}*{key.variable}.{key.statistic}", (*axes, *factor.axes)
             kept.append(Factor(self._key(statistic), axes))
-        return Contraction(1.0, kept, constants, (), contraction.size, contraction.gather)
+        return contraction.with_factors(kept, constants, contraction.size, contraction.gather)
 
     def _key(self, statistic: str) -> StatisticKey:
         return StatisticKey(self.name, statistic)

@@ -9,7 +9,6 @@ from typing import NamedTuple
 import numpy as np
 
 from ...._typing import Array
-from ....language import Variable
 from ....numerics.spread import spread
 from ...design.contraction import Derivative
 from ...design.keys import FactorKey, StatisticKey
@@ -25,8 +24,6 @@ class _Message(NamedTuple):
     key: StatisticKey
     derivative: Derivative
     others: tuple[tuple[LocalFactor, StatisticKey], ...]
-    is_of_owner: bool
-    """Whether the term is of the density of the statistic's variable."""
 
 
 class ContractedTerm(RowTerm):
@@ -54,8 +51,7 @@ class ContractedTerm(RowTerm):
         for position, own in enumerate(local.contraction.keys):
             if isinstance(own, StatisticKey):
                 others = tuple((factor, key) for factor, key in self._operands if key != own)
-                is_of_owner = _has_as_parents(factor_of[own].variables, own, others)
-                message = _Message(own, local.contraction.derivative(position), others, is_of_owner)
+                message = _Message(own, local.contraction.derivative(position), others)
                 self._messages.setdefault(factor_of[own].key, []).append(message)
         self._views = {own: factor for factor, own in self._operands}
 
@@ -93,8 +89,8 @@ class ContractedTerm(RowTerm):
     def _said(self, message: _Message, known: Arrays, work: BlockWork) -> Array:
         """Return the value of a message, given its other statistics.
 
-        A repetition without an observation below it integrates to one, and says nothing to its parents. To itself these
-        say what its distribution given them is.
+        The density of a repetition without an observation below it integrates to one, and says nothing to its parents,
+        whether these have one or not. To itself they say what its distribution given them is.
         """
         columns, own = work.rows.columns, self._views[message.key]
         whole = {key: factor.view(work.state[factor.key], key) for factor, key in message.others}
@@ -104,8 +100,9 @@ class ContractedTerm(RowTerm):
             key: factor.view(factor.counted(work.state[factor.key], columns), key)
             for factor, key in message.others
         }
-        said, seen = message.derivative({**known, **counted}), own.seen(columns)
-        if seen is None or not message.is_of_owner or seen.all():
+        said = message.derivative({**known, **counted})
+        seen = own.seen(columns) if self._local.owner in own.variables else None
+        if seen is None or seen.all():
             return said
         is_seen = seen.reshape(*seen.shape[:-1], *(1,) * (said.ndim - seen.ndim), -1)
         return np.where(is_seen, said, message.derivative({**known, **whole}))
@@ -151,16 +148,3 @@ class ContractedTerm(RowTerm):
             total = np.empty((len(each), part.shape[-1]))
             look_up.sums(each, work.rows.columns, total)
             sums.parts[part.key] = total.reshape(part.shape)
-
-
-def _has_as_parents(
-    variables: tuple[Variable, ...],
-    key: StatisticKey,
-    others: tuple[tuple[LocalFactor, StatisticKey], ...],
-) -> bool:
-    """Return whether the variable of a statistic has those of the others as its parents."""
-    owner = next(own for own in variables if own.name == key.variable)
-    return {other.variable for _, other in others} <= {
-        key.variable,
-        *(parent.name for parent in owner.parents),
-    }

@@ -57,7 +57,9 @@ class Bars:
         return _share_outside(self.observed, self.lower, self.upper)
 
 
-def replicates_of(posterior: Any, data: Mapping[str, Any]) -> list[Bars] | str:
+def replicates_of(
+    posterior: Any, data: Mapping[str, Any], names: Sequence[str] | None = None
+) -> list[Bars] | str:
     """Return bars for each column of what was observed; or why there are none.
 
     Parameters
@@ -66,6 +68,8 @@ def replicates_of(posterior: Any, data: Mapping[str, Any]) -> list[Bars] | str:
         Of the fit.
     data
         Name -> array, as the posterior takes them.
+    names
+        Of the columns of what was observed; by default those that the posterior knows.
     """
     leaves = [leaf for leaf in posterior.model.leaves if as_numbers(data.get(leaf.name)) is not None]
     plate = posterior.data_plate
@@ -83,10 +87,14 @@ def replicates_of(posterior: Any, data: Mapping[str, Any]) -> list[Bars] | str:
         )
     except CaviarError as error:
         return str(error).partition(". ")[0].rstrip(".")
-    return [bars for leaf in leaves for bars in _of_leaf(posterior, leaf, data[leaf.name], drawn[leaf.name])]
+    return [
+        bars
+        for leaf in leaves
+        for bars in _of_leaf(posterior, leaf, data[leaf.name], drawn[leaf.name], names)
+    ]
 
 
-def _of_leaf(posterior: Any, leaf: Any, observed: Any, drawn: Any) -> list[Bars]:
+def _of_leaf(posterior: Any, leaf: Any, observed: Any, drawn: Any, given: Sequence[str] | None) -> list[Bars]:
     """Return the bars of each column of a variable, the first dozen."""
     own = np.asarray(as_numbers(observed), dtype=np.float64)
     made = np.asarray(drawn, dtype=np.float64)
@@ -95,7 +103,7 @@ def _of_leaf(posterior: Any, leaf: Any, observed: Any, drawn: Any) -> list[Bars]
     own, made = own.reshape(len(own), -1), made.reshape(len(made), len(own), -1)
     is_label = isinstance(leaf, Categorical)
     categories = posterior.names.entries(leaf.name) if is_label else None
-    names = None if is_label else posterior.names.entries(leaf.name)
+    names = None if is_label else given or posterior.names.entries(leaf.name)
     arrays = (posterior.data_summary or {}).get("arrays", {})
     names = names or arrays.get(leaf.name, {}).get("columns")
     width = own.shape[1]

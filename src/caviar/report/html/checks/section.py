@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -27,11 +28,11 @@ class Checks(Section):
         return {"checks": subject.checks}
 
 
-def checks_of(posterior: Any, data: Any) -> dict[str, Any] | None:
-    """Return charts and sentences of the checks; None without data."""
+def checks_of(posterior: Any, data: Any, names: Sequence[str] | None = None) -> dict[str, Any] | None:
+    """Return charts and sentences of the checks, of columns of these names; None without data."""
     if data is None:
         return None
-    found = replicates_of(posterior, data)
+    found = replicates_of(posterior, data, names)
     bars = [] if isinstance(found, str) else found
     return {
         "size": [WIDTH, HEIGHT],

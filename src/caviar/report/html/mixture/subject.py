@@ -97,6 +97,11 @@ class MixtureSubject(Subject):
         """Names of the columns."""
         return column_names(self.estimator)
 
+    @property
+    def observed_columns(self) -> tuple[str, ...]:
+        """Names of the columns, which the command line keeps beside the estimator."""
+        return self.names
+
     def rows_at(self, numbers: AnyArray) -> AnyArray:
         """Return some rows; rows that are not in memory are read where they lie."""
         rows: Any = self.rows

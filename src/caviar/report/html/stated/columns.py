@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -53,6 +54,37 @@ def columns_of(subject: Any) -> list[dict[str, Any]]:
             found += [
                 _as_stated(line, nodes[name], is_label=is_label) if name in nodes else line for line in lines
             ]
+    return found[:_MOST_COLUMNS]
+
+
+def columns_of_formula(model: Any, table: Any) -> list[dict[str, Any]]:
+    """Return figures and remarks for the columns of a table that the formula of a mixed model reads.
+
+    Parameters
+    ----------
+    model
+        A fitted MixedModel.
+    table
+        ``Rows`` of its columns; None if there are none. Then the response is told of, as it was kept.
+    """
+    if table is None:
+        response = model.formula.partition("~")[0].strip()
+        arrays = (model.posterior_.data_summary or {}).get("arrays", {})
+        return _remembered(response, arrays[response], is_label=False) if response in arrays else []
+    read = set(re.findall(r"`[^`]+`|\w+", model.formula))
+    found = []
+    for name in table.names:
+        if name not in read and f"`{name}`" not in read:
+            continue
+        if name in model.groups_ or table.are_texts(name):
+            labels, _ = table.labels(name)
+            levels, places = np.unique(labels.astype(str), return_inverse=True)
+            told = _counts(places.astype(np.float64), {"categories": levels.tolist()})
+            found.append({**line_of(name, [], 0.0), "levels": told})
+        else:
+            [line] = quality_of(table.numbers(name)[:, np.newaxis], [name], {})
+            remarks = [remark for remark in line["remarks"] if "distinct values" not in remark]
+            found.append({**line, "remarks": remarks})
     return found[:_MOST_COLUMNS]
 
 

@@ -14,6 +14,8 @@ from ....language.algebra import Diagonal
 from ....names import place_in_words
 
 LEVEL = 0.95
+WORD = "word"
+"""What an entry of a topic is called."""
 
 _ARRAYS = ("mean", "sd", "lower", "upper")
 
@@ -74,6 +76,12 @@ class Figures:
         indices = np.stack(np.unravel_index(chosen, shape), axis=-1) if shape else np.zeros((1, 0), dtype=int)
         return [tuple(index) for index in indices.tolist()], len(flat) - len(chosen)
 
+    def along_first(self, places: Sequence[int]) -> Figures:
+        """Return these at some places along the first axis, which keep their names or numbers."""
+        kept = {name: None if (own := getattr(self, name)) is None else own[list(places)] for name in _ARRAYS}
+        names = [self.labels[0][place] for place in places]
+        return replace(self, labels=(names, *self.labels[1:]), are_named=(True, *self.are_named[1:]), **kept)
+
     def without(self, place: str) -> Figures:
         """Return these without the place of a name along the first axis, where it is the last one."""
         if not self.labels or list(self.labels[0])[-1:] != [place]:
@@ -103,7 +111,7 @@ def figures_of(subject: Any) -> list[Figures]:
     for name in posterior:
         variable = posterior.model.variables[name]
         plates = tuple(plate.name for plate in variable.plates)
-        event = _event_name(posterior.model, variable)
+        event = WORD if name == "topics" and subject.vocabulary else _event_name(posterior.model, variable)
         for part in posterior.marginals(name, LEVEL):
             own = plates[:-1] if part.is_shared else plates
             shape = np.shape(part.mean)

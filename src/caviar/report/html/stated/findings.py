@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from ...._errors import CaviarError
-from ...._extras import install_command
 from ..findings import ascent, convergence, finding, reproduction, restarts
 
 _LEVEL = 0.95
@@ -71,10 +70,6 @@ def _distance(subject: Any, data: Mapping[str, Any]) -> dict[str, str] | None:
     n_draws = min(_MOST_DRAWS, max(_FEWEST_DRAWS, _MOST_ROW_PASSES // n_rows))
     try:
         found = subject.posterior.diagnose(data, n_draws=n_draws, seed=0)
-    except ImportError:
-        told = f"Not looked at: it takes ArviZ, which is installed by {install_command('arviz')}"
-        # a note, as nothing may look better for not having been looked at
-        return finding("note", title, told)
     except CaviarError as error:
         reason = str(error).partition(". ")[0].rstrip(".")
         return finding("info", title, f"Draws cannot show it: {reason}.")

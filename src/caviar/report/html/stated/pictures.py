@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..section import Page, Section
-from .figures import Figures
+from .figures import WORD, Figures
 
 _MOST_INTERVALS = 60
 _MOST_COLUMNS = 30
@@ -23,7 +23,7 @@ class Pictures(Section):
     name, link, template, scripts = "pictures", "Plots", "pictures.html", ("intervals.js", "cells.js")
 
     def gather(self, subject: Any) -> dict[str, Any]:
-        figures = subject.figures
+        figures = subject.drawn
         own = {
             "intervals": intervals_of(figures),
             "cells": cells_of(figures),
@@ -84,8 +84,10 @@ def _cells(own: Figures) -> dict[str, Any]:
 
 
 def _is_topics(own: Figures) -> bool:
-    """Whether these are distributions over so many categories that the most probable are shown."""
-    return own.is_simplex and own.mean.ndim == 2 and own.mean.shape[1] > _MANY_CATEGORIES
+    """Whether these are topics, or distributions over so many categories that the most probable are shown."""
+    return (
+        own.is_simplex and own.mean.ndim == 2 and (own.event == WORD or own.mean.shape[1] > _MANY_CATEGORIES)
+    )
 
 
 def topics_of(subject: Any, figures: Sequence[Figures]) -> list[dict[str, Any]]:
@@ -98,10 +100,11 @@ def topics_of(subject: Any, figures: Sequence[Figures]) -> list[dict[str, Any]]:
     logs = np.log(np.maximum(mean, 1e-300))
     apart = mean * (logs - logs.mean(axis=0))
     shares = _shares(subject, topics)
+    numbers = [int(label) for label in topics.labels[0]]
     order = np.argsort(-shares, kind="stable") if shares is not None else np.arange(len(mean))
     return [
         {
-            "k": int(k),
+            "k": numbers[k],
             "share": None if shares is None else float(shares[k]),
             "words": _words(topics, k, mean[k]),
             "apart": _words(topics, k, apart[k]),
@@ -118,7 +121,8 @@ def _shares(subject: Any, topics: Figures) -> Any:
     if prior is None or concentration is None:
         return None
     added = np.maximum((concentration - prior).sum(axis=-1), 0.0)
-    return added / added.sum() if added.sum() > 0 else None
+    shown = [int(label) for label in topics.labels[0]]
+    return (added / added.sum())[shown] if added.sum() > 0 else None
 
 
 def _words(topics: Figures, k: int, by: Any) -> list[list[Any]]:

@@ -10,6 +10,7 @@ from scipy.special import gammaincinv, gammaln
 
 from ...._typing import Array
 from ....families import Gamma, NormalGamma, NormalWishart, Wishart
+from ....posterior.integration.integrated import Weighted
 from .figures import LEVEL, Figures
 
 _ENDS = (0.5 - LEVEL / 2, 0.5 + LEVEL / 2)
@@ -21,7 +22,8 @@ def standard_deviations(posterior: Any, figures: list[Figures]) -> list[Figures]
     A precision :math:`\tau \sim \mathrm{Gamma}(a, b)` is the standard deviation :math:`\tau^{-1/2}`, of mean
     :math:`\sqrt b\, \Gamma(a - 1/2) / \Gamma(a)`; its quantiles are those of the precision, transformed. A variance
     on the diagonal of the inverse of :math:`W(\nu, B)` is an inverse Gamma number with shape
-    :math:`(\nu - D + 1) / 2` and scale :math:`B_{kk} / 2`.
+    :math:`(\nu - D + 1) / 2` and scale :math:`B_{kk} / 2`. Where the posterior shows a precision by weighted values,
+    these are transformed.
 
     Parameters
     ----------
@@ -34,6 +36,10 @@ def standard_deviations(posterior: Any, figures: list[Figures]) -> list[Figures]
     for own in figures:
         variable, _, part = own.name.partition(".")
         if part == "mean" or not (part == "precision" or _is_precision(posterior, variable)):
+            continue
+        weighted = posterior._weighted(variable)
+        if weighted is not None:
+            found.append(_of_values(own, weighted))
             continue
         gamma = _gamma_of(posterior[variable], own)
         if gamma is None:
@@ -79,14 +85,27 @@ def _figures(own: Figures, shape: Array, scale: Array) -> Figures:
     with np.errstate(divide="ignore", invalid="ignore"):
         variance = np.where(shape > 1, scale / (shape - 1) - mean**2, np.nan)
         lower, upper = (np.sqrt(scale / gammaincinv(shape, 1.0 - end)) for end in _ENDS)
+    return _named(own, mean, np.sqrt(np.maximum(variance, 0.0)), (lower, upper))
+
+
+def _of_values(own: Figures, weighted: Weighted) -> Figures:
+    """Return the figures of the standard deviations that belong to weighted precisions."""
+    values = np.asarray(weighted.values)
+    variances = np.diagonal(np.linalg.inv(values), axis1=-2, axis2=-1) if own.n_event == 2 else 1.0 / values
+    found = replace(weighted, values=np.sqrt(variances))
+    return _named(own, found.mean, found.sd, found.interval(LEVEL))
+
+
+def _named(own: Figures, mean: Array, sd: Array, ends: Any) -> Figures:
     is_matrix = own.n_event == 2
+    lower, upper = ends
     return replace(
         own,
         name=f"{own.name} as sd",
         labels=own.labels[:-1] if is_matrix else own.labels,
         are_named=own.are_named[:-1] if is_matrix else own.are_named,
         mean=mean,
-        sd=np.sqrt(np.maximum(variance, 0.0)),
+        sd=sd,
         lower=lower,
         upper=upper,
     )

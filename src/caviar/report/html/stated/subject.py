@@ -8,6 +8,7 @@ from typing import Any
 
 from ...._errors import DataError, ParameterError
 from ....estimators._components import column_names
+from ....estimators.mixed_models.columns import Rows as Table
 from ....estimators.mixed_models.design import NEW
 from ....language import Categorical, Data, MarkovChain
 from ....posterior.posterior import Posterior
@@ -15,7 +16,7 @@ from ..checks import Checks
 from ..numbers import number
 from ..shared import Progress, Quality, Reproduce, Trust
 from ..subject import Subject
-from .columns import columns_of
+from .columns import columns_of, columns_of_formula
 from .effects import Effects
 from .figures import Figures, figures_of
 from .findings import findings_of
@@ -53,6 +54,8 @@ class StatedSubject(Subject):
         If the data are none of the model.
     """
 
+    estimator: Any
+
     sections = (
         Trust(),
         Statement(),
@@ -79,6 +82,11 @@ class StatedSubject(Subject):
             self.vocabulary = column_names(fitted)
         self.data = None if data is None else self.posterior._evaluator.named(fitted._as_data(data)).values
 
+    @property
+    def _topics(self) -> list[int]:
+        """Numbers of the topics that have words."""
+        return self.estimator.topics_in_use_
+
     @cached_property
     def hidden(self) -> list[str]:
         """Names of the hidden variables of the rows, without those that only serve to state another, as its link."""
@@ -89,8 +97,20 @@ class StatedSubject(Subject):
 
     @cached_property
     def figures(self) -> list[Figures]:
-        """Mean, spread and interval of every entry of every global variable."""
-        return figures_of(self)
+        """Mean, spread and interval of every entry of every global variable, without topics that have no words."""
+        found = figures_of(self)
+        if not self.vocabulary:
+            return found
+        used = self._topics
+        return [own.along_first(used) if own.name == "topics" else own for own in found]
+
+    @property
+    def drawn(self) -> list[Figures]:
+        """The figures that are drawn: of the weights of topics those of topics with words."""
+        if not self.vocabulary:
+            return self.figures
+        used = self._topics
+        return [own.along_first(used) if own.name == "weights" else own for own in self.figures]
 
     @cached_property
     def rows(self) -> dict[str, Any] | None:
@@ -156,8 +176,10 @@ class StatedSubject(Subject):
         rows = "Documents" if self.vocabulary else "Rows" if plate is None else f"Rows ({plate.name})"
         facts = [(rows, "not recorded" if fit["rows"] is None else f"{fit['rows']:,}")]
         if self.vocabulary:
-            topics = posterior["topics"].mean
-            facts += [("Topics", f"{len(topics):,}"), ("Words in the vocabulary", f"{topics.shape[1]:,}")]
+            n_topics, n_words = posterior["topics"].mean.shape
+            used = len(self._topics)
+            topics = f"{used:,}" if used == n_topics else f"{used:,}, found; at most {n_topics:,}"
+            facts += [("Topics", topics), ("Words in the vocabulary", f"{n_words:,}")]
             bound = getattr(self.estimator, "bound_", None)
             facts += [] if bound is None else [("Perplexity bound", number(float(bound), 5))]
         else:
@@ -231,6 +253,13 @@ class MixedModelSubject(StatedSubject):
         Progress(),
         Reproduce(),
     )
+
+    def __init__(self, fitted: Any, data: Any, source: str | None) -> None:
+        super().__init__(fitted, data, source)
+        self._table = None if data is None else Table.of(data)
+
+    def quality(self) -> list[dict[str, Any]]:
+        return columns_of_formula(self.estimator, self._table)
 
     @cached_property
     def figures(self) -> list[Figures]:

@@ -1,0 +1,242 @@
+"""Fits in which some globals are known: where they begin, and those of rows that hide something, by passes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..._typing import Array, Statistics
+from ...language import Variable
+from ..ascent.elbo import Objective
+from ..ascent.problem import Factors, Problem, statistics_of
+from ..ascent.state import AscentState, begun, ready
+from ..binding.clamped.factor import PointMass
+from ..rows.row_map import RowMap
+from .evaluate import check_sizes, in_frame
+
+_MOST_PASSES, _SETTLED = 40, 3e-3
+"""Passes to the fit at a value, and the rise of its ELBO at which they end."""
+
+_OF_A_PASS = 0.25
+"""Of the operations of a pass: those of small tables take less time each than small matrices do."""
+
+_OF_PREDICTOR, _CALL = 400.0, 2e4
+"""Operations of a pass for a row, and of a contraction of any size, about."""
+
+
+class Fits(NamedTuple):
+    """What the fits say.
+
+    Attributes
+    ----------
+    log_density
+        Of the data and the values, (n,); minus infinity where a factor is improper.
+    shifts
+        By how much the means of all entries of each other variable differ from those of the fit, by name, (n, G), the
+        parts of a joint factor one after the other. The means themselves are measured from the problem's origins.
+    sds
+        Of these entries.
+    """
+
+    log_density: Array
+    shifts: Mapping[str, Array]
+    sds: Mapping[str, Array]
+
+
+def state_at(problem: Problem, factors: Mapping[str, Any], rows: RowMap) -> AscentState:
+    """Return the state of a fit with these factors by name, measured from the user's origin."""
+    check_sizes(problem, factors)
+    with rows.executor.session():
+        q = in_frame(problem, factors)
+        problem, q, arrays, coefficients = ready(problem, q, statistics_of(problem, q), may_return=True)
+        rows = rows.at(problem.rows)
+        return begun(problem, q, arrays, rows, rows.look(coefficients))
+
+
+class Apart:
+    """The globals of a fit, some of which are known.
+
+    Parameters
+    ----------
+    state
+        The fit of all globals.
+    names
+        Of the globals that are known.
+    """
+
+    def __init__(self, state: AscentState, names: Collection[str]) -> None:
+        self._state, order = state, state.problem.order
+        self._known = [variable for variable in order if variable.name in names]
+        self._others = [variable for variable in order if variable.name not in names]
+
+    @property
+    def _have_densities(self) -> bool:
+        """Whether no global is a point, known in part, or a label."""
+        return all(
+            factor.learnt is factor and (own.members or own.family.transforms)
+            for own, factor in self._state.q.items()
+        )
+
+    def statistics(self, values: Mapping[str, Any]) -> dict[str, Statistics]:
+        """Return the statistics of n values of each known variable, measured from the problem's origins.
+
+        Parameters
+        ----------
+        values
+            By name, (n, plates..., event...), measured from the user's origin.
+        """
+        problem = self._state.problem
+        points = {own.name: PointMass.of(own, values[own.name]) for own in self._known}
+        moved = in_frame(problem, points, self._known)
+        return {own.name: moved[own].expected_statistics for own in self._known}
+
+
+class Passed(NamedTuple):
+    """The fit at a value, found by passes over the rows, and where the fits at values nearby begin.
+
+    Attributes
+    ----------
+    log_density
+        Of data and value, up to what the ELBO of the fit lacks.
+    shifts, sds
+        As of :class:`Fits`, for one value: by name, (G,).
+    arrays, q
+        Expected statistics and sums over the rows, and the other factors.
+    """
+
+    log_density: float
+    shifts: Mapping[str, Array]
+    sds: Mapping[str, Array]
+    arrays: Mapping[Hashable, Array]
+    q: Factors
+
+
+class GivenByPasses(Apart):
+    """The same fits one after the other, by passes over the rows, where these hide something."""
+
+    def __init__(self, state: AscentState, names: Collection[str]) -> None:
+        super().__init__(state, names)
+        self._means = figures_of({own: state.q[own] for own in self._others})[0]
+        self._session = state.rows.executor.session
+
+    def fit_at(self, statistics: Mapping[str, Statistics], beside: Passed | None) -> Passed:
+        """Return the fit at a value, begun at that of a value beside it."""
+        problem, rows = self._state.problem, self._state.rows
+        arrays = dict(self._state.arrays if beside is None else beside.arrays)
+        q = dict(self._state.q if beside is None else beside.q)
+        for variable in self._known:
+            q.pop(variable, None)
+            arrays.update(zip(problem.keys[variable], statistics[variable.name], strict=True))
+        elbo, before, warm = -np.inf, -np.inf, self._state.warm
+        with self._session():
+            for _ in range(_MOST_PASSES):
+                look = rows.look(problem.rows.coefficients(arrays), warm)
+                arrays.update(look.summary.parts)
+                elbo = Objective(problem, q, dict(arrays), look.summary).value
+                if elbo - before < _SETTLED:
+                    break
+                before, warm = elbo, look.warm
+                for variable in self._others:
+                    q[variable] = problem.update(variable, arrays)
+                    problem.tell(arrays, variable, q[variable])
+        return self._passed(elbo, statistics, arrays, q)
+
+    def _passed(
+        self,
+        elbo: float,
+        statistics: Mapping[str, Statistics],
+        arrays: Mapping[Hashable, Array],
+        q: Factors,
+    ) -> Passed:
+        for variable in self._known:
+            # they have no factor, with which their own terms would be told
+            known, linear = self._state.problem.summed_terms.own.get(variable, (0.0, ()))
+            elbo += known + sum(own.value(arrays) for own in linear)
+            base = zip(statistics[variable.name], self._state.q[variable].base_measure, strict=True)
+            elbo += sum(share * float(np.sum(value)) for value, share in base if share)
+        means, sds = figures_of({own: q[own] for own in self._others})
+        return Passed(elbo, {name: own - self._means[name] for name, own in means.items()}, sds, arrays, q)
+
+
+class GivenByRows(GivenByPasses):
+    """The same fits, of which one pass finds each: no global that is not known meets what the rows hide.
+
+    What the rows hide is exact then, and the ELBO is the log density.
+    """
+
+    @staticmethod
+    def takes(problem: Problem) -> bool:
+        """Whether the fits of a problem are exact, and have one mode: hidden labels have several."""
+        if problem.chains or any(own.labels for own in problem.factors):
+            return False
+        return not problem.rows.why_inexact()
+
+    @property
+    def is_available(self) -> bool:
+        """Whether the fits are exact, and all globals have densities."""
+        return self.takes(self._state.problem) and self._have_densities
+
+    @property
+    def operations(self) -> float:
+        """Operations at each value, about."""
+        return _OF_A_PASS * operations_of_a_pass(self._state.problem, self._state.rows.source.n_rows)
+
+    def at(self, statistics: Mapping[str, Statistics]) -> Fits:
+        """Return the fits at n values.
+
+        Parameters
+        ----------
+        statistics
+            Of each known variable, by name, with an axis of the values before all others.
+        """
+        n = len(next(iter(statistics.values()))[0])
+        with self._session():
+            found = [
+                self._at({name: tuple(part[number] for part in own) for name, own in statistics.items()})
+                for number in range(n)
+            ]
+        log_density = np.array([own.log_density for own in found])
+        shifts, sds = (
+            {name: np.stack([getattr(own, figure)[name] for own in found]) for name in found[0].shifts}
+            for figure in ("shifts", "sds")
+        )
+        return Fits(np.where(np.isfinite(log_density), log_density, -np.inf), shifts, sds)
+
+    def _at(self, statistics: Mapping[str, Statistics]) -> Passed:
+        problem, rows, q = self._state.problem, self._state.rows, dict(self._state.q)
+        arrays = dict(self._state.arrays)
+        for variable in self._known:
+            q.pop(variable)
+            arrays.update(zip(problem.keys[variable], statistics[variable.name], strict=True))
+        for variable in self._others:
+            q[variable] = problem.update(variable, arrays)
+            problem.tell(arrays, variable, q[variable])
+        look = rows.look(problem.rows.coefficients(arrays), self._state.warm)
+        arrays.update(look.summary.parts)
+        return self._passed(Objective(problem, q, arrays, look.summary).value, statistics, arrays, q)
+
+
+def variances_of(state: AscentState) -> dict[str, Array]:
+    """Return the variances of all entries of all globals under their factors, by name, (G,)."""
+    return {name: sd**2 for name, sd in figures_of(state.q)[1].items()}
+
+
+def figures_of(factors: Mapping[Variable, Any]) -> tuple[dict[str, Array], dict[str, Array]]:
+    """Return means and standard deviations of all entries of variables, by name."""
+    means, sds = {}, {}
+    for variable, factor in factors.items():
+        own = {variable.name: factor}
+        if variable.members:
+            own = factor.marginals
+        for name, each in own.items():
+            parts = each.entry_marginals((0.05, 0.95))
+            means[name] = np.concatenate([np.ravel(part.mean) for part in parts])
+            sds[name] = np.concatenate([np.ravel(part.sd) for part in parts])
+    return means, sds
+
+
+def operations_of_a_pass(problem: Problem, n_rows: int) -> float:
+    """Return the approximate number of operations of a pass over rows that hide something, calls included."""
+    return _OF_PREDICTOR * n_rows + _CALL * len(problem.compiled.terms)
