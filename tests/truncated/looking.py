@@ -78,7 +78,7 @@ def looking_at(model: cv.Model, data: Any, labels: Any, n: int, weights: Any = N
     bound = bound_of(model, met, weights, None, None, ((), None))
     problem = model._problem(bound, (), None)
     rows = RowMap(problem.rows, rows_of(problem.bound), Threads(1))
-    problem, q = given_start(problem, {"z": labels}, rows)
+    problem, q = given_start(problem, {"z": labels}, rows).start
     problem, q, _, coefficients = ready(problem, q, statistics_of(problem, q), may_return=True)
     few = with_few(problem, n).rows
     assert isinstance(few, TruncatedRows)
