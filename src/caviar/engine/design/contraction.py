@@ -20,6 +20,9 @@ from ...language import Axis
 from ...numerics.cached import cached_property
 from .gather import BetweenLabels, Factor, Gather
 
+Known: TypeAlias = Sequence[tuple[Array, tuple[Axis, ...]]]
+"""Known arrays with their axes."""
+
 Evaluation: TypeAlias = Callable[[Mapping[Hashable, Array]], Any]
 """What finds its operands among arrays by key, and contracts them: one function, made once."""
 
@@ -367,17 +370,10 @@ class Contraction:
         formula, factors = self.formula, list(self.factors)
         before = () if axis is None else (axis,)
         factors[position] = Factor(key, (*before, *factors[position].axes))
-        if not formula.constant_axes:
-            return Contraction(float(self.constant), factors, (), (), formula.size, formula.gather)
-        known = (self.constant, formula.constant_axes)
-        return Contraction(1.0, factors, (known,), (), formula.size, formula.gather)
+        return self.with_factors(factors, (), formula.size, formula.gather)
 
     def with_factors(
-        self,
-        factors: Sequence[Factor],
-        constants: Sequence[tuple[Array, tuple[Axis, ...]]],
-        size: Callable[[Axis], int],
-        gather: Gather | None,
+        self, factors: Sequence[Factor], constants: Known, size: Callable[[Axis], int], gather: Gather | None
     ) -> Contraction:
         """Return the same sum of other operands: those of variables that share a factor.
 

@@ -17,7 +17,7 @@ import numpy as np
 from ..._typing import AnyArray, Array
 from ...language import Axis
 from ...numerics.cached import cached_property
-from .contraction import Contraction, Derivative, Evaluation, Formula
+from .contraction import Contraction, Derivative, Evaluation, Formula, Known
 from .gather import Factor, Gather
 
 _BLOCK = 64
@@ -219,21 +219,8 @@ class Fitted(Contraction):
         """Return the term over all axes but one; None if no operand has that one."""
         return super().along(axis, self._fitted.with_products(arrays, self.places[1]))
 
-    def replaced(self, position: int, key: Hashable, axis: Axis | None = None) -> Contraction:
-        """Return the same term with another operand at ``position``; an axis of several comes first in it."""
-        formula, factors = self._fitted, list(self.factors)
-        before = () if axis is None else (axis,)
-        factors[position] = Factor(key, (*before, *factors[position].axes))
-        known = [(self.constant, formula.constant_axes)] if formula.constant_axes else []
-        number = 1.0 if known else float(self.constant)
-        return Fitted(number, factors, known, (), formula.size, self.places, self.design)
-
     def with_factors(
-        self,
-        factors: Sequence[Factor],
-        constants: Sequence[tuple[Array, tuple[Axis, ...]]],
-        size: Callable[[Axis], int],
-        gather: Gather | None,
+        self, factors: Sequence[Factor], constants: Known, size: Callable[[Axis], int], gather: Gather | None
     ) -> Contraction:
         """Return the same sum of other operands, two of which have the columns of the design as their last axis."""
         assert gather is None
