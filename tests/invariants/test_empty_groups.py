@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.integrate import quad
-from scipy.stats import gamma, multivariate_normal
+from scipy.stats import gamma, multivariate_normal, norm
 
 import caviar as cv
 
@@ -252,3 +252,26 @@ def test_what_is_hidden_above_a_missing_value_of_a_row_is_as_its_prior_says(fact
     np.testing.assert_allclose(local["upper"].variance[2], 1.0 / 0.4, rtol=1e-12)
     for name in ("upper", "lower"):
         np.testing.assert_allclose(local[name].mean[2], alone["mu"].mean, rtol=1e-6)
+
+
+def test_a_known_label_is_an_observation_of_the_label_that_chose_its_probabilities() -> None:
+    """Where the value of the row is missing; by enumeration of both labels."""
+    obs, kind, other = cv.Plate("obs"), cv.Plate("kind", 3), cv.Plate("other", 2)
+    shares = np.array([[0.3, 0.7], [0.6, 0.4], [0.2, 0.8]])
+    means = np.array([[0.0, 1.0], [2.0, -1.0], [0.5, 3.0]])
+    z = cv.Categorical("z", cv.Dirichlet("weights", np.full(3, 1e9)), plates=obs)
+    y = cv.Categorical("y", cv.Dirichlet("shares", 1e9 * shares, plates=kind)[z], plates=obs)
+    mean = cv.Normal("mean", cv.Constant("means", means, plates=(kind, other)), 1e9, plates=(kind, other))
+    x = cv.Normal("x", mean[z][y], 1.0, plates=obs)
+    # the rows have another value, or those without x would be left out
+    beside = cv.Normal("beside", cv.Normal("level", 0.0, 1e9), 1.0, plates=obs)
+    values, labels = np.array([0.3, np.nan, np.nan, 1.2, 0.7]), np.array([np.nan, 1, 0, np.nan, 1])
+    data = {"x": values, "y": labels, "beside": np.zeros(5)}
+    exact = norm.logpdf(np.zeros(5)).sum()
+    for value, label in zip(values, labels, strict=True):
+        density = 1.0 if np.isnan(value) else norm.pdf(value, means)
+        joint = shares / 3.0 * density
+        exact += np.log(joint.sum() if np.isnan(label) else joint[:, int(label)].sum())
+    together, apart = (cv.Model(x, beside).fit(data, factors=own, **TIGHT) for own in (None, []))
+    assert together.elbo == pytest.approx(exact, abs=1e-5)
+    assert apart.elbo < exact

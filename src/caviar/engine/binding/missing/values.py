@@ -263,7 +263,7 @@ def seen_latents(
     plate: Plate | None,
     rows: Array | None,
 ) -> dict[Variable, Any]:
-    """Return for latents of the rows which of them have an observation below, or a known label; where all have, none.
+    """Return for latents of the rows which have an observation or a known label below, or are one; none where all do.
 
     Where its prior is known a latent without one stays at it and counts nothing. Otherwise it would count as an
     observation of its parents that was never made, and must be left out of the sums. In ``rows`` that do not count
@@ -274,18 +274,24 @@ def seen_latents(
         if plate not in variable.plates or variable.summed or not any(p in latent for p in variable.parents):
             continue
         below = [leaf for leaf in observed if is_above(variable, leaf)]
-        if not below or not all(leaf in masks and set(variable.plates) <= set(leaf.plates) for leaf in below):
+        known = [
+            own
+            for own in labels
+            if isinstance(own, Variable) and (own is variable or is_above(variable, own))
+        ]
+        if not below or not all(leaf in masks for leaf in below):
+            continue
+        if not all(set(variable.plates) <= set(own.plates) for own in (*below, *known)):
             continue
         assert plate is not None
         # rows first, for blocks of them
         kept = (plate, *(own for own in variable.plates if own is not plate))
         given = [rows_first(masks[leaf], leaf, plate) for leaf in below]
+        given += [rows_first(labels[label] >= 0, label, plate) for label in known]
         axes = [
-            _axes_over((plate, *(own for own in leaf.plates if own is not plate)), kept) for leaf in below
+            _axes_over((plate, *(own for own in node.plates if own is not plate)), kept)
+            for node in (*below, *known)
         ]
-        if variable in labels:
-            given.append(rows_first(labels[variable] >= 0, variable, plate))
-            axes.append(((), tuple(range(len(kept)))))
         own_plates = (plate, *(own for own in below[0].plates if own is not plate))
         sizes = tuple(given[0].shape[own_plates.index(own)] for own in kept[1:])
         by_row = of_blocks(_HasAny(tuple(axes)), given, sizes, np.bool_)
