@@ -1,4 +1,4 @@
-"""Log joint densities of draws together are those of each draw."""
+"""Log joint densities of draws together are those of each draw, and labels that share a factor are drawn together."""
 
 import warnings
 
@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from random_models.at_large import drawn
 
+import caviar as cv
+from caviar.testing import elbo_estimate
 from caviar.testing._draws import log_joints, one_of, stacked
 
 # with labels, chains of states and of vectors, sparse effects, joint factors of mean and precision
@@ -24,3 +26,21 @@ def test_densities_of_random_models(part: int):
         found = log_joints(stated.model.nodes, data, values, 3)
         each = [stated.model.log_joint({**data, **one_of(values, i)}) for i in range(3)]
         np.testing.assert_allclose(found, each, rtol=1e-9)
+
+
+@pytest.mark.parametrize("is_chain", [False, True])
+def test_labels_that_share_a_factor_are_drawn_together(is_chain):
+    """Of an exact posterior every draw says the evidence."""
+    row, state, part = cv.Plate("row"), cv.Plate("state", 2), cv.Plate("part", 3)
+    shares = np.array([[0.8, 0.1, 0.1], [0.1, 0.1, 0.8]])
+    if is_chain:
+        s = cv.MarkovChain("s", [0.6, 0.4], np.array([[0.9, 0.1], [0.2, 0.8]]), along=row)
+    else:
+        s = cv.Categorical("s", [0.6, 0.4], plates=row)
+    z = cv.Categorical("z", cv.Constant("shares", shares, plates=state)[s], plates=row)
+    x = cv.Normal("x", cv.Constant("means", [0.0, 1.0, 2.0], plates=part)[z], 1.0, plates=row)
+    data = {"x": np.array([0.1, 1.2, 0.4, 1.9])}
+    posterior = cv.Model(x).fit(data)
+    estimate = elbo_estimate(posterior, data, n_draws=20)
+    assert estimate.value == pytest.approx(posterior.elbo, abs=1e-9)
+    assert estimate.error < 1e-9

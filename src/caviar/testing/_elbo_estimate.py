@@ -85,7 +85,9 @@ def draws_of(
     values: dict[str, Any] = {}
     log_q = np.zeros(n_draws)
     for name, q in distributions.items():
-        if isinstance(q, ExponentialFamily) and not posterior.model.variables[name].summed:
+        # a label that shares a factor is drawn given the others
+        is_alone = isinstance(q, ExponentialFamily) and not isinstance(q, JointLabels | LabelFrequencies)
+        if is_alone and not posterior.model.variables[name].summed:
             values[name] = q.sample(n_draws, rng)
             density = q.log_density(values[name])
             density = density[:, counted[name]] if name in counted else density
