@@ -327,3 +327,22 @@ def test_labels_of_rows_are_those_that_the_objective_is_of():
     posterior = model.fit({"y": y}, seed=0, tol=1e-10)
     estimate = cv.testing.elbo_estimate(posterior, {"y": y}, n_draws=2000, seed=0)
     assert abs(posterior.elbo_at({}, {"y": y}) - estimate.value) < 5 * estimate.error
+
+
+@pytest.mark.parametrize("seed", [15, 18])
+def test_beside_a_chain_labels_go_on_from_those_of_the_last_pass(seed):
+    """From scratch they would end at another optimum of their rows, which may be lower."""
+    rng, n_rows = np.random.default_rng(seed), 5
+    time, position = cv.Plate("time"), cv.Plate("position", 3)
+    z = cv.Categorical("z", cv.Dirichlet("shares", [1.5, 1.5]), plates=(time, position))
+    b = cv.MultivariateNormal("b", np.array([0.0, 1.0]), np.eye(2))
+    mean = cv.dot(b, cv.Frequencies("f", z, weights=[0.5, 0.0, -1.0]))
+    noise = cv.Gamma("noise", 3.0, cv.Gamma("rate", 2.0, 2.0))
+    y = cv.Normal("y", mean, noise, plates=(cv.Plate("twice", 2), time))
+    s = cv.MarkovChain("s", [0.5, 0.5], np.array([[0.8, 0.2], [0.3, 0.7]]), along=time)
+    x = cv.Normal("x", cv.Normal("level", 0.0, 0.1, plates=cv.Plate("state", 2))[s], 1.0, plates=time)
+    data = {"y": rng.normal(size=n_rows) * 1.2 - 0.8 + 0.4 * rng.normal(size=(2, n_rows))}
+    data["x"] = rng.normal(size=n_rows)
+    posterior = cv.Model(y, x).fit(data, init="prior", tol=1e-10)
+    assert np.diff(posterior.elbo_trace).min() > -1e-9
+    assert posterior.converged

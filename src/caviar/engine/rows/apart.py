@@ -70,6 +70,12 @@ class DerivedApart:
         """The factors of rows alone that depend on others."""
         return [own for stage in self.stages if not isinstance(stage, ChainFactor) for own in stage]
 
+    @property
+    def kept(self) -> list[LocalFactor]:
+        """The factors of rows alone that the next pass starts from: also those whose own parts depend on each other."""
+        others = [own for own in self._inferences.values() if own.factor.couples and not own.is_coupled]
+        return [*self.coupled, *(own.factor for own in others)]
+
     def best_labels(self, rows: Rows, coefficients: Coefficients, scratch: Workspace) -> LocalState:
         """Return labels that depend on each other, at the most probable combination of each row alone."""
         return best_labels(list(self._inferences.values()), BlockWork(rows, coefficients, scratch))

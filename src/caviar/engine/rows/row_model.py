@@ -27,6 +27,11 @@ class FactorsApart(Protocol):
         """The factors of rows alone that depend on others."""
         ...
 
+    @property
+    def kept(self) -> list[LocalFactor]:
+        """The factors of rows alone that the next pass starts from: also those whose own parts depend on each other."""
+        ...
+
     def best_labels(self, rows: Rows, coefficients: Coefficients, scratch: Workspace) -> LocalState:
         """Return labels that depend on each other, at the most probable combination of each row alone."""
         ...

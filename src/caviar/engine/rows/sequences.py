@@ -191,7 +191,7 @@ class SequencesAtWork:
     def summarized(self) -> Sums:
         """Return the sums over the block: the factors of rows at their optimum given the chains."""
         model, chains = self.model, self.model.chains
-        kept = model.apart.coupled if model.keeps_locals else []
+        kept = model.apart.kept if model.keeps_locals else []
 
         def tile(number: int) -> Sums:
             places, own = self.tiles[number]
@@ -199,11 +199,12 @@ class SequencesAtWork:
             before = self.state_at(places) if model.keeps_locals else {}
             sums, after = model.summarize(own, self.coefficients, before, self._scratch, given)
             for factor in kept:
-                self.state[factor.key][:, places] = after[factor.key]
+                after_all[factor.key][:, places] = after[factor.key]
             return sums.plus(Sums.zero())
 
-        self.state |= {factor.key: self.state[factor.key].copy() for factor in kept}
+        after_all = {factor.key: np.zeros((factor.n_rows, self.rows.n_rows)) for factor in kept}
         total = pairwise_sum(self._over(tile, len(self.tiles)))
+        self.state |= after_all
         total.parts.update(self.sums)
         for key, entropy in self.entropies.items():
             total.entropy[key] = entropy + total.entropy.get(key, 0.0)
