@@ -296,7 +296,10 @@ class Told:
 
 
 def of_fit(posterior: cv.Posterior, name: str, as_sd: bool) -> Told:
-    """Return what a posterior shows; of a precision, its Gamma distribution as that of a standard deviation."""
+    """Return what a posterior shows; of a precision as a standard deviation, by its Gamma if nothing else is known."""
+    if as_sd and posterior.uncertainty == "integrated":
+        # over this precision too, or the others would depend on it
+        return of_integrated(posterior, name, as_sd)
     mean, sd = posterior.mean(name), posterior.sd(name)
     lower, upper = posterior.interval(name, 0.9)
     if not as_sd:
