@@ -76,7 +76,7 @@ def test_sixty_coefficients():
     """Their marginals by quadrature over the precision of the noise; found by default and in no time."""
     posterior, data = _regression(60)
     start = time.process_time()
-    assert posterior.uncertainty == "linear_response"
+    assert posterior.uncertainty == "integrated"
     # 13 s before
     assert time.process_time() - start < 1.0
     X, y = data["X"], data["y"]

@@ -77,9 +77,8 @@ def prior_posterior(
     >>> p = cv.Beta("p", 2, 2)
     >>> posterior = cv.Model(cv.Bernoulli("x", p, plates=cv.Plate("obs"))).fit({"x": [1, 1, 0, 1, 1, 1]})
     >>> axes = cv.plot.prior_posterior(posterior)
-    >>> print(axes[0].get_title())
-    p
-    58% as wide as the prior
+    >>> print(axes[0].get_xlabel(), "is", axes[0].get_title())
+    p is 58% as wide as the prior
     """
     posterior = posterior_of(fitted)
     name = _chosen(posterior, variable)
@@ -139,11 +138,12 @@ def _draw(ax: Axes, label: str, prior: Curves | None, after: Curves) -> None:
     density = after.density(grid)
     ax.fill_between(grid, density, color=(*shade(ax, colour), 0.4), lw=0, zorder=2)
     ax.plot(grid, density, color=stroke(ax, colour), lw=1.6, zorder=3, label="posterior")
-    title = label
+    title = "the prior is flat"
     if prior is not None:
         ax.plot(grid, prior.density(grid), color=muted(), lw=1.6, ls=(0, (4, 2)), zorder=4, label="prior")
-        title = f"{label}\n{after.width / prior.width:.0%} as wide as the prior"
+        title = f"{after.width / prior.width:.0%} as wide as the prior"
     ax.set_title(title, fontsize=8.5)
+    ax.set_xlabel(label)
     ax.set_xlim(low, high)
     ax.set_ylim(0, 1.3 * float(density.max()))
     hide_frame(ax, "left", "right", "top")
