@@ -115,7 +115,7 @@ def simulated(
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--rows", type=float, default=1e10)
     parser.add_argument("--machines", default="1,10,100")
     parser.add_argument("--network", type=float, default=10.0, help="Gbit/s")

@@ -53,7 +53,7 @@ def insteval(folder: Path) -> dict[str, np.ndarray]:
 def simulated(n_rows: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
     """Return rows with about ten of each level of ``s`` and twenty of ``d``."""
     sizes = {"s": n_rows // 10, "d": n_rows // 20, "dept": 14}
-    data = {name: rng.integers(0, size, n_rows) for name, size in sizes.items()}
+    data: dict[str, np.ndarray] = {name: rng.integers(0, size, n_rows) for name, size in sizes.items()}
     data["x"] = rng.standard_normal(n_rows)
     effects = sum(0.5 * rng.standard_normal(size)[data[name]] for name, size in sizes.items())
     data["y"] = 3.0 + 0.2 * data["x"] + effects + rng.standard_normal(n_rows)

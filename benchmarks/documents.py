@@ -21,6 +21,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -130,12 +131,14 @@ def fit(folder: Path, path: Path, method: str, passes: int) -> dict[str, float]:
     prior = {"doc_topic_prior": ALPHA, "topic_word_prior": ETA}
     cv.LatentDirichletAllocation(2, max_iter=1, n_jobs=1).fit(np.eye(4))
     if method == "gensim":
-        from gensim.models import LdaModel
+        import_module("gensim.models")
     else:
         cv.scan_documents(sql="select ['a'] as words, [1] as counts union all select ['b'], [2]")
     before, begun, elbo = resident(), time.process_time(), float("nan")
     read = begun
     if method == "gensim":
+        from gensim.models import LdaModel
+
         names = dict(enumerate(vocabulary()))
         settings = {"alpha": ALPHA, "eta": ETA, "decay": 0.7, "offset": 10.0, "eval_every": None}
         lda = LdaModel(

@@ -49,13 +49,16 @@ class Counted:
             self.down += sum(len(pickle.dumps(found, protocol=5)) for found in several)
             return self._join(n_chunks, several)
 
-        dask._Cluster._try = attempt
-        dask.join = join
+        self._put(attempt, join)
         return self
 
     def __exit__(self, *error: object) -> None:
-        dask._Cluster._try = self._order
-        dask.join = self._join
+        self._put(self._order, self._join)
+
+    @staticmethod
+    def _put(attempt: Any, join: Any) -> None:
+        module: Any = dask
+        module._Cluster._try, module.join = attempt, join
 
 
 def seconds_a_pass(model: cv.Model, data: dict[str, np.ndarray], executor: Any) -> float:

@@ -180,14 +180,14 @@ def _bare_products(X: np.ndarray, y: np.ndarray) -> np.ndarray:
     r, b = y.astype(X.dtype), np.ones(X.shape[1], dtype=X.dtype)
     times = [_clocks()]
     for _ in range(3):
-        X.T @ r, X @ b
+        _ = X.T @ r, X @ b
         times.append(_clocks())
     return np.median(np.diff(times, axis=0), axis=0)
 
 
 def main() -> None:
     """Run what the arguments ask for."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument(
         "--data", type=Path, help="folder with finemap and mofa; left out, only the simulated table"
     )

@@ -58,7 +58,7 @@ def our_pass(X: np.ndarray, centres: np.ndarray, executor: object) -> tuple[Pass
     executor = as_executor(executor)
     precision = Precision.SINGLE if executor.is_single else Precision.DOUBLE
     row_map = RowMap(problem.rows, rows_of(problem.bound), executor, precision)
-    problem, q = given_start(problem, start, RowMap(problem.rows, row_map.source, Threads()))
+    problem, q = given_start(problem, start, RowMap(problem.rows, row_map.source, Threads())).start
     arrays = statistics_of(problem, q)
     n_block = min(len(X), row_map.executor.block_rows(problem.rows))
     return lambda: row_map.at(problem.rows).summary(problem.rows.coefficients(arrays)), row_map, n_block
@@ -97,7 +97,7 @@ def torch_em(X: np.ndarray, centres: np.ndarray, device: str, dtype: str) -> Pas
     chunk = max(1, (256 << 20) // (8 * n_components * n_features))
 
     def step() -> tuple[object, ...]:
-        log_likelihood, count, total, square = 0.0, 0.0, 0.0, 0.0
+        log_likelihood, count, total, square = (torch.zeros((), **where) for _ in range(4))
         for rows in x.split(chunk):
             joint = normal.log_prob(rows[:, None]) + weights.log()
             normaliser = torch.logsumexp(joint, dim=1)
@@ -189,7 +189,7 @@ def row(shape: tuple[int, int, int], dtype: str, options: argparse.Namespace) ->
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--rows", type=int, nargs="+", default=[100_000, 1_000_000, 4_000_000])
     parser.add_argument("--features", type=int, default=64)

@@ -48,12 +48,12 @@ def fit(options: argparse.Namespace) -> None:
 
     clock = [time.perf_counter()]
 
-    def tell(event: object) -> None:
+    def tell(event: cv.Progress) -> None:
         clock.append(time.perf_counter())
         took = clock[-1] - clock[-2]
         print(
             f"  pass {event.iteration:3}  ELBO {event.elbo:.2f}  {took:6.1f} s", file=sys.stderr, flush=True
-        )  # type: ignore[attr-defined]
+        )
 
     table = cv.scan(options.table, directory=options.folder)
     mixture = cv.BayesianGaussianMixture(
@@ -95,7 +95,7 @@ def run(
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--rows", type=float, default=1e8)
     parser.add_argument("--components", type=int, default=8)

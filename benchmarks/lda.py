@@ -285,8 +285,11 @@ def main() -> None:
     for name, corpus in corpora(arguments.data, arguments.corpus):
         for k in arguments.topics:
             seeds = []
-            for seed in range(arguments.seeds):
-                task = Task(*divided(corpus.counts, seed, arguments.tuning), k, seed, arguments.cpu)
+            tasks = [
+                Task(*divided(corpus.counts, seed, arguments.tuning), k, seed, arguments.cpu)
+                for seed in range(arguments.seeds)
+            ]
+            for task in tasks:
                 points: list[Point] = []
                 for library in arguments.libraries:
                     try:
@@ -295,8 +298,9 @@ def main() -> None:
                     except ImportError as error:
                         print(f"left out: {error}")
                 seeds.append(points)
-            d, v = task.train.shape
-            print(f"\n{name}, {k} topics: {d} documents to fit, {v} words, {task.train.nnz} counts")
+            train = tasks[-1].train
+            d, v = train.shape
+            print(f"\n{name}, {k} topics: {d} documents to fit, {v} words, {train.nnz} counts")
             show(seeds, corpus.words)
 
 

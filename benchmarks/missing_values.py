@@ -146,7 +146,7 @@ def seconds_of_a_pass(x: np.ndarray, n_components: int, n_passes: int = 20) -> f
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--sweeps", type=int, default=20_000)
     sweeps = parser.parse_args().sweeps
     for n_components, n_rows in ((1, 50), (2, 100)):

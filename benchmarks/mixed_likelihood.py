@@ -50,7 +50,7 @@ def log_likelihood(
     pairs = list(zip(levels, covariances, strict=True))
     precision = csc_array(block_diag([kron(identity(n), np.linalg.inv(own)) for n, own in pairs]))
     log_determinant = sum(n * np.linalg.slogdet(own)[1] for n, own in pairs)
-    u = np.zeros(z.shape[1])
+    u, hessian = np.zeros(z.shape[1]), splu(precision)
     for _ in range(STEPS):
         eta = fixed + z @ u
         if residual is None:

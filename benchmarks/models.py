@@ -280,6 +280,7 @@ def sweeping(inference: object, first: str = "") -> Callable[[int], float]:
             warnings.simplefilter("ignore")
             if first:
                 nodes[-1].update()
+            bound = float("nan")
             # its own loop stops where the bound changes little; these are the same updates, and the same bound
             for _ in range(n_sweeps):
                 for node in nodes:
@@ -364,7 +365,7 @@ def blogs(folder: Path | None) -> csr_array:
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--data", type=Path, help="folder with poliblog5k.ldac and poliblog5k.vocab.txt")
     parser.add_argument("--documents", type=int, default=40, help="posts that BayesPy is given")

@@ -51,7 +51,7 @@ def our_pass(
         "mean": centres,
         "precision": np.broadcast_to(np.eye(n_features), (n_components, n_features, n_features)),
     }
-    problem, q = given_start(problem, start, row_map)
+    problem, q = given_start(problem, start, row_map).start
     arrays = statistics_of(problem, q)
     return lambda: row_map.at(problem.rows).summary(problem.rows.coefficients(arrays)), row_map
 
@@ -88,7 +88,7 @@ def seconds(function: Callable[[], object]) -> float:
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--threads", type=int, default=None)
     options = parser.parse_args()

@@ -17,6 +17,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from one_pass import make_data, our_pass
@@ -108,7 +109,8 @@ def schedules(folder: Path | None) -> None:
         X = (X - X.mean(axis=0)) / X.std(axis=0)
         model = cv.models.normal_wishart_mixture(X.shape[1], n_components)
         labels = np.random.default_rng(1).integers(0, n_components, len(X))
-        for start, arguments in (("data", {}), ("chance", {"init": {"z": labels}})):
+        starts: tuple[tuple[str, dict[str, Any]], ...] = (("data", {}), ("chance", {"init": {"z": labels}}))
+        for start, arguments in starts:
             arguments |= {"seed": 0, "max_iter": 60, "tol": 1e-6}
             batch = model.fit({"x": X}, schedule="batch", accelerate=False, **arguments)
             ahead = model.fit({"x": X}, schedule=cv.Incremental(32), **arguments)
@@ -128,7 +130,7 @@ def passes_to(posterior: cv.Posterior, elbo: float) -> str:
 
 def main() -> None:
     """Print the tables that were asked for."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--parts", default="rows,components,threads,schedules")
     parser.add_argument("--data", type=Path, default=None)
     parser.add_argument("--repeats", type=int, default=5)

@@ -33,8 +33,8 @@ def our_pass(X: np.ndarray, n_components: int, structure: str) -> tuple[Callable
     """Return a function that makes one pass, its passes, and the number of features of the label's product."""
     mixture = cv.BayesianGaussianMixture(n_components, covariance_type=structure, max_iter=1, random_state=0)
     posterior = mixture.fit(X[:20_000]).posterior_
-    problem, row_map = posterior._evaluator.bind({"x": X})  # type: ignore[attr-defined]
-    problem, q = given_start(problem, {name: posterior[name] for name in posterior}, row_map)
+    problem, row_map = posterior._evaluator.bind({"x": X})
+    problem, q = given_start(problem, {name: posterior[name] for name in posterior}, row_map).start
     arrays = statistics_of(problem, q)
     (factor,) = problem.factors
     n_features = problem.compiled.tables[factor].n_rows
@@ -89,7 +89,7 @@ def sklearn_steps(X: np.ndarray, n_components: int, structure: str) -> Callable[
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--rows", type=int, default=200_000)
     parser.add_argument("--features", type=int, default=16)

@@ -322,7 +322,7 @@ def of_weights(sample: Any, name: str, as_sd: bool) -> Told:
         own = values[(slice(None), *place)]
         order = np.argsort(own)
         ends[(slice(None), *place)] = np.interp((0.05, 0.95), np.cumsum(weights[order]), own[order])
-    return Told(mean, sd, *ends)
+    return Told(mean, sd, ends[0], ends[1])
 
 
 def of_integrated(found: Any, name: str, as_sd: bool) -> Told:

@@ -83,7 +83,7 @@ class Cache:
         self.arrays |= {f"{key}/{name}": np.asarray(value) for name, value in found.items()}
         if self.path is not None:
             with self.path.open("wb") as file:
-                np.savez(file, **self.arrays)
+                np.savez(file, allow_pickle=False, **self.arrays)
 
 
 def cases(names: list[str], folder: Path | None, wanted: list[str]) -> list[Case]:
@@ -333,7 +333,7 @@ def _compare(ours: list[Solution], peer: str, theirs: list[Solution]) -> None:
 
 def main() -> None:
     """Print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--data", type=Path, default=None, help="folder with the large tables")
     parser.add_argument("--cases", default="bundled", help="of bundled, flow, covertype; separated by commas")
     parser.add_argument("--seeds", type=int, default=5)

@@ -120,7 +120,7 @@ def line(kind: str, sets: int, ours: Counter[str], theirs: Counter[str]) -> str:
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--max-iter", type=int, default=100)
     parser.add_argument("--list", action="store_true", help="name the fits that went wrong")
     options = parser.parse_args()

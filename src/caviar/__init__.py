@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     )
     from .data import LazyTable, scan, scan_documents
     from .densities import NormalMixture, ProductStudentMixture, StudentMixture
+    from .engine.ascent.driver import Progress
     from .engine.ascent.schedules.effects import Refined
     from .engine.ascent.schedules.incremental import Incremental
     from .engine.ascent.schedules.stochastic import Stochastic
@@ -105,6 +106,7 @@ if TYPE_CHECKING:
 _NAMES = {
     ".data": ("LazyTable", "scan", "scan_documents"),
     ".densities": ("NormalMixture", "ProductStudentMixture", "StudentMixture"),
+    ".engine.ascent.driver": ("Progress",),
     ".engine.ascent.schedules.effects": ("Refined",),
     ".engine.ascent.schedules.incremental": ("Incremental",),
     ".engine.ascent.schedules.stochastic": ("Stochastic",),
@@ -234,6 +236,7 @@ __all__ = [
     "PrecisionWarning",
     "Prediction",
     "ProductStudentMixture",
+    "Progress",
     "Refined",
     "RenamedWarning",
     "SingleEffect",

@@ -42,6 +42,16 @@ class Progress:
         By how much the iteration changed it, in nats a row.
     fit, n_fits
         Which fit, from 0, of how many that are compared.
+
+    Examples
+    --------
+    >>> import caviar as cv
+    >>> def tell(progress: cv.Progress) -> None:
+    ...     print(f"{progress.iteration}: {progress.elbo:.1f}")
+    >>> mu, x = cv.Normal("mu", 0, 0.1), [4.0, 6.0]
+    >>> posterior = cv.Model(cv.Normal("x", mu, 1.0, plates=cv.Plate("n"))).fit({"x": x}, progress=tell)
+    1: -5.6
+    2: -5.6
     """
 
     restart: int
