@@ -19,6 +19,7 @@ from ...numerics.cached import cached_property
 from ...numerics.records import replaced
 from ..ascent.collapse import has_collapsed
 from ..ascent.problem import Problem, statistics_of
+from ..ascent.schedules.acceleration import most_of_a_sweep
 from ..ascent.status import Status
 from ..rows.recentring import TOLERATED_LOSS
 from .moves import GroupedMemory, judged, proposal
@@ -371,10 +372,13 @@ def _iterated(state: GroupedState, tol: float) -> GroupedState:
     if memory is None:
         n_parameters = after.vector.shape[1]
         memory = GroupedMemory.empty(after.problem.size, n_parameters, is_on=True)
-    settled = is_small & ~(memory.is_on & memory.has_moved)
+    # their rows have labels alone, which are always at their optimum
+    wants_a_plain_one = memory.is_on & memory.has_moved
+    wants_a_plain_one &= most_of_a_sweep(change, len(state.problem.one.order)) >= tol
+    settled = is_small & ~wants_a_plain_one
     again = ~is_small & ~memory.is_on
     memory = memory.forgetting(again) if again.any() else memory
-    memory = replaced(memory, is_on=memory.is_on & ~(is_small & memory.has_moved & ~again))
+    memory = replaced(memory, is_on=memory.is_on & ~(is_small & wants_a_plain_one & ~again))
     ended = state.ended.copy()
     ended[settled], ended[fell] = Status.CONVERGED, Status.FELL
     return replaced(after, change=change, memory=memory, ended=ended, n_iter=state.n_iter + 1)

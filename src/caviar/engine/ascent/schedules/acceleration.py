@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, TypeVar
 
 from ...._typing import Array
 from ....numerics.records import replaced
@@ -38,6 +38,9 @@ LONGEST_PAUSE = 16
 
 _SHARES = 0.1, 0.5
 """Of a secant move that goes too far: the least and the most that is tried instead."""
+
+
+T = TypeVar("T", float, Array)
 
 
 @dataclass(frozen=True)
@@ -114,6 +117,17 @@ def seen(memory: Memory, place: Place, update: Place) -> Memory:
         )
         pairs = (*pairs, pair)[-_most_pairs(pair) :] if pair.curvature > 0 else pairs
     return replaced(memory, place=place, move=move, pairs=pairs)
+
+
+def most_of_a_sweep(gain: T, n_factors: int) -> T:
+    r"""Return the most that a plain sweep gains near an optimum, in the place of a move that gained so much.
+
+    The move gained at least what the updates of the m global factors do before the pass, g. Where the objective is
+    quadratic with curvature A in these factors, the updates move them by d with
+    :math:`g = \tfrac12 \sum_j d_j^\top A_{jj} d_j`, and local factors that are always at their optimum gain at most
+    :math:`\tfrac12 d^\top A d \le m g` more.
+    """
+    return (1 + n_factors) * gain
 
 
 def _most_pairs(pair: Pair) -> int:

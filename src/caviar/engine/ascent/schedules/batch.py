@@ -29,7 +29,16 @@ from ..state import (
 )
 from ..status import Status
 from . import acceleration
-from .acceleration import Memory, Place, accepted, proposal, refused, seen, share_of_secant
+from .acceleration import (
+    Memory,
+    Place,
+    accepted,
+    most_of_a_sweep,
+    proposal,
+    refused,
+    seen,
+    share_of_secant,
+)
 
 _TOO_FAR = 4
 """Pause after a refused secant move from which on a part of the next refused one is tried: pauses double."""
@@ -85,9 +94,9 @@ class Batch(Ascent[BatchState]):
         return replaced(state, status=Status.COLLAPSED) if after is None else iterated(state, after)
 
     def judged(self, before: BatchState, after: BatchState, tol: float) -> BatchState:
-        """Return the state after an iteration, converged only after a plain sweep.
+        """Return the state after an iteration, converged only where a plain sweep gains less than the tolerance.
 
-        Moves beyond the updates may gain less than these do.
+        Moves beyond the updates may gain less than that.
         """
         if np.isnan(after.change):
             # between two objectives of which one at least is not finite nothing has settled
@@ -95,7 +104,9 @@ class Batch(Ascent[BatchState]):
         if abs(after.change) >= tol:
             return after if after.memory is not None else replaced(after, memory=self.moves)
         if after.memory is not None and after.memory.has_moved:
-            return replaced(after, memory=None)
+            rows, n_factors = after.problem.rows, len(after.problem.order)
+            if not rows.maximises or most_of_a_sweep(after.change, n_factors) >= tol:
+                return replaced(after, memory=None)
         return settled(after)
 
     def to_plain(self, state: BatchState) -> dict[str, Any]:
