@@ -6,7 +6,7 @@ import pytest
 import caviar as cv
 from caviar.engine.ascent.schedules import batch
 from caviar.engine.rows.subsample import Sample
-from caviar.engine.starts import from_user
+from caviar.engine.starts import warm_up
 
 
 @pytest.mark.thinned(2)
@@ -37,7 +37,7 @@ def test_what_was_brought_near_given_values_is_not_passed_over_again(monkeypatch
     init = {"mean": [[2.0, 54.0], [4.3, 80.0]]}
     posterior = model.fit({"x": X}, init=init)
     assert len(begun) == 1
-    monkeypatch.setattr(from_user, "gone_on_from", lambda *state: None)
+    monkeypatch.setattr(warm_up, "gone_on_from", lambda *state: None)
     other = model.fit({"x": X}, init=init)
     assert len(begun) == 3
     np.testing.assert_array_equal(posterior.elbo_trace, other.elbo_trace)

@@ -5,15 +5,15 @@ import pytest
 
 import caviar as cv
 from caviar.engine.ascent.status import Status
-from caviar.engine.starts import from_user
+from caviar.engine.starts import warm_up
 
 
 @pytest.fixture
 def first_sweeps(monkeypatch):
     """Where the first sweeps over everything but what is given ended."""
     seen = []
-    iterate = from_user.iterate
-    monkeypatch.setattr(from_user, "iterate", lambda *given: seen.append(iterate(*given)) or seen[-1])
+    iterate = warm_up.iterate
+    monkeypatch.setattr(warm_up, "iterate", lambda *given: seen.append(iterate(*given)) or seen[-1])
     return seen
 
 

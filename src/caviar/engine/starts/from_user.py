@@ -12,17 +12,12 @@ from typing import Any
 import numpy as np
 
 from ... import families
-from ..._errors import ImproperError, ParameterError
+from ..._errors import ParameterError
 from ...families._base import MeanPrecision
 from ...language import Categorical, Label, Variable
 from ...language.products_of_unknowns import multiplied_together
 from ...language.roles import PRECISION, PRECISION_MATRIX
-from ..ascent.driver import Settings, iterate
 from ..ascent.problem import Problem
-from ..ascent.schedule import Beginning
-from ..ascent.schedules.batch import Batch
-from ..ascent.schedules.mixed_precision import as_exact_as
-from ..ascent.status import Status
 from ..binding.clamped.factor import GlobalFactor, PointMass
 from ..rows.row_map import RowMap
 from ..topics.kind_of_rows import kind_of
@@ -30,10 +25,8 @@ from .factors.given_factors import refuse_other_factor
 from .factors.given_locals import GivenLocals, checked_values
 from .factors.prior import Start, prior_start
 from .factors.swept import swept
-from .race import Begun, gone_on_from
-
-_FIRST_SWEEPS = Settings(max_iter=10, tol=1e-3)
-"""Over everything but what is given: what it is found from first, as a noise level at its prior, may be far away."""
+from .race import Begun
+from .warm_up import brought_near
 
 _ROUNDS = 2
 """The same where local variables are given: the others of a row wait for the globals, and these for them."""
@@ -129,32 +122,6 @@ def _by_variable(problem: Problem, init: Mapping[str, Any]) -> dict[Variable, An
         names = ", ".join(by_name)
         raise ParameterError(f"init names '{unknown[0]}', which is no latent variable; those are {names}")
     return {by_name[name]: value for name, value in init.items()}
-
-
-def brought_near(
-    problem: Problem, q: dict[Variable, Any], fixed: Mapping[Variable, Any], row_map: RowMap
-) -> Begun:
-    """Return where first sweeps over everything but the fixed globals lead; as they are where that is no fit."""
-    others = [variable for variable in problem.order if variable not in fixed]
-    if not others or not fixed:
-        return Begun((problem, q))
-    try:
-        schedule = as_exact_as(row_map, Batch(None))
-        begun = schedule.init(Beginning(problem.updating(others), q, row_map))
-        found = schedule.finish(iterate(schedule, begun, _FIRST_SWEEPS))
-    except ImproperError:
-        return Begun((problem, q))
-    if found.status is Status.INTERRUPTED:
-        raise KeyboardInterrupt
-    if found.status not in (Status.CONVERGED, None):
-        return Begun((problem, q))
-    # what is compiled for all of them is there, unless reference points have moved
-    back = (
-        problem if found.problem.coordinates is problem.coordinates else found.problem.updating(problem.order)
-    )
-    return Begun(
-        (back, {variable: found.q[variable] for variable in problem.order}), gone_on_from(found, back)
-    )
 
 
 def _as_factors(problem: Problem, given: Mapping[Variable, Any]) -> dict[Variable, Any]:

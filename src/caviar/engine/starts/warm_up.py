@@ -1,21 +1,28 @@
-"""Warm-up: the first rounds of a fit with nested plates, in which groups of globals are updated in turn."""
+"""Warm-up: first sweeps in which some of the globals wait: what is given, or those outside of nested plates."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+from ..._errors import ImproperError
 from ...language import Variable
 from ..ascent.driver import Settings, iterate
 from ..ascent.problem import Problem
 from ..ascent.schedule import Beginning
 from ..ascent.schedules.alternating import Alternating
+from ..ascent.schedules.batch import Batch
+from ..ascent.schedules.mixed_precision import as_exact_as
 from ..ascent.status import Status
 from ..binding.nested import outer_variables
 from ..rows.row_map import RowMap
 from .factors.prior import prior_start
+from .race import Begun, gone_on_from
 
 _ROUNDS = Settings(max_iter=20, tol=0.0)
+
+_FIRST_SWEEPS = Settings(max_iter=10, tol=1e-3)
+"""Over everything but what is given: what it is found from first, as a noise level at its prior, may be far away."""
 
 
 def settled(
@@ -32,3 +39,29 @@ def settled(
     if state.status is Status.INTERRUPTED:
         raise KeyboardInterrupt
     return problem, dict(state.q)
+
+
+def brought_near(
+    problem: Problem, q: dict[Variable, Any], fixed: Mapping[Variable, Any], row_map: RowMap
+) -> Begun:
+    """Return where first sweeps over everything but the fixed globals lead; as they are where that is no fit."""
+    others = [variable for variable in problem.order if variable not in fixed]
+    if not others or not fixed:
+        return Begun((problem, q))
+    try:
+        schedule = as_exact_as(row_map, Batch(None))
+        begun = schedule.init(Beginning(problem.updating(others), q, row_map))
+        found = schedule.finish(iterate(schedule, begun, _FIRST_SWEEPS))
+    except ImproperError:
+        return Begun((problem, q))
+    if found.status is Status.INTERRUPTED:
+        raise KeyboardInterrupt
+    if found.status not in (Status.CONVERGED, None):
+        return Begun((problem, q))
+    # what is compiled for all of them is there, unless reference points have moved
+    back = (
+        problem if found.problem.coordinates is problem.coordinates else found.problem.updating(problem.order)
+    )
+    return Begun(
+        (back, {variable: found.q[variable] for variable in problem.order}), gone_on_from(found, back)
+    )
