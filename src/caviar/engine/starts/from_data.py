@@ -28,7 +28,7 @@ from .guesses.in_cells import in_cells
 from .guesses.in_time import in_time
 from .guesses.neighbours import by_neighbours
 from .guesses.partitioned import are_clear, in_clusters, in_fewer_clusters
-from .products.slabs import slabs_of
+from .products.effects import widths_of
 from .race import Begun, best_of
 from .regroup import regrouping_of
 from .trials import has_very_many, start_of_very_many, tried
@@ -147,12 +147,12 @@ def _starts(basis: Basis, guesses: Sequence[Guess]) -> Iterator[Callable[[], Sta
             yield from (partial(start_from, other, dict(guess)) for other in others)
         if not number:
             yield from (partial(start_from, other, dict(guess)) for other in with_indicators(basis))
-            yield from _with_slabs(basis)
+            yield from _with_wide_effects(basis)
 
 
-def _with_slabs(basis: Basis) -> Iterator[Callable[[], Start]]:
-    """Yield a start with slabs so wide that entries come in, held until all else settles; none where none is learnt."""
-    held = slabs_of(basis.problem, basis.q, basis.row_map)
+def _with_wide_effects(basis: Basis) -> Iterator[Callable[[], Start]]:
+    """Yield a start with effects so wide that none is held at zero, until all else settles; none if priors do."""
+    held = widths_of(basis.problem, basis.q, basis.row_map)
     if held:
         yield lambda: brought_near(basis.problem, {**basis.q, **held}, held, basis.row_map).start
 

@@ -1,4 +1,4 @@
-"""Vectors with zeros under broad priors of their slabs: the default start ends as high as one from the truth."""
+"""Effects whose precision is learnt: the default start ends as high as one from the truth, in any units."""
 
 from __future__ import annotations
 
@@ -101,3 +101,57 @@ def test_points_of_slabs_and_noise_begin_so_too() -> None:
     model = cv.Model(cv.Normal("y", mean, cv.Gamma("noise", 1.0, 1e-9), plates=OBS))
     posterior = model.fit({"X": X, "y": X @ effects + rng.standard_normal(N_ROWS)}, point=["slabs", "noise"])
     np.testing.assert_array_equal(posterior["w"].inclusion > 0.5, effects != 0)
+
+
+def grouped(unit: float, rng: np.random.Generator) -> tuple[cv.Model, dict[str, Any], dict[str, Any]]:
+    group, of_groups = rng.integers(0, 20, N_ROWS), rng.standard_normal(20)
+    level = cv.Normal("level", 0, 1e-12)
+    effects = cv.Normal("effects", 0, broad("widths"), plates=cv.Plate("group", 20))
+    y = cv.Normal("y", level + effects[cv.Data("of", plates=OBS)], broad("noise"), plates=OBS)
+    values = unit * (50.0 + of_groups[group] + rng.standard_normal(N_ROWS))
+    return cv.Model(y), {"of": group, "y": values}, {"effects": unit * of_groups}
+
+
+def grouped_about_a_mean(
+    unit: float, rng: np.random.Generator
+) -> tuple[cv.Model, dict[str, Any], dict[str, Any]]:
+    group, of_groups = rng.integers(0, 20, N_ROWS), 5.0 + rng.standard_normal((20, 2))
+    X = np.column_stack([np.ones(N_ROWS), rng.standard_normal(N_ROWS)])
+    mean = cv.MultivariateNormal("mean", np.zeros(2), 1e-12 * np.eye(2))
+    widths = cv.Wishart("widths", 3.0, np.eye(2))
+    effects = cv.MultivariateNormal("effects", mean, widths, plates=cv.Plate("group", 20))
+    own = effects[cv.Data("of", plates=OBS)]
+    y = cv.Normal("y", cv.dot(cv.Data("X", plates=OBS), own), broad("noise"), plates=OBS)
+    values = unit * ((X * of_groups[group]).sum(axis=1) + rng.standard_normal(N_ROWS))
+    return cv.Model(y), {"of": group, "X": X, "y": values}, {"effects": unit * of_groups}
+
+
+def shrunk(unit: float, rng: np.random.Generator) -> tuple[cv.Model, dict[str, Any], dict[str, Any]]:
+    X, slopes = rng.standard_normal((N_ROWS, 10)), rng.standard_normal(10)
+    precision = cv.diagonal(broad("width") * cv.Gamma("of_each", 1, 1, plates=cv.Plate("entry", 10)))
+    w = cv.MultivariateNormal("w", np.zeros(10), precision)
+    y = cv.Normal("y", cv.dot(cv.Data("X", plates=OBS), w), cv.Gamma("noise", 1, 1), plates=OBS)
+    return cv.Model(y), {"X": X, "y": unit * (X @ slopes + rng.standard_normal(N_ROWS))}, {"w": unit * slopes}
+
+
+@pytest.mark.parametrize("factors", [None, "apart"])
+@pytest.mark.parametrize("unit", [1e-3, 1.0, 1e3, 1e5])
+@pytest.mark.parametrize("case", [grouped, grouped_about_a_mean, shrunk])
+def test_effects_are_not_held_at_zero_in_any_units(case: Any, unit: float, factors: str | None) -> None:
+    model, data, truth = case(unit, np.random.default_rng(0))
+    found = model.fit(data, factors=factors, uncertainty="mean_field")
+    best = model.fit(data, init=truth, factors=factors, uncertainty="mean_field")
+    assert found.elbo > best.elbo - 0.1
+
+
+def test_a_prior_that_is_narrow_by_intention_is_kept() -> None:
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((N_ROWS, 5))
+    w = cv.MultivariateNormal(
+        "w", np.zeros(5), cv.diagonal(cv.Gamma("width", 1e6, 1e2, plates=cv.Plate("entry", 5)))
+    )
+    model = cv.Model(cv.Normal("y", cv.dot(cv.Data("X", plates=OBS), w), cv.Gamma("noise", 1, 1), plates=OBS))
+    data = {"X": X, "y": 100.0 * X[:, 0] + rng.standard_normal(N_ROWS)}
+    found, plain = (model.fit(data, init=init, uncertainty="mean_field") for init in ("auto", "prior"))
+    assert found.elbo > plain.elbo - 0.1
+    np.testing.assert_allclose(found["width"].mean, 1e4, rtol=0.05)

@@ -1,0 +1,144 @@
+"""Effects whose precision is learnt: how wide they are at first, in the units of the data.
+
+Two fixed points are far below others. Where the noise is told by data of a thousand, and effects have a prior precision
+of one, all that varies is noise: effects stay at zero, and their precision at its prior. And an entry of a vector with
+zeros is in by its odds, half of whose logarithm is the expected logarithm of the precision of its slab: with a prior
+such as Gamma(0.001, 0.001) it is -1000, so that no entry ever comes in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from ...._typing import Array
+from ....language import Gamma, MultivariateNormal, Normal, SparseVector, Variable, Wishart
+from ...ascent.problem import Problem
+from ...ascent.state import begin
+from ...binding.clamped.factor import PointMass
+from ...design.keys import StatisticKey
+from ...rows.row_map import RowMap
+from ..factors.prior import own_natural
+
+_TOO_NARROW = 10.0
+"""Times that the square of the largest effect is the prior variance of effects, from which on they begin wider."""
+
+
+def widths_of(problem: Problem, q: Mapping[Variable, Any], row_map: RowMap) -> dict[Variable, Any]:
+    """Return points for the precisions of effects, and of the noise beside them, to be held in the first updates.
+
+    Effects are as wide as the largest that any of them has alone, and the noise is all that varies. None where no such
+    precision is learnt, or priors are wide enough.
+
+    Parameters
+    ----------
+    q
+        Globals at their priors.
+    row_map
+        Passes over the rows.
+    """
+    precisions = {v: own for v in problem.order if (own := _learnt_precisions(problem, v))}
+    if not precisions:
+        return {}
+    state = begin(problem, dict(q), row_map)
+    if state.problem is not problem:
+        return {}
+    arrays = dict(state.arrays)
+    for level in (
+        v for v in problem.order if isinstance(v, Normal | MultivariateNormal) and v not in precisions
+    ):
+        # what all rows have in common is no effect
+        arrays.update(problem.statistics(level, problem.update(level, arrays)))
+    squares: dict[Variable, Array] = {}
+    points: dict[Variable, Array] = {}
+    for effects, (precision, *others) in precisions.items():
+        largest = _largest_squares(problem, effects, arrays)
+        if largest is not None and _are_narrow(effects, precision, largest, arrays):
+            squares[precision] = np.maximum(squares.get(precision, 0.0), largest)
+            points.update({own: np.ones(_shape(problem, own)) for own in others})
+            points.update(_noise_beside(problem, effects))
+    points.update({own: _reciprocal(problem, own, largest) for own, largest in squares.items()})
+    return {own: problem.with_known(own, PointMass.of(own, value)) for own, value in points.items()}
+
+
+def _learnt_precisions(problem: Problem, effects: Variable) -> list[Variable]:
+    """Return the precision of a location that is added up in what the rows bring, where it is learnt.
+
+    Of a product all of them, the one with the fewest repetitions first.
+    """
+    is_plain = isinstance(effects, Normal | MultivariateNormal) and effects not in problem.point
+    if not (is_plain or (isinstance(effects, SparseVector) and effects in problem.sequential)):
+        return []
+    if next(_with(problem, effects), None) is None:
+        return []
+    nodes = [slot.node for name, slot in effects.slots.items() if name.partition(".")[0] == "precision"]
+    found = [node for node in nodes if isinstance(node, Gamma | Wishart) and node in problem.order]
+    return sorted(found, key=lambda own: np.prod(_shape(problem, own)))
+
+
+def _shape(problem: Problem, variable: Variable) -> tuple[int, ...]:
+    return tuple(problem.bound.sizes[plate] for plate in variable.plates)
+
+
+def _largest_squares(problem: Problem, effects: Variable, arrays: Mapping[Any, Array]) -> Array | None:
+    """Return the square of the largest effect that any has alone, of each coordinate; None where the data tell none."""
+    linear, square = (
+        all_ - own
+        for all_, own in zip(
+            problem.updates[effects].natural(arrays)[-2:],
+            own_natural(problem, effects, arrays)[-2:],
+            strict=True,
+        )
+    )
+    if isinstance(effects, MultivariateNormal):
+        square = np.diagonal(square, axis1=-2, axis2=-1)
+    linear, square = np.broadcast_arrays(linear, square)
+    weight = -2.0 * square
+    alone = np.where(weight > 0, linear / np.where(weight > 0, weight, 1.0), 0.0)
+    axes = tuple(range(alone.ndim - isinstance(effects, MultivariateNormal)))
+    largest = np.square(alone).max(axis=axes, initial=0.0)
+    return largest if np.isfinite(largest).all() and (largest > 0).any() else None
+
+
+def _are_narrow(effects: Variable, precision: Variable, largest: Array, arrays: Mapping[Any, Array]) -> bool:
+    """Whether effects at the prior of their precision would be held near zero."""
+    if isinstance(effects, SparseVector):
+        return True
+    expected = arrays[StatisticKey(precision.name, "x")]
+    if isinstance(precision, Wishart):
+        expected = np.diagonal(expected, axis1=-2, axis2=-1)
+        return bool((expected * largest).max() > _TOO_NARROW)
+    return bool(expected.min() * largest.max() > _TOO_NARROW)
+
+
+def _reciprocal(problem: Problem, precision: Variable, largest: Array) -> Array:
+    """Return a value of a precision at which effects are so wide."""
+    shape = _shape(problem, precision)
+    if isinstance(precision, Wishart):
+        each = np.where(largest > 0, largest, largest.max())
+        return np.broadcast_to(np.diag(1.0 / each), (*shape, len(each), len(each)))
+    return np.full(shape, 1.0 / largest.max())
+
+
+def _noise_beside(problem: Problem, effects: Variable) -> dict[Variable, Array]:
+    """Return the precisions of what effects are added up in, where they are learnt: those of all that varies."""
+    found: dict[Variable, Array] = {}
+    for leaf in _with(problem, effects):
+        own = leaf.slots.get("precision")
+        spread = problem.coordinates.spread_of(leaf)
+        if own is None or spread is None or not isinstance(own.node, Gamma) or own.node not in problem.order:
+            continue
+        if spread.max() > 0:
+            found[own.node] = np.full(_shape(problem, own.node), float(spread.max()) ** -2)
+    return found
+
+
+def _with(problem: Problem, effects: Variable) -> Iterator[Variable]:
+    """Yield the variables that a location is added up in."""
+    for node in problem.bound.nodes:
+        if isinstance(node, Variable) and any(
+            slot.node is effects and slot.role.adds_up for slot in node.slots.values()
+        ):
+            yield node
