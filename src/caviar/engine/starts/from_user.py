@@ -25,6 +25,7 @@ from .factors.given_factors import refuse_other_factor
 from .factors.given_locals import GivenLocals, checked_values
 from .factors.prior import Start, prior_start
 from .factors.swept import swept
+from .products.effects import widths_of
 from .race import Begun
 from .warm_up import brought_near
 
@@ -104,7 +105,8 @@ def given_start(
         fixed = _as_factors(problem, given)
     q = prior_start(problem, {**at_data, **fixed})
     if not labelled:
-        return brought_near(problem, q, fixed, row_map)
+        held = {**widths_of(problem, q, row_map, fixed), **fixed} if fixed else {}
+        return brought_near(problem, {**q, **held}, held, row_map)
     if give is not None:
         return Begun(swept(problem, q, give, row_map.source, row_map, frozenset(fixed))[:2])
     for _ in range(_ROUNDS):

@@ -8,7 +8,7 @@ such as Gamma(0.001, 0.001) it is -1000, so that no entry ever comes in.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,9 @@ _TOO_NARROW = 10.0
 """Times that the square of the largest effect is the prior variance of effects, from which on they begin wider."""
 
 
-def widths_of(problem: Problem, q: Mapping[Variable, Any], row_map: RowMap) -> dict[Variable, Any]:
+def widths_of(
+    problem: Problem, q: Mapping[Variable, Any], row_map: RowMap, given: Collection[Variable] = ()
+) -> dict[Variable, Any]:
     """Return points for the precisions of effects, and of the noise beside them, to be held in the first updates.
 
     Effects are as wide as the largest that any of them has alone, and the noise is all that varies. None where no such
@@ -38,17 +40,18 @@ def widths_of(problem: Problem, q: Mapping[Variable, Any], row_map: RowMap) -> d
         Globals at their priors.
     row_map
         Passes over the rows.
+    given
+        Globals that begin where a user has them.
     """
-    precisions = {v: own for v in problem.order if (own := _learnt_precisions(problem, v))}
+    every = {v: own for v in problem.order if (own := _learnt_precisions(problem, v))}
+    precisions = {v: own for v, own in every.items() if v not in given and not set(own) & set(given)}
     if not precisions:
         return {}
     state = begin(problem, dict(q), row_map)
     if state.problem is not problem:
         return {}
     arrays = dict(state.arrays)
-    for level in (
-        v for v in problem.order if isinstance(v, Normal | MultivariateNormal) and v not in precisions
-    ):
+    for level in (v for v in problem.order if _is_location(v) and v not in every and v not in given):
         # what all rows have in common is no effect
         arrays.update(problem.statistics(level, problem.update(level, arrays)))
     squares: dict[Variable, Array] = {}
@@ -60,7 +63,12 @@ def widths_of(problem: Problem, q: Mapping[Variable, Any], row_map: RowMap) -> d
             points.update({own: np.ones(_shape(problem, own)) for own in others})
             points.update(_noise_beside(problem, effects))
     points.update({own: _reciprocal(problem, own, largest) for own, largest in squares.items()})
+    points = {own: value for own, value in points.items() if own not in given}
     return {own: problem.with_known(own, PointMass.of(own, value)) for own, value in points.items()}
+
+
+def _is_location(variable: Variable) -> bool:
+    return isinstance(variable, Normal | MultivariateNormal)
 
 
 def _learnt_precisions(problem: Problem, effects: Variable) -> list[Variable]:
@@ -68,7 +76,7 @@ def _learnt_precisions(problem: Problem, effects: Variable) -> list[Variable]:
 
     Of a product all of them, the one with the fewest repetitions first.
     """
-    is_plain = isinstance(effects, Normal | MultivariateNormal) and effects not in problem.point
+    is_plain = _is_location(effects) and effects not in problem.point
     if not (is_plain or (isinstance(effects, SparseVector) and effects in problem.sequential)):
         return []
     if next(_with(problem, effects), None) is None:
