@@ -155,3 +155,18 @@ def test_a_prior_that_is_narrow_by_intention_is_kept() -> None:
     found, plain = (model.fit(data, init=init, uncertainty="mean_field") for init in ("auto", "prior"))
     assert found.elbo > plain.elbo - 0.1
     np.testing.assert_allclose(found["width"].mean, 1e4, rtol=0.05)
+
+
+def test_points_of_effects_are_not_held_at_zero() -> None:
+    model, data, truth = shrunk(1e4, np.random.default_rng(0))
+    found = model.fit(data, point=["w"])
+    best = model.fit(data, init=truth, point=["w"])
+    assert found.elbo > best.elbo - 0.1
+    np.testing.assert_allclose(found["w"].value, truth["w"], atol=0.3e4)
+
+
+def test_what_is_given_beside_effects_does_not_hold_them_at_zero() -> None:
+    model, data, truth = grouped(1e4, np.random.default_rng(0))
+    found = model.fit(data, init={"level": 50e4}, factors="apart", uncertainty="mean_field")
+    best = model.fit(data, init=truth, factors="apart", uncertainty="mean_field")
+    assert found.elbo > best.elbo - 0.1

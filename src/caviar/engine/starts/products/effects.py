@@ -76,8 +76,7 @@ def _learnt_precisions(problem: Problem, effects: Variable) -> list[Variable]:
 
     Of a product all of them, the one with the fewest repetitions first.
     """
-    is_plain = _is_location(effects) and effects not in problem.point
-    if not (is_plain or (isinstance(effects, SparseVector) and effects in problem.sequential)):
+    if not (_is_location(effects) or (isinstance(effects, SparseVector) and effects in problem.sequential)):
         return []
     if next(_with(problem, effects), None) is None:
         return []
