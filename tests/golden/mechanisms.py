@@ -325,7 +325,7 @@ def _interrupted(name: str, **more: Any) -> Case:
                 # each is let run further than the one before, so that all of them together come to the end
                 try:
                     resumed = registry.CASES[name].fit(
-                        data, **settings, **kept, executor=_Breaking(1 + 3 * breaks)
+                        data, **settings, **kept, executor=_Breaking(1 + 2 * breaks)
                     )
                 except _Broken:
                     breaks += 1

@@ -5,7 +5,7 @@ import pytest
 
 from caviar.engine.starts.clustering.agglomeration import agglomerated
 from caviar.engine.starts.clustering.kmeans import _seeds, kmeans
-from caviar.engine.starts.clustering.partitions import partitions
+from caviar.engine.starts.clustering.partitions import in_units, partitions
 
 
 def _cost(points, weights, labels):
@@ -130,3 +130,12 @@ def test_partitions_of_degenerate_points():
             assert labels.shape == (len(points),)
             assert labels.min() >= 0
             assert labels.max() < 4
+
+
+def test_points_are_the_same_bits_in_other_units():
+    """What rounding makes of an origin, a unit, or a mean over rows in another order, decides nothing after that."""
+    values, weights = np.random.default_rng(0).normal(3.0, 2.0, (60, 4)), np.ones(60)
+    points = in_units(values, weights)
+    np.testing.assert_allclose(points, (values - values.mean(axis=0)) / values.std(axis=0), atol=1e-9)
+    for factor, shift in ((1.0, -values.mean(axis=0)), (0.3, 0.7), (1e150, 0.0)):
+        np.testing.assert_array_equal(in_units(factor * values + shift, weights), points)

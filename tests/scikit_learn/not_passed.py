@@ -101,6 +101,12 @@ NOT_PASSED: dict[str, NotPassed] = {
     f"{_GAUSSIAN}::test_means_for_all_inits[float32-k-means++]": _DOUBLE,
     f"{_GAUSSIAN}::test_means_for_all_inits[float32-kmeans]": _DOUBLE,
     f"{_GAUSSIAN}::test_gaussian_mixture_precisions_init_diag[float32]": _DOUBLE,
+    f"{_TOPICS}::test_lda_negative_input": _WORDS,
+    f"{_TOPICS}::test_lda_numerical_consistency[online]": NotPassed(
+        AssertionError,
+        "what is fitted is float64 for float32 rows too, and so compared to 1e-7; the rows themselves differ by 6e-8, "
+        "which the steps from batches enlarge to 2e-7",
+    ),
     f"{_TOPICS}::test_lda_dtype_match[float32-batch]": _DOUBLE,
     f"{_TOPICS}::test_lda_dtype_match[float32-online]": _DOUBLE,
     f"{_TOPICS}::test_lda_fit_perplexity": NotPassed(

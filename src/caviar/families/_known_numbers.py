@@ -78,3 +78,11 @@ def without_variance(layout: Any, blocks: Sequence[Array], known: AnyArray | Non
         is_known = known[layout.place(number)].reshape(member.part)
         found.append(np.where(is_known[:, :, None], 0.0, block))
     return found
+
+
+def learnt_entries(layout: Any, known: AnyArray) -> Sequence[AnyArray]:
+    """Return which entries of each statistic are of numbers that are not known."""
+    # the second number of a number by itself is none, -1
+    learnt = np.append(~known, True)
+    pairs = zip(layout.pairs_of_statistics(), layout.shapes, strict=True)
+    return [(learnt[i] & learnt[j]).reshape(shape) for (i, j), shape in pairs]

@@ -50,6 +50,10 @@ class SharedLayout(ABC):
     def statistics_of(self, value: Mapping[str, Array]) -> Statistics:
         """Return the statistics of one value of all variables, by name."""
 
+    def learnt_entries(self) -> Sequence[AnyArray] | None:
+        """Return which entries of each statistic are of numbers that are not known; None if all are."""
+        return None
+
     def many(self, natural: Array) -> ManyNormals | None:
         """Return n factors with natural parameters (n, p) at once; None if each has to be made by itself."""
         return None

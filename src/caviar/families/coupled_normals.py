@@ -22,7 +22,7 @@ from caviar.families._arrow import Arrow, ArrowPattern
 from caviar.families._base import LOG_TWO_PI, Seed, Size, draw_shape
 from caviar.families._coupled_member import Member
 from caviar.families._gaussian_products import covariance_of_products
-from caviar.families._known_numbers import given_known, with_units, without_variance
+from caviar.families._known_numbers import given_known, learnt_entries, with_units, without_variance
 from caviar.families._many_normals import ManyNormals
 from caviar.families._marginals import Ends, Marginals, normal_marginals
 from caviar.families._shared import SharedFactor, SharedLayout
@@ -179,6 +179,9 @@ class CoupledLayout(SharedLayout):
             i, j = np.broadcast_arrays(blocks[:, :, None], blocks[:, None, :])
             yield i.ravel(), j.ravel()
         yield from self.pattern.pairs
+
+    def learnt_entries(self) -> Sequence[AnyArray] | None:
+        return None if self.known is None else learnt_entries(self, self.known)
 
     def many(self, natural: Array) -> ManyNormals | None:
         if self.known is not None:
@@ -419,8 +422,7 @@ class CoupledNormals(SharedFactor):
         found = self.precision.covariance(own[0], own[1]).reshape(i.shape)
         if self.known is None:
             return found
-        of_one = self.known[starts[self.layout.number_of(one)] + i]
-        return np.where(of_one, 0.0, found)
+        return np.where(self.known[starts[self.layout.number_of(one)] + i], 0.0, found)
 
     def translated(self, shifts: Mapping[str, Array]) -> Self:
         """Return the factor of the variables plus these shifts, by name."""
@@ -478,11 +480,8 @@ class CoupledNormals(SharedFactor):
             raise ValueError("a shared factor that does not say which of its numbers are known")
         layout = CoupledLayout(members, crosses, known)
         mean, blocks, entries = (document[key] for key in ("mean", "blocks", "entries"))
-        wanted = [
-            (sum(sizes),),
-            *((*own.part, own.part[1]) for own in members),
-            *(c.i.shape for c in crosses),
-        ]
+        blocks_and_entries = [*((*own.part, own.part[1]) for own in members), *(c.i.shape for c in crosses)]
+        wanted = [(sum(sizes),), *blocks_and_entries]
         for array, shape in zip((mean, *blocks, *entries), wanted, strict=True):
             if array.dtype != np.float64 or array.shape != shape or not np.isfinite(array).all():
                 raise ValueError(f"numbers of a factor of {', '.join(layout.statistics)!r:.60}")

@@ -133,7 +133,7 @@ def _directions(factor: Any, n_directions: int, rng: np.random.Generator) -> Ite
 
 
 def scales_of(factor: Any, rng: np.random.Generator) -> list[Array]:
-    """Return the inverse standard deviation of each sufficient statistic, 0 where it does not vary."""
+    """Return the inverse standard deviation of each sufficient statistic, 0 where it does not vary or is known."""
     if isinstance(factor, Categorical):
         # an improbable category hardly varies, and a step of that length would be no small one
         spreads = [np.maximum(np.sqrt(factor.variance), _SMALLEST_SPREAD) * (factor.variance > 0)]
@@ -146,6 +146,10 @@ def scales_of(factor: Any, rng: np.random.Generator) -> list[Array]:
     for spread, natural in zip(spreads, factor.natural, strict=True):
         varies = np.isfinite(spread) & (spread > 0) & np.isfinite(natural)
         scales.append(np.where(varies, 1 / np.where(varies, spread, 1.0), 0.0))
+    are_learnt = factor.family.learnt_entries() if isinstance(factor, SharedFactor) else None
+    if are_learnt is not None:
+        # what known numbers say of the others is in the natural parameters of these
+        scales = [np.where(own, scale, 0.0) for own, scale in zip(are_learnt, scales, strict=True)]
     return scales
 
 

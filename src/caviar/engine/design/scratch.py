@@ -50,6 +50,7 @@ class Scratch:
     def __init__(self, memory: Memory = _HOST) -> None:
         self._memory = memory
         self._own = threading.local()
+        self._shared: dict[Hashable, tuple[tuple[object, ...], Any]] = {}
 
     def array(self, key: Hashable, shape: tuple[int, ...]) -> Array:
         """Return an array of this shape, its content undefined: that of the last call with this key.
@@ -69,9 +70,14 @@ class Scratch:
             view = views[key, shape] = self._memory.reshape(buffers[key][:size], shape)
         return view
 
-    def kept(self, key: Hashable, of: tuple[object, ...], make: Callable[[], Any]) -> Any:
-        """Return what was last made under this key if it was made of these very objects, else make it."""
-        memory = self._own.__dict__.setdefault("kept", {})
+    def kept(
+        self, key: Hashable, of: tuple[object, ...], make: Callable[[], Any], *, shared: bool = False
+    ) -> Any:
+        """Return what this thread last made under this key if it was made of these very objects, else make it.
+
+        ``shared`` is what any thread last made: for a block of rows, which another thread may have in the next pass.
+        """
+        memory = self._shared if shared else self._own.__dict__.setdefault("kept", {})
         before, made = memory.get(key, ((), None))
         if len(before) != len(of) or not all(map(is_, before, of)):
             made = make()

@@ -56,6 +56,11 @@ class Sample:
     is_in_order: bool = False
 
     @property
+    def has_single(self) -> bool:
+        """False: a sample is a copy of few rows, and starts look at it again and again."""
+        return False
+
+    @property
     def n_rows(self) -> int:
         """Distinct rows."""
         return len(self.row_weights)

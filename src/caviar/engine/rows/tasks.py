@@ -21,7 +21,7 @@ _MOST_CHUNKS = 128
 """Units of work that are handed to an executor: runs of blocks, so that handing over costs little."""
 
 _KEPT_NUMBERS = 1 << 22
-"""Features of all rows up to which each thread keeps those of its blocks from pass to pass: 32 MB."""
+"""Features of all rows up to which those of each block are kept from pass to pass: 32 MB, however many threads."""
 
 
 class RowSource(Protocol):
@@ -39,6 +39,11 @@ class RowSource(Protocol):
     @property
     def total_weight(self) -> float:
         """Sum of the weights of the rows."""
+        ...
+
+    @property
+    def has_single(self) -> bool:
+        """Whether numbers are in float32 or less, so that their user wants no copy of all of them in float64."""
         ...
 
     @property
@@ -126,14 +131,14 @@ class InferBlocks:
             # features of one block after another go into one buffer: a new one for each takes longer than to fill it
             return rows_at(source, bounds)
         key = "rows with features", bounds
-        return self.scratch.kept(key, (source,), lambda: _with_tables(rows_at(source, bounds)))
+        return self.scratch.kept(key, (source,), lambda: _with_tables(rows_at(source, bounds)), shared=True)
 
     def _are_few(self, source: RowSource, bounds: tuple[int, int]) -> bool:
-        """Whether there is no other block, or the features of all blocks are few."""
+        """Whether there is no other block, or the features of all blocks are few and no copies in more digits."""
         if bounds[1] - bounds[0] == source.n_rows:
             return True
         numbers = source.n_rows * sum(table.n_dense for table in self.rows.tables.values())
-        return 0 < numbers <= _KEPT_NUMBERS
+        return 0 < numbers <= _KEPT_NUMBERS and not source.has_single
 
     def _summarize(self, rows: Rows, before: LocalState) -> tuple[Sums, LocalState]:
         if not self.rows.chains:

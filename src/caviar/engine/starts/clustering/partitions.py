@@ -31,6 +31,10 @@ _MOST_COLUMNS = 1_000
 _FLAT = 1e-9
 """Variance of a direction, in units of the columns' spread, below which it counts as none."""
 
+_GRID = 2.0**-32
+"""Step, in units of the columns' spread, that points are multiples of: further digits depend on the order of the rows
+and on units, and may decide on which side of a bound something is."""
+
 _ALIKE = 0.95
 """Share of the rows on which two partitions agree that makes the second one superfluous."""
 
@@ -88,7 +92,7 @@ def in_units(values: AnyArray, weights: Array) -> Array:
     share = weights / weights.sum()
     centred = scaled - share @ scaled
     spread = np.sqrt(share @ centred**2)
-    return centred / np.where(spread > 1e-12, spread, np.inf)
+    return np.rint(centred / np.where(spread > 1e-12, spread * _GRID, np.inf)) * _GRID
 
 
 def partition(points: Array, weights: Array, n_clusters: int, rng: np.random.Generator) -> AnyArray:
