@@ -60,6 +60,15 @@ def test_labels_choose_from_values_that_each_group_has(groups_first: bool) -> No
         assert cv.Model(cv.Normal("x", chosen, 1.0, plates=obs)).fit(data).elbo == pytest.approx(
             exact, rel=1e-12
         )
+    # and so where another label chooses as well
+    v, other = cv.Categorical("v", [0.5, 0.5], plates=obs), cv.Plate("other", 2)
+    wider = np.stack([means.value, means.value + 1.0], axis=-1)
+    model = cv.Model(
+        cv.Normal("x", cv.Constant("wide", wider, plates=(*plates, other))[z, v], 1.0, plates=obs)
+    )
+    each = norm.logpdf(x[:, None, None], table[group][..., None] + np.arange(2))
+    joint = logsumexp(np.log(0.5 * weights)[:, None] + each, axis=(1, 2)).sum()
+    assert model.fit(data).elbo == pytest.approx(joint, rel=1e-12)
     known = np.array([2, 0, 1, 1, 0])
     model = cv.Model(cv.Normal("x", means[label] + cv.Normal("level", 0, 1e12), 1.0, plates=obs))
     simulated = model.simulate(

@@ -482,9 +482,16 @@ def _placed_by_group(expression: Indexed, owner: Node) -> Indexed:
     except PlateError:
         # it may be that the group leaves one plate to choose from
         return Indexed(node, *indices, membership(nested[0])).within(owner)
-    if any(own.plate is nested[0].within for own in found.each):
+    taken = next((own.by for own in found.each if own.plate is nested[0].within), None)
+    if isinstance(taken, Data):
         return found
-    return Indexed(node, *indices, membership(nested[0])).within(owner)
+    try:
+        return Indexed(node, *indices, membership(nested[0])).within(owner)
+    except PlateError:
+        # the plates do not allow that as well
+        if taken is None:
+            raise
+        return found
 
 
 def membership(plate: Plate) -> Data:
