@@ -124,4 +124,8 @@ def test_terms_that_are_no_matrix_products_are_chosen_alike(
 
 def test_the_kinds_of_the_library_are_found():
     assert {kind.__name__ for kind in kinds._MATRIX_TERMS} == {"DenseProduct", "LookUpProduct"}
-    assert {kind.__name__ for kind in kinds._CONTRACTED_TERMS} == {"ChosenByLabels", "ContractedTerm"}
+    assert {kind.__name__ for kind in kinds._CONTRACTED_TERMS} == {
+        "CellsByLabel",
+        "ChosenByLabels",
+        "ContractedTerm",
+    }

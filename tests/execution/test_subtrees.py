@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from caviar.numerics.pairwise import pairwise_sum, subtree_sums
+from caviar.numerics.sums.pairwise import pairwise_sum, subtree_sums
 
 
 class Written:

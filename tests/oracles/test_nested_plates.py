@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.stats import multivariate_normal
+from scipy.special import logsumexp
+from scipy.stats import multivariate_normal, norm
 
 import caviar as cv
 
@@ -37,3 +38,62 @@ def test_the_rows_are_those_of_the_plate_within() -> None:
     with pytest.raises(cv.PlateError, match="data_plate='school', but plate 'pupil' lies within another"):
         model(True).fit(data, data_plate="school")
     assert model(True).fit(data, data_plate="pupil").elbo == model(True).fit(data).elbo
+
+
+@pytest.mark.parametrize("groups_first", [False, True])
+def test_labels_choose_from_values_that_each_group_has(groups_first: bool) -> None:
+    """As many groups as labels: the group of a row chooses from the groups, its label from the rest."""
+    outer, component = cv.Plate("outer", 3), cv.Plate("component", 3)
+    obs = cv.Plate("obs", within=outer)
+    table = np.random.default_rng(0).normal(0, 2, (3, 3))
+    weights, group, x = (
+        np.array([0.2, 0.5, 0.3]),
+        np.array([0, 0, 2, 2, 1]),
+        np.array([0.1, 0.3, 2.0, 1.0, 0.5]),
+    )
+    plates = (outer, component) if groups_first else (component, outer)
+    means = cv.Constant("means", table if groups_first else table.T, plates=plates)
+    z, label = cv.Categorical("z", weights, plates=obs), cv.Data("label", plates=obs)
+    data = {"x": x, "outer": group}
+    exact = logsumexp(np.log(weights) + norm.logpdf(x[:, None], table[group]), axis=1).sum()
+    for chosen in (means[z], means[z, cv.Data("outer", plates=obs)]):
+        assert cv.Model(cv.Normal("x", chosen, 1.0, plates=obs)).fit(data).elbo == pytest.approx(
+            exact, rel=1e-12
+        )
+    # and so where another label chooses as well
+    v, other = cv.Categorical("v", [0.5, 0.5], plates=obs), cv.Plate("other", 2)
+    wider = np.stack([means.value, means.value + 1.0], axis=-1)
+    model = cv.Model(
+        cv.Normal("x", cv.Constant("wide", wider, plates=(*plates, other))[z, v], 1.0, plates=obs)
+    )
+    each = norm.logpdf(x[:, None, None], table[group][..., None] + np.arange(2))
+    joint = logsumexp(np.log(0.5 * weights)[:, None] + each, axis=(1, 2)).sum()
+    assert model.fit(data).elbo == pytest.approx(joint, rel=1e-12)
+    known = np.array([2, 0, 1, 1, 0])
+    model = cv.Model(cv.Normal("x", means[label] + cv.Normal("level", 0, 1e12), 1.0, plates=obs))
+    simulated = model.simulate(
+        0, sizes={"obs": 5}, data={"label": known, "outer": group}, given={"level": 0.0}
+    )
+    assert model.log_joint({**simulated, "label": known, "outer": group}) - norm.logpdf(
+        0, 0, 1e-6
+    ) == pytest.approx(norm.logpdf(simulated["x"], table[group, known]).sum(), rel=1e-12)
+
+
+def test_the_group_of_each_row_may_be_told_where_nothing_asks_for_it() -> None:
+    obs = cv.Plate("obs", within=cv.Plate("outer", 3))
+    model = cv.Model(cv.Normal("x", cv.Data("mean", plates=obs), 1.0, plates=obs))
+    data = {"mean": np.arange(3.0), "outer": np.array([0, 2, 2])}
+    simulated = model.simulate(0, sizes={"obs": 3}, data=data)
+    assert model.log_joint({**data, **simulated}) == pytest.approx(
+        norm.logpdf(simulated["x"] - np.arange(3)).sum()
+    )
+
+
+def test_where_a_known_label_may_choose_from_the_groups_the_group_is_said() -> None:
+    outer, component, other = cv.Plate("outer", 3), cv.Plate("component", 2), cv.Plate("other", 2)
+    obs = cv.Plate("obs", within=outer)
+    z, label = cv.Categorical("z", [0.5, 0.5], plates=obs), cv.Data("label", plates=obs)
+    mean = cv.Normal("mean", 0.0, 1.0, plates=(outer, component, other))
+    with pytest.raises(cv.PlateError, match=r"as one more index: Data\('outer', plates=obs\)"):
+        cv.Normal("x", mean[z, label], 1.0, plates=obs)
+    cv.Normal("x", mean[z, label, cv.Data("outer", plates=obs)], 1.0, plates=obs)

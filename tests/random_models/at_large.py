@@ -70,7 +70,9 @@ def check(seed: int) -> set[str]:
     init = "auto" if seed % 2 else "prior"
     fixed = {"seed": 0, "factors": [] if seed % 5 == 0 else None, "data_plate": rows, "init": init}
     repeated, weights = data, None
-    if seed % 7 == 3 and stated.data_plate is not None and not stated.writer.has_chain and not has_gaps:
+    may_weigh = stated.data_plate is not None and not stated.writer.has_chain and stated.writer.outer is None
+    if seed % 7 == 3 and may_weigh and not has_gaps:
+        assert stated.data_plate is not None
         weights = rng.integers(0, 3, n_rows) + (np.arange(n_rows) == 0)
         repeated = rows_of(stated, data, np.repeat(np.arange(n_rows), weights))
         fixed |= {"data_plate": stated.data_plate.name, "sample_weight": weights}

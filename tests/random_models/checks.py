@@ -190,10 +190,12 @@ def assert_same_trace(
 def rows_of(stated: Stated, data: dict[str, Any], rows: np.ndarray) -> dict[str, Any]:
     """Return data with these rows, in this order, of everything along the data plate."""
     nodes = {node.name: node for node in stated.model.nodes}
-    plate = stated.data_plate
+    plate, outer = stated.data_plate, stated.writer.outer
+    along = {name: nodes[name].plates for name in data if name in nodes}
+    if outer is not None:
+        # of each row, the group that it lies within
+        along[outer.name] = (plate,)
     return {
-        name: np.take(value, rows, axis=nodes[name].plates.index(plate))
-        if plate in nodes[name].plates
-        else value
+        name: np.take(value, rows, axis=along[name].index(plate)) if plate in along[name] else value
         for name, value in data.items()
     }

@@ -24,12 +24,14 @@ _GATES = (
     "pairs",
     "label and known",
     "hypotheses",
+    "cell",
     "two chains",
     "kinds of chains",
     "states",
     "states and chain",
 )
 _PLAIN = ("none", "Categorical", "labels", "two", "nested", "chain", "global")
+_ALONG = ("chain", "two chains", "kinds of chains", "states", "states and chain")
 _OF_KNOWN = (
     "none",
     "Categorical",
@@ -39,6 +41,7 @@ _OF_KNOWN = (
     "groups",
     "pairs",
     "label and known",
+    "cell",
     "two chains",
 )
 
@@ -47,6 +50,8 @@ def state_gates(writer: Writer) -> tuple[str, ...]:
     """State what chooses components; return the names of those with a hidden label a row."""
     kinds = _OF_KNOWN if writer.known_only else _GATES
     kinds = kinds if writer.is_wide else tuple(own for own in kinds if own in _PLAIN)
+    if writer.outer is not None:
+        kinds = tuple(own for own in kinds if own not in _ALONG)
     kind, rows = writer.pick("gates", kinds), (writer.obs,)
     if kind == "none":
         return ()
@@ -68,9 +73,30 @@ def state_gates(writer: Writer) -> tuple[str, ...]:
         cell = writer.known("cell", "labels", (*rows, component), 3)
         writer.gates.append((cell[z], writer.plate("cells", 3)))
         return ("z",)
+    if kind == "cell":
+        return _of_cells(writer, component)
     if kind in ("Categorical", "two", "nested", "label and known"):
         return _of_rows(writer, kind, component)
     return ()
+
+
+def _of_cells(writer: Writer, component: cv.Plate) -> tuple[str, ...]:
+    """State two labels of each row, which choose a component by the known number in their cell."""
+    rows, other, among = (writer.obs,), writer.plate("case of y", 2), writer.pick("cells", (2, 3))
+    z = cv.Categorical(
+        writer.rename("z"),
+        writer.probabilities("weights", rows, component.size or 1, gated=False),
+        plates=rows,
+    )
+    if writer.pick("cells/nested", (False, True)):
+        writer.gates.append((z, component))
+    y = cv.Categorical(writer.rename("y"), writer.probabilities("other weights", rows, 2), plates=rows)
+    cases = (*rows, component, other) if writer.pick("cells/a row", (False, True)) else (component, other)
+    cell = writer.known("cell", "labels", cases, among)  # type: ignore[arg-type]
+    writer.gates.append((cell[z, y], writer.plate("cells", among)))
+    if writer.pick("cells/alone", (False, True)):
+        writer.gates = writer.gates[-1:]
+    return ("z", "y")
 
 
 def _of_rows(writer: Writer, kind: str, component: cv.Plate) -> tuple[str, ...]:

@@ -20,12 +20,15 @@ def kinds_of(stated: Stated) -> set[str]:
     chains = [own for own in variables if isinstance(own, cv.LinearGaussianChain)]
     has = {
         "two indices in one place": any(len(own) > 1 for own in chosen),
+        "cell of two labels": told.get("gates") == "cell"
+        and any(own.name == stated.writer.rename("cell") for own in stated.model.nodes),
         "chain of vectors": bool(chains),
         "chain of vectors with inputs": any("inputs" in own.slots for own in chains),
         "several sequences": any(holds == "starts" for holds, *_ in stated.known.values()),
         "tabulated factor": any(own.family.__name__.startswith("Tabulated") for own in variables),
         "several hidden variables of a row": len(rows) > 1,
         "a hidden variable a row that is no label": any(own.dimension is None for own in rows),
+        "rows within groups": stated.is_grouped,
         "no rows": stated.data_plate is None,
         "extra plates": bool(stated.writer.extras),
     }

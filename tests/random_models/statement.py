@@ -68,6 +68,11 @@ class Stated:
         return not any(holds == "receivers" for holds, *_ in self.known.values())
 
     @property
+    def is_grouped(self) -> bool:
+        """Whether the rows lie within groups that have values of their own."""
+        return any(self.writer.outer in node.plates for node in self.model.nodes)
+
+    @property
     def known(self) -> dict[str, Any]:
         """The known arrays that the model uses, of those that the writer stated."""
         used = {node.name for node in self.model.nodes}
@@ -76,7 +81,7 @@ class Stated:
     def simulate(self, seed: int, n_rows: int) -> dict[str, np.ndarray]:
         """Return values of the leaves and of the known arrays, by name."""
         values = self.simulate_all(seed, n_rows)
-        names = (*self.leaves, *self.known)
+        names = (*self.leaves, *self.known, *(["outer"] if self.writer.outer is not None else []))
         return {self.writer.rename(name): values[self.writer.rename(name)] for name in names}
 
     def simulate_all(self, seed: int, n_rows: int) -> dict[str, Any]:
@@ -85,12 +90,15 @@ class Stated:
         known = {
             self.writer.rename(name): _known_array(rng, *what, n_rows) for name, what in self.known.items()
         }
+        outer = self.writer.outer
+        own = {} if outer is None else {outer.name: rng.integers(0, outer.size or 1, n_rows)}
+        known = {**known, **own}
         sizes = {} if self.data_plate is None else {self.data_plate.name: n_rows}
         given = {
             self.writer.rename(name): _known_array(rng, *what, n_rows)
             for name, what in self.writer.given.items()
         }
-        return {**self.model.simulate(rng, sizes=sizes, data=known, given=given), **known}
+        return {**self.model.simulate(rng, sizes=sizes, data=known, given=given), **known, **own}
 
 
 def _known_array(
@@ -135,7 +143,7 @@ def state(
     writer = Writer(choices, known_only=known_only, rename=rename, shift=shift, is_wide=is_wide)
     pick = choices.pick
     has_rows = pick("has rows", (True, True, True, False))
-    writer.obs = writer.plate("obs", None) if has_rows else None
+    writer.obs = _rows(writer) if has_rows else None
     writer.extras = [writer.plate(f"plate {i}", 2 + i) for i in range(pick("extra plates", (0, 1, 2)))]
     gates = state_gates(writer) if has_rows else ()
     leaves: list[Any] = []
@@ -145,6 +153,13 @@ def state(
     model = cv.Model(*(reversed(leaves) if backwards else leaves))
     latent = tuple(gate for gate in gates if rename(gate) in model.variables)
     return Stated(model, writer, tuple(names), latent)
+
+
+def _rows(writer: Writer) -> cv.Plate:
+    """Return the plate of the rows, which perhaps lies within another one."""
+    if writer.is_wide and writer.pick("rows within", (False, False, True)):
+        writer.outer = writer.plate("outer", 3)
+    return cv.Plate(writer.rename("obs"), within=writer.outer)
 
 
 def _leaf(writer: Writer, name: str, needed: tuple[str, ...]) -> Any:

@@ -48,6 +48,8 @@ class Writer:
         self.pick, self.told, self.rename, self.shift = choices.pick, choices.told, rename, shift
         self.known_only, self.is_wide = known_only, is_wide
         self.obs: cv.Plate | None = None
+        self.outer: cv.Plate | None = None
+        """The plate that the rows lie within, where they do."""
         self.extras: list[cv.Plate] = []
         self.gates: list[tuple[Any, cv.Plate]] = []
         self.made: list[Any] = []
@@ -91,11 +93,22 @@ class Writer:
         several = [tuple(fitting)] * (4 if self.is_wide else 1) if len(fitting) > 1 else []
         chosen = self.pick(f"{path}/gate", [(), *several, *((pair,) for pair in fitting)]) if gated else ()
         own = self.within(path, [p for p in plates if p is not self.obs])
+        if not any(isinstance(gate, cv.Data) for gate, _ in chosen):
+            # which of both a known label chooses from would have to be said
+            own = self.of_group(path, plates, own)
         if not chosen:
             return make(path, own)
         at = self.pick(f"{path}/component at", range(len(own) + 1))
         components = tuple(component for _, component in chosen)
         return make(path, (*own[:at], *components, *own[at:]))[tuple(gate for gate, _ in chosen)]
+
+    def of_group(
+        self, path: str, plates: tuple[cv.Plate, ...], own: tuple[cv.Plate, ...]
+    ) -> tuple[cv.Plate, ...]:
+        """Return plates, perhaps with the one that the rows lie within."""
+        if self.outer is None or self.obs not in plates or not self.pick(f"{path}/of group", (True, False)):
+            return own
+        return (*own, self.outer) if self.pick(f"{path}/group last", (False, True)) else (self.outer, *own)
 
     def fitting(self, plates: tuple[cv.Plate, ...]) -> list[tuple[Any, cv.Plate]]:
         """Return the gates of these plates, with what they choose from; a chosen label is one of a row."""
@@ -128,11 +141,21 @@ class Writer:
         kinds = ["constant"] if self.known_only else ["variable", "constant"]
         if depth == 0:
             kinds.append("chosen constant")
+            kinds += self._group_kinds(plates)
         if self.obs in plates:
             kinds.append("data")
             if not self.known_only and not self.has_chain and depth < _DEEPEST:
                 kinds.append("local")
         return kinds if self.known_only else [*kinds, *more]
+
+    def _group_kinds(self, plates: tuple[cv.Plate, ...]) -> list[str]:
+        return ["constant of group"] if self.outer is not None and self.obs in plates else []
+
+    def _group_constant(self, path: str, value: Callable[[int], Any]) -> Any:
+        """Return known values of each group that rows lie within."""
+        assert self.outer is not None
+        array = np.array([value(k) for k in range(self.outer.size or 1)])
+        return cv.Constant(self.rename(path), array, plates=self.outer)
 
     def _chosen_constant(self, path: str, plates: tuple[cv.Plate, ...], value: Callable[[int], Any]) -> Any:
         """Return known values of each component, chosen by a gate if there is one."""
@@ -166,6 +189,8 @@ class Writer:
             return self.number(path)
         if kind == "chosen constant":
             return self._chosen_constant(path, plates, lambda k: 2.0 * k + self.number(path))
+        if kind == "constant of group":
+            return self._group_constant(path, lambda k: 2.0 * k + self.number(path))
         if kind == "data":
             return self.known(path, "location", self.local_plates(path, plates))
         if kind == "local":
@@ -214,6 +239,8 @@ class Writer:
             return self.positive(path)
         if kind == "chosen constant":
             return self._chosen_constant(path, plates, lambda k: (k + 1.0) * self.positive(path))
+        if kind == "constant of group":
+            return self._group_constant(path, lambda k: (k + 1.0) * self.positive(path))
         if kind == "data":
             return self.known(path, "positive", self.local_plates(path, plates))
         if kind == "local":
@@ -305,6 +332,8 @@ class Writer:
             return self._chosen_constant(
                 path, plates, lambda k: 2.0 * k + self.number(path) + np.arange(size)
             )
+        if kind == "constant of group":
+            return self._group_constant(path, lambda k: 2.0 * k + self.number(path) + np.arange(size))
         if kind == "data":
             return self.known(path, "location", self.local_plates(path, plates), size)
         if kind == "local":
@@ -380,7 +409,11 @@ class Writer:
         """Return the probabilities of categories."""
         kinds = ["constant"] if self.known_only else ["Dirichlet", "constant"]
         kinds += ["StickBreaking"] if size > 1 and not self.known_only else []
+        kinds += self._group_kinds(plates)
         kind = self.pick(f"{path}/kind", kinds)
+        if kind == "constant of group":
+            weights = np.arange(1.0, size + 1)
+            return self._group_constant(path, lambda k: np.roll(weights, k) / weights.sum())
         if kind == "constant":
             return np.arange(1.0, size + 1) / np.arange(1.0, size + 1).sum()
         return self.parent(path, plates, lambda p, own: self.simplex(p, own, size, kind), gated=gated)

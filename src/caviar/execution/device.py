@@ -18,7 +18,7 @@ from ..engine.rows.device.layout import layout_of
 from ..engine.rows.executor import Executor
 from ..engine.rows.row_model import RowModel
 from ..engine.rows.tasks import Chunk, InferBlocks, RowSource, Work, rows_at
-from ..numerics.pairwise import pairwise_sum
+from ..numerics.sums.pairwise import pairwise_sum
 from .array_libraries import library_of
 from .held_blocks import HeldBlocks
 from .threads import Threads

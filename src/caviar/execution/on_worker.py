@@ -23,7 +23,7 @@ from ..engine.rows.row_model import RowModel
 from ..language import Constant
 from ..lazy.graph_rows import unpacked
 from ..numerics.blas import one_blas_thread
-from ..numerics.pairwise import subtree_sums
+from ..numerics.sums.pairwise import subtree_sums
 
 _FEW = 1_000
 """Numbers of a constant that travel with the model; more may be one for each row, and are where the rows are."""

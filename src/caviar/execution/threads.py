@@ -14,7 +14,7 @@ from ..engine.local.statistics import Sums
 from ..engine.rows.executor import Executor
 from ..engine.rows.tasks import Chunk, RowSource, Work
 from ..numerics.blas import limit_this_thread, one_blas_thread, see_to_one_thread
-from ..numerics.pairwise import pairwise_sum
+from ..numerics.sums.pairwise import pairwise_sum
 
 T = TypeVar("T")
 

@@ -202,6 +202,11 @@ class Indexed(Algebra):
         self.by: Label | Data = cast("Label | Data", first)
         own = [plate for plate in node.plates if plate not in self.along]
         fitting = [plate for plate in own if categories is None or plate.size in (None, categories)]
+        if isinstance(first, Data) and first in [
+            membership(plate) for plate in first.plates if plate.within in own
+        ]:
+            # what says in which group each row is chooses from the groups
+            fitting = [plate.within for plate in first.plates if plate.within in own]
         if not fitting:
             raise PlateError(_why_not_indexable(node, self.by, own))
         if len(own) < len(indices):
@@ -459,11 +464,34 @@ def placed(expression: Node | Indexed, owner: Node) -> Node | Indexed:
     A node on a plate that a plate of the owner lies within is indexed by the repetition that each belongs to.
     """
     if isinstance(expression, Indexed):
-        return expression.within(owner)
+        return _placed_by_group(expression, owner)
     for plate in owner.plates:
         if plate.within in expression.plates and plate.within not in owner.plates:
             return Indexed(expression, membership(plate))
     return expression
+
+
+def _placed_by_group(expression: Indexed, owner: Node) -> Indexed:
+    """Return an indexed node as it is in a slot of ``owner``, whose rows perhaps lie within groups that have values."""
+    node, indices = expression.node, expression.indices
+    nested = [own for own in owner.plates if own.within in node.plates and own.within not in owner.plates]
+    if not nested or len(indices) >= len(node.plates):
+        return expression.within(owner)
+    try:
+        found = expression.within(owner)
+    except PlateError:
+        # it may be that the group leaves one plate to choose from
+        return Indexed(node, *indices, membership(nested[0])).within(owner)
+    taken = next((own.by for own in found.each if own.plate is nested[0].within), None)
+    if isinstance(taken, Data):
+        return found
+    try:
+        return Indexed(node, *indices, membership(nested[0])).within(owner)
+    except PlateError:
+        # the plates do not allow that as well
+        if taken is None:
+            raise
+        return found
 
 
 def membership(plate: Plate) -> Data:

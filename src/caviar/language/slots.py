@@ -311,6 +311,15 @@ def _check_plates(owner: Stated, slot: Slot) -> None:
         else:
             choose = f"choose from it with a Categorical: {slot.node.name}[z]"
             hint = f"add plate '{plate.name}' to '{owner.name}', or {choose}"
+            nested = next(
+                (own for own in owner.plates if own.within is not None and own.within in chosen), None
+            )
+            if nested is not None and nested.within is not None:
+                # a known label may have taken the plate of the groups
+                group = f"Data('{nested.within.name}', plates={nested.name})"
+                hint = (
+                    f"say which '{nested.within.name}' each '{nested.name}' is in, as one more index: {group}"
+                )
         raise PlateError(
             f"{_where(owner, slot.name)} is repeated over plate '{plate.name}', but '{owner.name}' is not; {hint}"
         )

@@ -72,10 +72,13 @@ def flattened(nodes: Sequence[Node], data: Mapping[str, Any]) -> Flattened:
     (plate,) = plates
     labels = membership(plate)
     along = {n.name: n for n in nodes if plate in n.plates and n is not labels and n.name in data}
-    if labels.name in data:
-        return _with_labels(plate, along, data)
     counted = [name for name in along if hasattr(data[name], "tocoo")]
-    found = _from_counts(plate, along, data, counted[0]) if counted else _from_sequences(plate, along, data)
+    if labels.name in data:
+        found = _with_labels(plate, along, data)
+    elif counted:
+        found = _from_counts(plate, along, data, counted[0])
+    else:
+        found = _from_sequences(plate, along, data)
     if any(node.name == labels.name for node in nodes):
         return found
     # nothing of the model asks which outer repetition each row belongs to

@@ -7,7 +7,6 @@ the others: no automatic differentiation is needed.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from operator import itemgetter
 from string import ascii_letters
@@ -18,7 +17,8 @@ import numpy as np
 from ..._typing import Array
 from ...language import Axis
 from ...numerics.cached import cached_property
-from .gather import BetweenLabels, Factor, Gather
+from ...numerics.sums.matrix_products import as_matrix_product
+from .gather import BetweenLabels, Diagonals, Factor, Gather
 
 Known: TypeAlias = Sequence[tuple[Array, tuple[Axis, ...]]]
 """Known arrays with their axes."""
@@ -148,6 +148,9 @@ class Formula:
             (number,) = reads
             return lambda constant: lambda arrays: number(arrays) * constant
         spec = self._spec([*axes, self.constant_axes], out)
+        product = as_matrix_product(spec)
+        if product is not None:
+            return lambda constant: lambda arrays: product([*[read(arrays) for read in reads], constant])
         if len(reads) != 1:
             return lambda constant: (
                 lambda arrays: np.einsum(spec, *[read(arrays) for read in reads], constant)
@@ -170,6 +173,9 @@ class Formula:
         spec = self._spec(axes, out)
         if len(reads) == 2 and not out and _is_inner(*axes):
             return lambda constant: _times_inner(constant.item(), spec, *reads)
+        product = as_matrix_product(spec)
+        if product is not None:
+            return lambda constant: _times_matrix_product(constant.item(), product, reads)
         return lambda constant: _times_product(constant.item(), spec, reads)
 
     def _read(self, position: int) -> Evaluation:
@@ -239,7 +245,7 @@ class Formula:
             made = _then(made, partial(gather.put, axes=(*kept, *own), size=self.size))
         if len(set(target.axes)) == len(target.axes):
             return made
-        return _then(made, _Diagonals.of(target.axes, self.size).of_derivative)
+        return _then(made, Diagonals.of(target.axes, self.size).of_derivative)
 
     def _multiple(self, other: Factor, target: Factor) -> Callable[[Array], Evaluation]:
         """Return what makes, of the constant, what multiplies one operand by it, where nothing is summed over.
@@ -255,7 +261,7 @@ class Formula:
         alone = np.ones([1 if axis in known or axis in other.axes else self.size(axis) for axis in axes])
         own_order, own_index = _laid_along(other.axes, axes)
         if len(set(target.axes)) < len(target.axes):
-            diagonals = _Diagonals.of(target.axes, self.size)
+            diagonals = Diagonals.of(target.axes, self.size)
             alone = diagonals.of_derivative(alone)
             index, own_index = (diagonals.indexed(axes, own) for own in (index, own_index))
         return lambda constant: _times_array(
@@ -460,6 +466,14 @@ def _times_product(scale: float, spec: str, reads: Sequence[Evaluation]) -> Eval
     return lambda arrays: scale * np.einsum(spec, *[read(arrays) for read in reads])
 
 
+def _times_matrix_product(
+    scale: float, product: Callable[[Sequence[Array]], Array], reads: Sequence[Evaluation]
+) -> Evaluation:
+    if scale == 1.0:
+        return lambda arrays: product([read(arrays) for read in reads])
+    return lambda arrays: scale * product([read(arrays) for read in reads])
+
+
 def _number(constant: float, keys: Sequence[Hashable]) -> Evaluation:
     return lambda arrays: np.float64(_product(constant, keys, arrays))
 
@@ -486,48 +500,6 @@ def _then(
         return lambda arrays: step(evaluation(arrays))
 
     return followed
-
-
-@dataclass(frozen=True)
-class _Diagonals:
-    """What a derivative is multiplied with if axes of its operand are repeated, as in a trace: zero off the diagonals.
-
-    Attributes
-    ----------
-    axes
-        Axes of the operand, from the first that is repeated on.
-    index
-        Index that gives an axis of length one to the derivative wherever an axis is repeated.
-    ones
-        Product of the identities along each pair of repeated axes.
-    """
-
-    axes: tuple[Axis, ...]
-    index: tuple[slice | None, ...]
-    ones: Array
-
-    @classmethod
-    def of(cls, axes: Sequence[Axis], size: Callable[[Axis], int]) -> _Diagonals:
-        """Return the diagonals of an operand with these axes, of which some are repeated."""
-        first = min(place for place, axis in enumerate(axes) if axes.count(axis) > 1)
-        own, ones = tuple(axes[first:]), np.ones(())
-        for place, axis in enumerate(own):
-            before = own.index(axis)
-            if before < place:
-                shape = [size(axis) if other in (before, place) else 1 for other in range(len(own))]
-                ones = ones * np.eye(size(axis)).reshape(shape)
-        index = tuple([slice(None) if own.index(axis) == n else None for n, axis in enumerate(own)])
-        return cls(own, index, ones)
-
-    def of_derivative(self, derivative: Array) -> Array:
-        """Return the derivative with respect to the operand, of one in which each axis is once."""
-        return derivative[(..., *self.index)] * self.ones
-
-    def indexed(self, axes: Sequence[Axis], index: tuple[slice | None, ...]) -> tuple[slice | None, ...]:
-        """Return an index along single axes with axes of length one where these are repeated."""
-        first = axes.index(self.axes[0])
-        own = iter(index[first:])
-        return (*index[:first], *(None if at is None else next(own) for at in self.index))
 
 
 _FEW = 4_096

@@ -1,4 +1,4 @@
-"""What contractions look up by labels: an operand's entries for each combination of labels, and sums over these."""
+"""What contractions look up: an operand's entries for each combination of labels, sums over these, and diagonals."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from scipy.sparse import csc_array, csr_array
 from ..._typing import AnyArray, Array
 from ...language import Axis
 from ...numerics.spread import spread
-from ...numerics.sums_by_label import sums_by_label
+from ...numerics.sums.by_label import sums_by_label
 
 
 class Factor(NamedTuple):
@@ -128,6 +128,48 @@ class BetweenLabels:
         chosen = second.take(self._matrix.indices, mode="clip")
         chosen *= np.repeat(spread(first, self._shape[:1]), self._counts)
         return chosen
+
+
+@dataclass(frozen=True)
+class Diagonals:
+    """What a derivative is multiplied with if axes of its operand are repeated, as in a trace: zero off the diagonals.
+
+    Attributes
+    ----------
+    axes
+        Axes of the operand, from the first that is repeated on.
+    index
+        Index that gives an axis of length one to the derivative wherever an axis is repeated.
+    ones
+        Product of the identities along each pair of repeated axes.
+    """
+
+    axes: tuple[Axis, ...]
+    index: tuple[slice | None, ...]
+    ones: Array
+
+    @classmethod
+    def of(cls, axes: Sequence[Axis], size: Callable[[Axis], int]) -> Diagonals:
+        """Return the diagonals of an operand with these axes, of which some are repeated."""
+        first = min(place for place, axis in enumerate(axes) if axes.count(axis) > 1)
+        own, ones = tuple(axes[first:]), np.ones(())
+        for place, axis in enumerate(own):
+            before = own.index(axis)
+            if before < place:
+                shape = [size(axis) if other in (before, place) else 1 for other in range(len(own))]
+                ones = ones * np.eye(size(axis)).reshape(shape)
+        index = tuple([slice(None) if own.index(axis) == n else None for n, axis in enumerate(own)])
+        return cls(own, index, ones)
+
+    def of_derivative(self, derivative: Array) -> Array:
+        """Return the derivative with respect to the operand, of one in which each axis is once."""
+        return derivative[(..., *self.index)] * self.ones
+
+    def indexed(self, axes: Sequence[Axis], index: tuple[slice | None, ...]) -> tuple[slice | None, ...]:
+        """Return an index along single axes with axes of length one where these are repeated."""
+        first = axes.index(self.axes[0])
+        own = iter(index[first:])
+        return (*index[:first], *(None if at is None else next(own) for at in self.index))
 
 
 def _filled(matrix: Any, entries: Array) -> Any:

@@ -19,7 +19,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from ..._typing import AnyArray, Array
-from ...numerics.sums_by_label import sums_by_label
+from ...numerics.sums.by_label import sums_by_label
 from ..design.keys import ColumnKey
 from .features import Feature, Source
 from .scratch import Scratch

@@ -201,7 +201,8 @@ class SwitchedFactor(LocalFactor):
         """Overwrite natural parameters by expected statistics."""
         table, conditionals = self.gathered(natural)
         log_normaliser = softmax_inplace(self.choices(natural))
-        entropy = self.entropy_of(table, conditionals)
+        # of labels alone it follows from the log-partition
+        entropy = self.entropy_of(table, conditionals) if conditionals else None
         self.write_expected(natural, conditionals)
         return Inferred(log_normaliser, entropy)
 

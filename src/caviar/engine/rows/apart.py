@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from ..._typing import Array
+from ..._typing import AnyArray, Array
 from ..design.backend import Workspace
 from ..design.keys import FactorKey
 from ..local.chains.chain import ChainFactor
@@ -161,34 +161,76 @@ class DerivedApart:
 def settled(inferences: Sequence[FactorOfRows], work: BlockWork, keeps_locals: bool) -> LocalState:
     """Return the natural parameters of every local factor that is not known yet, and keep their statistics.
 
+    Rows that are settled stay as they are; once half of a block is, the sweeps go on with the others.
+
     Parameters
     ----------
     keeps_locals
         Whether local factors depend on each other, and are updated until they are settled.
     """
-    natural: LocalState = {}
     unknown = [own for own in inferences if own.factor.key not in work.state]
     work.state.update(best_labels(unknown, work))
-    for _ in range(COLD_SWEEPS if keeps_locals else 1):
-        is_settled = keeps_locals
+    if not keeps_locals:
+        natural: LocalState = {}
         for inference in unknown:
-            own = inference.natural(work).copy()
-            factor, expected = inference.factor, own.copy()
-            if factor.couples:
-                inference.renewed(work, expected)
-                own = factor.natural_at(own, expected)
-            else:
-                factor.infer(expected)
-            is_settled = is_settled and _is_same(work.state.get(factor.key), expected)
-            natural[factor.key], work.state[factor.key] = own, expected
-        if is_settled:
+            found = inference.natural(work).copy()
+            expected = found.copy()
+            inference.factor.infer(expected)
+            natural[inference.factor.key], work.state[inference.factor.key] = found, expected
+        return natural
+    natural, moves = _swept(unknown, work)
+    part, own, where = work, natural, np.arange(work.rows.n_rows)
+    for _ in range(COLD_SWEEPS - 1):
+        if not moves.any():
             break
+        if 2 * np.count_nonzero(moves) <= len(moves):
+            _write(part, own, where, work, natural)
+            part, where = _of_rows(part, moves), where[moves]
+        own, moves = _swept(unknown, part)
+    _write(part, own, where, work, natural)
     return natural
 
 
-def _is_same(before: Array | None, after: Array) -> bool:
-    """Whether a sweep changed no statistic of any row by more than rounding."""
-    return before is not None and bool((np.abs(after - before) <= _SAME * np.abs(after)).all())
+def _swept(unknown: Sequence[FactorOfRows], work: BlockWork) -> tuple[LocalState, AnyArray]:
+    """Update local factors in turn; return their natural parameters, and which rows changed by more than rounding."""
+    natural: LocalState = {}
+    moves = np.zeros(work.rows.n_rows, dtype=bool)
+    for inference in unknown:
+        own = inference.natural(work).copy()
+        factor, expected = inference.factor, own.copy()
+        if factor.couples:
+            inference.renewed(work, expected)
+            own = factor.natural_at(own, expected)
+        else:
+            factor.infer(expected)
+        before = work.state.get(factor.key)
+        if before is None:
+            moves[:] = True
+        else:
+            moves |= (np.abs(expected - before) > _SAME * np.abs(expected)).any(axis=0)
+        natural[factor.key], work.state[factor.key] = own, expected
+    return natural, moves
+
+
+def _of_rows(work: BlockWork, chosen: AnyArray) -> BlockWork:
+    """Return some rows of a block at work, with buffers of their own."""
+    rows, (where,) = work.rows, np.nonzero(chosen)
+    places = np.arange(rows.where.start, rows.where.stop) if isinstance(rows.where, slice) else rows.where
+    columns = {key: values[where] for key, values in rows.columns.items()}
+    weights = None if rows.weights is None else rows.weights[where]
+    state = {key: np.ascontiguousarray(values[:, where]) for key, values in work.state.items()}
+    own = Rows(columns, weights, len(where), places[where], {})
+    return BlockWork(own, work.coefficients, Workspace(), state)
+
+
+def _write(part: BlockWork, own: LocalState, where: AnyArray, work: BlockWork, natural: LocalState) -> None:
+    """Write natural parameters and statistics of some rows of a block to their places."""
+    if part is work:
+        natural.update(own)
+        return
+    for key, values in own.items():
+        natural[key][:, where] = values
+        work.state[key][:, where] = part.state[key]
 
 
 def best_labels(unknown: Sequence[FactorOfRows], work: BlockWork) -> LocalState:

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..._typing import Array
 from ...numerics.cached import cached_property
-from ...numerics.pairwise import pairwise_sum
+from ...numerics.sums.pairwise import pairwise_sum
 from ..design.backend import Workspace
 from ..local.chains.chain import Beside, ChainFactor
 from ..local.statistics import Coefficients, LocalState, Rows, Summary, Sums

@@ -17,7 +17,7 @@ import numpy as np
 from ..._errors import ImproperError
 from ..._typing import AnyArray, Array
 from ...families.markov_chain import ImpossiblePathError
-from ...numerics.pairwise import pairwise_sum
+from ...numerics.sums.pairwise import pairwise_sum
 from ..binding.missing.entries import order_of_patterns
 from ..design.backend import Workspace
 from ..design.keys import FactorKey

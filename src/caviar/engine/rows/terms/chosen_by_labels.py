@@ -14,7 +14,7 @@ import numpy as np
 from ...._typing import AnyArray, Array
 from ....language import Axis
 from ....numerics.spread import spread
-from ....numerics.sums_by_label import sums_by_label
+from ....numerics.sums.by_label import sums_by_label
 from ...design.features import Feature, feature_major
 from ...design.keys import FactorKey, StatisticKey
 from ...local.local_factor import LocalFactor, LocalTerm

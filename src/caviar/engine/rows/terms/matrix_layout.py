@@ -9,7 +9,7 @@ import numpy as np
 
 from ...._typing import Array
 from ....numerics.spread import spread
-from ....numerics.sums_by_label import sums_by_label
+from ....numerics.sums.by_label import sums_by_label
 from ...design.features import Feature, FeatureTable
 from ...design.keys import FactorKey
 from ...local.local_factor import LocalFactor, Part

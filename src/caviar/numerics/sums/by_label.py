@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._typing import AnyArray, Array
+from ..._typing import AnyArray, Array
 
 
 def sums_by_label(values: Array, labels: AnyArray, n_labels: int, out: Array | None = None) -> Array:

@@ -1,0 +1,1 @@
+"""Sums: along a tree, by label, and of products."""
