@@ -156,7 +156,9 @@ class GivenByPasses(Apart):
                     self._tell({variable: natural[variable]}, arrays, q)
         return self._passed(elbo, statistics, arrays, q)
 
-    def _tell(self, natural: Mapping[Variable, Statistics], arrays: dict[Hashable, Array], q: dict[Variable, Any]) -> None:
+    def _tell(
+        self, natural: Mapping[Variable, Statistics], arrays: dict[Hashable, Array], q: dict[Variable, Any]
+    ) -> None:
         """Give some variables the factors with these natural parameters."""
         for variable, own in natural.items():
             q[variable] = self._state.problem.factor(variable, own)

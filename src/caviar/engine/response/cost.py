@@ -46,9 +46,9 @@ _OF_PROFILE, _OF_ALL_PROFILES = 100, 3e8
 """About the passes of the fits at all values of a number, and the operations of all that are few for any fit: less than
 half a second."""
 
-_OF_LATTICE, _OF_ALL_FITS = {1: 25, 2: 40}, 5e8
+_OF_LATTICE, _OF_ALL_FITS = {1: 25, 2: 40}, 1e9
 """About the points of a lattice by its dimensions, and the operations of fits at all of them that are few for any fit:
-half a second."""
+about two thirds of a second."""
 
 _MOST_COORDINATES = 5_000
 """Above this number, the steps of each question need memory for many columns."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -17,8 +18,7 @@ from ...engine.ascent.state import AscentState
 from ...engine.evaluation.given_by_passes import GivenByRows, has_one_mode, state_at
 from ...engine.factorisation import APART
 from ...engine.response.cost import is_cheap_to_integrate
-from ...engine.response.given import Given
-from ...engine.response.given_in_rows import GivenInRows
+from ...engine.response.given import Given, GivenInRows
 from ...engine.rows.row_map import RowMap
 from ...language.in_expectation import in_expectation
 from ...names import Placed
@@ -194,6 +194,10 @@ class Integrates(Factored):
         return None if integral is None else Integrated.of(integral, self._factors)
 
     def _profiled(self, names: Sequence[str], pending: Pending) -> Integrated | None:
+        with suppress(ModelError, np.linalg.LinAlgError):
+            found = self._integrated_in_rows(pending)
+            if found is not None:
+                return found
         problem, row_map = self._bound(pending)
         integral = profiles_of(self._factors, self._state(problem, row_map), names)
         if integral is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -59,7 +60,6 @@ def integral_of_fits(factors: Mapping[str, Any], given: GivenByPasses, names: Se
     lattice = Lattice(center, root, explored(log_density, size, _DEPTH))
     vectors, weights = lattice.refined(_FINER[size])
     kept = weights >= _LEAST_WEIGHT * weights.max()
-    own_weights = weights[kept] / weights[kept].sum()
     masses = np.exp(lattice.log_masses - np.logaddexp.reduce(lattice.log_masses))
     fits = [found[place] for place in lattice.found]
     moved, wide = (
@@ -70,4 +70,6 @@ def integral_of_fits(factors: Mapping[str, Any], given: GivenByPasses, names: Se
     sds = {own: np.sqrt(masses @ (wide[own] ** 2 + (moved[own] - shifts[own]) ** 2)) for own in moved}
     means = {name: means_of(factors[name]) for name in shifts}
     shapes = shapes_of(factors, Fits(np.zeros(len(fits)), moved, wide), masses, means, sds)
-    return Integral(coordinates.values(vectors[kept]), dict.fromkeys(names, own_weights), shifts, sds, shapes)
+    shared_by = repeat(weights[kept] / weights[kept].sum())
+    weights_of = dict(zip(names, shared_by, strict=False))
+    return Integral(coordinates.values(vectors[kept]), weights_of, shifts, sds, shapes)
