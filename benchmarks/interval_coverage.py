@@ -18,8 +18,9 @@ counted ("modes") and left out. The table shows the share of truths that the int
 coverage by the exact posterior of mean field, linear response, second order ("2nd") and what is shown by default, with
 standard errors over data sets; the medians of their standard deviations over the exact ones; the mean distances (root
 mean square) of the means of the fit, of those to second order and of those shown from the exact ones, in exact standard
-deviations; and seconds of a fit, of its linear response, and of second order. "exact of" is the number of data sets with usable
-weights. Fits are those of a user: variables that are added up share a factor, as by default, unless --apart is given.
+deviations; and seconds of a fit, of its linear response, and of second order. "exact of" is the number of data sets
+with usable weights. Fits are those of a user: variables that are added up share a factor, as by default, unless --apart
+is given.
 With --markdown the lines are those of the table in docs/uncertainty.md.
 With --integrated the column "response" is that of posterior.integrated over a precision.
 With --new-rows the intervals are those of 50 new rows of each data set, as ``predict`` gives them from each of the two.
