@@ -396,6 +396,7 @@ class Asked(Pending):
             told=partial(self._told, posterior),
             sample_weight=self.sample_weight,
             executor=self.executor,
+            bound=self.bound,
         )
         if found.kind == MeanField.kind:
             message = f"uncertainty='{self.of.kind}' is not available for this fit. {found.remark}"
