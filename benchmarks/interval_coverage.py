@@ -15,11 +15,12 @@ data sets is the coverage, with an error ten times smaller than that of counted 
 
 Fits that end elsewhere than a fit that begins at the truth are in another mode, where no interval is right; they are
 counted ("modes") and left out. The table shows the share of truths that the intervals of linear response hold; the
-coverage by the exact posterior of mean field, linear response and second order ("2nd"), with the standard errors of the
-last two over data sets; the medians of their standard deviations over the exact ones; the mean distances (root mean
-square) of the means of the fit and of those to second order from the exact ones, in exact standard deviations; and
-seconds of a fit, of its linear response, and of second order. "exact of" is the number of data sets with usable
-weights. Fits are those of a user: variables that are added up share a factor, as by default, unless --apart is given.
+coverage by the exact posterior of mean field, linear response, second order ("2nd") and what is shown by default, with
+standard errors over data sets; the medians of their standard deviations over the exact ones; the mean distances (root
+mean square) of the means of the fit, of those to second order and of those shown from the exact ones, in exact standard
+deviations; and seconds of a fit, of its linear response, and of second order. "exact of" is the number of data sets
+with usable weights. Fits are those of a user: variables that are added up share a factor, as by default, unless --apart
+is given.
 With --markdown the lines are those of the table in docs/uncertainty.md.
 With --integrated the column "response" is that of posterior.integrated over a precision.
 With --new-rows the intervals are those of 50 new rows of each data set, as ``predict`` gives them from each of the two.
@@ -347,12 +348,15 @@ class Tally:
     mean_field: list[float] = field(default_factory=list)
     response: list[float] = field(default_factory=list)
     second: list[float] = field(default_factory=list)
-    """Probability of the exact posterior inside the intervals of each."""
+    shown: list[float] = field(default_factory=list)
+    """Probability of the exact posterior inside the intervals of each; shown is what a user sees by default."""
     mean_field_ratios: list[float] = field(default_factory=list)
     response_ratios: list[float] = field(default_factory=list)
     second_ratios: list[float] = field(default_factory=list)
+    shown_ratios: list[float] = field(default_factory=list)
     shifts: list[float] = field(default_factory=list)
     second_shifts: list[float] = field(default_factory=list)
+    shown_shifts: list[float] = field(default_factory=list)
     """Squared distances of the means from the exact ones, in exact standard deviations; means over entries."""
 
 
@@ -448,7 +452,10 @@ def run(
                 tally.mean_field_ratios.append(float(np.median(own.sd / exact)))
                 tally.response_ratios.append(float(np.median(sd / exact)))
                 tally.second_ratios.append(float(np.median(second.sd(name) / exact)))
-                for shifts, of_fit in ((tally.shifts, mean), (tally.second_shifts, second.mean(name))):
+                tally.shown.append(inside(sample, name, posterior.interval(name, level)))
+                tally.shown_ratios.append(float(np.median(posterior.sd(name) / exact)))
+                means = (tally.shifts, mean), (tally.second_shifts, second.mean(name))
+                for shifts, of_fit in (*means, (tally.shown_shifts, posterior.mean(name))):
                     shifts.append(float(np.mean(((of_fit - sample.mean(name)) / exact) ** 2)))
     return found
 
@@ -522,9 +529,10 @@ def print_model(name: str, arguments: argparse.Namespace) -> None:
     found = run(case, n, arguments.level, arguments.seed, arguments.draws, **how)
     for variable, tally in found.tallies.items():
         shares = percent(tally.mean_field), percent(tally.response), error(tally.response)
-        second = percent(tally.second), error(tally.second)
-        sds = (tally.mean_field_ratios, tally.response_ratios, tally.second_ratios)
-        ratios, shifts = [median(own) for own in sds], (rms(tally.shifts), rms(tally.second_shifts))
+        second = percent(tally.second), error(tally.second), percent(tally.shown), error(tally.shown)
+        sds = (tally.mean_field_ratios, tally.response_ratios, tally.second_ratios, tally.shown_ratios)
+        ratios = [median(own) for own in sds]
+        shifts = [rms(own) for own in (tally.shifts, tally.second_shifts, tally.shown_shifts)]
         if arguments.markdown:
             title = name.replace("-", " ") + (", apart" if arguments.apart else "")
             counts = str(found.weighed), str(found.other_modes)
@@ -538,7 +546,8 @@ def print_model(name: str, arguments: argparse.Namespace) -> None:
         print(
             f"{name:22s} {variable:15s} {percent(tally.truths):>6s} {error(tally.truths):>4s} "
             f"{shares[0]:>10s} {shares[1]:>8s} {shares[2]:>4s} {second[0]:>5s} {second[1]:>4s} "
-            f"{ratios[0]:>10s} {ratios[1]:>8s} {ratios[2]:>5s} {shifts[0]:>6s} {shifts[1]:>6s} "
+            f"{second[2]:>5s} {second[3]:>4s} {ratios[0]:>10s} {ratios[1]:>8s} {ratios[2]:>5s} {ratios[3]:>5s} "
+            f"{shifts[0]:>6s} {shifts[1]:>6s} {shifts[2]:>6s} "
             f"{found.other_modes:5d} {found.refused:7d} {found.weighed:8d} "
             f"{found.fit_seconds / n:7.3f} {found.response_seconds / n:7.3f} "
             f"{(found.second_seconds - found.fit_seconds) / n:7.3f}",
@@ -565,9 +574,10 @@ def main() -> None:
         return
     if not arguments.markdown:
         print(
-            f"{'':38s} {'covered, %':^47s} {'sd over exact':^25s} {'mean off':^13s}\n"
+            f"{'':38s} {'covered, %':^58s} {'sd over exact':^31s} {'mean off':^20s}\n"
             f"{'model':22s} {'variable':15s} {'truths':>6s} {'+-':>4s} {'mean field':>10s} {'response':>8s} {'+-':>4s} "
-            f"{'2nd':>5s} {'+-':>4s} {'mean field':>10s} {'response':>8s} {'2nd':>5s} {'fit':>6s} {'2nd':>6s} "
+            f"{'2nd':>5s} {'+-':>4s} {'shown':>5s} {'+-':>4s} {'mean field':>10s} {'response':>8s} {'2nd':>5s} "
+            f"{'shown':>5s} {'fit':>6s} {'2nd':>6s} {'shown':>6s} "
             f"{'modes':>5s} {'refused':>7s} {'exact of':>8s} {'fit s':>7s} {'resp. s':>7s} {'2nd s':>7s}"
         )
     for name in arguments.models.split(","):

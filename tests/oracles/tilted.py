@@ -108,7 +108,7 @@ class Settled:
         for name in self.factors:
             wide, narrow = ((ends[h][name] - ends[-h][name]) / (2 * h) for h in _STEPS)
             sd = np.sqrt(self.response.variance(name))
-            found = (self.response._columns(name).T @ moved)[:, 0]
+            found = (self.response._entries.columns(name).T @ moved)[:, 0]
             off = np.abs(found - (4 * narrow - wide) / 3)[sd > 0]
             worst = max(worst, float((off / sd[sd > 0]).max(initial=0.0)))
         return worst

@@ -89,7 +89,10 @@ class Wanted:
             The earlier posterior that was the prior, if there was one.
         """
         if self.kind in ASKED:
-            return ASKED[self.kind](self.data, self.sample_weight, executor=self.executor)
+            # rows elsewhere are bound to where they are
+            is_here = self.executor is None and prior is None and not is_graph(row_map.source)
+            bound = self._bound(problem, row_map) if is_here else None
+            return ASKED[self.kind](self.data, self.sample_weight, bound=bound, executor=self.executor)
         if self.kind == "mean_field":
             return MeanField()
         why = _why_not_by_default(best, row_map, settles, prior)
@@ -99,13 +102,17 @@ class Wanted:
         left = left_out(best.problem, statistics, row_map.source.n_rows, n_iterations)
         if left is None:
             return MeanField(f"linear response would cost more than the fit; {ASK}{_of_shared(best)}")
-        names, together = tuple(variable.name for variable in left), problem.together
-        bound = together, RowMap(together.rows, row_map.source, self.threads)
-        arguments = self.data, self.sample_weight, names, bound
+        names = tuple(variable.name for variable in left)
+        arguments = self.data, self.sample_weight, names, self._bound(problem, row_map)
         if names:
             return Pending(*arguments)
         told = best.problem, best.q, row_map.source.n_rows, n_iterations
         return PendingToSecondOrder(*arguments, partial(is_cheap_to_second_order, *told))
+
+    def _bound(self, problem: Problem, row_map: RowMap) -> tuple[Problem, RowMap]:
+        """Return what binding the data of the fit again would."""
+        together = problem.together
+        return together, RowMap(together.rows, row_map.source, self.threads)
 
 
 def _why_not_by_default(best: Result, row_map: RowMap, settles: bool, prior: Posterior | None) -> str:

@@ -360,17 +360,17 @@ class PendingToSecondOrder(Pending):
 
     def _told(self, posterior: Any, response: Any, left_out: Collection[str]) -> Widths:
         widths = super()._told(posterior, response, left_out)
-        if not self.is_cheap():
-            return widths
         found: Corrected | None = None
-        with suppress(ModelError):
-            found = response.corrected(left_out)
+        if self.is_cheap():
+            with suppress(ModelError):
+                found = response.corrected(left_out)
         if found is not None and not found.is_far_from(widths):
             return found
-        with suppress(ModelError, np.linalg.LinAlgError):
-            integrated = posterior._integrated_by_rows(self)
-            if integrated is not None:
-                return integrated
+        for tell in (posterior._integrated_by_rows, posterior._integrated_in_rows):
+            with suppress(ModelError, np.linalg.LinAlgError):
+                integrated = tell(self)
+                if integrated is not None:
+                    return integrated
         return widths if found is None or found.limited else found
 
 
@@ -396,6 +396,7 @@ class Asked(Pending):
             told=partial(self._told, posterior),
             sample_weight=self.sample_weight,
             executor=self.executor,
+            bound=self.bound,
         )
         if found.kind == MeanField.kind:
             message = f"uncertainty='{self.of.kind}' is not available for this fit. {found.remark}"

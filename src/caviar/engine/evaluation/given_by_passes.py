@@ -19,6 +19,9 @@ from .evaluate import check_sizes, in_frame
 _MOST_PASSES, _SETTLED = 40, 3e-3
 """Passes to the fit at a value, and the rise of its ELBO at which they end."""
 
+_NEARER, _SMALLEST_STEP = 3e-4, 0.1
+"""Share of an update up to which iterations that lower the objective are shortened."""
+
 _OF_A_PASS = 0.25
 """Of the operations of a pass: those of small tables take less time each than small matrices do."""
 
@@ -130,18 +133,36 @@ class GivenByPasses(Apart):
             q.pop(variable, None)
             arrays.update(zip(problem.keys[variable], statistics[variable.name], strict=True))
         elbo, before, warm = -np.inf, -np.inf, self._state.warm
+        step, last = 1.0, dict[Variable, Statistics]()
+        settled = _SETTLED if problem.rows.maximises else _NEARER
+        natural = {own: q[own].natural for own in self._others}
         with self._session():
             for _ in range(_MOST_PASSES):
                 look = rows.look(problem.rows.coefficients(arrays), warm)
                 arrays.update(look.summary.parts)
                 elbo = Objective(problem, q, dict(arrays), look.summary).value
-                if elbo - before < _SETTLED:
+                if elbo < before and step > _SMALLEST_STEP and not problem.rows.maximises:
+                    # an iteration may go too far; the objective rises at the beginning of the way
+                    step *= 0.5
+                    natural = {own: _between(last[own], natural[own], 0.5) for own in natural}
+                    self._tell(natural, arrays, q)
+                    continue
+                if elbo - before < settled * step:
                     break
-                before, warm = elbo, look.warm
+                before, warm, last, natural = elbo, look.warm, natural, {}
                 for variable in self._others:
-                    q[variable] = problem.update(variable, arrays)
-                    problem.tell(arrays, variable, q[variable])
+                    own = problem.update_with_natural(variable, arrays)[0]
+                    natural[variable] = _between(last[variable], own, step) if step < 1.0 else own
+                    self._tell({variable: natural[variable]}, arrays, q)
         return self._passed(elbo, statistics, arrays, q)
+
+    def _tell(
+        self, natural: Mapping[Variable, Statistics], arrays: dict[Hashable, Array], q: dict[Variable, Any]
+    ) -> None:
+        """Give some variables the factors with these natural parameters."""
+        for variable, own in natural.items():
+            q[variable] = self._state.problem.factor(variable, own)
+            self._state.problem.tell(arrays, variable, q[variable])
 
     def _passed(
         self,
@@ -166,17 +187,10 @@ class GivenByRows(GivenByPasses):
     What the rows hide is exact then, and the ELBO is the log density.
     """
 
-    @staticmethod
-    def takes(problem: Problem) -> bool:
-        """Whether the fits of a problem are exact, and have one mode: hidden labels have several."""
-        if problem.chains or any(own.labels for own in problem.factors):
-            return False
-        return not problem.rows.why_inexact()
-
     @property
     def is_available(self) -> bool:
         """Whether the fits are exact, and all globals have densities."""
-        return self.takes(self._state.problem) and self._have_densities
+        return has_one_mode(self._state.problem) and self._have_densities
 
     @property
     def operations(self) -> float:
@@ -216,6 +230,18 @@ class GivenByRows(GivenByPasses):
         look = rows.look(problem.rows.coefficients(arrays), self._state.warm)
         arrays.update(look.summary.parts)
         return self._passed(Objective(problem, q, arrays, look.summary).value, statistics, arrays, q)
+
+
+def _between(start: Statistics, end: Statistics, share: float) -> Statistics:
+    """Return the natural parameters a share of the way from some to others."""
+    return tuple(a + share * (b - a) for a, b in zip(start, end, strict=True))
+
+
+def has_one_mode(problem: Problem) -> bool:
+    """Whether what the rows hide is exact given all globals, and has one mode: hidden labels have several."""
+    if problem.chains or any(own.labels for own in problem.factors):
+        return False
+    return not problem.rows.why_inexact()
 
 
 def variances_of(state: AscentState) -> dict[str, Array]:

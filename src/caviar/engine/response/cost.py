@@ -46,6 +46,10 @@ _OF_PROFILE, _OF_ALL_PROFILES = 100, 3e8
 """About the passes of the fits at all values of a number, and the operations of all that are few for any fit: less than
 half a second."""
 
+_OF_LATTICE, _OF_ALL_FITS = {1: 25, 2: 40}, 1e9
+"""About the points of a lattice by its dimensions, and the operations of fits at all of them that are few for any fit:
+about two thirds of a second."""
+
 _MOST_COORDINATES = 5_000
 """Above this number, the steps of each question need memory for many columns."""
 
@@ -154,6 +158,25 @@ def is_cheap_to_second_order(
 def is_cheap_to_profile(problem: Problem, n_rows: int, n_numbers: int) -> bool:
     """Return whether fits at a row of values of each of some numbers cost very little."""
     return n_numbers * _OF_PROFILE * operations_of_a_pass(problem, n_rows) <= _OF_ALL_PROFILES
+
+
+def is_cheap_to_integrate(
+    problem: Problem, factors: Mapping[Variable, Any], n_rows: int, n_numbers: int
+) -> bool:
+    """Return whether fits with linear response at a lattice of values of some numbers cost very little.
+
+    Parameters
+    ----------
+    factors
+        Of the fit.
+    """
+    if n_numbers not in _OF_LATTICE:
+        return False
+    size = sum(int(np.size(own)) for factor in factors.values() for own in factor.expected_statistics)
+    directions = min(size, _said_to_rows(problem))
+    of_response = directions * (0.5 * _operations_of_a_row(problem) * n_rows + _DIRECTION)
+    of_a_fit = _PASSES * operations_of_a_pass(problem, n_rows) + of_response
+    return _OF_LATTICE[n_numbers] * of_a_fit <= _OF_ALL_FITS
 
 
 def _operations_of_a_row(problem: Problem) -> float:

@@ -20,18 +20,26 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..._errors import ModelError
 from ..._typing import AnyArray, Array, Statistics
 from ...families._many_arrows import ManyArrows
 from ...families.coupled_normals import CoupledLayout
 from ...language import Variable
+from ..ascent.problem import Factors
 from ..ascent.state import AscentState
 from ..design.keys import StatisticKey
-from ..evaluation.given_by_passes import Apart, Fits
+from ..evaluation.given_by_passes import Apart, Fits, GivenByPasses, Passed, has_one_mode
 from .factors import flat
+from .operator import ResponseOperator
+from .quantities import Entries
+from .solution import ALWAYS_FORMED, FLAT, Formed
 from .terms import Multilinear, terms_of, updates_of
 
 _MOST_STATISTICS = 20_000
 """Of all globals: their changes at all values are held together."""
+
+_IN_SPAN = 1e-9
+"""Singular value of columns that is not 0, relative to the largest."""
 
 _OF_STATISTIC = 20.0
 """Operations that a change of a statistic is worth."""
@@ -157,6 +165,82 @@ class Given(Apart):
             {variable.name: flat([getattr(own, figure) for own in parts], n)} for figure in ("mean", "sd")
         )
         return _Other(np.reshape(member.log_partition, (n, -1)).sum(axis=1), means, sds)
+
+
+class GivenInRows(GivenByPasses):
+    r"""The fits where rows hide something that others meet, one after the other, each with linear response.
+
+    The ELBO of such a fit is a bound, and its gap differs between values :math:`\theta` of the known globals. Linear
+    response of the others alone, with the matrix :math:`K = L' H L`, tells most of it,
+
+    .. math:: \log p(x, \theta) \approx L(\theta) - \tfrac12 \log |I - K|,
+
+    and their standard deviations given the values.
+
+    Where the ELBO has the expectations of the rows themselves, a Normal q whose predictors have the covariance C leaves
+    out half the variance, under q, of what is not quadratic. The cubes are most of this. With the expected third
+    derivatives :math:`\kappa_n` of the log density of each row they are
+    :math:`\tfrac1{12} \sum_{nm} \kappa_n \kappa_m C_{nm}^3`, and K has them: with the coordinates of the numbers
+    themselves first, and those of their squares second,
+
+    .. math:: \|K_{12}\|^2 = \tfrac12 \sum_{nm} \kappa_n \kappa_m C_{nm}^3, \qquad
+        \log p(x, \theta) \approx L(\theta) - \tfrac12 \log |I - K_{11}| + \tfrac16 \|K_{12}\|^2 .
+
+    :math:`K_{22}` is no part of it, because the expectation under q is linear in q.
+    """
+
+    @property
+    def is_available(self) -> bool:
+        """Whether all globals have densities and rows, what the rows hide has one mode, and the response is small."""
+        problem = self._state.problem
+        if not has_one_mode(problem) or not self._have_densities:
+            return False
+        if any(problem.bound.of(own).active is not None for own in problem.bound.latent):
+            return False
+        sizes = [sum(eta.size for eta in own.expected_statistics) for own in self._state.q.values()]
+        return sum(sizes) <= ALWAYS_FORMED
+
+    def _passed(
+        self,
+        elbo: float,
+        statistics: Mapping[str, Statistics],
+        arrays: Mapping[Hashable, Array],
+        q: Factors,
+    ) -> Passed:
+        found, state = super()._passed(elbo, statistics, arrays, q), self._state
+        # what the known globals have for factors does not matter: nothing is said to these
+        operator = ResponseOperator(state.problem, {**state.q, **q}, arrays, state.rows, state.warm)
+        known = np.zeros(operator.size, dtype=bool)
+        for factor, own in zip(operator.factors, operator.coordinates, strict=True):
+            known[own] = factor.variable in self._known
+        matrix = np.where(known | known[:, None], 0.0, operator.matrix())
+        solution, entries = Formed(operator, matrix), Entries(operator)
+        if not solution.smallest_eigenvalue > FLAT:
+            raise ModelError("linear response of a fit with some globals known is flat along some direction")
+        sds = {name: np.sqrt(entries.variances(name, solution)) for name in found.sds}
+        correction = -0.5 * solution.log_determinant
+        if not state.problem.rows.maximises:
+            correction = _of_normals(matrix, np.concatenate([entries.columns(name) for name in found.sds], 1))
+        return found._replace(log_density=found.log_density + correction, sds=sds)
+
+
+def _of_normals(matrix: Array, columns: Array) -> float:
+    """Return the correction of the expectations of rows.
+
+    Parameters
+    ----------
+    matrix
+        K, (r, r).
+    columns
+        What each number is in these coordinates, (r, n).
+    """
+    basis, sizes, _ = np.linalg.svd(columns, full_matrices=False)
+    basis = basis[:, sizes > _IN_SPAN * sizes.max(initial=0.0)]
+    all_met = basis.T @ matrix
+    met = all_met @ basis
+    _, log_determinant = np.linalg.slogdet(np.eye(len(met)) - met)
+    cubes = float(np.square(all_met).sum() - np.square(met).sum())
+    return cubes / 6.0 - 0.5 * float(log_determinant)
 
 
 def _at_keys(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -35,6 +35,59 @@ _TELLING = 0.05
 """Share of a direction from which on a variable is named with it."""
 
 FLAT_DIRECTION = "along some direction, such as a rotation of factors, the objective does not change"
+
+
+class Entries:
+    """The entries of all globals.
+
+    Parameters
+    ----------
+    operator
+        Whose coordinates they are in.
+    """
+
+    def __init__(self, operator: ResponseOperator) -> None:
+        self._operator = operator
+
+    @cached_property
+    def starts(self) -> dict[str, int]:
+        """The first coordinate of each global factor, by name."""
+        operator = self._operator
+        pairs = zip(operator.factors, operator.coordinates, strict=True)
+        return {factor.variable.name: own.start for factor, own in pairs}
+
+    @cached_property
+    def places(self) -> dict[str, tuple[FactorResponse, slice]]:
+        """For each global variable, its factor and the entries of the factor that belong to it."""
+        found: dict[str, tuple[FactorResponse, slice]] = {}
+        for own in self._operator.factors:
+            found[own.variable.name] = own, slice(None)
+            for number, member in enumerate(own.variable.members):
+                found[member.name] = own, own.variable.family.place(number)  # type: ignore[attr-defined]
+        return found
+
+    def columns(self, name: str) -> Array:
+        """Return what each entry of a variable is in standardised coordinates, (r, n)."""
+        factor, mine = self.places[name]
+        start = self.starts[factor.variable.name]
+        found = np.zeros((self._operator.size, factor.n_entries))
+        for places, value in zip(factor.value_places, factor.roots.values, strict=True):
+            found[start : start + len(value), places] = value
+            start += len(value)
+        return found[:, mine]
+
+    def within(self, name: str) -> Array:
+        """Return the variance of each entry of a variable under its factor, (n,)."""
+        factor, mine = self.places[name]
+        return factor.variances(mine)
+
+    def variances(self, name: str, solution: Solution) -> Array:
+        """Return the variance of each entry of a variable, (n,); infinite along flat directions."""
+        columns, found = self.columns(name), self.within(name)
+        for start in range(0, len(found), _MOST_AT_ONCE):
+            portion = columns[:, start : start + _MOST_AT_ONCE]
+            found[start : start + _MOST_AT_ONCE] += (portion * solution.excess(portion)).sum(axis=0)
+        return np.where(solution.flat(columns), np.inf, np.maximum(found, 0.0))
 
 
 class Response:
@@ -76,7 +129,7 @@ class Response:
             looked = state.problem, state.q, state.arrays, state.rows, state.warm
             self._operator = ResponseOperator(*looked, factors, is_whole=is_whole, curvature=curvature)
             self._solution: Solution = solution_of(self._operator)
-            self._starts = _starts(self._operator)
+            self._entries = Entries(self._operator)
             self.shift = self._shift(state)
         self._state, self._factors = state, factors
         self.elbo = None if problem.rows.keeps_locals else state.elbo
@@ -94,7 +147,7 @@ class Response:
             _, vector = self._solution.smallest
         shares = []
         for factor in self._operator.factors:
-            start = self._starts[factor.variable.name]
+            start = self._entries.starts[factor.variable.name]
             own = vector[start : start + sum(factor.roots.ranks)]
             shares.append((float(own @ own), factor.variable.name))
         shares.sort(reverse=True)
@@ -198,38 +251,23 @@ class Response:
             )
         return "the fit has not settled" if self.shift > _UNSETTLED else ""
 
-    @cached_property
-    def _entries(self) -> dict[str, tuple[FactorResponse, slice]]:
-        """For each global variable, its factor and the entries of the factor that belong to it."""
-        found: dict[str, tuple[FactorResponse, slice]] = {}
-        for own in self._operator.factors:
-            found[own.variable.name] = own, slice(None)
-            for number, member in enumerate(own.variable.members):
-                found[member.name] = own, own.variable.family.place(number)  # type: ignore[attr-defined]
-        return found
-
     def covariance(self, one: str, other: str) -> Array:
         """Return the covariances of all entries of two global variables, (n, m)."""
         self.check()
-        a, b = self._columns(one), self._columns(other)
+        a, b = self._entries.columns(one), self._entries.columns(other)
         with self._session():
             found = a.T @ self._solution.excess(b)
-        factor, mine = self._entries[one]
-        if factor is self._entries[other][0]:
-            found += factor.within(mine, self._entries[other][1])
+        factor, mine = self._entries.places[one]
+        if factor is self._entries.places[other][0]:
+            found += factor.within(mine, self._entries.places[other][1])
         flat = self._solution.flat(a)[:, None] & self._solution.flat(b)
         return np.where(flat, np.copysign(np.inf, found), found)
 
     def variance(self, name: str) -> Array:
         """Return the variance of each entry of a global variable, (n,); infinite along flat directions."""
         self.check()
-        columns, (factor, mine) = self._columns(name), self._entries[name]
-        found = factor.variances(mine)
         with self._session():
-            for start in range(0, len(found), _MOST_AT_ONCE):
-                portion = columns[:, start : start + _MOST_AT_ONCE]
-                found[start : start + _MOST_AT_ONCE] += (portion * self._solution.excess(portion)).sum(axis=0)
-        return np.where(self._solution.flat(columns), np.inf, np.maximum(found, 0.0))
+            return self._entries.variances(name, self._solution)
 
     def second_order(self, names: Sequence[str]) -> dict[str, tuple[Array, Array]]:
         """Return what second order adds to the mean of each entry of variables, and to its variance, (n,) each.
@@ -252,7 +290,7 @@ class Response:
         if not sds:
             return {}
         with self._session():
-            columns = np.concatenate([self._columns(name) for name in names], axis=1)
+            columns = np.concatenate([self._entries.columns(name) for name in names], axis=1)
             told = self._tilts.corrections(columns, np.concatenate(list(sds.values())))
         ends = np.cumsum([len(own) for own in sds.values()])[:-1]
         shifts, variances = (np.split(own, ends) for own in told)
@@ -271,12 +309,11 @@ class Response:
 
     def within(self, name: str) -> Array:
         """Return the variance of each entry of a variable under its factor, (n,)."""
-        factor, mine = self._entries[name]
-        return factor.variances(mine)
+        return self._entries.within(name)
 
     def tells(self, name: str) -> bool:
         """Whether the variances of a global variable are told: not where they would take very many responses."""
-        factor, mine = self._entries[name]
+        factor, mine = self._entries.places[name]
         return factor.tells(mine)
 
     def sensitivity(self, name: str) -> dict[str, Array]:
@@ -290,7 +327,7 @@ class Response:
             ``"VARIABLE.PARAMETER"`` -> derivatives, shape of the parameter + (n,).
         """
         self.check()
-        columns, problem, found = self._columns(name), self._operator.problem, {}
+        columns, problem, found = self._entries.columns(name), self._operator.problem, {}
         for parameter in parameters_of(problem):
             like = self._operator.natural[parameter.variable]
             tilts = [self._told(parameter.variable.name, tilt) for tilt in tilts_of(problem, parameter, like)]
@@ -327,16 +364,6 @@ class Response:
         flat[start:stop] = np.concatenate([own.ravel() for own in tilt])
         return self._operator.transposed(flat[:, None])[:, 0]
 
-    def _columns(self, name: str) -> Array:
-        """Return what each entry of a variable is in standardised coordinates, (r, n)."""
-        factor, mine = self._entries[name]
-        start = self._starts[factor.variable.name]
-        found = np.zeros((self._operator.size, factor.n_entries))
-        for places, value in zip(factor.value_places, factor.roots.values, strict=True):
-            found[start : start + len(value), places] = value
-            start += len(value)
-        return found[:, mine]
-
 
 def _begun(
     problem: Problem, q: Factors, rows: RowMap
@@ -350,15 +377,3 @@ def _begun(
         return begun(problem, q, arrays, rows, rows.look(coefficients)), None
     look, curvature = look_with_curvature(rows, coefficients)
     return begun(problem, q, arrays, rows, look), curvature
-
-
-def _starts(operator: ResponseOperator) -> dict[str, int]:
-    """Return the first coordinate of each global variable."""
-
-    def places() -> Iterator[tuple[str, int]]:
-        start = 0
-        for factor in operator.factors:
-            yield factor.variable.name, start
-            start += sum(factor.roots.ranks)
-
-    return dict(places())

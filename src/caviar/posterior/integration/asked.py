@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -13,10 +15,12 @@ from ..._errors import ModelError, ParameterError
 from ..._typing import AnyArray, Array
 from ...engine.ascent.problem import Problem
 from ...engine.ascent.state import AscentState
-from ...engine.evaluation.given_by_passes import GivenByRows, state_at
+from ...engine.evaluation.given_by_passes import GivenByRows, has_one_mode, state_at
 from ...engine.factorisation import APART
-from ...engine.response.given import Given
+from ...engine.response.cost import is_cheap_to_integrate
+from ...engine.response.given import Given, GivenInRows
 from ...engine.rows.row_map import RowMap
+from ...language.in_expectation import in_expectation
 from ...names import Placed
 from ...numerics.linalg import cholesky
 from ...numerics.randomness import generator
@@ -27,6 +31,7 @@ from ..uncertainty import Pending, Tell
 from .at_once import integral_of, separating_of
 from .integrated import Conditional, IntegratedPosterior, at
 from .lattice import Lattice, Place, explored
+from .lattice_of_fits import MOST_DIMENSIONS, integral_of_fits
 from .profile import profiles_of
 from .shown import Integrated
 
@@ -138,7 +143,45 @@ class Integrates(Factored):
     def _integrated_by_rows(self, pending: Pending) -> Integrated | None:
         """Return the same where rows hide something with a single mode, from a pass for each value."""
         problem, row_map = self._bound(pending)
-        return self._integrated_from(GivenByRows, problem, row_map) if GivenByRows.takes(problem) else None
+        return self._integrated_from(GivenByRows, problem, row_map) if has_one_mode(problem) else None
+
+    def _integrated_in_rows(self, pending: Pending) -> Integrated | None:
+        """Return the same where Normal globals meet what the rows hide, with linear response of a fit at each value.
+
+        Binary outcomes have the expected logarithms of their links in these fits.
+        """
+        problem, row_map = self._bound(pending)
+        if not has_one_mode(problem):
+            return None
+        names = separating_of(problem, self._factors, most=MOST_DIMENSIONS, is_normal_apart=False)
+        if not names:
+            return None
+        fit = self._in_expectation(pending)
+        if fit is not self:
+            problem, row_map = fit._bound(replace(pending, bound=None))
+        state = fit._state(problem, row_map)
+        n_numbers = sum(int(np.size(self._factors[name].mean)) for name in names)
+        given = GivenInRows(state, names)
+        if not given.is_available or not is_cheap_to_integrate(
+            problem, state.q, row_map.source.n_rows, n_numbers
+        ):
+            return None
+        integral = integral_of_fits(fit._factors, given, names).beside(fit._factors, self._factors)
+        return Integrated.of(integral, self._factors)
+
+    def _in_expectation(self, pending: Pending) -> Integrates:
+        """Return the fit with the expected logarithms of links in the ELBO; this one if it has no bounds of these."""
+        try:
+            leaves = [in_expectation(leaf) for leaf in self.model.leaves]
+        except ModelError:
+            return self
+        if all(one is other for one, other in zip(leaves, self.model.leaves, strict=True)):
+            return self
+        arguments = {**_arguments_of(self), "sample_weight": pending.sample_weight}
+        init = {name: self._factors[name] for name in self._factors}
+        return type(self.model)(*leaves).fit(
+            pending.data, init=init, seed=0, tol=1e-9, max_iter=2000, uncertainty="mean_field", **arguments
+        )
 
     def _integrated_from(
         self, kind: type[Given] | type[GivenByRows], problem: Problem, row_map: RowMap
@@ -151,6 +194,10 @@ class Integrates(Factored):
         return None if integral is None else Integrated.of(integral, self._factors)
 
     def _profiled(self, names: Sequence[str], pending: Pending) -> Integrated | None:
+        with suppress(ModelError, np.linalg.LinAlgError):
+            found = self._integrated_in_rows(pending)
+            if found is not None:
+                return found
         problem, row_map = self._bound(pending)
         integral = profiles_of(self._factors, self._state(problem, row_map), names)
         if integral is None:
@@ -209,16 +256,9 @@ class _Fits:
         data: Any,
         arguments: Mapping[str, Any],
     ) -> None:
-        evaluator = posterior._evaluator
         self._posterior, self._names, self._coordinates = posterior, names, coordinates
-        self._given = evaluator.named(data).values
-        groups = [[own for own in group if own not in names] for group in evaluator.factors or ()]
-        self._arguments = {
-            **arguments,
-            "factors": APART if evaluator.factors is None else [group for group in groups if len(group) > 1],
-            "point": evaluator.point,
-            "data_plate": evaluator.data_plate,
-        }
+        self._given = posterior._evaluator.named(data).values
+        self._arguments = {**arguments, **_arguments_of(posterior, names)}
 
     def along(
         self, center: Array, covariance: Array, step: float, depth: float
@@ -255,6 +295,17 @@ class _Fits:
             return Conditional(found, before_it)
         found._show(response.widths())
         return Conditional(found, correction)
+
+
+def _arguments_of(posterior: Any, known: Collection[str] = ()) -> dict[str, Any]:
+    """Return arguments of a fit with the factors of a posterior, without some variables that are known."""
+    evaluator = posterior._evaluator
+    groups = [[own for own in group if own not in known] for group in evaluator.factors or ()]
+    return {
+        "factors": APART if evaluator.factors is None else [group for group in groups if len(group) > 1],
+        "point": evaluator.point,
+        "data_plate": evaluator.data_plate,
+    }
 
 
 def _checked(over: str | Sequence[str], factors: Mapping[str, Any]) -> tuple[str, ...]:

@@ -80,8 +80,17 @@ class Integral:
         """Return the values of a global with their weights."""
         return Weighted(self.values[name], self.weights[name])
 
+    def beside(self, before: Mapping[str, Any], factors: Mapping[str, Any]) -> Integral:
+        """Return the same with shifts from the means of other factors, in the place of those before."""
+        moved = {
+            name: own + means_of(before[name]) - means_of(factors[name]) for name, own in self.shifts.items()
+        }
+        return replace(self, shifts=moved)
 
-def separating_of(problem: Problem, factors: Mapping[str, Any]) -> tuple[str, ...] | None:
+
+def separating_of(
+    problem: Problem, factors: Mapping[str, Any], *, most: float = _MOST_NUMBERS, is_normal_apart: bool = True
+) -> tuple[str, ...] | None:
     """Return the names of the fewest globals such that no two of the others meet.
 
     None if these have many numbers, and if all globals are Normal and meet no hidden variable: then linear response is
@@ -93,6 +102,10 @@ def separating_of(problem: Problem, factors: Mapping[str, Any]) -> tuple[str, ..
         Of the fit.
     factors
         Of the fit, by name.
+    most
+        Numbers of these globals.
+    is_normal_apart
+        Whether Normal globals do not meet each other, nor what the rows hide, either.
     """
     alone = [own for own in problem.order if not own.members]
     kinds = [transform for own in alone for transform in own.family.transforms]
@@ -103,8 +116,20 @@ def separating_of(problem: Problem, factors: Mapping[str, Any]) -> tuple[str, ..
         factor = factors.get(own.name)
         if factor is not None and factor.learnt is factor and len(own.family.transforms) == 1:
             sizes[own.name] = Coordinates.of({own.name: factor}, {}, rng).size
-    found = separating(meeting(problem), sizes, _MOST_NUMBERS)
+    pairs = meeting(problem)
+    if not is_normal_apart:
+        pairs = frozenset(pair for pair in pairs if not pair <= _normal(problem))
+    found = separating(pairs, sizes, most)
     return None if found is None else tuple(name for name in sizes if name in found)
+
+
+def _normal(problem: Problem) -> frozenset[str]:
+    """Return the names of globals that are Normal, also of those which share a factor."""
+    return frozenset(
+        own.name
+        for own in problem.order
+        if all(not kind.constrains for member in own.members or (own,) for kind in member.family.transforms)
+    )
 
 
 def integral_of(

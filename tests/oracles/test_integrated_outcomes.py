@@ -1,0 +1,115 @@
+"""Groups with binary outcomes: posteriors integrated over their spread are those of a grid."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.special import log_expit, log_ndtr
+
+import caviar as cv
+from caviar.engine.response.given import GivenInRows
+from caviar.posterior.uncertainty import Pending
+
+OBS = cv.Plate("obs")
+LINKS = {"logistic": (cv.logistic, log_expit), "probit": (cv.probit, log_ndtr)}
+SEPARATED = [5, 5, 5, 1, 5, 5, 3, 5]
+"""Ones among five outcomes of each group: hardly any group is mixed, so that effects are far from Normal."""
+ALIKE = [4, 6, 5, 7, 5, 4]
+"""The same among ten."""
+PRECISIONS = np.exp(np.linspace(-5.5, 11.0, 67))
+NODES = np.linspace(-6.0, 6.0, 97)
+
+
+class Exact:
+    """The posterior by sums over log precisions, levels and the effect of each group.
+
+    The standard deviation of the effects is half-t with 4 degrees of freedom, the level Normal with variance 2.
+    """
+
+    def __init__(self, link: str, ones: list[int], n: int) -> None:
+        self._ones, self._n, log_probability = ones, n, LINKS[link][1]
+        self._levels = np.linspace(-1.0, 1.0, 61) * (6.0 if ones is SEPARATED else 2.0)
+        effects = NODES / np.sqrt(PRECISIONS)[:, None]
+        predictor = self._levels[None, :, None] + effects[:, None, :]
+        self._yes, self._no = log_probability(predictor), log_probability(-predictor)
+        self._effects = effects
+        log_prior = 2.0 * np.log(PRECISIONS) - 2.5 * np.log(PRECISIONS + 0.25)
+        own = {k: self._of_group(k) for k in set(ones)}
+        log_joint = sum(own[k][0] for k in ones) + log_prior[:, None] - 0.25 * self._levels**2
+        shares = np.exp(log_joint - log_joint.max())
+        self.shares, self._given = shares / shares.sum(), {k: weights for k, (_, weights) in own.items()}
+
+    def _of_group(self, ones: int) -> tuple[np.ndarray, np.ndarray]:
+        log_likelihood = ones * self._yes + (self._n - ones) * self._no - 0.5 * NODES**2
+        largest = log_likelihood.max(axis=2, keepdims=True)
+        weights = np.exp(log_likelihood - largest)
+        total = weights.sum(axis=2, keepdims=True)
+        return (np.log(total) + largest)[..., 0], weights / total
+
+    @cached_property
+    def marginals(self) -> dict[str, list[tuple[np.ndarray, np.ndarray]]]:
+        """Values and probabilities of each entry."""
+        order = np.argsort(self._effects.ravel())
+        effects = [np.einsum("tm,tmz->tz", self.shares, self._given[k]).ravel()[order] for k in self._ones]
+        return {
+            "between": [(np.log(PRECISIONS), self.shares.sum(axis=1))],
+            "mu": [(self._levels, self.shares.sum(axis=0))],
+            "a": [(self._effects.ravel()[order], own) for own in effects],
+        }
+
+    def inside(self, name: str, ends: np.ndarray) -> np.ndarray:
+        found = []
+        ends = np.log(ends) if name == "between" else ends
+        for (values, shares), own in zip(self.marginals[name], np.reshape(ends, (2, -1)).T, strict=True):
+            below = np.interp(own, values, np.cumsum(shares) - 0.5 * shares)
+            found.append(below[1] - below[0])
+        return np.array(found)
+
+    def moments(self, name: str) -> tuple[np.ndarray, np.ndarray]:
+        means = np.array([shares @ values for values, shares in self.marginals[name]])
+        squares = np.array([shares @ values**2 for values, shares in self.marginals[name]])
+        return means, np.sqrt(squares - means**2)
+
+
+def fitted(link: str, method: str, ones: list[int], n: int, **arguments: Any) -> tuple[Any, dict[str, Any]]:
+    between = cv.Gamma("between", 2.0, cv.Gamma("rate", 0.5, 0.25))
+    a = cv.Normal("a", 0.0, between, plates=cv.Plate("groups", len(ones)))
+    at = cv.Normal("mu", 0.0, 0.5) + a[cv.Data("g", plates=OBS)]
+    model = cv.Model(cv.Bernoulli("y", LINKS[link][0](at, method=method), plates=OBS))
+    y = np.concatenate([np.arange(n) < k for k in ones]).astype(int)
+    data = {"g": np.repeat(np.arange(len(ones)), n), "y": y}
+    return model.fit(data, seed=0, tol=1e-9, **arguments), data
+
+
+@pytest.mark.thinned(4)
+@pytest.mark.parametrize(("ones", "n"), [(ALIKE, 10), (SEPARATED, 5)], ids=["alike", "separated"])
+@pytest.mark.parametrize("method", ["bound", "expectation"])
+@pytest.mark.parametrize("link", LINKS)
+def test_intervals_are_those_of_a_grid(link, method, ones, n):
+    posterior, _ = fitted(link, method, ones, n)
+    assert posterior.uncertainty == "integrated"
+    exact = Exact(link, ones, n)
+    for name in ("mu", "a", "between"):
+        assert np.allclose(exact.inside(name, posterior.interval(name, 0.9)), 0.9, atol=0.03), name
+    for name in ("mu", "a"):
+        mean, sd = exact.moments(name)
+        assert np.allclose((posterior.mean(name) - mean) / sd, 0.0, atol=0.07), name
+        assert np.allclose(posterior.sd(name) / sd, 1.0, atol=0.08), name
+
+
+@pytest.mark.parametrize(("link", "off"), [("logistic", 0.03), ("probit", 0.15)])
+def test_the_evidence_given_a_precision_has_the_cubes_of_what_rows_say(link, off):
+    posterior, data = fitted(link, "expectation", SEPARATED, 5, uncertainty="mean_field")
+    state = posterior._state(*posterior._bound(Pending(data, None)))
+    given, family = GivenInRows(state, ["between"]), posterior["between"].family
+    chosen, beside, found = slice(20, 48, 4), None, []
+    for precision in PRECISIONS[chosen]:
+        before = beside
+        beside = given.fit_at({"between": family.statistics_of(np.array(precision))}, before)
+        found.append(beside.log_density + np.log(precision))
+
+    exact = np.log(Exact(link, SEPARATED, 5).shares.sum(axis=1)[chosen])
+    assert np.ptp(np.array(found) - exact) < off
