@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,8 @@ import pytest
 from scipy.sparse import csr_array
 
 import caviar as cv
+from caviar.engine.ascent.status import Status
+from caviar.estimators.automatic.topics import best_of_numbers
 
 RNG = np.random.default_rng(4)
 WORDS = np.kron(np.eye(3), np.full((1, 4), 1 / 4))
@@ -52,15 +55,37 @@ def test_the_number_of_topics_is_found_by_moves_that_raise_the_bound(tmp_path: P
     shares = found.components_[:3] / found.components_[:3].sum(axis=1, keepdims=True)
     assert np.abs(shares[:, None] - WORDS).sum(axis=2).min(axis=1).max() < 0.3
     assert found.elbo_ > plain.elbo_ + 10
-    accepted = [move for move in found.moves_ if move.accepted]
-    assert accepted
-    assert all(move.elbo_after > move.elbo_before for move in accepted)
+    assert found.moves_
+    assert all(move.accepted == (move.elbo_after > move.elbo_before + 0.1) for move in found.moves_)
     # the bound of the documents, apart from what the topics and weights are worth
     np.testing.assert_allclose(found.transform(X)[:, 3:], 0.0, atol=1e-2)
     found.save(tmp_path / "lda")
     again = cv.load(tmp_path / "lda")
     assert again.moves_ == found.moves_
     assert again.score(X) == pytest.approx(found.score(X), rel=1e-12)
+
+
+def test_the_search_begins_from_the_best_of_growing_numbers_and_ends_after_three_falls() -> None:
+    elbos = {2: 1.0, 3: 0.5, 4: 0.4, 6: 3.0, 8: 2.0, 12: 2.5, 16: 2.9, 24: 9.0}
+    asked = []
+
+    def fit(number: int) -> Any:
+        asked.append(number)
+        return SimpleNamespace(elbo=elbos[number], status=Status.CONVERGED, number=number)
+
+    assert best_of_numbers(fit, 50).number == 6
+    assert asked == [2, 3, 4, 6, 8, 12, 16]
+    asked.clear()
+    assert best_of_numbers(fit, 4).number == 2
+    assert asked == [2, 3, 4]
+
+
+def test_the_number_of_topics_is_found_far_below_the_largest() -> None:
+    # a search that began with all 20 took ten times as long
+    found = lda(20, moves=1, tol=1e-2).fit(X)
+    assert len(found.topics_in_use_) == 3
+    assert len(found.moves_) <= 12
+    assert found.components_.shape == (20, 12)
 
 
 def test_the_score_is_the_bound_without_the_divergences_of_topics_and_weights() -> None:

@@ -11,6 +11,7 @@ from scipy.sparse import csr_array
 
 from .._errors import ParameterError
 from .._typing import Array
+from ..engine.ascent.status import Status
 from ..families import Dirichlet, StickBreaking
 from ..fitting.model import Model
 from ..fitting.progress import lines
@@ -20,7 +21,7 @@ from ._arguments import as_broadcast, require_choice, require_number, require_wh
 from ._collapsed import COLLAPSED, learnt_of
 from ._transitions import KINDS
 from .automatic import Move
-from .automatic.topics import TopicMoves
+from .automatic.topics import TopicMoves, best_of_numbers
 
 
 class TopicsPrior(NamedTuple):
@@ -93,23 +94,47 @@ def check_process(given: Any) -> None:
 
 def moved(
     given: Any,
-    posterior: Posterior,
+    first: Posterior | None,
     counts: csr_array,
     weights: Array | None,
     generator: np.random.Generator,
     arguments: Mapping[str, Any],
 ) -> tuple[Posterior, list[Move]]:
-    """Return the best posterior after rounds of moves, and these."""
+    """Return the best posterior after rounds of moves, and these.
 
-    def fit(init: Mapping[str, Any], most: int | None) -> Posterior:
+    Parameters
+    ----------
+    given
+        The estimator.
+    first
+        Topics to begin from; None for the best of fits with growing numbers of topics.
+    counts, weights
+        Documents.
+    generator
+        Of starts.
+    arguments
+        Of each fit.
+    """
+    if first is not None and first.status is Status.INTERRUPTED:
+        return first, []
+    stated = topics_prior(given, counts.shape[1])
+    models: dict[int, Model] = {}
+
+    def fit(number: int, init: Any, most: int | None, **others: Any) -> Posterior:
+        if number not in models:
+            models[number] = stated._replace(n_topics=number).model(counts.shape[1])
         max_iter = given.max_iter if most is None else min(most, given.max_iter)
-        own = {**arguments, "max_iter": max_iter, "init": init, "sample_weight": weights}
-        return posterior.model.fit({"word": counts}, seed=0, **own)
+        own = {**arguments, "max_iter": max_iter, "init": init, "sample_weight": weights, "seed": 0, **others}
+        return models[number].fit({"word": counts}, **own)
 
-    prior = np.broadcast_to(given.topic_word_prior_, counts.shape[1:])
-    slack = max(1e-10 * abs(posterior.elbo), given.tol * counts.shape[0])
+    def anew(number: int) -> Posterior:
+        return fit(number, "auto", None, seed=generator, n_restarts=given.n_init)
+
+    begun = best_of_numbers(anew, given.n_components) if first is None else first
+    prior = np.broadcast_to(stated.topics, counts.shape[1:])
+    slack = max(1e-10 * abs(begun.elbo), given.tol * counts.shape[0])
     with lines() if given.verbose is True else nullcontext(lambda move: None) as tell:
-        moves = TopicMoves(counts, weights, prior, fit, posterior, slack, generator, tell)
+        moves = TopicMoves(counts, weights, prior, fit, given.n_components, begun, slack, generator, tell)
         return moves.made(given.moves), moves.moves
 
 

@@ -81,8 +81,9 @@ class LatentDirichletAllocation(Words, ClassNamePrefixFeaturesOutMixin, Transfor
     topic_concentration
         With a Dirichlet process, the concentration of the stick-breaking weights. Larger values mean more topics.
     moves
-        With a Dirichlet process, the largest number of rounds of moves after the fit. Moves merge, delete and split
-        topics, and are kept only if they raise the ELBO of all documents. They find the number of topics.
+        With a Dirichlet process, the largest number of rounds of moves. They find the number of topics: fits with 2,
+        3, 4, 6, 8, ... topics are made until three in a row have no higher ELBO; from the best of these, topics are
+        merged, deleted and split as long as that raises the ELBO of all documents.
     topic_word_prior
         :math:`\eta`, a number or shape (V,) for V words; by default 1/K. ``"learn"`` estimates one number for all words
         during collapsed passes. Learned priors are point estimates, and the ELBO is that of the model with these
@@ -278,18 +279,8 @@ class LatentDirichletAllocation(Words, ClassNamePrefixFeaturesOutMixin, Transfor
                 self, doc_topic_prior_=collapsed.doc_topic_prior, topic_word_prior_=collapsed.topic_word_prior
             )
         else:
-            posterior = self._fitted(
-                self._stated(counts.shape[1]),
-                counts,
-                sample_weight,
-                generator,
-                schedule,
-                checkpoint=checkpoint,
-                checkpoint_every=checkpoint_every,
-            )
-        if self.moves and is_process(self) and posterior.status is not Status.INTERRUPTED:
-            arguments = {**self._arguments_of_model(), "schedule": schedule}
-            posterior, self.moves_ = moved(self, posterior, counts, sample_weight, generator, arguments)
+            kept = {"checkpoint": checkpoint, "checkpoint_every": checkpoint_every}
+            posterior = self._settled((counts, sample_weight, generator, schedule), kept)
         is_to_settle = self.max_iter > 0 and schedule.settles and self.method != COLLAPSED
         if posterior.status in (Status.MAX_ITER, Status.INTERRUPTED) and is_to_settle:
             message = f"{type(self).__name__}: {posterior.status.explanation}"
@@ -301,6 +292,21 @@ class LatentDirichletAllocation(Words, ClassNamePrefixFeaturesOutMixin, Transfor
         self.n_batch_iter_ = posterior.n_updates or 0
         self._generator = generator.spawn(1)[0]
         return self
+
+    def _settled(self, documents: tuple[Any, Any, Any, Any], kept: dict[str, Any]) -> Posterior:
+        """Return the posterior of the stated model, after moves if these are asked for.
+
+        Where a checkpoint is kept, moves begin from the fit that it keeps.
+        """
+        model = self._stated(documents[0].shape[1])
+        is_moved = self.moves > 0 and is_process(self)
+        if not is_moved:
+            return self._fitted(model, *documents, **kept)
+        first = None if kept["checkpoint"] is None else self._fitted(model, *documents, **kept)
+        counts, weights, generator, schedule = documents
+        arguments = {**self._arguments_of_model(), "schedule": schedule}
+        posterior, self.moves_ = moved(self, first, counts, weights, generator, arguments)
+        return posterior
 
     def _after_collapsed_passes(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,19 @@ _ENTRIES, _LEAST = 8_192, 1e-3
 _LEAST_WEIGHT = 1e-12
 """A common weight that a topic may begin from."""
 
+_NEXT = 0.9
+"""Common weight of an empty topic, as a multiple of the one before; together they have that of one document.
+
+Of 90 documents with 3 topics, a fit with 50 ended after 4 passes at -12,468; with 1, equal weights, at -12,496. With
+0.75 it ended higher, at -12,450, but the last weights were too small for 24 documents.
+"""
+
+_SPARE = 3
+"""Empty topics beside which moves are tried: splits fill them."""
+
+_FALLS = 3
+"""Numbers of topics in a row, each without a higher ELBO, after which larger ones are not fitted."""
+
 _PART_PASSES = 20
 """Passes of the two topics that the words of one are divided by."""
 
@@ -41,6 +55,8 @@ _PART_PASSES = 20
 @dataclass
 class TopicMoves:
     """Documents, their topics so far, and how a fit goes on from others.
+
+    Moves are made among the topics that have words and a few empty ones: the fewer there are, the faster is a pass.
 
     Attributes
     ----------
@@ -51,7 +67,9 @@ class TopicMoves:
     prior
         Concentration of the words of a topic, (V,).
     fit
-        Where topics begin, by name, and the most passes -> the posterior where these lead.
+        How many topics, where they begin, by name, and the most passes -> the posterior where these lead.
+    most
+        Topics at most, in which the last fit is.
     posterior
         The best so far.
     slack
@@ -67,7 +85,8 @@ class TopicMoves:
     counts: csr_array
     weights: Array | None
     prior: Array
-    fit: Callable[[Mapping[str, Any], int | None], Posterior]
+    fit: Callable[[int, Mapping[str, Any], int | None], Posterior]
+    most: int
     posterior: Posterior
     slack: float
     generator: np.random.Generator
@@ -77,26 +96,30 @@ class TopicMoves:
     def made(self, rounds: int) -> Posterior:
         """Return the best posterior after at most so many rounds of moves, settled and in order of size."""
         try:
-            for _ in range(rounds):
+            for _ in range(rounds if self.posterior.status is not Status.INTERRUPTED else 0):
+                self._settle(min(len(self.alive) + _SPARE, self.most))
                 if not self._round():
                     break
-            self._put_in_order()
         except KeyboardInterrupt:
             self.posterior.status = Status.INTERRUPTED
-        return self.posterior
+        return self._whole()
 
     def _round(self) -> bool:
         """Try moves of each kind; return whether any was accepted."""
-        accepted = [self._try(*own) for kind in (_merges, _deletions, _splits) for own in kind(self)]
-        if any(accepted):
-            self._settle(self.posterior["topics"].concentration, self._shares)
+        accepted = [self._tried(kind) for kind in (_merges, _deletions, _splits)]
         return any(accepted)
 
-    def _put_in_order(self) -> None:
-        """Number the topics by their words; kept unless the ELBO falls."""
-        order = np.argsort(-np.round(self.sizes, 6), kind="stable")
-        if np.any(np.diff(order) < 0):
-            self._settle(self.posterior["topics"].concentration[order], self._shares[order])
+    def _tried(self, kind: Callable[[TopicMoves], Iterator[_Start]]) -> bool:
+        """Try moves of a kind, after each accepted one those of the topics then; return whether any was accepted."""
+        left, before = _TRIED, len(self.moves)
+        while left > 0:
+            for own in islice(kind(self), left):
+                left -= 1
+                if self._try(*own):
+                    break
+            else:
+                break
+        return any(move.accepted for move in self.moves[before:])
 
     @property
     def sizes(self) -> Array:
@@ -106,7 +129,7 @@ class TopicMoves:
     @property
     def alive(self) -> AnyArray:
         """Topics that have words, the largest first."""
-        order = np.argsort(-self.sizes, kind="stable")
+        order = np.argsort(-np.round(self.sizes, 6), kind="stable")
         return order[self.sizes[order] > _WORDS]
 
     @property
@@ -114,12 +137,16 @@ class TopicMoves:
         return _shares_of(self.posterior)
 
     def _try(self, kind: str, group: Groups, topics: Array, shares: Array) -> bool:
-        """Fit the topics after a move; keep them if the ELBO is higher."""
-        before = self.posterior.elbo
-        after = self.fit({"topics": Dirichlet(topics), "weights": shares}, _FIRST)
+        """Fit the topics after a move, the largest first; keep them if the ELBO is higher."""
+        before, size = self.posterior.elbo, len(topics)
+        order = np.argsort(-np.round((topics - self.prior).sum(axis=1), 6), kind="stable")
+        init: dict[str, Any] = {"topics": Dirichlet(topics[order]), "weights": shares[order]}
+        after = self.fit(size, init, _FIRST)
         speed = after.elbo_trace[-1] - after.elbo_trace[-2] if len(after.elbo_trace) > 1 else 0.0
         if before - _PATIENCE * speed < after.elbo <= before + self.slack:
-            after = self.fit({"topics": after["topics"], "weights": _shares_of(after)}, _FIRST + _PATIENCE)
+            after = self.fit(
+                size, {"topics": after["topics"], "weights": _shares_of(after)}, _FIRST + _PATIENCE
+            )
         accepted = bool(after.elbo > before + self.slack)
         if accepted:
             self.posterior = after
@@ -130,12 +157,60 @@ class TopicMoves:
             raise KeyboardInterrupt
         return accepted
 
-    def _settle(self, topics: Array, shares: Array) -> None:
-        after = self.fit({"topics": Dirichlet(topics), "weights": shares}, None)
-        if after.elbo >= self.posterior.elbo - self.slack:
-            self.posterior = after
-        if after.status is Status.INTERRUPTED:
+    def _settle(self, size: int) -> None:
+        """Fit that many topics, the largest of those so far, until they settle."""
+        self.posterior = self.fit(size, self._largest(size), None)
+        if self.posterior.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
+
+    def _largest(self, size: int) -> dict[str, Any]:
+        """Return where that many topics begin: the largest so far, and empty ones beyond these."""
+        alive = self.alive[:size]
+        topics, shares = np.tile(self.prior, (size, 1)), _NEXT ** np.arange(size)
+        topics[: len(alive)] = self.posterior["topics"].concentration[alive]
+        shares /= max(shares[len(alive) :].sum(), 1.0) * self.counts.shape[0]
+        shares[: len(alive)] = self._shares[alive]
+        return {"topics": Dirichlet(topics), "weights": shares / shares.sum()}
+
+    def _whole(self) -> Posterior:
+        """Return the posterior with all topics; of an interrupted search, without passes that settle it."""
+        is_interrupted = self.posterior.status is Status.INTERRUPTED
+        found = self.fit(self.most, self._largest(self.most), 1 if is_interrupted else None)
+        if is_interrupted:
+            found.status = Status.INTERRUPTED
+        return found
+
+
+def best_of_numbers(fit: Callable[[int], Posterior], most: int) -> Posterior:
+    """Return the topics of highest ELBO among those of growing numbers, where moves begin.
+
+    Parameters
+    ----------
+    fit
+        How many topics -> their posterior, from starts of their own.
+    most
+        Topics at most, at least 2.
+    """
+    best, falls = fit(2), 0
+    for number in _numbers(most):
+        if falls == _FALLS or best.status is Status.INTERRUPTED:
+            break
+        found = fit(number)
+        if found.status is Status.INTERRUPTED:
+            best.status = found.status
+        elif found.elbo > best.elbo:
+            best, falls = found, 0
+        else:
+            falls += 1
+    return best
+
+
+def _numbers(most: int) -> Iterator[int]:
+    """Yield numbers above 2, each by a third to a half larger than the one before: 3, 4, 6, 8, 12 and so on."""
+    number = 2
+    while number < most:
+        number = min(number * 3 // 2 if number & (number - 1) == 0 else number * 4 // 3, most)
+        yield number
 
 
 def _shares_of(posterior: Posterior) -> Array:
