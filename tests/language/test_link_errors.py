@@ -156,3 +156,10 @@ def test_statements_read_like_the_story() -> None:
         "probability": "logistic(dot(Data('X', plates=(obs)), MultivariateNormal('w')) + Normal('a'))"
     }
     assert list(cv.Model(y).variables) == ["y", "y.polya_gamma", "w", "a"]
+
+
+@pytest.mark.parametrize("wrap", [lambda eta: eta, cv.exp])
+def test_a_predictor_in_the_place_of_a_size_is_told_that_the_mean_comes_first(wrap):
+    eta = cv.Normal("a", 0, 1) * cv.Data("x", plates=cv.Plate("obs"))
+    with pytest.raises(cv.ModelError, match=r"comes first: NegativeBinomial\('y', mean, size\)"):
+        cv.NegativeBinomial("y", 2.0, wrap(eta), plates=cv.Plate("obs"))

@@ -170,3 +170,13 @@ def test_what_is_given_beside_effects_does_not_hold_them_at_zero() -> None:
     found = model.fit(data, init={"level": 50e4}, factors="apart", uncertainty="mean_field")
     best = model.fit(data, init=truth, factors="apart", uncertainty="mean_field")
     assert found.elbo > best.elbo - 0.1
+
+
+def test_restarts_of_effects_end_elsewhere() -> None:
+    rng = np.random.default_rng(1)
+    X = np.sqrt(0.1) * rng.standard_normal((100, 200)) + np.sqrt(0.9) * rng.standard_normal((100, 1))
+    y = X[:, :5] @ np.array([0.3, -0.3, 0.3, 0.3, -0.3]) + 0.3 * rng.standard_normal(100)
+    w = cv.SpikeSlab("w", cv.Beta("share", 1, 1), precision=broad("slabs"), length=200)
+    model = cv.Model(cv.Normal("y", cv.dot(cv.Data("X", plates=OBS), w), broad("noise"), plates=OBS))
+    one, best = (model.fit({"X": X, "y": y}, seed=0, n_restarts=k, uncertainty="mean_field") for k in (1, 8))
+    assert best.elbo > one.elbo + 0.5

@@ -144,6 +144,11 @@ class NegativeBinomial(Answer):
             raise ModelError(
                 f"{where} takes exp(...) of a predictor, or a product of positive numbers; got {mean!r}"
             )
+        if isinstance(size, Link | Predictor):
+            raise ModelError(
+                f"'size' of NegativeBinomial '{name}' must be a number, an array or a Gamma; got {size!r}. The mean "
+                f"comes first: NegativeBinomial('{name}', mean, size)"
+            )
         self._identify(name, plates)
         if isinstance(size, float | int | np.ndarray | list):
             size = as_known(size, f"'size' of NegativeBinomial '{name}'")

@@ -36,13 +36,17 @@ from .guesses.neighbours import neighbouring
 from .guesses.points import Cloud
 from .race import Begun, best_of
 from .trials import has_very_many, start_of_very_many
-from .warm_up import settled
+from .warm_up import settled, with_wide_effects
 
 _MERGED = 2
 """Guesses by clustering of a restart where a likelihood is climbed, in each kind of units."""
 
 _STRAYS = 0.2
 """Share of the members of clusters that get random labels in every fourth restart: easy clusters are all the same."""
+
+
+_SPREAD = 1.0
+"""Standard deviation of the logarithms by which precisions of effects and of noise differ from restart to restart."""
 
 
 @np.errstate(all="ignore")
@@ -69,7 +73,8 @@ def chance_start(
         return Begun(own)
     basis = basis_of(problem, sample, row_map, rng)
     if not (problem.factors or basis.gates):
-        return Begun((problem, dict(basis.q)))
+        starts = list(with_wide_effects(basis, _SPREAD))
+        return Begun(starts[0]() if starts else (problem, dict(basis.q)))
     if sample.is_part and has_very_many(basis):
         return start_of_very_many(basis, looks)
     guesses = _guesses(basis, number)

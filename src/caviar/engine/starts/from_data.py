@@ -16,7 +16,14 @@ from ..binding.nested import outer_variables
 from ..rows.row_map import RowMap
 from ..rows.subsample import Sample
 from ..topics.kind_of_rows import kind_of
-from .candidates import basis_of, by_products, start_from, with_followers, with_indicators, with_scores
+from .candidates import (
+    basis_of,
+    by_products,
+    start_from,
+    with_followers,
+    with_indicators,
+    with_scores,
+)
 from .cells import with_cells_moved
 from .exchange import exchanged
 from .factors.pooling import is_pooled
@@ -28,11 +35,10 @@ from .guesses.in_cells import in_cells
 from .guesses.in_time import in_time
 from .guesses.neighbours import by_neighbours
 from .guesses.partitioned import are_clear, in_clusters, in_fewer_clusters
-from .products.effects import widths_of
 from .race import Begun, best_of
 from .regroup import regrouping_of
 from .trials import has_very_many, start_of_very_many, tried
-from .warm_up import brought_near, settled
+from .warm_up import settled, with_wide_effects
 
 _BEHIND = 0.25
 """Nats a value behind the best before the first iteration beyond which a start of an ordinary mixture is left out."""
@@ -147,14 +153,7 @@ def _starts(basis: Basis, guesses: Sequence[Guess]) -> Iterator[Callable[[], Sta
             yield from (partial(start_from, other, dict(guess)) for other in others)
         if not number:
             yield from (partial(start_from, other, dict(guess)) for other in with_indicators(basis))
-            yield from _with_wide_effects(basis)
-
-
-def _with_wide_effects(basis: Basis) -> Iterator[Callable[[], Start]]:
-    """Yield a start with effects so wide that none is held at zero, until all else settles; none if priors do."""
-    held = widths_of(basis.problem, basis.q, basis.row_map)
-    if held:
-        yield lambda: brought_near(basis.problem, {**basis.q, **held}, held, basis.row_map).start
+            yield from with_wide_effects(basis)
 
 
 def _start(basis: Basis, guess: Guess) -> Start:

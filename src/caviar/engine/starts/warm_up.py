@@ -1,9 +1,12 @@
-"""Warm-up: first sweeps in which some of the globals wait: what is given, or those outside of nested plates."""
+"""Warm-up: first sweeps in which some globals wait: what is given, widths of effects, or those of outer plates."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
+
+import numpy as np
 
 from ..._errors import ImproperError
 from ...language import Variable
@@ -16,7 +19,9 @@ from ..ascent.schedules.mixed_precision import as_exact_as
 from ..ascent.status import Status
 from ..binding.nested import outer_variables
 from ..rows.row_map import RowMap
-from .factors.prior import prior_start
+from .factors.prior import Start, prior_start
+from .guesses.basis import Basis
+from .products.effects import widths_of
 from .race import Begun, gone_on_from
 
 _ROUNDS = Settings(max_iter=20, tol=0.0)
@@ -65,3 +70,20 @@ def brought_near(
     return Begun(
         (back, {variable: found.q[variable] for variable in problem.order}), gone_on_from(found, back)
     )
+
+
+def with_wide_effects(basis: Basis, spread: float = 0.0) -> Iterator[Callable[[], Start]]:
+    """Yield a start with effects so wide that none is held at zero, until all else settles; none if priors do.
+
+    Parameters
+    ----------
+    spread
+        Standard deviation of the logarithms by which chance multiplies the precisions that are held.
+    """
+    points = widths_of(basis.problem, basis.q, basis.row_map)
+    if points:
+        held = {
+            own: replace(point, value=point.value * np.exp(spread * basis.rng.standard_normal()))
+            for own, point in points.items()
+        }
+        yield lambda: brought_near(basis.problem, {**basis.q, **held}, held, basis.row_map).start
