@@ -130,3 +130,11 @@ def test_answers_that_are_all_as_far_from_their_mean_are_cut_across_a_column():
     cuts = halves(answers, np.ones(12), 2)
     assert all(cut.sum() == 6 for cut in cuts)
     assert cuts
+
+
+def test_components_that_share_a_precision_are_fitted_where_halves_take_all_squares():
+    """Halves of all components are found at once, and take rows more than once: their precision may be improper."""
+    rows = np.random.default_rng(0).normal(size=(8, 2))
+    mixture = cv.BayesianGaussianMixture(8, covariance_type="tied", random_state=0).fit(rows)
+    assert mixture.converged_
+    assert (np.diff(mixture.elbo_trace_) >= -1e-12).all()

@@ -199,7 +199,11 @@ def _higher(here: BatchState, left: Passes, least: float) -> BatchState:
     """
     mixture = Mixture(here, Components.of(here.problem))
     left.number -= _LOOKS
-    waiting = [swaps for swaps in _promising(mixture) if _gain(swaps) > least]
+    try:
+        waiting = [swaps for swaps in _promising(mixture) if _gain(swaps) > least]
+    except ImproperError:
+        # pairs and halves that take the same rows, all at once, leave no squares for a precision that they share
+        return here
     while waiting and left.number > 0:
         found = _first_that_rises(mixture, waiting[:_TOGETHER], left)
         waiting = found.open + waiting[found.n_tried :]
