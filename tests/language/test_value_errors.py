@@ -59,7 +59,13 @@ VALUES = {
                 cv.Categorical("z", np.ones(3) / 3)
             ]
         ],
-        ["got kind[z]. Both labels are hidden: let 'kind' choose", "mean[kind]", "plates=(donor))", "own[z]"],
+        [
+            "got kind[z]. Both labels are hidden: let 'kind' choose",
+            "mean[kind]",
+            "plates=(donor))",
+            "own[z]",
+            "cell[ways, z]",
+        ],
     ),
     "an index of another family": (
         lambda: cv.Normal("m", 0, 1, plates=cv.Plate("c", 2))[cv.Normal("k", 0, 1)],

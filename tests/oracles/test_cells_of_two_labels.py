@@ -100,3 +100,22 @@ def test_the_bound_is_below_the_sum_over_columns_and_rows():
         each.append(np.log(np.take([0.3, 0.7], told)).sum() + logsumexp(rows, axis=1).sum())
     exact = logsumexp(each)
     assert exact - 0.5 < posterior.elbo < exact
+
+
+def test_a_hidden_label_of_a_hidden_label_is_one_label_of_all_its_values():
+    """``rate[kind[z]]`` with both hidden: ``ways`` says what each ``kind`` is."""
+    every = np.array(list(product(range(3), repeat=2)))
+    weights = np.array([0.2, 0.3, 0.5])
+    ways = cv.Categorical("ways", weights[every].prod(axis=1))
+    z = cv.Categorical("z", OF_Z, plates=OBS)
+    cell = cv.Data("cell", plates=(cv.Plate("way", 9), cv.Plate("case", 2)))
+    model = cv.Model(cv.Bernoulli("y", cv.Constant("rate", RATE, plates=CELLS)[cell[ways, z]], plates=OBS))
+    y = np.tile(Y, 5)
+    posterior = model.fit({"y": y, "cell": every}, seed=0)
+    given = np.where(y[:, None, None], RATE[every], 1 - RATE[every]) @ OF_Z
+    joint = np.log(weights[every]).sum(axis=1) + np.log(given).sum(axis=0)
+    assert logsumexp(joint) - 2 < posterior.elbo < logsumexp(joint)
+    known = {"y": y, "cell": every, "z": np.zeros(30, dtype=int)}
+    assert model.log_joint({**known, "ways": 4}) == pytest.approx(
+        np.log(weights[1] ** 2 * OF_Z[0] ** 30) + np.log(np.where(y, RATE[1], 1 - RATE[1])).sum()
+    )

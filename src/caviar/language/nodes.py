@@ -194,6 +194,12 @@ class Indexed(Algebra):
         elif isinstance(first, Indexed) and isinstance(first.node, Data) and isinstance(first.by, Label):
             self.given, first = first, first.node
         categories = first.categories if isinstance(first, Label) else None
+        if isinstance(first, Label) and categories is None:
+            raise ModelError(
+                f"'{node.name}' cannot be indexed by '{first.name}', whose probabilities are Data: how many categories "
+                f"it has is known with these only. Give it the same probability for each of K categories, and add "
+                f"Potential('told', {first.name}) with the logs of the known ones, times K, as data"
+            )
         if categories is None and not isinstance(first, Data):
             raise ModelError(
                 f"'{node.name}' can be indexed by a Categorical variable, as in {node.name}[z], or by known labels, "
@@ -520,7 +526,8 @@ def _as_data(index: Any) -> str:
         return (
             f". Both labels are hidden: let '{label}' choose the parents of a variable on its own plates, "
             f"own = Normal('own', mean[{label}], precision[{label}], plates=({of})), and choose from that, "
-            f"own[{index.by.name}]"
+            f"own[{index.by.name}]. Or let one label choose among all values of '{label}': with these in a known "
+            f"table, cell = Data('cell', ...), the index is cell[ways, {index.by.name}]"
         )
     known = index.node if isinstance(index, Indexed) else index
     if isinstance(known, list | np.ndarray):

@@ -9,7 +9,7 @@ from itertools import combinations
 import numpy as np
 
 from ..._errors import ModelError
-from ...language import Label, Term, Variable
+from ...language import Label, MultivariateNormal, Normal, Term, Variable
 from ...lazy.rows import in_memory
 from ..binding.bound_model import BoundModel
 
@@ -169,8 +169,8 @@ def _wanted(met: _Meetings, names: Sequence[str]) -> Group:
     if not labels or not set(others) <= set(met.gated_by(labels)):
         raise ModelError(
             f"factors={tuple(names)!r} cannot be one factor: a joint local factor is one of Categoricals with a label "
-            f"for each row, and of variables that they gate and that are independent given these labels; leave the "
-            f"others factors of their own"
+            f"for each row, and of variables that they gate and that are independent given these labels; "
+            f"{_instead(met, sorted(members, key=lambda own: list(names).index(own.name)))}"
         )
     found = Group(labels, others)
     if found.n_chains > 1:
@@ -184,3 +184,15 @@ def _wanted(met: _Meetings, names: Sequence[str]) -> Group:
             f"join fewer of them"
         )
     return found
+
+
+def _instead(met: _Meetings, members: Sequence[Variable]) -> str:
+    """Return what else gives the same model a joint factor, or that there is none."""
+    names = " and ".join(f"'{own.name}'" for own in members)
+    plated = next((own for own in members if isinstance(own, Label) and own not in met.labels), None)
+    if plated is not None and not plated.by_step:
+        every = ", ".join(f"'{plate.name}'" for plate in plated.plates)
+        return f"'{plated.name}' has several labels a row: state one plate of all pairs of {every}, a row for each"
+    if len(members) > 1 and all(isinstance(own, Normal | MultivariateNormal) for own in members):
+        return f"state {names} as one MultivariateNormal, whose entries dot(array, both) adds up"
+    return "leave the others factors of their own"
