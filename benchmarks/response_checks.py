@@ -129,7 +129,8 @@ def print_sensitivity() -> None:
         start = time.process_time()
         fit = case.state(case.numbers).fit(case.data, seed=0, **settled, **case.arguments)
         response = fit.linear_response(case.data)
-        slopes, sds = ({own: ask(own) for own in fit} for ask in (response.sensitivity, response.sd))
+        slopes = {own: response.sensitivity(own) for own in fit}
+        sds = {own: response.sd(own) for own in fit}
         seconds, start = time.process_time() - start, time.process_time()
         largest = off = 0.0
         for number, value in case.numbers.items():

@@ -113,3 +113,13 @@ def test_the_evidence_given_a_precision_has_the_cubes_of_what_rows_say(link, off
 
     exact = np.log(Exact(link, SEPARATED, 5).shares.sum(axis=1)[chosen])
     assert np.ptp(np.array(found) - exact) < off
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["bound", "expectation"])
+def test_factors_apart_show_the_same(method):
+    apart, together = (fitted("probit", method, ALIKE, 10, **own)[0] for own in ({"factors": "apart"}, {}))
+    assert apart.uncertainty == together.uncertainty == "integrated"
+    for name in ("mu", "a"):
+        assert np.allclose(apart.mean(name), together.mean(name), atol=0.05 * together.sd(name).min()), name
+        assert np.allclose(apart.sd(name), together.sd(name), rtol=0.03), name

@@ -28,7 +28,7 @@ from ..evidence.coordinates import Coordinates
 from ..linear_response import LinearResponse
 from ..shared_factors import Factored
 from ..uncertainty import Pending, Tell
-from .at_once import integral_of, separating_of
+from .at_once import MOST_NUMBERS, integral_of, separating_of
 from .integrated import Conditional, IntegratedPosterior, at
 from .lattice import Lattice, Place, explored
 from .lattice_of_fits import MOST_DIMENSIONS, integral_of_fits
@@ -44,6 +44,9 @@ _PILOT_STEP, _PILOT_DEPTH = 1.8, 5.0
 _NEARLY_FLAT = 1e-4
 """Smallest eigenvalue up to which fits keep the standard deviations of their factors: those of linear response grow
 without end towards the value where two components of a mixture become one."""
+
+_MOST_BY_ROWS = 4
+"""Numbers integrated over where each value takes a pass: of effects and the spread they depend on weights are poor."""
 
 _OF_Q = 1_000
 """Draws of q that say where the first lattice is."""
@@ -143,7 +146,9 @@ class Integrates(Factored):
     def _integrated_by_rows(self, pending: Pending) -> Integrated | None:
         """Return the same where rows hide something with a single mode, from a pass for each value."""
         problem, row_map = self._bound(pending)
-        return self._integrated_from(GivenByRows, problem, row_map) if has_one_mode(problem) else None
+        if not has_one_mode(problem):
+            return None
+        return self._integrated_from(GivenByRows, problem, row_map, most=_MOST_BY_ROWS)
 
     def _integrated_in_rows(self, pending: Pending) -> Integrated | None:
         """Return the same where Normal globals meet what the rows hide, with linear response of a fit at each value.
@@ -170,23 +175,33 @@ class Integrates(Factored):
         return Integrated.of(integral, self._factors)
 
     def _in_expectation(self, pending: Pending) -> Integrates:
-        """Return the fit with the expected logarithms of links in the ELBO; this one if it has no bounds of these."""
+        """Return the fit with the expected logarithms of links in the ELBO, and what is added up in one factor.
+
+        This one if it is that.
+        """
         try:
             leaves = [in_expectation(leaf) for leaf in self.model.leaves]
         except ModelError:
-            return self
-        if all(one is other for one, other in zip(leaves, self.model.leaves, strict=True)):
-            return self
+            leaves = list(self.model.leaves)
         arguments = {**_arguments_of(self), "sample_weight": pending.sample_weight}
+        is_same = all(one is other for one, other in zip(leaves, self.model.leaves, strict=True))
+        if is_same and arguments["factors"] is not APART:
+            return self
+        if arguments["factors"] is APART:
+            del arguments["factors"]
         init = {name: self._factors[name] for name in self._factors}
         return type(self.model)(*leaves).fit(
             pending.data, init=init, seed=0, tol=1e-9, max_iter=2000, uncertainty="mean_field", **arguments
         )
 
     def _integrated_from(
-        self, kind: type[Given] | type[GivenByRows], problem: Problem, row_map: RowMap
+        self,
+        kind: type[Given] | type[GivenByRows],
+        problem: Problem,
+        row_map: RowMap,
+        most: float = MOST_NUMBERS,
     ) -> Integrated | None:
-        names = separating_of(problem, self._factors)
+        names = separating_of(problem, self._factors, most=most)
         if not names:
             return None
         given = kind(self._state(problem, row_map), names)

@@ -43,7 +43,7 @@ _WANTED, _ENOUGH, _AT_MOST = 1200.0, 150.0, 0.05
 _WIDER = 1.5
 """Of the first proposal: times the covariance of q."""
 
-_MOST_NUMBERS = 10
+MOST_NUMBERS = 10
 """Of all globals that are integrated over."""
 
 _OF_Q = 500
@@ -89,7 +89,7 @@ class Integral:
 
 
 def separating_of(
-    problem: Problem, factors: Mapping[str, Any], *, most: float = _MOST_NUMBERS, is_normal_apart: bool = True
+    problem: Problem, factors: Mapping[str, Any], *, most: float = MOST_NUMBERS, is_normal_apart: bool = True
 ) -> tuple[str, ...] | None:
     """Return the names of the fewest globals such that no two of the others meet.
 
