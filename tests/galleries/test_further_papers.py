@@ -296,3 +296,54 @@ def test_communities_over_several_networks():
 
     exact, probabilities = sum_over_labels((2,) * 4, log_joint)
     assert exact + np.log(probabilities.max()) - 1e-9 < posterior.elbo < exact
+
+
+def test_effects_in_several_conditions():
+    """Yang, Carbonetto, Gerard and Stephens (2024), mash: known kinds of effects, errors of each row known too."""
+    rng = np.random.default_rng(14)
+    covariances = np.array([np.eye(2), [[1.0, 0.9], [0.9, 1.0]], 0.01 * np.eye(2)])
+    errors = rng.uniform(0.5, 1.5, (60, 2))[:, None] * np.eye(2)
+    widths = covariances[rng.choice(3, 60, p=[0.2, 0.3, 0.5])] + errors
+    x = np.array([rng.multivariate_normal(np.zeros(2), width) for width in widths])
+    z = cv.Categorical("z", cv.Dirichlet("shares", np.ones(3)), plates=OBS)
+    of_kinds = cv.Constant("of kinds", np.linalg.inv(covariances), plates=cv.Plate("kind", 3))
+    effect = cv.MultivariateNormal("effect", np.zeros(2), of_kinds[z], plates=OBS)
+    model = cv.Model(cv.MultivariateNormal("x", effect, cv.Data("precision", plates=OBS), plates=OBS))
+    data = {"x": x, "precision": np.linalg.inv(errors)}
+    posterior = model.fit(data, seed=0, point=["shares"])
+    shares = posterior["shares"].mean
+    each = np.array(
+        [
+            [multivariate_normal.logpdf(own, np.zeros(2), c + e) for c in covariances]
+            for own, e in zip(x, errors, strict=True)
+        ]
+    )
+    # the density of the shares is 2 everywhere
+    exact = logsumexp(np.log(shares) + each, axis=1)
+    assert_allclose(posterior.elbo, exact.sum() + np.log(2), rtol=1e-10)
+    given = np.exp(np.log(shares) + each - exact[:, None])
+    assert_allclose(posterior.local(data)["z"].probabilities, given, atol=1e-10)
+    # at the maximum the shares are the mean responsibilities
+    assert_allclose(shares, given.mean(axis=0), atol=1e-3)
+
+
+def test_factors_of_all_studies_and_of_each():
+    """Hansen, Avalos-Pacheco, Russo and De Vito (2023): loadings that studies share, and those of each study."""
+    rng = np.random.default_rng(15)
+    common, own = rng.normal(size=(4, 1)), rng.normal(size=(2, 4, 1))
+    loadings = np.concatenate([np.broadcast_to(common, (2, 4, 1)), own], axis=2)
+    study, widths = rng.integers(0, 2, 20), loadings @ loadings.transpose(0, 2, 1) + 0.25 * np.eye(4)
+    x = np.array([rng.multivariate_normal(np.zeros(4), widths[s]) for s in study])
+    exact = sum(
+        multivariate_normal.logpdf(own, np.zeros(4), widths[s]) for own, s in zip(x, study, strict=True)
+    )
+    gene, studies, of = cv.Plate("gene", 4), cv.Plate("studies", 2), cv.Data("study", plates=OBS)
+    both = cv.MultivariateNormal("both", np.zeros(2), np.eye(2), plates=OBS)
+    known = cv.Constant("loadings", loadings, plates=(studies, gene))[of]
+    stacked = cv.Model(cv.Normal("x", cv.dot(known, both), 4.0, plates=(OBS, gene)))
+    assert_allclose(stacked.fit({"x": x, "study": study}).elbo, exact, rtol=1e-12)
+    one, other = (cv.MultivariateNormal(name, np.zeros(1), np.eye(1), plates=OBS) for name in ("f", "l"))
+    mean = cv.dot(cv.Constant("common", common, plates=gene), one)
+    mean = mean + cv.dot(cv.Constant("own", own, plates=(studies, gene))[of], other)
+    apart = cv.Model(cv.Normal("x", mean, 4.0, plates=(OBS, gene))).fit({"x": x, "study": study})
+    assert exact - 5 < apart.elbo < exact

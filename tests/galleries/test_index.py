@@ -197,6 +197,8 @@ ROWS = {
         "counts that excite themselves": "further_papers::counts_that_excite_themselves",
         "instruments of which some are invalid": "further_papers::instruments_of_which_some_are_invalid",
         "communities over several networks": "further_papers::communities_over_several_networks",
+        "effects in several conditions": "further_papers::effects_in_several_conditions",
+        "factors of all studies and of each": "further_papers::factors_of_all_studies_and_of_each",
     },
 }
 

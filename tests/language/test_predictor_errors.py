@@ -239,7 +239,8 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "two constants of one name": (
         lambda: cv.Model(_y(_normal() * cv.Constant("c", 1.0) + cv.Constant("c", 2.0))),
-        "two parts of the model are both named 'c': Constant('c') and Constant('c'); rename one",
+        "two parts of the model are both named 'c': Constant('c') and Constant('c'); use one object where both are the "
+        "same, or rename one",
     ),
 }
 

@@ -147,3 +147,16 @@ def test_what_is_no_label_and_what_is_no_draw_is_refused() -> None:
         model.fit({"table": TABLE[:, :2]})
     with pytest.raises(cv.ModelError, match="says nothing of new rows"):
         model.fit({"table": TABLE, "z": np.full(5, np.nan)}).predict({"z": [0, 1, 2]})
+
+
+def test_known_probabilities_of_a_label_of_each_row():
+    """As many categories as a table has: equal probabilities, and a table of the logs of the known ones."""
+    rng, obs = np.random.default_rng(3), cv.Plate("obs")
+    known, x = rng.dirichlet(np.ones(3), 6), rng.normal(size=6)
+    z = cv.Categorical("z", np.full(3, 1 / 3), plates=obs)
+    level = cv.Constant("level", [0.0, 1.0, 3.0], plates=cv.Plate("component", 3))
+    model = cv.Model(cv.Potential("told", z, plates=obs), cv.Normal("x", level[z], 1.0, plates=obs))
+    exact = np.log((known * np.exp(-0.5 * (x[:, None] - [0.0, 1.0, 3.0]) ** 2)).sum(axis=1)) - 0.5 * np.log(
+        2 * np.pi
+    )
+    assert model.fit({"told": np.log(3 * known), "x": x}).elbo == pytest.approx(exact.sum(), rel=1e-12)

@@ -396,8 +396,10 @@ def _check_names(nodes: Sequence[Node]) -> None:
     for node in nodes:
         other = by_name.setdefault(node.name, node)
         if other is not node:
+            alike = type(node) is type(other) and node.plates == other.plates
+            same = "use one object where both are the same, or " if alike else ""
             raise ModelError(
-                f"two parts of the model are both named '{node.name}': {other!r} and {node!r}; rename one"
+                f"two parts of the model are both named '{node.name}': {other!r} and {node!r}; {same}rename one"
             )
         for plate in node.plates:
             if plates.setdefault(plate.name, plate) is not plate:
