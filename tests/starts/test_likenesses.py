@@ -196,3 +196,13 @@ def test_default_fits_of_overlapping_clusters_end_where_the_truth_leads(make, si
     good = model.fit({"x": x}, init={"z": labels}, seed=0).elbo
     ends = [model.fit({"x": x}, seed=seed).elbo for seed in range(3)]
     assert min(ends) > good - 0.01 * n
+
+
+def test_clusters_whose_squares_rounding_has_lost_have_no_evidence_and_leave_that_of_others():
+    kind = Full(1.0)
+    plain = np.random.default_rng(0).normal(size=(8, 2))
+    lost = 1e9 * np.repeat([[1.0, 1.0], [-1.0, -1.0]], 4, axis=0)
+    sums = np.stack([kind.features(points).sum(axis=0) for points in (plain, lost)])[:, None]
+    found = kind.fitted(sums)[1]
+    assert found[0] == kind.fitted(sums[:1])[1][0]
+    assert np.isnan(found[1])

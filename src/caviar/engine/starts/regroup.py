@@ -203,6 +203,8 @@ class Regrouping:
         likeness, points, error = nearest(
             (cloud.points, self.views[0]), cloud.weights, shares, evidence, int(_SUMMED / self._numbers)
         )
+        if not np.isfinite(error):
+            return None
         return _Likeness(Likely(likeness, order, points, cloud.weights, gate.size, concentration), error)
 
     @property

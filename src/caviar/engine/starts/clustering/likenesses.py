@@ -66,7 +66,7 @@ def nearest(
 
     Returns
     -------
-    The likeness, its points, and the standard deviation of the difference.
+    The likeness, its points, and the standard deviation of the difference; infinite if no likeness has evidence of all.
     """
     fits: list[_Fit] = []
     for points in several:
@@ -75,7 +75,8 @@ def nearest(
             fits += [_Fit(kind, spread, points, sums) for spread in _SPREADS]
 
     def error(fit: _Fit) -> float:
-        return float(np.std(fit.likeness.fitted(fit.sums)[1] - evidence))
+        found = float(np.std(fit.likeness.fitted(fit.sums)[1] - evidence))
+        return found if np.isfinite(found) else np.inf
 
     best = min(fits, key=error)
     for factor in _FINER:
@@ -139,7 +140,11 @@ class Full:
             scatter, count = scatter.sum(axis=1, keepdims=True), count.sum(axis=1, keepdims=True)
         degrees = size + 2.0 + count
         inverse_scale = scatter + (size + 2.0) * self.spread * np.eye(size)
-        log_determinant = np.linalg.slogdet(inverse_scale)[1]
+        sign, log_determinant = np.linalg.slogdet(inverse_scale)
+        if not (sign > 0).all():
+            # of points on a line, far from each other, rounding leaves nothing beside it: no evidence
+            log_determinant = np.where(sign > 0, log_determinant, np.nan)
+            inverse_scale = np.where((sign > 0)[..., None, None], inverse_scale, np.eye(size))
         precision = degrees[..., None, None] * np.linalg.inv(inverse_scale)
         halves = 0.5 * (degrees[..., None] - np.arange(size))
         expected_log = digamma(halves).sum(axis=-1) - log_determinant + size * np.log(2.0)
