@@ -1,13 +1,17 @@
 """``caviar fit`` gives the result of the estimator that it stands for, for readers, for programs, and as a file."""
 
+import io
 import json
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from rich.console import Console
 from sklearn.exceptions import ConvergenceWarning
 
 import caviar as cv
+from caviar.cli.mixtures import _say_moves
 from caviar.data import read_table
 
 COLUMNS = ("--columns", "eruptions,waiting")
@@ -280,3 +284,13 @@ def test_missing_entries_are_integrated_out_and_told(run, tmp_path):
     assert f"ELBO {expected.elbo_:.4f}" in result.stdout
     predicted = run("predict", tmp_path / "m.caviar", tmp_path / "holes.csv", "-o", tmp_path / "out.csv")
     assert predicted.exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("number", "words"), [(1, "1 move tried, 1 accepted: 1 split"), (2, "2 moves tried, ")]
+)
+def test_moves_are_counted_in_words(number, words):
+    moves = [SimpleNamespace(kind="split", accepted=True)] * number
+    console = Console(file=io.StringIO(), width=80)
+    _say_moves(console, moves)
+    assert console.file.getvalue().startswith(words)

@@ -228,6 +228,18 @@ def test_forecasts_are_powers_of_the_expected_transition(emission):
         assert np.all(lower < upper)
 
 
+def test_forecasts_say_the_sequence_and_the_step_of_each_row():
+    pandas = pytest.importorskip("pandas")
+    model, X = fitted("gaussian"), rows_of("gaussian")
+    found = model.forecast(X, 2, LENGTHS)
+    assert found.index == [(0, 1), (0, 2), (1, 1), (1, 2), (2, 1), (2, 2)]
+    assert "1, step 2" in str(found)
+    named = model.forecast(X, 2, pandas.Series(LENGTHS, index=["ann", "bob", "cy"])).to_frame()
+    assert named.index.names == ["sequence", "step"]
+    np.testing.assert_array_equal(named.loc[("bob", 2)].iloc[0], found.mean[3, 0])
+    assert model.forecast(X[:30], 2).index is None
+
+
 @pytest.mark.parametrize("emission", EMISSIONS)
 def test_forecasts_are_those_of_the_posterior(emission):
     if emission == "categorical":

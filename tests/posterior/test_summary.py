@@ -1,5 +1,7 @@
 """The table of a posterior gives the moments and central intervals of its factors, and reads well."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from invariants.registry import CASES
@@ -7,6 +9,7 @@ from scipy import stats
 from thinning import amount
 
 import caviar as cv
+from caviar.posterior.summary import Summary, SummaryRow
 
 DRAWS = 40_000
 
@@ -167,3 +170,11 @@ def test_impossible_arguments_are_refused():
         posterior.summary(level=95)
     with pytest.raises(cv.ParameterError, match="max_rows must be a whole number of at least 1; got 0"):
         posterior.summary(max_rows=0)
+
+
+def test_a_mean_that_is_rounding_beside_its_sd_shows_as_zero():
+    row = SummaryRow("mean", "[0]", -9.992e-15, 10.0, -19.6, 19.6)
+    assert str(Summary("a fit", (row,), {}, 0.95)).splitlines()[-1].split()[2] == "0"
+    assert (
+        str(Summary("a fit", (replace(row, sd=1e-14),), {}, 0.95)).splitlines()[-1].split()[2] == "-9.992e-15"
+    )

@@ -10,6 +10,7 @@ from invariants.registry import CASES
 import caviar as cv
 from caviar.report.html import gather, page_of
 from caviar.report.html.stated import MixedModelSubject, StatedSubject
+from caviar.report.html.stated.statement import statement_of
 
 OBS = cv.Plate("obs")
 HOSTILE = "<script>alert(1)</script>"
@@ -369,6 +370,11 @@ def test_the_page_of_a_regression_has_the_columns_of_its_table():
     lines = MixedModelSubject(model, table, None).quality()
     assert [line["name"] for line in lines] == ["y", "x", "group"]
     assert lines[2]["levels"] == "a 10, b 10, c 10"
+    # the model has a fourth place, for groups that it has not seen
+    stated = statement_of(model.posterior_, MixedModelSubject(model, table, None).group_sizes)
+    over = [line["over"] for line in stated if line["over"].endswith(" of group")]
+    assert over
+    assert set(over) == {"3 of group"}
     assert [line["name"] for line in MixedModelSubject(model, None, None).quality()] == ["y"]
 
 

@@ -260,7 +260,10 @@ def _say_moves(console: Console, moves: Any) -> None:
             for kind in ("split", "merge", "delete", "anew")
             if (count := sum(move.kind == kind for move in taken))
         )
-        say(console, f"{len(moves)} moves tried, {len(taken)} accepted{': ' + kinds if kinds else ''}")
+        say(
+            console,
+            f"{counted(len(moves), 'move')} tried, {len(taken)} accepted{': ' + kinds if kinds else ''}",
+        )
 
 
 def print_components(

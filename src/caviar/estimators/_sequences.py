@@ -9,6 +9,7 @@ import numpy as np
 from .._errors import ParameterError
 from .._typing import AnyArray, Array
 from ..families.markov_chain import Pieces
+from ..posterior.pandas_tables import Step
 from ._arguments import as_array
 
 
@@ -142,3 +143,20 @@ def continued(rows: Array, lengths: AnyArray, n_steps: int) -> tuple[Array, AnyA
     is_seen[ahead] = False
     found[is_seen] = rows
     return found, longer, ahead
+
+
+def steps_after(lengths: Any, n_steps: int) -> list[Step] | None:
+    """Return the sequence and the step of each row of a forecast; None of one sequence without a given length.
+
+    Sequences have the names that a Series of pandas has for them, and otherwise numbers from 0.
+
+    Examples
+    --------
+    >>> print(*steps_after([3, 5], 2), sep="; ")
+    0, step 1; 0, step 2; 1, step 1; 1, step 2
+    """
+    if lengths is None:
+        return None
+    names = getattr(lengths, "index", None)
+    named = range(len(lengths)) if names is None or callable(names) else names
+    return [Step(name, step + 1) for name in named for step in range(n_steps)]

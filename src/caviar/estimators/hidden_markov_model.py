@@ -29,7 +29,14 @@ from ._evidence import HasEvidence
 from ._fitted import Fitted, keep
 from ._labels import known_labels
 from ._mixture import UnsettledWarning
-from ._sequences import checked_lengths, continued, log_densities_in_turn, starts_of, weights_of_rows
+from ._sequences import (
+    checked_lengths,
+    continued,
+    log_densities_in_turn,
+    starts_of,
+    steps_after,
+    weights_of_rows,
+)
 from ._transitions import StepsPrior, largest_first, stationary, steps_prior
 from .automatic import Move, SequenceProblem, best_search
 from .automatic.arguments import AUTO_CONCENTRATION, is_auto, refuse_one_per_component
@@ -573,11 +580,14 @@ class HiddenMarkovModel(HasEvidence):
         -------
         Prediction
             Its rows are the steps after the first sequence, then those after the second, and so on, so ``mean`` has
-            shape (sequences * n_steps, D). For categories, ``mean`` has the probability of each category.
+            shape (sequences * n_steps, D). For categories, ``mean`` has the probability of each category. With
+            ``lengths``, its ``index`` and the index of its ``to_frame()`` say the sequence and the step of each row;
+            sequences have the names in the index of ``lengths``, a pandas Series, or else numbers from 0.
         """
         found = self._emitted.prediction(self.forecast_proba(X, n_steps, lengths))
-        names = getattr(self, "feature_names_in_", None)
-        return found if found.is_label or names is None else replace(found, names=tuple(map(str, names)))
+        columns, index = getattr(self, "feature_names_in_", None), steps_after(lengths, n_steps)
+        names = found.names if found.is_label or columns is None else tuple(map(str, columns))
+        return replace(found, names=names, index=index)
 
     def forecast_proba(self, X: Any, n_steps: int, lengths: Any = None) -> Array:
         """Return the probability of each state at the steps after the last row of each sequence.

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
+
+
+class Step(NamedTuple):
+    """A step after the end of a sequence: which sequence, and which step after its last row, from 1."""
+
+    sequence: Any
+    step: int
+
+    def __str__(self) -> str:
+        """Return both as text."""
+        return f"{self.sequence}, step {self.step}"
 
 
 def data_frame(columns: Mapping[str, Any], index: Any = None) -> Any:
@@ -15,14 +26,17 @@ def data_frame(columns: Mapping[str, Any], index: Any = None) -> Any:
     columns
         Name -> values, one a row.
     index
-        Of the rows; None to number them.
+        Of the rows; None to number them. A list of :class:`Step` gives an index of two levels.
 
     Raises
     ------
     ImportError
         If pandas is not installed.
     """
-    return _pandas().DataFrame(dict(columns), index=index)
+    pandas = _pandas()
+    if isinstance(index, list) and index and isinstance(index[0], Step):
+        index = pandas.MultiIndex.from_tuples(index, names=Step._fields)
+    return pandas.DataFrame(dict(columns), index=index)
 
 
 def along_rows(values: Any, data: Any, index: Any, name: str) -> Any:

@@ -12,7 +12,7 @@ import numpy as np
 from ..families._marginals import Ends, Marginals
 from ..names import place_in_words
 from .pandas_tables import data_frame
-from .tables import html_table, text_table
+from .tables import beside, html_table, text_table
 from .uncertainty import Uncertainty
 
 
@@ -101,7 +101,7 @@ class Summary:
             yield (
                 row.variable,
                 row.index,
-                f"{row.mean:.4g}",
+                beside(row.mean, row.sd),
                 "" if np.isnan(row.sd) else f"{row.sd:.4g}",
                 interval,
             )

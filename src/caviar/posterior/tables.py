@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from html import escape
+from math import isfinite
+
+_ROUNDING = 1e-12
+"""Part of the size of a figure that is nothing but rounding."""
 
 
 def text_table(rows: Sequence[Sequence[str]], left: Collection[int]) -> str:
@@ -41,3 +45,14 @@ def html_table(rows: Sequence[Sequence[str]], bold: Collection[int] = ()) -> str
         cells = (f"<b>{escape(cell)}</b>" if cell and number in bold else escape(cell) for cell in row)
         lines.append("<tr>" + "".join(f"<{tag}>{cell}</{tag}>" for cell in cells) + "</tr>")
     return "\n".join([*lines, "</table>"])
+
+
+def beside(value: float, size: float) -> str:
+    """Return a number in four digits; 0 where it is rounding error beside a size, as a mean beside its sd.
+
+    Examples
+    --------
+    >>> beside(-9.992e-15, 10.0), beside(1e-14, 1e-14), beside(0.25, float("nan"))
+    ('0', '1e-14', '0.25')
+    """
+    return "0" if isfinite(size) and abs(value) < _ROUNDING * size else f"{value:.4g}"

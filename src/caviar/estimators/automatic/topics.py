@@ -175,7 +175,7 @@ class TopicMoves:
     def _whole(self) -> Posterior:
         """Return the posterior with all topics; of an interrupted search, without passes that settle it."""
         is_interrupted = self.posterior.status is Status.INTERRUPTED
-        found = self.fit(self.most, self._largest(self.most), 1 if is_interrupted else None)
+        found = self.fit(self.most, self._largest(self.most), 0 if is_interrupted else None)
         if is_interrupted:
             found.status = Status.INTERRUPTED
         return found

@@ -14,7 +14,7 @@ from scipy.special import ndtri
 
 from ..._typing import Array
 from ...posterior.pandas_tables import data_frame
-from ...posterior.tables import html_table, text_table
+from ...posterior.tables import beside, html_table, text_table
 from .design import COMMON
 from .families import RESIDUAL, THRESHOLDS
 from .origins import figures_of
@@ -75,7 +75,7 @@ class MixedSummary:
         for part in dict.fromkeys(row.part for row in self.rows):
             table: list[tuple[str, ...]] = [(part, "mean", "sd", f"{100 * self.level:g}% interval")]
             table += [
-                (row.name, f"{row.mean:.4g}", _said(row.sd), f"{row.lower:.4g} to {row.upper:.4g}")
+                (row.name, beside(row.mean, row.sd), _said(row.sd), f"{row.lower:.4g} to {row.upper:.4g}")
                 for row in self.rows
                 if row.part == part
             ]

@@ -22,11 +22,18 @@ class Statement(Section):
     name, link, template = "statement", "Model", "statement.html"
 
     def gather(self, subject: Any) -> dict[str, Any]:
-        return {"statement": statement_of(subject.posterior)}
+        return {"statement": statement_of(subject.posterior, subject.group_sizes)}
 
 
-def statement_of(posterior: Posterior) -> list[dict[str, Any]]:
+def statement_of(posterior: Posterior, seen: Mapping[str, int] | None = None) -> list[dict[str, Any]]:
     """Return a line for each variable and known array: name, role, distribution and repetitions.
+
+    Parameters
+    ----------
+    posterior
+        The fit.
+    seen
+        Plate -> how many of its repetitions the data have, where it has a place for new ones too.
 
     Examples
     --------
@@ -40,7 +47,7 @@ def statement_of(posterior: Posterior) -> list[dict[str, Any]]:
     tau | learnt | Gamma(shape = 1, rate = 1) |
     w | learnt | MultivariateNormal(mean = 0, precision = 0.01) |
     """
-    sizes = plate_sizes(posterior)
+    sizes = {**plate_sizes(posterior), **(seen or {})}
     leaves = {leaf.name for leaf in posterior.model.leaves}
     lines = []
     for node in posterior.model.nodes:

@@ -117,6 +117,11 @@ class StatedSubject(Subject):
         """The data under the posterior."""
         return rows_of(self)
 
+    @property
+    def group_sizes(self) -> dict[str, int]:
+        """Plate -> how many of its repetitions the data have, where it has a place for new ones too."""
+        return {}
+
     def findings(self) -> list[dict[str, str]]:
         return findings_of(self, self.fit, self.rows)
 
@@ -266,9 +271,13 @@ class MixedModelSubject(StatedSubject):
         """Those of the posterior, without the places of new groups, which have no rows."""
         return [own.without(NEW) for own in figures_of(self)]
 
+    @property
+    def group_sizes(self) -> dict[str, int]:
+        return {name: len(own) for name, own in self.estimator.groups_.items()}
+
     def heading(self) -> list[tuple[str, str]]:
         model, fit = self.estimator, self.fit
-        groups = [f"{len(own):,} of {name}" for name, own in model.groups_.items()]
+        groups = [f"{size:,} of {name}" for name, size in self.group_sizes.items()]
         facts = [("Fitted to", str(fit["source"]))] if fit["source"] else []
         facts += [("Formula", model.formula), ("Family", model.family), ("Rows", f"{model.n_rows_:,}")]
         return [*facts, *([("Groups", ", ".join(groups))] if groups else [])]
