@@ -103,13 +103,10 @@ def bare_products(n_rows: int, cells: tuple[int, int], kind: str, factors: str) 
         start = time.process_time()
         for _ in range(0, n_rows, BLOCK):
             if factors == "joint":
-                matrix @ features
-                shares @ features.T
+                _ = matrix @ features, shares @ features.T
                 continue
             for _ in range(n_apart):
-                table @ other
-                table.T @ one
-                one @ other.T
+                _ = table @ other, table.T @ one, one @ other.T
         middle = time.process_time()
         for _ in range(0, n_rows, BLOCK):
             for logits in (shares,) if factors == "joint" else (one, other):
@@ -123,7 +120,7 @@ def bare_products(n_rows: int, cells: tuple[int, int], kind: str, factors: str) 
 def line(n_rows: int, cells: tuple[int, int], kind: str, factors: str, max_iter: int) -> str:
     """Return a line of the table."""
     data, executor = simulated(n_rows, cells, kind), Timed(n_rows)
-    joined = {"factors": []} if factors == "apart" else {}
+    joined: dict[str, Any] = {"factors": []} if factors == "apart" else {}
     start = time.process_time()
     posterior = stated(cells, kind).fit(data, seed=0, max_iter=max_iter, executor=executor, **joined)
     whole, passes = time.process_time() - start, executor.passes

@@ -80,7 +80,7 @@ class ArrayRows:
         weights = () if self.row_weights is None else (self.row_weights,)
         return *self.columns.values(), *weights
 
-    @cached_property
+    @property
     def has_single(self) -> bool:
         """Whether a column has numbers in fewer digits than float64."""
         return any(column.dtype.kind == "f" and column.dtype.itemsize < 8 for column in self.columns.values())

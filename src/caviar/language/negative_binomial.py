@@ -144,7 +144,7 @@ class NegativeBinomial(Answer):
             raise ModelError(
                 f"{where} takes exp(...) of a predictor, or a product of positive numbers; got {mean!r}"
             )
-        if isinstance(size, Link | Predictor):
+        if isinstance(size, Link) or _is_of_locations(size):
             raise ModelError(
                 f"'size' of NegativeBinomial '{name}' must be a number, an array or a Gamma; got {size!r}. The mean "
                 f"comes first: NegativeBinomial('{name}', mean, size)"
@@ -265,3 +265,12 @@ class Overdispersed:
         odds = self.log_mean - np.log(self.size)
         found = _log_choices(x, self.size) + x * log_expit(odds) + self.size * log_expit(-odds)
         return np.where(whole, found, -np.inf)
+
+
+def _is_of_locations(size: Expression) -> bool:
+    """Whether an argument is a predictor with locations in it, as a mean on the scale of a link is."""
+    addends = size.addends if isinstance(size, Predictor) else ()
+    nodes = [own.node if isinstance(own, Indexed) else own for addend in addends for own in addend.numbers]
+    return any(addend.dots for addend in addends) or not all(
+        isinstance(own, Gamma | Constant) for own in nodes
+    )
