@@ -13,9 +13,9 @@ from math import factorial, prod
 import numpy as np
 
 from ...._errors import ImproperError
-from ...._typing import AnyArray
+from ...._typing import AnyArray, Array
 from ....language import Variable
-from ..clustering.partitions import partition
+from ..clustering.partitions import location_points, partition
 from ..components.gates import Gate
 from .assignment import objective
 from .basis import Basis, Guess
@@ -42,16 +42,23 @@ def in_cells(basis: Basis) -> Iterator[Guess]:
     is_dear = basis.sample.n_rows * basis.problem.n_natural > _MOST_NUMBERS
     for gates in _tables(basis):
         sizes = tuple(gate.size for gate in gates)
-        clouds = basis.clouds(gates[0])
-        if not clouds or prod(sizes) > _MOST_CELLS:
+        several = _points(basis, gates)
+        if not several or prod(sizes) > _MOST_CELLS:
             continue
         for number in range(_CLUSTERINGS):
-            points, weights = clouds[number % len(clouds)].points, clouds[number % len(clouds)].weights
+            points, weights = several[number % len(several)], basis.weights(gates[0])
             clusters = partition(points, weights, prod(sizes), basis.rng)
             if is_dear:
                 yield _placed(basis, gates, clusters, np.arange(prod(sizes)))
             else:
                 yield _arranged(basis, gates, clusters)
+
+
+def _points(basis: Basis, gates: Sequence[Gate]) -> list[Array]:
+    """Return points that the cells of a table are seen in: all values whose location one of its labels chooses."""
+    labels = [gate.variable for gate in gates]
+    located = location_points(basis.problem, labels, basis.sample)
+    return [cloud.points for cloud in basis.clouds(gates[0])] if located is None else [located]
 
 
 def _tables(basis: Basis) -> list[tuple[Gate, ...]]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from ...._typing import Array
 from ....language import (
+    Label,
     Multinomial,
     MultivariateNormal,
     Node,
@@ -19,6 +20,7 @@ from ....language import (
 )
 from ...ascent.problem import Problem
 from ...binding.bound_model import BoundModel
+from ...local.local_factor import LocalFactor
 from ...rows.subsample import Sample
 from ..clustering.networks import pairs_of, points_in_network
 from ..clustering.partitions import in_units, location_points
@@ -53,9 +55,7 @@ def clouds_of(problem: Problem, sample: Sample, gate: Gate) -> list[Cloud]:
         return []
     weights, found = weights_of(problem, sample, gate), []
     if gate.factor is not None:
-        located = location_points(problem, gate.factor, sample)
-        if located is not None:
-            found.append(located)
+        found += _located(problem, sample, gate, gate.factor)
     networks = list(_in_networks(problem, sample, gate))
     if networks:
         return [Cloud(points, weights) for points in networks]
@@ -90,6 +90,22 @@ def clouds_of(problem: Problem, sample: Sample, gate: Gate) -> list[Cloud]:
         if fewer is not None and not any(_is_same(fewer, other) for other in distinct):
             distinct.append(fewer)
     return [Cloud(points, weights) for points in distinct]
+
+
+def _located(problem: Problem, sample: Sample, gate: Gate, factor: LocalFactor) -> Iterator[Array]:
+    """Yield the values whose location a gate alone chooses, all that it chooses, and all that its factor chooses.
+
+    Locations that another label of the factor chooses may follow from the gate.
+    """
+    others = [node for node in problem.bound.latent if isinstance(node, Label) and node is not gate.variable]
+    own, together = [gate.variable], factor.labels or factor.variables[:1]
+    for points in (
+        location_points(problem, own, sample, apart_from=others) if others else None,
+        location_points(problem, own, sample) if others else None,
+        location_points(problem, together, sample),
+    ):
+        if points is not None:
+            yield points
 
 
 def _of_groups(problem: Problem, sample: Sample, gate: Gate) -> Iterator[tuple[Variable, Array]]:
