@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from ...._typing import AnyArray, Array
-from ....language import Label, Slot, Variable
+from ....language import Label, Variable
 from ...ascent.problem import Problem
 from ...local.local_factor import LocalFactor
 from ...rows.subsample import Sample
@@ -47,7 +47,7 @@ _MOST_RUNS, _PATIENCE = 6, 2
 
 
 def location_points(
-    problem: Problem, labels: Sequence[Variable], sample: Sample, *, apart_from: Collection[Variable] = ()
+    problem: Problem, labels: Sequence[Variable], sample: Sample, apart_from: Sequence[Variable] = ()
 ) -> Array | None:
     """Return the observed values (n, d), in units of their spread, whose location one of some labels chooses.
 
@@ -68,8 +68,9 @@ def in_original_units(problem: Problem, factor: LocalFactor, sample: Sample, poi
 
     None if the points are others, such as those in fewer coordinates.
     """
+    labels = factor.labels or factor.variables[:1]
     halves = [
-        values.max(axis=0) / 2 - values.min(axis=0) / 2 for values in _locations(problem, factor.labels or factor.variables[:1], sample)
+        values.max(axis=0) / 2 - values.min(axis=0) / 2 for values in _locations(problem, labels, sample)
     ]
     if sum(map(len, halves)) != points.shape[1]:
         return None
@@ -80,22 +81,22 @@ def in_original_units(problem: Problem, factor: LocalFactor, sample: Sample, poi
 
 
 def _locations(
-    problem: Problem, labels: Sequence[Variable], sample: Sample, apart_from: Collection[Variable] = ()
-) -> Iterator[AnyArray]:
-    """Yield the observed values (n, d) of each leaf whose location one of some labels chooses, and none of others."""
+    problem: Problem, labels: Sequence[Variable], sample: Sample, apart_from: Sequence[Variable] = ()
+) -> list[AnyArray]:
+    """Return the observed values (n, d) of each leaf whose location one of some labels chooses, and none of others."""
+    found: list[AnyArray] = []
     for group in problem.coordinates.groups:
         slots = [slot for v in group.variables for slot in v.slots.values() if slot.role.moves]
-        if not _are_chosen(slots, labels) or _are_chosen(slots, apart_from):
+        if not any(slot.chosen_by(label) is not None for slot in slots for label in labels):
+            continue
+        if apart_from and any(slot.chosen_by(label) is not None for slot in slots for label in apart_from):
             continue
         for leaf in group.variables:
             if leaf in problem.compiled.sources:
                 # missing entries of a vector hold the means of their columns
                 values = problem.compiled.sources[leaf].values(sample.columns)
-                yield np.moveaxis(values, -1, 0).reshape(sample.n_rows, -1)
-
-
-def _are_chosen(slots: Sequence[Slot], labels: Collection[Variable]) -> bool:
-    return any(slot.chosen_by(label) is not None for slot in slots for label in labels)
+                found.append(np.moveaxis(values, -1, 0).reshape(sample.n_rows, -1))
+    return found
 
 
 def in_units(values: AnyArray, weights: Array) -> Array:

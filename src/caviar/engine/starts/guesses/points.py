@@ -92,20 +92,17 @@ def clouds_of(problem: Problem, sample: Sample, gate: Gate) -> list[Cloud]:
     return [Cloud(points, weights) for points in distinct]
 
 
-def _located(problem: Problem, sample: Sample, gate: Gate, factor: LocalFactor) -> Iterator[Array]:
-    """Yield the values whose location a gate alone chooses, all that it chooses, and all that its factor chooses.
+def _located(problem: Problem, sample: Sample, gate: Gate, factor: LocalFactor) -> list[Array]:
+    """Return the values whose location a gate alone chooses, all that it chooses, and all that its factor chooses.
 
     Locations that another label of the factor chooses may follow from the gate.
     """
     others = [node for node in problem.bound.latent if isinstance(node, Label) and node is not gate.variable]
-    own, together = [gate.variable], factor.labels or factor.variables[:1]
-    for points in (
-        location_points(problem, own, sample, apart_from=others) if others else None,
-        location_points(problem, own, sample) if others else None,
-        location_points(problem, together, sample),
-    ):
-        if points is not None:
-            yield points
+    found = [location_points(problem, factor.labels or factor.variables[:1], sample)]
+    if others:
+        found.insert(0, location_points(problem, [gate.variable], sample))
+        found.insert(0, location_points(problem, [gate.variable], sample, others))
+    return [points for points in found if points is not None]
 
 
 def _of_groups(problem: Problem, sample: Sample, gate: Gate) -> Iterator[tuple[Variable, Array]]:
