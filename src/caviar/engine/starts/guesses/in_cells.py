@@ -41,6 +41,7 @@ def in_cells(basis: Basis) -> Iterator[Guess]:
     """Yield labels of tables that several hidden labels of a row choose from."""
     is_dear = basis.sample.n_rows * basis.problem.n_natural > _MOST_NUMBERS
     for gates in _tables(basis):
+        yield from _within(basis, gates)
         sizes = tuple(gate.size for gate in gates)
         several = _points(basis, gates)
         if not several or prod(sizes) > _MOST_CELLS:
@@ -52,6 +53,36 @@ def in_cells(basis: Basis) -> Iterator[Guess]:
                 yield _placed(basis, gates, clusters, np.arange(prod(sizes)))
             else:
                 yield _arranged(basis, gates, clusters)
+
+
+def _within(basis: Basis, gates: Sequence[Gate]) -> Iterator[Guess]:
+    """Yield labels of two that choose from a table, where one has values of its own and the other has none.
+
+    The other is clustered within each category of the first. The names of its clusters there matter only to its
+    probabilities: the largest has the first name.
+    """
+    data_plate = basis.problem.bound.data_plate
+    if len(gates) != 2 or any(g.variable.summed or g.variable.plates != (data_plate,) for g in gates):
+        return
+    alone = [_alone(basis, gate, other) for gate, other in (gates, gates[::-1])]
+    points, first, other = (alone[0], *gates) if alone[1] is None else (alone[1], *gates[::-1])
+    located = location_points(basis.problem, [other.variable], basis.sample)
+    if points is None or located is None or all(own is not None for own in alone):
+        return
+    weights = basis.weights(first)
+    for _ in range(_CLUSTERINGS):
+        labels = partition(points, weights, first.size, basis.rng)
+        inner = np.zeros_like(labels)
+        for rows in (np.flatnonzero(labels == category) for category in np.unique(labels)):
+            found = partition(located[rows], weights[rows], other.size, basis.rng)
+            counts = np.bincount(found, weights[rows], other.size)
+            inner[rows] = np.argsort(np.argsort(-counts, kind="stable"))[found]
+        yield {first.variable: labels, other.variable: inner}
+
+
+def _alone(basis: Basis, gate: Gate, other: Gate) -> Array | None:
+    """Return the values whose location one gate of a table chooses, and the other does not."""
+    return location_points(basis.problem, [gate.variable], basis.sample, [other.variable])
 
 
 def _points(basis: Basis, gates: Sequence[Gate]) -> list[Array]:
