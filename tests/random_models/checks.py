@@ -82,7 +82,7 @@ def _estimate_of_observed(
         for leaf in posterior.model.leaves
     }
     full = {name: _without_gaps(data[name], gaps[name]) if name in gaps else data[name] for name in data}
-    local = posterior.local(data)
+    local = posterior.local(data, anew=False)
     bound = posterior._evaluator.bind(data)[0].bound
     values, log_q = draws_of(posterior, local, rng, n_draws, {})
     unseen = {
@@ -158,7 +158,8 @@ def _unseen_log_q(
             q = conditional_on_labels(posterior, q, values)
         if isinstance(q, JointLabels):
             q = q.given(values)
-        axis = row_axes(posterior, {name: q})[name]
+        # values of the groups that rows lie within have no axis of the rows
+        axis = row_axes(posterior, {name: q}).get(name, 0)
         total += float(q.log_density(values[name])[np.moveaxis(gap, axis, 0)].sum())
     return total
 

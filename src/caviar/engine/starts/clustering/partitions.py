@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from ...._typing import AnyArray, Array
-from ....language import Label
+from ....language import Label, Variable
 from ...ascent.problem import Problem
 from ...local.local_factor import LocalFactor
 from ...rows.subsample import Sample
@@ -46,12 +46,20 @@ _MOST_RUNS, _PATIENCE = 6, 2
 """Further runs of k-means, and after how many that find nothing new they end."""
 
 
-def location_points(problem: Problem, factor: LocalFactor, sample: Sample) -> Array | None:
-    """Return the observed values (n, d), in units of their spread, whose location the factor's Categorical chooses."""
-    gate = factor.variables[0]
-    if not isinstance(gate, Label) or gate.plates != (problem.bound.data_plate,):
+def location_points(
+    problem: Problem, labels: Sequence[Variable], sample: Sample, apart_from: Sequence[Variable] = ()
+) -> Array | None:
+    """Return the observed values (n, d), in units of their spread, whose location one of some labels chooses.
+
+    Parameters
+    ----------
+    apart_from
+        Labels that choose the location of none of these values.
+    """
+    if not isinstance(labels[0], Label) or labels[0].plates != (problem.bound.data_plate,):
         return None
-    points = [in_units(values, sample.row_weights) for values in _locations(problem, factor, sample)]
+    values = _locations(problem, labels, sample, apart_from)
+    points = [in_units(own, sample.row_weights) for own in values]
     return np.concatenate(points, axis=1) if points else None
 
 
@@ -60,8 +68,9 @@ def in_original_units(problem: Problem, factor: LocalFactor, sample: Sample, poi
 
     None if the points are others, such as those in fewer coordinates.
     """
+    labels = factor.labels or factor.variables[:1]
     halves = [
-        values.max(axis=0) / 2 - values.min(axis=0) / 2 for values in _locations(problem, factor, sample)
+        values.max(axis=0) / 2 - values.min(axis=0) / 2 for values in _locations(problem, labels, sample)
     ]
     if sum(map(len, halves)) != points.shape[1]:
         return None
@@ -71,18 +80,23 @@ def in_original_units(problem: Problem, factor: LocalFactor, sample: Sample, poi
     return points * spread
 
 
-def _locations(problem: Problem, factor: LocalFactor, sample: Sample) -> Iterator[AnyArray]:
-    """Yield the observed values (n, d) of each leaf whose location the factor's Categorical chooses."""
-    gates = factor.labels or factor.variables[:1]
+def _locations(
+    problem: Problem, labels: Sequence[Variable], sample: Sample, apart_from: Sequence[Variable] = ()
+) -> list[AnyArray]:
+    """Return the observed values (n, d) of each leaf whose location one of some labels chooses, and none of others."""
+    found: list[AnyArray] = []
     for group in problem.coordinates.groups:
         slots = [slot for v in group.variables for slot in v.slots.values() if slot.role.moves]
-        if not any(slot.chosen_by(gate) is not None for slot in slots for gate in gates):
+        if not any(slot.chosen_by(label) is not None for slot in slots for label in labels):
+            continue
+        if apart_from and any(slot.chosen_by(label) is not None for slot in slots for label in apart_from):
             continue
         for leaf in group.variables:
             if leaf in problem.compiled.sources:
                 # missing entries of a vector hold the means of their columns
                 values = problem.compiled.sources[leaf].values(sample.columns)
-                yield np.moveaxis(values, -1, 0).reshape(sample.n_rows, -1)
+                found.append(np.moveaxis(values, -1, 0).reshape(sample.n_rows, -1))
+    return found
 
 
 def in_units(values: AnyArray, weights: Array) -> Array:

@@ -13,9 +13,9 @@ from math import factorial, prod
 import numpy as np
 
 from ...._errors import ImproperError
-from ...._typing import AnyArray
+from ...._typing import AnyArray, Array
 from ....language import Variable
-from ..clustering.partitions import partition
+from ..clustering.partitions import location_points, partition
 from ..components.gates import Gate
 from .assignment import objective
 from .basis import Basis, Guess
@@ -41,17 +41,55 @@ def in_cells(basis: Basis) -> Iterator[Guess]:
     """Yield labels of tables that several hidden labels of a row choose from."""
     is_dear = basis.sample.n_rows * basis.problem.n_natural > _MOST_NUMBERS
     for gates in _tables(basis):
+        yield from _within(basis, gates)
         sizes = tuple(gate.size for gate in gates)
-        clouds = basis.clouds(gates[0])
-        if not clouds or prod(sizes) > _MOST_CELLS:
+        several = _points(basis, gates)
+        if not several or prod(sizes) > _MOST_CELLS:
             continue
         for number in range(_CLUSTERINGS):
-            points, weights = clouds[number % len(clouds)].points, clouds[number % len(clouds)].weights
+            points, weights = several[number % len(several)], basis.weights(gates[0])
             clusters = partition(points, weights, prod(sizes), basis.rng)
             if is_dear:
                 yield _placed(basis, gates, clusters, np.arange(prod(sizes)))
             else:
                 yield _arranged(basis, gates, clusters)
+
+
+def _within(basis: Basis, gates: Sequence[Gate]) -> Iterator[Guess]:
+    """Yield labels of two that choose from a table, where one has values of its own and the other has none.
+
+    The other is clustered within each category of the first. The names of its clusters there matter only to its
+    probabilities: the largest has the first name.
+    """
+    data_plate = basis.problem.bound.data_plate
+    if len(gates) != 2 or any(g.variable.summed or g.variable.plates != (data_plate,) for g in gates):
+        return
+    alone = [_alone(basis, gate, other) for gate, other in (gates, gates[::-1])]
+    points, first, other = (alone[0], *gates) if alone[1] is None else (alone[1], *gates[::-1])
+    located = location_points(basis.problem, [other.variable], basis.sample)
+    if points is None or located is None or all(own is not None for own in alone):
+        return
+    weights = basis.weights(first)
+    for _ in range(_CLUSTERINGS):
+        labels = partition(points, weights, first.size, basis.rng)
+        inner = np.zeros_like(labels)
+        for rows in (np.flatnonzero(labels == category) for category in np.unique(labels)):
+            found = partition(located[rows], weights[rows], other.size, basis.rng)
+            counts = np.bincount(found, weights[rows], other.size)
+            inner[rows] = np.argsort(np.argsort(-counts, kind="stable"))[found]
+        yield {first.variable: labels, other.variable: inner}
+
+
+def _alone(basis: Basis, gate: Gate, other: Gate) -> Array | None:
+    """Return the values whose location one gate of a table chooses, and the other does not."""
+    return location_points(basis.problem, [gate.variable], basis.sample, [other.variable])
+
+
+def _points(basis: Basis, gates: Sequence[Gate]) -> list[Array]:
+    """Return points that the cells of a table are seen in: all values whose location one of its labels chooses."""
+    labels = [gate.variable for gate in gates]
+    located = location_points(basis.problem, labels, basis.sample)
+    return [cloud.points for cloud in basis.clouds(gates[0])] if located is None else [located]
 
 
 def _tables(basis: Basis) -> list[tuple[Gate, ...]]:

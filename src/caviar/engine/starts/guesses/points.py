@@ -10,6 +10,7 @@ import numpy as np
 
 from ...._typing import Array
 from ....language import (
+    Label,
     Multinomial,
     MultivariateNormal,
     Node,
@@ -19,6 +20,7 @@ from ....language import (
 )
 from ...ascent.problem import Problem
 from ...binding.bound_model import BoundModel
+from ...local.local_factor import LocalFactor
 from ...rows.subsample import Sample
 from ..clustering.networks import pairs_of, points_in_network
 from ..clustering.partitions import in_units, location_points
@@ -53,9 +55,7 @@ def clouds_of(problem: Problem, sample: Sample, gate: Gate) -> list[Cloud]:
         return []
     weights, found = weights_of(problem, sample, gate), []
     if gate.factor is not None:
-        located = location_points(problem, gate.factor, sample)
-        if located is not None:
-            found.append(located)
+        found += _located(problem, sample, gate, gate.factor)
     networks = list(_in_networks(problem, sample, gate))
     if networks:
         return [Cloud(points, weights) for points in networks]
@@ -90,6 +90,19 @@ def clouds_of(problem: Problem, sample: Sample, gate: Gate) -> list[Cloud]:
         if fewer is not None and not any(_is_same(fewer, other) for other in distinct):
             distinct.append(fewer)
     return [Cloud(points, weights) for points in distinct]
+
+
+def _located(problem: Problem, sample: Sample, gate: Gate, factor: LocalFactor) -> list[Array]:
+    """Return the values whose location a gate alone chooses, all that it chooses, and all that its factor chooses.
+
+    Locations that another label of the factor chooses may follow from the gate.
+    """
+    others = [node for node in problem.bound.latent if isinstance(node, Label) and node is not gate.variable]
+    found = [location_points(problem, factor.labels or factor.variables[:1], sample)]
+    if others:
+        found.insert(0, location_points(problem, [gate.variable], sample))
+        found.insert(0, location_points(problem, [gate.variable], sample, others))
+    return [points for points in found if points is not None]
 
 
 def _of_groups(problem: Problem, sample: Sample, gate: Gate) -> Iterator[tuple[Variable, Array]]:
