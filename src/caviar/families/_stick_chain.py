@@ -73,6 +73,7 @@ class _Window:
     high: float
     size: int
     reach: float
+    tailed: bool
 
     @cached_property
     def nodes(self) -> Array:
@@ -83,14 +84,20 @@ class _Window:
         """Return what multiplies the coefficients of the rest, (n, ...), at places log s."""
         z = (2.0 * log_s - self.low - self.high) / (self.high - self.low)
         polynomials = _polynomials(self.size, np.clip(z, -1.0, 1.0))
-        if self.is_wide:
-            return polynomials
-        for side in (-1.0, 1.0):
+        for side in self.sides:
             beyond = side * z > 1.0
             if beyond.any():
-                at = _polynomials(self.size, side * _EDGE)
-                polynomials[:, beyond] = at @ _through(np.minimum(side * z[beyond], _FARTHEST))
+                at = _polynomials(self.size, side * self.edge)
+                polynomials[:, beyond] = at @ _through(self.edge, np.minimum(side * z[beyond], 1.0 + 2.0*self.reach/(self.high-self.low)))
         return polynomials
+
+    @property
+    def edge(self):
+        return 1.0 - (1.0 - _EDGE) * self.reach / (0.5 * _FARTHEST - 0.5) / (self.high - self.low)
+
+    @property
+    def sides(self):
+        return (1.0,) if self.is_wide else (-1.0, 1.0)
 
     def coefficients(self, rest: Array) -> Array:
         """Return the coefficients of the polynomials for values of the rest at the nodes."""
@@ -104,7 +111,7 @@ class _Window:
     @property
     def is_wide(self) -> bool:
         """Whether what is below it is nearly nothing."""
-        return self.high - self.low > _WIDE
+        return self.tailed
 
     def at_nodes(self, weights: Array) -> Array:
         """Return the derivatives by the values at the nodes for those by the coefficients."""
@@ -122,9 +129,9 @@ def _polynomials(size: int, z: Array) -> Array:
     return found
 
 
-def _through(z: Array) -> Array:
+def _through(edge, z: Array) -> Array:
     """Return what multiplies values at three places in the value at z of the parabola through them, (3, ...)."""
-    first, second, third = _EDGE
+    first, second, third = edge
     return np.stack(
         (
             (z - second) * (z - third) / ((first - second) * (first - third)),
@@ -170,11 +177,12 @@ class _Interpolant:
         low, high = self.window.low, self.window.high
         z = (2.0 * log_s - low - high) / (high - low)
         found: Array = np.polynomial.chebyshev.chebval(np.clip(z, -1.0, 1.0), self.coefficients)  # type: ignore[assignment]
-        for side in () if self.window.is_wide else (-1.0, 1.0):
+        w = self.window
+        for side in w.sides:
             beyond = side * z > 1.0
             if beyond.any():
-                at = np.polynomial.chebyshev.chebval(side * _EDGE, self.coefficients)
-                found[beyond] = at @ _through(np.minimum(side * z[beyond], _FARTHEST))
+                at = np.polynomial.chebyshev.chebval(side * w.edge, self.coefficients)
+                found[beyond] = at @ _through(w.edge, np.minimum(side * z[beyond], 1.0 + 2.0*w.reach/(high-low)))
         found += self.slope * np.exp(log_s)
         found[self.window.is_far(log_s)] = -np.inf
         return found
@@ -296,11 +304,12 @@ class StickChain:
         high = np.minimum(log_s + half, 0.0)
         # less is left after each share: a window that ended above the one before would cut its lower places off
         low = np.minimum.accumulate(np.minimum(np.maximum(log_s - tail, least), high - 1e-3))
+        tailed = (low <= least + 1e-9) | ((tail > half) & (high - low > _WIDE))
         sizes = np.clip(_FEWEST + _A_UNIT * (high - low), _FEWEST, _MOST).astype(int)
         reach = (0.5 * _FARTHEST - 0.5) * np.minimum(high - low, 2.0 * half)
         return [
-            _Window(float(first), float(last), int(n), float(beyond))
-            for first, last, n, beyond in zip(low, high, sizes, reach, strict=True)
+            _Window(float(first), float(last), int(n), float(beyond), bool(t))
+            for first, last, n, beyond, t in zip(low, high, sizes, reach, tailed, strict=True)
         ][:-1]
 
     @cached_property
