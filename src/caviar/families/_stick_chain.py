@@ -13,7 +13,7 @@ and interpolated; shares are integrated by the trapezoidal rule in a variable :m
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -33,6 +33,9 @@ _SPREAD = 8.0
 _NODES = 48
 """Intervals between nodes of a share."""
 
+_UNRESOLVED = 1e-9
+"""Size of the last coefficients of a mass above which it gets more nodes."""
+
 _FEWEST, _A_UNIT, _MOST = 20, 9.0, 240
 """Nodes of log s: at least, how many more for each unit of its length, and at most."""
 
@@ -47,6 +50,9 @@ _EDGE, _FARTHEST = np.array([1.0, 0.8, 0.6]), 1.6
 
 _NEGLIGIBLE = 1e-12
 """Size of an exponent below which it is nothing."""
+
+_LEAST_VARIANCE = 1e-12
+"""Variance added to all log s together, so that windows have a length where next to nothing is taken."""
 
 _COARSE = np.linspace(-1.0, 1.0, 49)
 _FINE = np.linspace(0.0, 1.0, 17)
@@ -74,6 +80,10 @@ class _Window:
     size: int
     reach: float
     tailed: bool
+
+    def finer(self) -> _Window:
+        """Return the one with half as many nodes more."""
+        return replace(self, size=min(self.size + self.size // 2, _MOST))
 
     @cached_property
     def nodes(self) -> Array:
@@ -164,6 +174,11 @@ class _Interpolant:
         columns = np.stack((window.nodes, np.log(window.nodes), np.ones(window.size)), axis=1)
         slope = float(np.linalg.lstsq(columns, log_mass)[0][0])
         return cls(window, window.coefficients(log_mass - slope * window.nodes), slope)
+
+    @property
+    def is_resolved(self) -> bool:
+        """Whether polynomials of higher degrees would add next to nothing."""
+        return bool(np.abs(self.coefficients[-3:]).max() <= _UNRESOLVED)
 
     def value(self, log_s: Array) -> tuple[Array, Array]:
         """Return it at places log s, minus infinity far beyond the window, and the basis there."""
@@ -303,7 +318,7 @@ class StickChain:
         least = np.log(_NEGLIGIBLE / self.exponents.steepest())
         high = np.minimum(log_s + half, 0.0)
         # less is left after each share: a window that ended above the one before would cut its lower places off
-        low = np.minimum.accumulate(np.minimum(np.maximum(log_s - tail, least), high - 1e-3))
+        low = np.minimum.accumulate(np.minimum(np.maximum(log_s - tail, least), high - 1e-6))
         tailed = (low <= least + 1e-9) | ((tail > half) & (high - low > _WIDE))
         sizes = np.clip(_FEWEST + _A_UNIT * (high - low), _FEWEST, _MOST).astype(int)
         reach = (0.5 * _FARTHEST - 0.5) * np.minimum(high - low, 2.0 * half)
@@ -320,6 +335,9 @@ class StickChain:
             log_s = np.log(self._windows[k - 1].nodes) if k else np.zeros(1)
             after = None if not steps else self._interpolant(k, steps[-1])
             steps.append(self._nodes(k, log_s, after))
+            while k and not self._interpolant(k - 1, steps[-1]).is_resolved and self._windows[k - 1].size < _MOST:
+                self._windows[k - 1] = window = self._windows[k - 1].finer()
+                steps[-1] = self._nodes(k, np.log(window.nodes), after)
         return tuple(steps[::-1])
 
     def _interpolant(self, k: int, following: _Nodes) -> _Interpolant:
@@ -453,8 +471,8 @@ class StickChain:
 
 def _half_widths(covariance: Array) -> Array:
     """Return half the lengths of windows such that from inside one, what follows is inside the next."""
-    variances = np.maximum(covariance.diagonal(), 1e-12)
-    crossed = np.abs(covariance.diagonal(1))
+    variances = covariance.diagonal() + _LEAST_VARIANCE
+    crossed = np.abs(covariance.diagonal(1)) + _LEAST_VARIANCE
     half = np.empty(len(variances))
     half[0] = _SPREAD * np.sqrt(variances[0])
     for k, (one, other, both) in enumerate(zip(variances[:-1], variances[1:], crossed, strict=True)):
