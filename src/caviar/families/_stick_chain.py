@@ -33,7 +33,7 @@ _SPREAD = 8.0
 _NODES = 48
 """Intervals between nodes of a share."""
 
-_UNRESOLVED = 1e-9
+_UNRESOLVED = 3e-7
 """Size of the last coefficients of a mass above which it gets more nodes."""
 
 _FEWEST, _A_UNIT, _MOST = 20, 9.0, 240
@@ -50,6 +50,9 @@ _EDGE, _FARTHEST = np.array([1.0, 0.8, 0.6]), 1.6
 
 _NEGLIGIBLE = 1e-12
 """Size of an exponent below which it is nothing."""
+
+_STEEP = 1e9
+"""Nats by which a mass falls for each unit of log s where nothing is: enough to be nothing, with a way back."""
 
 _LEAST_VARIANCE = 1e-12
 """Variance added to all log s together, so that windows have a length where next to nothing is taken."""
@@ -79,7 +82,7 @@ class _Window:
     high: float
     size: int
     reach: float
-    tailed: bool
+    has_tail: bool
 
     def finer(self) -> _Window:
         """Return the one with half as many nodes more."""
@@ -98,7 +101,9 @@ class _Window:
             beyond = side * z > 1.0
             if beyond.any():
                 at = _polynomials(self.size, side * self.edge)
-                polynomials[:, beyond] = at @ _through(self.edge, np.minimum(side * z[beyond], 1.0 + 2.0*self.reach/(self.high-self.low)))
+                polynomials[:, beyond] = at @ _through(
+                    self.edge, np.minimum(side * z[beyond], 1.0 + 2.0 * self.reach / (self.high - self.low))
+                )
         return polynomials
 
     @property
@@ -107,21 +112,18 @@ class _Window:
 
     @property
     def sides(self):
-        return (1.0,) if self.is_wide else (-1.0, 1.0)
+        return (1.0,) if self.has_tail else (-1.0, 1.0)
 
     def coefficients(self, rest: Array) -> Array:
         """Return the coefficients of the polynomials for values of the rest at the nodes."""
         return _angles(self.size)[1] @ rest
 
-    def is_far(self, log_s: Array) -> AnyArray:
-        """Return which places are so far beyond an end that nothing is there."""
-        far = log_s > self.high + self.reach
-        return far if self.is_wide else far | (log_s < self.low - self.reach)
-
-    @property
-    def is_wide(self) -> bool:
-        """Whether what is below it is nearly nothing."""
-        return self.tailed
+    def beyond(self, log_s: Array) -> Array:
+        """Return a large number, growing with the distance, at places so far beyond an end that nothing is there."""
+        distance = np.maximum(log_s - self.high - self.reach, 0.0)
+        if not self.has_tail:
+            distance += np.maximum(self.low - self.reach - log_s, 0.0)
+        return _STEEP * distance
 
     def at_nodes(self, weights: Array) -> Array:
         """Return the derivatives by the values at the nodes for those by the coefficients."""
@@ -176,15 +178,15 @@ class _Interpolant:
         return cls(window, window.coefficients(log_mass - slope * window.nodes), slope)
 
     @property
-    def is_resolved(self) -> bool:
-        """Whether polynomials of higher degrees would add next to nothing."""
-        return bool(np.abs(self.coefficients[-3:]).max() <= _UNRESOLVED)
+    def missed(self) -> float:
+        """About how much polynomials of higher degrees would add: the last coefficients."""
+        return float(np.abs(self.coefficients[-3:]).max())
 
     def value(self, log_s: Array) -> tuple[Array, Array]:
         """Return it at places log s, minus infinity far beyond the window, and the basis there."""
         basis = self.window.basis(log_s)
         found = self.slope * np.exp(log_s) + np.tensordot(self.coefficients, basis, 1)
-        found[self.window.is_far(log_s)] = -np.inf
+        found -= self.window.beyond(log_s)
         return found, basis
 
     def alone(self, log_s: Array) -> Array:
@@ -197,9 +199,11 @@ class _Interpolant:
             beyond = side * z > 1.0
             if beyond.any():
                 at = np.polynomial.chebyshev.chebval(side * w.edge, self.coefficients)
-                found[beyond] = at @ _through(w.edge, np.minimum(side * z[beyond], 1.0 + 2.0*w.reach/(high-low)))
+                found[beyond] = at @ _through(
+                    w.edge, np.minimum(side * z[beyond], 1.0 + 2.0 * w.reach / (high - low))
+                )
         found += self.slope * np.exp(log_s)
-        found[self.window.is_far(log_s)] = -np.inf
+        found -= self.window.beyond(log_s)
         return found
 
 
@@ -216,7 +220,7 @@ class _Table:
         """Return the values of what interpolates with all digits."""
         places = np.linspace(whole.window.low, whole.window.high, _PLACES)
         values = whole.value(places)[0]
-        return cls(places, values, float(values[0]) if whole.window.is_wide else -np.inf)
+        return cls(places, values, float(values[0]) if whole.window.has_tail else -np.inf)
 
     def alone(self, log_s: Array) -> Array:
         """Return it at places log s: below a wide window that at its end, elsewhere nothing beyond the ends."""
@@ -335,10 +339,21 @@ class StickChain:
             log_s = np.log(self._windows[k - 1].nodes) if k else np.zeros(1)
             after = None if not steps else self._interpolant(k, steps[-1])
             steps.append(self._nodes(k, log_s, after))
-            while k and not self._interpolant(k - 1, steps[-1]).is_resolved and self._windows[k - 1].size < _MOST:
-                self._windows[k - 1] = window = self._windows[k - 1].finer()
-                steps[-1] = self._nodes(k, np.log(window.nodes), after)
+            if k:
+                steps[-1] = self._resolved(k, steps[-1], after)
         return tuple(steps[::-1])
+
+    def _resolved(self, k: int, step: _Nodes, after: _Interpolant | None) -> _Nodes:
+        """Return the nodes of a share for more values of what it is taken of, as long as this makes the mass exact."""
+        missed = self._interpolant(k - 1, step).missed
+        while missed > _UNRESOLVED and self._windows[k - 1].size < _MOST:
+            finer = self._windows[k - 1].finer()
+            before, self._windows[k - 1] = missed, finer
+            step = self._nodes(k, np.log(finer.nodes), after)
+            missed = self._interpolant(k - 1, step).missed
+            if missed > 0.1 * before:
+                break
+        return step
 
     def _interpolant(self, k: int, following: _Nodes) -> _Interpolant:
         """Return the mass of what the k-th share leaves, less that of independent shares."""
