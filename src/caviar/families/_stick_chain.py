@@ -19,8 +19,9 @@ from functools import cache
 import numpy as np
 from scipy.special import betaln, expit, log_expit
 
-from caviar._typing import AnyArray, Array
-from caviar.families._scalar_functions import Functions
+from caviar._errors import ParameterError
+from caviar._typing import Array
+from caviar.families._scalar_functions import Functions, Number
 from caviar.families._stick_exponents import Exponents
 from caviar.numerics.cached import cached_property
 
@@ -32,6 +33,9 @@ _SPREAD = 8.0
 
 _NODES = 48
 """Intervals between nodes of a share."""
+
+_INEXACT = 1e-5
+"""Distance from one of the sum of the expected pieces beyond which they are refused."""
 
 _UNRESOLVED = 3e-7
 """Size of the last coefficients of a mass above which it gets more nodes."""
@@ -46,7 +50,7 @@ _WIDE = 3.0
 """Length of an interval of log s beyond which what is below it is nearly nothing."""
 
 _EDGE, _FARTHEST = np.array([1.0, 0.8, 0.6]), 1.6
-"""Places along an interval from -1 to 1 whose parabola goes on beyond it, and how far."""
+"""Places along an interval from -1 to 1, as wide as a peak, whose parabola goes on beyond it, and how far."""
 
 _NEGLIGIBLE = 1e-12
 """Size of an exponent below which it is nothing."""
@@ -65,7 +69,8 @@ _FINE = np.linspace(0.0, 1.0, 17)
 class _Window:
     """Interpolation of a function of s: a multiple of s, and the rest, a polynomial in log s.
 
-    Beyond the ends the rest is a parabola through places inside; below a wide window it is what it is at the end.
+    Beyond the ends the rest is a parabola through places inside, as far as the reach, and then falls steeply: a value
+    that is too high there would be taken for another peak. Below a window with a tail it is what it is at the end.
 
     Attributes
     ----------
@@ -76,6 +81,8 @@ class _Window:
     reach
         How far beyond an end the parabola is used: a part of the width of the peak, of which the window may have a
         long tail.
+    has_tail
+        Whether what is below it is nearly nothing.
     """
 
     low: float
@@ -107,11 +114,13 @@ class _Window:
         return polynomials
 
     @property
-    def edge(self):
+    def edge(self) -> Array:
+        """Places from -1 to 1, near the end by the width of the peak, whose parabola goes on beyond it."""
         return 1.0 - (1.0 - _EDGE) * self.reach / (0.5 * _FARTHEST - 0.5) / (self.high - self.low)
 
     @property
-    def sides(self):
+    def sides(self) -> tuple[float, ...]:
+        """Ends beyond which there is a parabola."""
         return (1.0,) if self.has_tail else (-1.0, 1.0)
 
     def coefficients(self, rest: Array) -> Array:
@@ -141,8 +150,8 @@ def _polynomials(size: int, z: Array) -> Array:
     return found
 
 
-def _through(edge, z: Array) -> Array:
-    """Return what multiplies values at three places in the value at z of the parabola through them, (3, ...)."""
+def _through(edge: Array, z: Array) -> Array:
+    """Return what multiplies values at the three places of an edge in the value at z of the parabola through them, (3, ...)."""
     first, second, third = edge
     return np.stack(
         (
@@ -422,7 +431,18 @@ class StickChain:
             self._add(sums, k, step, weights)
             if step.basis is not None:
                 here = self._windows[k].at_nodes(np.tensordot(step.basis, weights, 2))
+        self._refuse_inexact(sums)
         return sums
+
+    def _refuse_inexact(self, sums: Sums) -> None:
+        """Raise an error if the expected pieces do not add up to one, which nothing in the recursion knows."""
+        for function, own in zip(self.exponents.functions, sums.functions, strict=True):
+            if isinstance(function, Number) and not abs(own.sum() - 1.0) <= _INEXACT:
+                raise ParameterError(
+                    "TabulatedSticks: the weights differ by too much for their integrals: expected weights must add up "
+                    f"to 1, and these add up to {own.sum():.9g}. Start from weights that are nearer to each other, or "
+                    "with fewer components."
+                )
 
     def change_of_means(self, a: Array, b: Array, coefficients: Array) -> Sums:
         """Return by how much the expectations change with the exponents and coefficients."""
