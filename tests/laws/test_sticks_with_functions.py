@@ -81,6 +81,7 @@ def means(concentration, slopes):
 
 TINY = {
     "halves to a floor": np.maximum(0.5 ** np.arange(50), 1e-7),
+    "halves": 0.5 ** np.arange(20),
     "three quarters to a floor": np.maximum(0.75 ** np.arange(50), 1e-7),
     "falling": 10.0 ** np.linspace(0, -14, 10),
     "rising": 10.0 ** np.linspace(-14, 0, 10),
@@ -91,6 +92,7 @@ TINY = {
 @pytest.mark.parametrize(
     ("weights", "rows"),
     [
+        ("halves", 25),
         pytest.param("halves to a floor", 25, marks=pytest.mark.slow),
         pytest.param("three quarters to a floor", 25, marks=pytest.mark.slow),
         ("falling", 25),
@@ -110,14 +112,15 @@ def test_pieces_of_a_hundred_trillionth(weights, rows):
 
 
 def test_weights_that_do_not_add_up_to_one_are_refused(monkeypatch):
-    monkeypatch.setattr(_stick_chain, "_SPREAD", 0.5)
+    monkeypatch.setattr(_stick_chain, "_FEWEST", 6)
+    monkeypatch.setattr(_stick_chain, "_MOST", 6)
     with pytest.raises(ParameterError, match="these add up to"):
         _ = TIED.from_natural(hierarchical(6, 10, 3)).mean
 
 
 @pytest.mark.parametrize("weight", [0.5, 1e-3, 1e-7, 1e-10, 1e-14])
 def test_a_small_share_of_other_exponents(weight):
-    """Three pieces whose shares are of no Dirichlet: the outer by Gauss-Jacobi, the inner by the trapezoidal rule in log odds."""
+    """Three pieces, no Dirichlet: outer shares by Gauss-Jacobi, inner ones by the trapezoidal rule in log odds."""
     weights, rests, slope = np.array([25.0, 25.0, 1.0]), np.array([0.0, -1.0, 24.0]), -25.0 / weight
     q = TILTED.from_natural((weights, rests, np.array([0.0, slope, 0.0])))
     x, at_x = roots_sh_jacobi(120, 73.0, 49.0)  # the rest s of the first piece; its mass x^48 (1 - x)^24

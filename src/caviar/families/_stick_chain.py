@@ -151,7 +151,7 @@ def _polynomials(size: int, z: Array) -> Array:
 
 
 def _through(edge: Array, z: Array) -> Array:
-    """Return what multiplies values at the three places of an edge in the value at z of the parabola through them, (3, ...)."""
+    """Return what multiplies values at three places in the value at z of the parabola through them, (3, ...)."""
     first, second, third = edge
     return np.stack(
         (
