@@ -81,7 +81,7 @@ def means(concentration, slopes):
 
 TINY = {
     "halves to a floor": np.maximum(0.5 ** np.arange(50), 1e-7),
-    "halves": 0.5 ** np.arange(20),
+    "a third to a floor": np.maximum(0.3 ** np.arange(24), 1e-6),
     "three quarters to a floor": np.maximum(0.75 ** np.arange(50), 1e-7),
     "falling": 10.0 ** np.linspace(0, -14, 10),
     "rising": 10.0 ** np.linspace(-14, 0, 10),
@@ -92,7 +92,7 @@ TINY = {
 @pytest.mark.parametrize(
     ("weights", "rows"),
     [
-        ("halves", 25),
+        ("a third to a floor", 25),
         pytest.param("halves to a floor", 25, marks=pytest.mark.slow),
         pytest.param("three quarters to a floor", 25, marks=pytest.mark.slow),
         ("falling", 25),
