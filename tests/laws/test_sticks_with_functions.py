@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy import stats
 from scipy.optimize import brentq
-from scipy.special import digamma, gammaln
+from scipy.special import digamma, expit, gammaln, log_expit, roots_sh_jacobi
 
-from caviar._errors import ImproperError
-from caviar.families import Dirichlet, StickBreaking
+from caviar._errors import ImproperError, ParameterError
+from caviar.families import Dirichlet, StickBreaking, _stick_chain
 from caviar.families._scalar_functions import LogGamma, Number
 from caviar.families.tabulated_sticks import tabulated_sticks
 
@@ -65,6 +65,76 @@ def test_pieces_that_vanish_behind_large_ones():
     np.testing.assert_allclose(q.log_partition, log_integral(concentration, slopes), rtol=1e-11)
     assert (q.mean > 0).all()
     np.testing.assert_allclose(q.mean.sum(), 1.0, rtol=1e-10)
+
+
+def means(concentration, slopes):
+    """Return the expected pieces, derivatives of the same contour integral, which is taken from its largest slope."""
+    gaps = slopes.max() - slopes
+    place = brentq(lambda u: 1 - np.sum(concentration / (np.exp(u) + gaps)), -60, 20)
+    width = 1 / np.sqrt(np.sum(concentration / (np.exp(place) + gaps) ** 2))
+    t = np.linspace(-7, 7, 4001)
+    p = np.exp(place) + width * (1j * np.sinh(t) - 0.5 * (np.cosh(t) - 1))
+    exponent = p - (concentration * np.log(p[:, None] + gaps)).sum(axis=1)
+    mass = np.exp(exponent - exponent.real.max()) * (np.cosh(t) + 0.5j * np.sinh(t))
+    return (mass[:, None] * concentration / (p[:, None] + gaps)).real.sum(axis=0) / mass.real.sum()
+
+
+TINY = {
+    "halves to a floor": np.maximum(0.5 ** np.arange(50), 1e-7),
+    "a third to a floor": np.maximum(0.3 ** np.arange(24), 1e-6),
+    "three quarters to a floor": np.maximum(0.75 ** np.arange(50), 1e-7),
+    "falling": 10.0 ** np.linspace(0, -14, 10),
+    "rising": 10.0 ** np.linspace(-14, 0, 10),
+    "a step": np.where(np.arange(50) < 25, 1.0, 1e-14),
+}
+
+
+@pytest.mark.parametrize(
+    ("weights", "rows"),
+    [
+        ("a third to a floor", 25),
+        pytest.param("halves to a floor", 25, marks=pytest.mark.slow),
+        pytest.param("three quarters to a floor", 25, marks=pytest.mark.slow),
+        ("falling", 25),
+        ("falling", 2000),
+        ("rising", 200),
+        pytest.param("a step", 1.3, marks=pytest.mark.slow),
+    ],
+)
+def test_pieces_of_a_hundred_trillionth(weights, rows):
+    weights = TINY[weights] / TINY[weights].sum()
+    concentration = np.full(len(weights), float(rows))
+    slopes = -concentration / weights
+    q = TILTED.from_natural((*sticks(concentration), slopes))
+    np.testing.assert_allclose(q.mean, means(concentration, slopes), rtol=1e-7)
+    shifted = log_integral(concentration, slopes - slopes.max()) + slopes.max()
+    np.testing.assert_allclose(q.log_partition, shifted, rtol=1e-11, atol=1e-7)
+
+
+def test_weights_that_do_not_add_up_to_one_are_refused(monkeypatch):
+    monkeypatch.setattr(_stick_chain, "_FEWEST", 6)
+    monkeypatch.setattr(_stick_chain, "_MOST", 6)
+    with pytest.raises(ParameterError, match="these add up to"):
+        _ = TIED.from_natural(hierarchical(6, 10, 3)).mean
+
+
+@pytest.mark.parametrize("weight", [0.5, 1e-3, 1e-7, 1e-10, 1e-14])
+def test_a_small_share_of_other_exponents(weight):
+    """Three pieces, no Dirichlet: outer shares by Gauss-Jacobi, inner ones by the trapezoidal rule in log odds."""
+    weights, rests, slope = np.array([25.0, 25.0, 1.0]), np.array([0.0, -1.0, 24.0]), -25.0 / weight
+    q = TILTED.from_natural((weights, rests, np.array([0.0, slope, 0.0])))
+    x, at_x = roots_sh_jacobi(120, 73.0, 49.0)  # the rest s of the first piece; its mass x^48 (1 - x)^24
+    logits = np.linspace(-45, 45, 6001)
+    v = expit(logits)
+    inner = 25 * log_expit(logits) + 25 * log_expit(-logits)
+    joint = inner + slope * x[:, None] * v
+    highest = joint.max()
+    mass = at_x[:, None] * np.exp(joint - highest)
+    np.testing.assert_allclose(q.mean[1], (mass * x[:, None] * v).sum() / mass.sum(), rtol=1e-8)
+    np.testing.assert_allclose(q.mean[0], (mass * (1 - x[:, None])).sum() / mass.sum(), rtol=1e-8)
+    np.testing.assert_allclose(
+        q.log_partition, np.log(mass.sum() * (logits[1] - logits[0])) + highest, rtol=1e-10
+    )
 
 
 def hierarchical(size, documents, seed):

@@ -14,14 +14,15 @@ and interpolated; shares are integrated by the trapezoidal rule in a variable :m
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
 from scipy.special import betaln, expit, log_expit
 
-from caviar._typing import AnyArray, Array
-from caviar.families._scalar_functions import Functions
+from caviar._errors import ParameterError
+from caviar._typing import Array
+from caviar.families._scalar_functions import Functions, Number
 from caviar.families._stick_exponents import Exponents
+from caviar.families._stick_windows import FARTHEST, Interpolant, Table, Window
 from caviar.numerics.cached import cached_property
 
 _DEPTH = 40.0
@@ -33,175 +34,26 @@ _SPREAD = 8.0
 _NODES = 48
 """Intervals between nodes of a share."""
 
+_INEXACT = 1e-5
+"""Distance from one of the sum of the expected pieces beyond which they are refused."""
+
+_UNRESOLVED = 3e-7
+"""Size of the last coefficients of a mass above which it gets more nodes."""
+
 _FEWEST, _A_UNIT, _MOST = 20, 9.0, 240
 """Nodes of log s: at least, how many more for each unit of its length, and at most."""
-
-_PLACES = 4000
-"""Places of a table for draws."""
 
 _WIDE = 3.0
 """Length of an interval of log s beyond which what is below it is nearly nothing."""
 
-_EDGE, _FARTHEST = np.array([1.0, 0.8, 0.6]), 1.6
-"""Places along an interval from -1 to 1 whose parabola goes on beyond it, and how far."""
-
 _NEGLIGIBLE = 1e-12
 """Size of an exponent below which it is nothing."""
 
+_LEAST_VARIANCE = 1e-12
+"""Variance added to all log s together, so that windows have a length where next to nothing is taken."""
+
 _COARSE = np.linspace(-1.0, 1.0, 49)
 _FINE = np.linspace(0.0, 1.0, 17)
-
-
-@dataclass(frozen=True)
-class _Window:
-    """Interpolation of a function of s: a multiple of s, and the rest, a polynomial in log s.
-
-    Beyond the ends the rest is a parabola through places inside; below a wide window it is what it is at the end.
-
-    Attributes
-    ----------
-    low, high
-        Its ends, logarithms of s.
-    size
-        Number of nodes.
-    reach
-        How far beyond an end the parabola is used: a part of the width of the peak, of which the window may have a
-        long tail.
-    """
-
-    low: float
-    high: float
-    size: int
-    reach: float
-
-    @cached_property
-    def nodes(self) -> Array:
-        """Places s, (n,)."""
-        return np.exp(0.5 * (self.low + self.high) + 0.5 * (self.high - self.low) * _angles(self.size)[0])
-
-    def basis(self, log_s: Array) -> Array:
-        """Return what multiplies the coefficients of the rest, (n, ...), at places log s."""
-        z = (2.0 * log_s - self.low - self.high) / (self.high - self.low)
-        polynomials = _polynomials(self.size, np.clip(z, -1.0, 1.0))
-        if self.is_wide:
-            return polynomials
-        for side in (-1.0, 1.0):
-            beyond = side * z > 1.0
-            if beyond.any():
-                at = _polynomials(self.size, side * _EDGE)
-                polynomials[:, beyond] = at @ _through(np.minimum(side * z[beyond], _FARTHEST))
-        return polynomials
-
-    def coefficients(self, rest: Array) -> Array:
-        """Return the coefficients of the polynomials for values of the rest at the nodes."""
-        return _angles(self.size)[1] @ rest
-
-    def is_far(self, log_s: Array) -> AnyArray:
-        """Return which places are so far beyond an end that nothing is there."""
-        far = log_s > self.high + self.reach
-        return far if self.is_wide else far | (log_s < self.low - self.reach)
-
-    @property
-    def is_wide(self) -> bool:
-        """Whether what is below it is nearly nothing."""
-        return self.high - self.low > _WIDE
-
-    def at_nodes(self, weights: Array) -> Array:
-        """Return the derivatives by the values at the nodes for those by the coefficients."""
-        return weights @ _angles(self.size)[1]
-
-
-def _polynomials(size: int, z: Array) -> Array:
-    """Return the Chebyshev polynomials of degrees below ``size``, (size, ...)."""
-    found = np.empty((size, *z.shape))
-    found[0], found[1] = 1.0, z
-    for degree in range(2, size):
-        np.multiply(z, found[degree - 1], out=found[degree])
-        found[degree] *= 2.0
-        found[degree] -= found[degree - 2]
-    return found
-
-
-def _through(z: Array) -> Array:
-    """Return what multiplies values at three places in the value at z of the parabola through them, (3, ...)."""
-    first, second, third = _EDGE
-    return np.stack(
-        (
-            (z - second) * (z - third) / ((first - second) * (first - third)),
-            (z - first) * (z - third) / ((second - first) * (second - third)),
-            (z - first) * (z - second) / ((third - first) * (third - second)),
-        )
-    )
-
-
-@cache
-def _angles(size: int) -> tuple[Array, Array]:
-    """Return Chebyshev nodes, and the matrix from values there to coefficients of the polynomials."""
-    angles = (np.arange(size) + 0.5) * np.pi / size
-    matrix = 2.0 / size * np.cos(np.outer(np.arange(size), angles))
-    matrix[0] *= 0.5
-    return np.cos(angles), matrix
-
-
-@dataclass(frozen=True)
-class _Interpolant:
-    """The logarithm of a mass M(s), as slope * s and the coefficients of polynomials."""
-
-    window: _Window
-    coefficients: Array
-    slope: float
-
-    @classmethod
-    def through(cls, window: _Window, log_mass: Array) -> _Interpolant:
-        """Return the one with these values at the nodes of a window: the multiple of s leaves nearly a line."""
-        columns = np.stack((window.nodes, np.log(window.nodes), np.ones(window.size)), axis=1)
-        slope = float(np.linalg.lstsq(columns, log_mass)[0][0])
-        return cls(window, window.coefficients(log_mass - slope * window.nodes), slope)
-
-    def value(self, log_s: Array) -> tuple[Array, Array]:
-        """Return it at places log s, minus infinity far beyond the window, and the basis there."""
-        basis = self.window.basis(log_s)
-        found = self.slope * np.exp(log_s) + np.tensordot(self.coefficients, basis, 1)
-        found[self.window.is_far(log_s)] = -np.inf
-        return found, basis
-
-    def alone(self, log_s: Array) -> Array:
-        """Return it at places log s without the basis, in less time."""
-        low, high = self.window.low, self.window.high
-        z = (2.0 * log_s - low - high) / (high - low)
-        found: Array = np.polynomial.chebyshev.chebval(np.clip(z, -1.0, 1.0), self.coefficients)  # type: ignore[assignment]
-        for side in () if self.window.is_wide else (-1.0, 1.0):
-            beyond = side * z > 1.0
-            if beyond.any():
-                at = np.polynomial.chebyshev.chebval(side * _EDGE, self.coefficients)
-                found[beyond] = at @ _through(np.minimum(side * z[beyond], _FARTHEST))
-        found += self.slope * np.exp(log_s)
-        found[self.window.is_far(log_s)] = -np.inf
-        return found
-
-
-@dataclass(frozen=True)
-class _Table:
-    """The logarithm of a mass at many places log s: fast, for draws."""
-
-    places: Array
-    values: Array
-    below: float
-
-    @classmethod
-    def of(cls, whole: _Interpolant) -> _Table:
-        """Return the values of what interpolates with all digits."""
-        places = np.linspace(whole.window.low, whole.window.high, _PLACES)
-        values = whole.value(places)[0]
-        return cls(places, values, float(values[0]) if whole.window.is_wide else -np.inf)
-
-    def alone(self, log_s: Array) -> Array:
-        """Return it at places log s: below a wide window that at its end, elsewhere nothing beyond the ends."""
-        return np.interp(log_s, self.places, self.values, left=self.below, right=-np.inf)
-
-    def value(self, log_s: Array) -> tuple[Array, None]:
-        """Return the same, without a basis."""
-        return self.alone(log_s), None
 
 
 @dataclass(frozen=True)
@@ -285,7 +137,7 @@ class StickChain:
         return self.exponents.highest()
 
     @cached_property
-    def _windows(self) -> list[_Window]:
+    def _windows(self) -> list[Window]:
         """Where what is left after each share but the last is interpolated."""
         u, covariance = self._peak
         log_s = np.cumsum(log_expit(-u))
@@ -295,12 +147,13 @@ class StickChain:
         least = np.log(_NEGLIGIBLE / self.exponents.steepest())
         high = np.minimum(log_s + half, 0.0)
         # less is left after each share: a window that ended above the one before would cut its lower places off
-        low = np.minimum.accumulate(np.minimum(np.maximum(log_s - tail, least), high - 1e-3))
+        low = np.minimum.accumulate(np.minimum(np.maximum(log_s - tail, least), high - 1e-6))
+        tailed = (low <= least + 1e-9) | ((tail > half) & (high - low > _WIDE))
         sizes = np.clip(_FEWEST + _A_UNIT * (high - low), _FEWEST, _MOST).astype(int)
-        reach = (0.5 * _FARTHEST - 0.5) * np.minimum(high - low, 2.0 * half)
+        reach = (0.5 * FARTHEST - 0.5) * np.minimum(high - low, 2.0 * half)
         return [
-            _Window(float(first), float(last), int(n), float(beyond))
-            for first, last, n, beyond in zip(low, high, sizes, reach, strict=True)
+            Window(float(first), float(last), int(n), float(beyond), bool(t))
+            for first, last, n, beyond, t in zip(low, high, sizes, reach, tailed, strict=True)
         ][:-1]
 
     @cached_property
@@ -311,16 +164,30 @@ class StickChain:
             log_s = np.log(self._windows[k - 1].nodes) if k else np.zeros(1)
             after = None if not steps else self._interpolant(k, steps[-1])
             steps.append(self._nodes(k, log_s, after))
+            if k:
+                steps[-1] = self._resolved(k, steps[-1], after)
         return tuple(steps[::-1])
 
-    def _interpolant(self, k: int, following: _Nodes) -> _Interpolant:
+    def _resolved(self, k: int, step: _Nodes, after: Interpolant | None) -> _Nodes:
+        """Return the nodes of a share for more values of what it is taken of, as long as this makes the mass exact."""
+        missed = self._interpolant(k - 1, step).missed
+        while missed > _UNRESOLVED and self._windows[k - 1].size < _MOST:
+            finer = self._windows[k - 1].finer(_MOST)
+            before, self._windows[k - 1] = missed, finer
+            step = self._nodes(k, np.log(finer.nodes), after)
+            missed = self._interpolant(k - 1, step).missed
+            if missed > 0.1 * before:
+                break
+        return step
+
+    def _interpolant(self, k: int, following: _Nodes) -> Interpolant:
         """Return the mass of what the k-th share leaves, less that of independent shares."""
-        return _Interpolant.through(
+        return Interpolant.through(
             self._windows[k], following.log_mass - betaln(self.a[k + 1], self.b[k + 1])
         )
 
     def _exponent(
-        self, k: int, log_s: Array, u: Array, after: _Interpolant | _Table | None, *, with_basis: bool = False
+        self, k: int, log_s: Array, u: Array, after: Interpolant | Table | None, *, with_basis: bool = False
     ) -> tuple[Array, Array | None]:
         """Return the logarithm of the integrand at logits of a share, (n, J), and the basis where it interpolates."""
         log_v, log_left = log_expit(u), log_expit(-u)
@@ -334,7 +201,7 @@ class StickChain:
         value, basis = after.value(rest)
         return exponent + value, basis
 
-    def _nodes(self, k: int, log_s: Array, after: _Interpolant | _Table | None) -> _Nodes:
+    def _nodes(self, k: int, log_s: Array, after: Interpolant | Table | None) -> _Nodes:
         """Return nodes of a share for each s, where the integrand has weight."""
         u, covariance = self._peak
         wide = float(np.sqrt(covariance[k, k]))
@@ -380,7 +247,18 @@ class StickChain:
             self._add(sums, k, step, weights)
             if step.basis is not None:
                 here = self._windows[k].at_nodes(np.tensordot(step.basis, weights, 2))
+        self._refuse_inexact(sums)
         return sums
+
+    def _refuse_inexact(self, sums: Sums) -> None:
+        """Raise an error if the expected pieces do not add up to one, which nothing in the recursion knows."""
+        for function, own in zip(self.exponents.functions, sums.functions, strict=True):
+            if isinstance(function, Number) and not abs(own.sum() - 1.0) <= _INEXACT:
+                raise ParameterError(
+                    "TabulatedSticks: the weights differ by too much for their integrals: expected weights must add up "
+                    f"to 1, and these add up to {own.sum():.9g}. Start from weights that are nearer to each other, or "
+                    "with fewer components."
+                )
 
     def change_of_means(self, a: Array, b: Array, coefficients: Array) -> Sums:
         """Return by how much the expectations change with the exponents and coefficients."""
@@ -425,7 +303,7 @@ class StickChain:
         rows = np.arange(size)
         for k in range(self.size - 1):
             last = k == self.size - 2
-            after = None if last else _Table.of(self._interpolant(k, self._steps[k + 1]))
+            after = None if last else Table.of(self._interpolant(k, self._steps[k + 1]))
             nodes = self._nodes(k, log_s, after)
             density = nodes.probabilities
             below = np.cumsum(0.5 * (density[:, 1:] + density[:, :-1]), axis=1)
@@ -444,8 +322,8 @@ class StickChain:
 
 def _half_widths(covariance: Array) -> Array:
     """Return half the lengths of windows such that from inside one, what follows is inside the next."""
-    variances = np.maximum(covariance.diagonal(), 1e-12)
-    crossed = np.abs(covariance.diagonal(1))
+    variances = covariance.diagonal() + _LEAST_VARIANCE
+    crossed = np.abs(covariance.diagonal(1)) + _LEAST_VARIANCE
     half = np.empty(len(variances))
     half[0] = _SPREAD * np.sqrt(variances[0])
     for k, (one, other, both) in enumerate(zip(variances[:-1], variances[1:], crossed, strict=True)):
