@@ -1,4 +1,4 @@
-"""Linear response against what it stands for: refits with other priors, and eigenvalues of the whole matrix at saddles.
+"""Linear response compared with refits under other priors, and with the eigenvalues of the whole matrix at saddles.
 
     OMP_NUM_THREADS=1 python benchmarks/response_checks.py [--only sensitivity]
     OMP_NUM_THREADS=1 python benchmarks/response_checks.py --only saddles

@@ -180,3 +180,30 @@ def test_restarts_of_effects_end_elsewhere() -> None:
     model = cv.Model(cv.Normal("y", cv.dot(cv.Data("X", plates=OBS), w), broad("noise"), plates=OBS))
     one, best = (model.fit({"X": X, "y": y}, seed=0, n_restarts=k, uncertainty="mean_field") for k in (1, 8))
     assert best.elbo > one.elbo + 0.5
+
+
+def test_vectors_of_unlike_lengths_may_share_a_precision() -> None:
+    rng = np.random.default_rng(4)
+    X, Z, width = rng.standard_normal((N_ROWS, 5)), rng.standard_normal((N_ROWS, 3)), broad("width")
+    v = cv.MultivariateNormal("v", np.zeros(5), width * cv.Constant("five", np.eye(5)))
+    w = cv.MultivariateNormal("w", np.zeros(3), width * cv.Constant("three", np.eye(3)))
+    mean = cv.dot(cv.Data("X", plates=OBS), v) + cv.dot(cv.Data("Z", plates=OBS), w)
+    model = cv.Model(cv.Normal("y", mean, broad("noise"), plates=OBS))
+    data = {"X": X, "Z": Z, "y": 1e3 * (X.sum(axis=1) + Z.sum(axis=1) + rng.standard_normal(N_ROWS))}
+    best = model.fit(data, init={"v": np.full(5, 1e3), "w": np.full(3, 1e3)}, uncertainty="mean_field")
+    assert model.fit(data, uncertainty="mean_field").elbo > best.elbo - 0.1
+
+
+def test_a_level_without_rows_under_a_flat_prior_collapses_as_the_fit_says() -> None:
+    rng = np.random.default_rng(5)
+    effects = cv.Normal("effects", 0, broad("width"), plates=cv.Plate("group", 5))
+    flat = cv.Normal("flat", 0, 0, plates=cv.Plate("kind", 4))
+    mean = effects[cv.Data("group_of", plates=OBS)] + flat[cv.Data("kind_of", plates=OBS)]
+    model = cv.Model(cv.Normal("y", mean, broad("noise"), plates=OBS))
+    data = {
+        "group_of": rng.integers(0, 5, 80),
+        "kind_of": rng.integers(0, 3, 80),
+        "y": rng.standard_normal(80),
+    }
+    with pytest.warns(cv.CollapseWarning):
+        model.fit(data, uncertainty="mean_field")

@@ -8,11 +8,12 @@ such as Gamma(0.001, 0.001) it is -1000, so that no entry ever comes in.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from ...._errors import ImproperError
 from ...._typing import Array
 from ....language import Gamma, MultivariateNormal, Normal, SparseVector, Variable, Wishart
 from ...ascent.problem import Problem
@@ -47,24 +48,40 @@ def widths_of(
     precisions = {v: own for v, own in every.items() if v not in given and not set(own) & set(given)}
     if not precisions:
         return {}
-    state = begin(problem, dict(q), row_map)
-    if state.problem is not problem:
+    levels = [v for v in problem.order if _is_location(v) and v not in every and v not in given]
+    arrays = _with_levels(problem, q, row_map, levels)
+    if arrays is None:
         return {}
-    arrays = dict(state.arrays)
-    for level in (v for v in problem.order if _is_location(v) and v not in every and v not in given):
-        # what all rows have in common is no effect
-        arrays.update(problem.statistics(level, problem.update(level, arrays)))
     squares: dict[Variable, Array] = {}
     points: dict[Variable, Array] = {}
     for effects, (precision, *others) in precisions.items():
         largest = _largest_squares(problem, effects, arrays)
         if largest is not None and _are_narrow(effects, precision, largest, arrays):
-            squares[precision] = np.maximum(squares.get(precision, 0.0), largest)
-            points.update({own: np.ones(_shape(problem, own)) for own in others})
+            # several vectors with one Gamma may differ in length
+            own_square = largest if isinstance(precision, Wishart) else largest.max()
+            squares[precision] = np.maximum(squares.get(precision, 0.0), own_square)
+            points.update({own: np.ones(_shape(problem, own)) for own in others if isinstance(own, Gamma)})
             points.update(_noise_beside(problem, effects))
     points.update({own: _reciprocal(problem, own, largest) for own, largest in squares.items()})
     points = {own: value for own, value in points.items() if own not in given}
     return {own: problem.with_known(own, PointMass.of(own, value)) for own, value in points.items()}
+
+
+def _with_levels(
+    problem: Problem, q: Mapping[Variable, Any], row_map: RowMap, levels: Sequence[Variable]
+) -> dict[Hashable, Array] | None:
+    """Return statistics and sums over the rows, some locations updated: what all rows have in common is no effect.
+
+    None if there is no such update, of which the fit itself will tell, or if reference points have moved.
+    """
+    try:
+        state = begin(problem, dict(q), row_map)
+        arrays = dict(state.arrays)
+        for level in levels:
+            arrays.update(problem.statistics(level, problem.update(level, arrays)))
+    except ImproperError:
+        return None
+    return arrays if state.problem is problem else None
 
 
 def _is_location(variable: Variable) -> bool:
