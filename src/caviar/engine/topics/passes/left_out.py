@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import csc_array
 
 from ...._typing import AnyArray, Array
 from ....numerics.blas import one_blas_thread
@@ -71,6 +71,8 @@ class _Block:
         The words that occur, (W,), and the place of each word of each document among these, (B, L).
     counts
         Of these, (B, L).
+    times_documents
+        The matrix (W, B) whose entries each update sets: what counts and normalisers make of each word and document.
     sums
         Expected counts of the words and topics of the block, (W, K), each document by its weight.
     """
@@ -79,6 +81,7 @@ class _Block:
     words: AnyArray
     places: AnyArray
     counts: AnyArray
+    times_documents: Any
     sums: AnyArray | None = field(default=None)
 
 
@@ -175,10 +178,8 @@ class LeftOutTopics:
         """Return expected counts of the words of the block and topics."""
         if self._weights is not None:
             theta = theta * self._weights[block.documents, None]
-        n_docs, width = block.places.shape
-        shape = (n_docs, len(words))
-        matrix = csr_array((ratios.ravel(), block.places.ravel(), np.arange(n_docs + 1) * width), shape=shape)
-        return (matrix.T @ theta) * words
+        block.times_documents.data = ratios.ravel()
+        return (block.times_documents @ theta) * words
 
     def responsibilities(self) -> AnyArray:
         """Return the probabilities of the topics of each count above zero, in their order, (E, K)."""
@@ -229,4 +230,6 @@ def _blocks(counts: Any, n_topics: int) -> Iterator[_Block]:
         at = np.where(inside, first + offsets, first)
         words, places = np.unique(counts.indices[at], return_inverse=True)
         own = np.where(inside, counts.data[at], 0.0).astype(np.float32)
-        yield _Block(documents, words, places.reshape(at.shape), own)
+        ends = np.arange(len(documents) + 1) * at.shape[1]
+        matrix = csc_array((own.ravel(), places.ravel(), ends), shape=(len(words), len(documents)))
+        yield _Block(documents, words, places.reshape(at.shape), own, matrix)
