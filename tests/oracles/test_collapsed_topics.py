@@ -53,10 +53,10 @@ def test_a_pass_is_that_of_literal_loops() -> None:
     for _ in range(6):
         shares = literal_sweep(dense, shares, engine._UPDATES)
         topics.sweep()
-        np.testing.assert_allclose(topics.responsibilities, shares[dense > 0], rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(topics.of_words, np.einsum("dv,dvk->vk", dense, shares), atol=1e-12)
-    np.testing.assert_allclose(topics.of_documents, np.einsum("dv,dvk->dk", dense, shares), atol=1e-12)
-    np.testing.assert_allclose(topics.of_topics, topics.of_words.sum(axis=0), atol=1e-12)
+        np.testing.assert_allclose(topics.responsibilities, shares[dense > 0], atol=2e-6)
+    np.testing.assert_allclose(topics.of_words, np.einsum("dv,dvk->vk", dense, shares), atol=1e-5)
+    np.testing.assert_allclose(topics.of_documents, np.einsum("dv,dvk->dk", dense, shares), atol=1e-5)
+    np.testing.assert_allclose(topics.of_topics, topics.of_words.sum(axis=0), rtol=1e-6)
 
 
 def test_blocks_are_updated_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,7 +69,7 @@ def test_blocks_are_updated_one_after_the_other(monkeypatch: pytest.MonkeyPatch)
     summed = (
         sparse.csr_array((counts.data, counts.indices, np.arange(counts.nnz + 1))).T @ topics.responsibilities
     )
-    np.testing.assert_allclose(topics.of_words, summed, atol=1e-10)
+    np.testing.assert_allclose(topics.of_words, summed, atol=2e-5)
 
 
 def test_a_weight_of_two_is_the_document_twice() -> None:
@@ -82,8 +82,24 @@ def test_a_weight_of_two_is_the_document_twice() -> None:
     for _ in range(8):
         once.sweep()
         twice.sweep()
-    np.testing.assert_allclose(twice.of_words, once.of_words, rtol=1e-10)
-    assert twice.bound() == pytest.approx(once.bound(), abs=1e-8)
+    np.testing.assert_allclose(twice.of_words, once.of_words, rtol=1e-5)
+    assert twice.bound() == pytest.approx(once.bound(), abs=1e-4)
+
+
+@pytest.mark.parametrize("concentration", [1e-8, 1e-3, 1e3])
+@pytest.mark.parametrize("times", [1.0, 1e7])
+def test_single_precision_holds_for_any_concentration_and_count(concentration: float, times: float) -> None:
+    counts = documents(np.random.default_rng(0), 30) * times
+    drawn = np.random.default_rng(1).dirichlet(np.ones(3), counts.nnz)
+    topics = CollapsedTopics(counts, None, np.full(3, concentration), np.array(concentration), drawn)
+    for number in range(40):
+        assert 0 <= topics.sweep() <= 1
+        np.testing.assert_allclose(topics.responsibilities.sum(axis=1), 1, rtol=1e-5)
+        if number % 10 == 9:
+            assert np.isfinite(topics.bound())
+            topics.learn(of_documents=True, of_words=True)
+    assert (topics.of_words >= 0).all()
+    np.testing.assert_allclose(topics.of_words.sum(), counts.sum(), rtol=1e-5)
 
 
 def certain(rng: np.random.Generator) -> tuple[sparse.csr_array, CollapsedTopics]:
