@@ -75,7 +75,7 @@ def with_labels(n_groups: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     return group, (at + rng.logistic(size=len(group)) > 0).astype(float)
 
 
-@pytest.mark.parametrize(("n_groups", "seed"), [(5, 0), (20, 1)])
+@pytest.mark.parametrize(("n_groups", "seed"), [(5, 0), pytest.param(20, 1, marks=pytest.mark.slow)])
 def test_standard_deviations_between_groups_of_binary_outcomes_are_those_of_quadrature(n_groups, seed):
     """Each group is integrated out by Gauss-Hermite nodes, on a grid of the intercept and the spread."""
     group, y = with_labels(n_groups, seed)
