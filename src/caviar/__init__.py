@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         PlateError,
         PrecisionWarning,
         RenamedWarning,
+        SkippedGroupsWarning,
         VerificationError,
     )
     from .data import LazyTable, scan, scan_documents
@@ -240,6 +241,7 @@ __all__ = [
     "Refined",
     "RenamedWarning",
     "SingleEffect",
+    "SkippedGroupsWarning",
     "SpikeSlab",
     "StickBreaking",
     "Stochastic",

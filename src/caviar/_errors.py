@@ -22,7 +22,8 @@
     ├── FallingElboWarning               an update lowered the objective: a bug, reported with its factor
     ├── LostDigitsWarning                sums over the data are so large that their difference loses its digits
     ├── PrecisionWarning                 float32 is too coarse for these data: float64 was used instead
-    └── RenamedWarning (FutureWarning)   a name that has another one now is used; the old one will be gone
+    ├── RenamedWarning (FutureWarning)   a name that has another one now is used; the old one will be gone
+    └── SkippedGroupsWarning             groups could not be fitted, and are left out
 """
 
 from __future__ import annotations
@@ -122,6 +123,10 @@ class PrecisionWarning(CaviarWarning):
 
 class RenamedWarning(CaviarWarning, FutureWarning):
     """A deprecated name is used; the message has the new name and the version that removes the old one."""
+
+
+class SkippedGroupsWarning(CaviarWarning):
+    """Groups of many fits could not be fitted, and are left out."""
 
 
 for _each in list(vars().values()):

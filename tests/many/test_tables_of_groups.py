@@ -64,6 +64,45 @@ def test_an_error_names_its_group(values: float | None, words: str) -> None:
         cv.fit_many(_mixture(), tables)
 
 
+def test_groups_that_cannot_be_fitted_are_skipped_if_asked() -> None:
+    """The others keep their names, fits and order, in a batch and beside it; the warning has the first error."""
+    tables = _tables()
+    tables["Oslo"][3, 1] = np.nan
+    told: list[tuple[int, int]] = []
+    mixture = cv.GaussianMixture(2, random_state=0)
+    with pytest.warns(
+        cv.SkippedGroupsWarning, match="2 of 6 groups are skipped.*group 'Nome': 2 components need"
+    ):
+        fits = cv.fit_many(
+            mixture,
+            {"Nome": np.zeros((1, 2)), **tables, "Kiel": np.full((9, 2), np.inf)},
+            errors="skip",
+            progress=lambda done, total: told.append((done, total)),
+        )
+    assert fits.keys == tuple(tables)
+    assert told[-1] == (6, 6)
+    assert list(fits.errors) == ["Nome", "Kiel"]
+    assert all(isinstance(error, cv.DataError) for error in fits.errors.values())
+    assert fits.is_batched.tolist() == [True, False, True, True]
+    assert fits.to_frame().notna().all(axis=None)
+    for place, (city, own) in enumerate(tables.items()):
+        alone = cv.GaussianMixture(2, random_state=0).fit(own)
+        assert fits[city].elbo_ == fits.elbo[place] == pytest.approx(alone.elbo_, abs=1e-4)
+    assert "2 skipped, whose errors are in .errors" in fits.summary()
+    with pytest.raises(
+        cv.ParameterError, match=r"group 'Nome': 2 components need .* \(the group was skipped\)"
+    ):
+        fits["Nome"]
+
+
+def test_an_error_of_every_group_is_raised() -> None:
+    tables = {name: np.zeros((1, 2)) for name in ("Nome", "Kiel")}
+    with pytest.raises(cv.DataError, match="group 'Nome'"):
+        cv.fit_many(cv.GaussianMixture(2), tables, errors="skip")
+    with pytest.raises(cv.ParameterError, match="errors is 'raise' or 'skip'; got 'ignore'"):
+        cv.fit_many(cv.GaussianMixture(2), tables, errors="ignore")  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(
     ("by", "error", "words"),
     [

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from threading import Lock
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
-from ..._errors import CaviarError, ParameterError
+from ..._errors import CaviarError, DataError, ParameterError, SkippedGroupsWarning
 from ..._typing import AnyArray
 from ...engine.ascent.problem import Problem
 from ...engine.assemble import assemble, why_not_grouped
@@ -46,6 +46,7 @@ def fit_many(
     by: str | None = None,
     n_jobs: int | None = None,
     progress: bool | Callable[[int, int], object] = False,
+    errors: Literal["raise", "skip"] = "raise",
     **arguments: Any,
 ) -> ManyFits:
     """Fit one model separately to each of many tables, thousands of groups in one call.
@@ -71,6 +72,10 @@ def fit_many(
     progress
         True prints lines on standard error. A function is called with the number of finished groups and the number of
         all groups.
+    errors
+        What happens if a group cannot be fitted, such as one of fewer rows than components: ``"raise"`` the error, or
+        ``"skip"`` the group. The fits then lack it, a warning says how many they lack, and ``fits.errors`` has the
+        error of each.
     **arguments
         For a model, ``seed``, ``max_iter``, ``tol``, ``n_restarts`` and ``point``, as for :meth:`Model.fit`. An
         estimator takes none, because it has these already.
@@ -84,7 +89,12 @@ def fit_many(
     Raises
     ------
     DataError, ParameterError, ImproperError
-        If a group cannot be fitted; the message begins with its name.
+        If a group cannot be fitted; the message begins with its name. With ``errors="skip"``, if no group can.
+
+    Warns
+    -----
+    SkippedGroupsWarning
+        If groups are skipped.
 
     Examples
     --------
@@ -103,9 +113,22 @@ def fit_many(
     n_threads = usable_cores() if n_jobs in (None, -1) else n_jobs
     if isinstance(n_threads, bool) or not isinstance(n_threads, int) or n_threads < 1:
         raise ParameterError(f"n_jobs is a number of threads >= 1, or None for all cores; got {n_jobs!r}")
+    if errors not in ("raise", "skip"):
+        raise ParameterError(f"errors is 'raise' or 'skip'; got {errors!r}")
     data = tables_of(statements, tables, by)
     with _told(progress, len(data.keys)) as tell, one_blas_thread():
-        return ManyFits(data, statements, *_fitted(statements, data, n_threads, tell))
+        made, alone = _fitted(statements, data, n_threads, tell, is_raised=errors == "raise")
+    failed = {number: fit for number, fit in alone.items() if isinstance(fit, Exception)}
+    if failed:
+        first = failed[min(failed)]
+        if len(failed) == len(data.keys):
+            raise first
+        warnings.warn(
+            f"{len(failed)} of {len(data.keys)} groups are skipped, and fits.errors says why; the first: {first}",
+            SkippedGroupsWarning,
+            stacklevel=2,
+        )
+    return ManyFits(data, statements, made, alone)
 
 
 def _statements_of(what: Any, arguments: Mapping[str, Any]) -> ManyStatements:
@@ -119,9 +142,9 @@ def _statements_of(what: Any, arguments: Mapping[str, Any]) -> ManyStatements:
 
 
 def _fitted(
-    statements: ManyStatements, data: Tables, n_threads: int, tell: Callable[[int], None]
+    statements: ManyStatements, data: Tables, n_threads: int, tell: Callable[[int], None], *, is_raised: bool
 ) -> tuple[list[Batch], dict[int, Any]]:
-    """Return the batches, and by number of a group what was fitted by itself."""
+    """Return the batches, and by number of a group what was fitted by itself, or its error."""
     seeds = np.random.default_rng(statements.lengths.seed)
     numbered = list(batches(data))
     own = list(zip(numbered, seeds.spawn(len(numbered)), strict=True))
@@ -136,6 +159,8 @@ def _fitted(
 
         def single(task: tuple[int, np.random.Generator]) -> Any:
             fit = _alone(statements, data, *task)
+            if isinstance(fit, Exception) and is_raised:
+                raise fit
             tell(1)
             return fit
 
@@ -144,16 +169,14 @@ def _fitted(
 
 
 def _alone(statements: ManyStatements, data: Tables, group: int, seed: np.random.Generator) -> Any:
+    """Return the fit of a group, or the error that it has, which names the group."""
     try:
         return statements.alone(data.tables[group], seed)
     except (CaviarError, ValueError) as error:
-        raise _of_group(error, data.keys[group]) from error
-
-
-def _of_group(error: Exception, key: Any) -> Exception:
-    """Return an error that names the group that it is about."""
-    message = f"group {key!r}: {error}"
-    return type(error)(message) if isinstance(error, CaviarError) else ParameterError(message)
+        message = f"group {data.keys[group]!r}: {error}"
+        own = type(error)(message) if isinstance(error, CaviarError) else DataError(message)
+        own.__cause__ = error
+        return own
 
 
 def _batch(

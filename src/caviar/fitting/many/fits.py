@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -59,11 +59,19 @@ class ManyFits(Sequence[Any]):
         Why each fit stopped, a tuple of :class:`Status`.
     is_batched
         Which groups were fitted in a batch, shape (G,); the others were fitted one by one.
+    errors
+        Name of each group that was skipped -> its error; none is among the fits.
     """
 
     def __init__(
         self, data: Tables, statements: ManyStatements, batches: Sequence[Batch], alone: Mapping[int, Any]
     ) -> None:
+        self.errors = {data.keys[at]: fit for at, fit in sorted(alone.items()) if isinstance(fit, Exception)}
+        is_fitted = np.array([key not in self.errors for key in data.keys])
+        places = np.cumsum(is_fitted) - 1
+        data = data.of(np.flatnonzero(is_fitted))
+        alone = {int(places[number]): fit for number, fit in alone.items() if is_fitted[number]}
+        batches = [replace(batch, groups=places[batch.groups]) for batch in batches]
         self.keys, self.n_rows = data.keys, data.counts
         self._data, self._statements, self._batches = data, statements, tuple(batches)
         self._made: dict[int, Any] = dict(alone)
@@ -107,6 +115,8 @@ class ManyFits(Sequence[Any]):
         ParameterError
             If no group has this name.
         """
+        if key in self.errors:
+            raise ParameterError(f"{self.errors[key]} (the group was skipped)")
         if key not in self._number:
             some = ", ".join(map(repr, self.keys[:3]))
             raise ParameterError(
@@ -170,6 +180,7 @@ class ManyFits(Sequence[Any]):
             f"ELBO in nats a row: {middle:.4g} (median), {low:.4g} to {high:.4g} (90% of groups)",
         ]
         lines += [f"{n_alone} fitted by themselves"] if n_alone else []
+        lines += [f"{len(self.errors)} skipped, whose errors are in .errors"] if self.errors else []
         return "\n".join(lines)
 
     def __repr__(self) -> str:

@@ -48,6 +48,12 @@ class Tables:
         """Number of rows of each group, shape (G,)."""
         return np.array([len(next(iter(table.values()))) for table in self.tables], dtype=np.intp)
 
+    def of(self, groups: AnyArray) -> Tables:
+        """Return the data of some groups alone."""
+        if len(groups) == len(self.keys):
+            return self
+        return Tables(tuple(self.keys[own] for own in groups), [self.tables[own] for own in groups])
+
     def stacked(self, groups: AnyArray) -> dict[str, AnyArray]:
         """Return the data of some groups along a first axis, (G, N, ...); rows that a group lacks are 0."""
         chosen = [self.tables[number] for number in groups]
