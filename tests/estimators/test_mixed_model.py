@@ -62,7 +62,7 @@ BAD_FORMULAS = {
     "y": "must have one ~",
     "y ~ x +": "nothing beside a +",
     "y ~ (x": "brackets of the formula do not match",
-    "log(y) ~ x": "the response of a formula must be the name of a column",
+    "log(y) ~ x": "the response of a formula is the name of a column",
     "y ~ 1 | school": "need brackets",
     "y ~ x + ( | school)": "effects of groups are",
     "y ~ x + (1 | log(school))": "groups are columns",
@@ -74,7 +74,7 @@ BAD_FORMULAS = {
     "y ~ I(x**9**9)": "not supported",
     "y ~ I(9**9 * x)": "not supported",
     "y ~ log('x')": "not supported",
-    "y ~ poly(x, 2)": "not supported",
+    "y ~ lag(x)": "not supported",
     "y ~ 0 + (1 | school)": "no common effects",
     "y ~ x + (0 | school)": "has no effects",
 }

@@ -151,10 +151,9 @@ class OfTable(Covariates):
 
     def known(self, columns: Mapping[str, AnyArray], *, is_group_known: bool) -> dict[str, Any]:
         own = dict(columns)
-        if self._trials is not None and not self._trials.isdigit():
-            own[self._trials] = np.ones(len(next(iter(own.values()))))
+        own |= {name: np.ones(len(next(iter(own.values())))) for name in self._trials if not name.isdigit()}
         found = self._model._known(Rows(own), groups="known" if is_group_known else "new")
-        if self._trials is not None:
+        if self._trials:
             found["trials"] = np.ones(len(found["trials"]))
         return self.posterior._evaluator.named(found).values
 

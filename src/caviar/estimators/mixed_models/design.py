@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from ..._errors import DataError
+from ..._errors import DataError, ParameterError
 from ..._typing import AnyArray, Array
 from .columns import Rows, levels_of, mean_and_sd, refuse_unseen
-from .formula import FUNCTIONS, Formula, GroupTerm, columns_of, terms_of
+from .formula import Formula, GroupTerm, columns_of, of_offset, terms_of
+from .functions import context, plain, read_expression, restored
 
 _COLLINEAR = 1e-9
 """Share of a column, beyond the columns before it, below which it is a combination of these."""
@@ -51,6 +52,8 @@ class Encoding:
         zero.
     has_thresholds
         Whether thresholds of the response take the place of the intercept.
+    states
+        Call of a function of a whole column, such as ``scale(x)`` -> what it took from the rows of the fit.
     """
 
     formula: Formula
@@ -58,15 +61,16 @@ class Encoding:
     groups: Mapping[str, Sequence[str]]
     centres: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     has_thresholds: bool = False
+    states: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, formula: Formula, rows: Rows, *, has_thresholds: bool = False) -> Encoding:
         """Return the encoding that the columns of a fit give."""
         levels: dict[str, Sequence[str]] = {}
-        for effects in (formula.common, *(own.effects for own in formula.groups)):
-            read, categories = columns_of(effects)
-            for name in sorted(read):
-                if name in categories or rows.are_texts(name):
+        read = {effects: columns_of(effects) for effects in formula.effects}
+        for own in read.values():
+            for name in sorted(own.columns):
+                if name in own.categories or rows.are_texts(name):
                     levels[name] = levels_of(*rows.labels(name))
         groups = {own.group: levels_of(*_labels(own, rows)) for own in formula.groups}
         taken = next((name for name, own in groups.items() if NEW in own), None)
@@ -74,7 +78,12 @@ class Encoding:
             raise DataError(
                 f"'{taken}' has a group called {NEW!r}, which is the name of new groups; rename it"
             )
-        return cls(formula, levels, groups, has_thresholds=has_thresholds)
+        found = cls(formula, levels, groups, has_thresholds=has_thresholds)
+        states: dict[str, Any] = {}
+        for effects, own in read.items():
+            if own.is_stateful:
+                states |= found._evaluated(effects, rows).model_spec.transform_state
+        return replace(found, states=plain(states))
 
     def centred(self, rows: Rows, weights: Array | None) -> Encoding:
         """Return the encoding in which slopes along columns far from zero are measured from their means.
@@ -113,10 +122,27 @@ class Encoding:
     @property
     def read(self) -> set[str]:
         """The columns that the formula reads, without the response."""
-        formula = self.formula
-        effects = [formula.common, *(own.effects for own in formula.groups)]
-        own = {name for each in effects for name in columns_of(each)[0]}
-        return own | {name for term in formula.groups for name in term.by}
+        own = {name for each in self.formula.effects for name in columns_of(each).columns}
+        return own | {name for term in self.formula.groups for name in term.by}
+
+    def offset(self, rows: Rows) -> Array | None:
+        """Return what offsets add to the predictor of each row; None without any.
+
+        Raises
+        ------
+        DataError, ParameterError
+            As :meth:`matrix`; or if an offset is no number.
+        """
+        parts = []
+        for own in self.formula.offsets:
+            matrix, names = self.matrix(of_offset(own), rows)
+            texts = [name for name in read_expression(own).columns if name in self.levels]
+            if texts or len(names) != 1:
+                raise ParameterError(
+                    f"offset({own}) needs one number for each row, such as offset(log(days))"
+                )
+            parts.append(matrix[:, 0])
+        return np.sum(parts, axis=0) if parts else None
 
     def matrix(self, effects: str, rows: Rows) -> tuple[Array, list[str]]:
         """Return the matrix of a formula of effects, and the names of its columns.
@@ -126,26 +152,9 @@ class Encoding:
         DataError
             If a column is missing or lacks values, or a level was not in the fit.
         """
-        import pandas as pd
-
-        terms, (read, _) = terms_of(effects), columns_of(effects)
-        columns = {}
-        for name in sorted(read):
-            if name in self.levels:
-                texts, _ = rows.labels(name)
-                refuse_unseen(name, texts, self.levels[name])
-                columns[name] = pd.Categorical(texts, self.levels[name])
-            else:
-                columns[name] = rows.numbers(name)
-        n_rows = self.n_rows(rows)
-        if not list(terms):
-            return np.zeros((n_rows, 0)), []
-        with np.errstate(all="ignore"):
-            found = terms.get_model_matrix(
-                pd.DataFrame(columns, index=pd.RangeIndex(n_rows)),
-                context=dict(FUNCTIONS),
-                na_action="ignore",
-            )
+        found = self._evaluated(effects, rows)
+        if found is None:
+            return np.zeros((self.n_rows(rows), 0)), []
         values = np.asarray(found, dtype=np.float64)
         wrong = np.argwhere(~np.isfinite(values))
         names = ["Intercept" if own == "Intercept" else str(own) for own in found.columns]
@@ -153,6 +162,30 @@ class Encoding:
             row, column = wrong[0]
             raise DataError(f"{names[column]} of the formula is {values[row, column]} in row {row}")
         return values, names
+
+    def _evaluated(self, effects: str, rows: Rows) -> Any:
+        """Return the matrix of a formula of effects as formulaic has it; None without effects."""
+        import formulaic
+        import pandas as pd
+        from formulaic.errors import FormulaicError
+
+        terms, columns = terms_of(effects), {}
+        for name in sorted(columns_of(effects).columns):
+            if name in self.levels:
+                texts, _ = rows.labels(name)
+                refuse_unseen(name, texts, self.levels[name])
+                columns[name] = pd.Categorical(texts, self.levels[name])
+            else:
+                columns[name] = rows.numbers(name)
+        if not list(terms):
+            return None
+        spec = formulaic.ModelSpec.from_spec(terms, transform_state=restored(self.states), na_action="ignore")
+        table = pd.DataFrame(columns, index=pd.RangeIndex(self.n_rows(rows)))
+        try:
+            with np.errstate(all="ignore"):
+                return spec.get_model_matrix(table, context=context())
+        except FormulaicError as error:
+            raise DataError(f"cannot compute {effects!r} for these rows: {error}") from error
 
     def common(self, rows: Rows) -> tuple[Array, list[str]]:
         """Return the matrix of the common effects, and their names.
@@ -177,7 +210,7 @@ class Encoding:
 
     def n_rows(self, rows: Rows) -> int:
         """Return the number of rows, as the first column that the formula reads has it."""
-        read = sorted(columns_of(self.formula.common)[0]) + [
+        read = sorted(columns_of(self.formula.common).columns) + [
             own for term in self.formula.groups for own in term.by if own in rows.names
         ]
         return len(rows.column(read[0])) if read else rows.n_rows

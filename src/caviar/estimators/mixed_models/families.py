@@ -70,11 +70,11 @@ class Family(ABC):
     needs: ClassVar[str] = "numbers"
     """What its values are, in words."""
 
-    def scale(self, y: Array, weights: Array | None) -> float:
+    def scale(self, y: Array, weights: Array | None, offset: Array | None = None) -> float:
         """Return the scale of the predictor: its priors are in units of this."""
         return 1.0
 
-    def centre(self, y: Array, weights: Array | None) -> float:
+    def centre(self, y: Array, weights: Array | None, offset: Array | None = None) -> float:
         """Return the mean of the prior of the intercept."""
         return 0.0
 
@@ -94,11 +94,11 @@ class _Real(Family):
             raise DataError(f"the response '{response}' is {y[0]:g} in all rows; there is nothing to explain")
         return y
 
-    def scale(self, y: Array, weights: Array | None) -> float:
-        return float(mean_and_sd(y, weights)[1])
+    def scale(self, y: Array, weights: Array | None, offset: Array | None = None) -> float:
+        return float(mean_and_sd(y if offset is None else y - offset, weights)[1])
 
-    def centre(self, y: Array, weights: Array | None) -> float:
-        return float(mean_and_sd(y, weights)[0])
+    def centre(self, y: Array, weights: Array | None, offset: Array | None = None) -> float:
+        return float(mean_and_sd(y if offset is None else y - offset, weights)[0])
 
 
 @dataclass(frozen=True)
@@ -196,9 +196,10 @@ class OverdispersedCounts(_Counted):
     size: float
     name: ClassVar[str] = "negative_binomial"
 
-    def centre(self, y: Array, weights: Array | None) -> float:
+    def centre(self, y: Array, weights: Array | None, offset: Array | None = None) -> float:
         n_rows = len(y) if weights is None else weights.sum()
-        return float(np.log(max(mean_and_sd(y, weights)[0], 0.5 / n_rows)))
+        centre = float(np.log(max(mean_and_sd(y, weights)[0], 0.5 / n_rows)))
+        return centre if offset is None else centre - float(mean_and_sd(offset, weights)[0])
 
     def leaf(self, name: str, predictor: Any, plate: Plate, scale: float) -> Variable:
         return NegativeBinomial(name, exp(predictor, method="expectation"), self.size, plates=plate)
@@ -296,11 +297,11 @@ def family_of(name: Any, formula: Formula, size: float = 1.0, categories: Sequen
     if not isinstance(name, str) or name not in names:
         hint = "; for counts take 'negative_binomial'" if name == "poisson" else ""
         raise ParameterError(f"family must be one of {', '.join(map(repr, names))}; got {name!r}{hint}")
-    if formula.trials is not None and name != "binomial":
+    if formula.trials and name != "binomial":
         raise ParameterError(
-            f"trials({formula.trials}) in the formula need family='binomial'; got family={name!r}"
+            f"trials ({' + '.join(formula.trials)}) in the formula need family='binomial'; got family={name!r}"
         )
-    if name == "binomial" and formula.trials is None:
+    if name == "binomial" and not formula.trials:
         return Logit()
     return Ordinal(tuple(categories)) if name == ORDINAL else FAMILIES[name](size)
 
@@ -313,11 +314,13 @@ def trials_of(formula: Formula, rows: Rows, n_rows: int) -> dict[str, Array]:
     DataError
         If one is no whole number of at least 0.
     """
-    if formula.trials is None:
+    if not formula.trials:
         return {}
-    if formula.trials.isdigit():
-        return {TRIALS: np.full(n_rows, float(formula.trials))}
-    return {TRIALS: _Counted.values(Successes(), rows, formula.trials)}
+    counts = [
+        np.full(n_rows, float(own)) if own.isdigit() else _Counted.values(Successes(), rows, own)
+        for own in formula.trials
+    ]
+    return {TRIALS: np.sum(counts, axis=0)}
 
 
 def half_t(name: str, scale: float, df: float) -> Gamma:

@@ -1,38 +1,21 @@
 """Formulas as in lme4: the response, the common effects, and the effects of groups.
 
-formulaic reads the common effects and what is left of a bar; the bars are read here. Only names, numbers, operators and
-the functions in :data:`FUNCTIONS` may be in a formula, so that one that comes from a file cannot run anything else.
+formulaic reads the common effects and what is left of a bar; the bars, the response and offsets are read here. Only
+names, numbers, operators and the functions of :mod:`.functions` may be in a formula, so that one that comes from a file
+cannot run anything else.
 """
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from ..._errors import ParameterError
 from ..._extras import install_command
+from .functions import Read, read_expression
 
-FUNCTIONS: Mapping[str, Any] = {
-    "log": np.log,
-    "log1p": np.log1p,
-    "log2": np.log2,
-    "log10": np.log10,
-    "exp": np.exp,
-    "sqrt": np.sqrt,
-    "abs": np.abs,
-}
-"""Functions of a column that a formula may use, beside ``C`` and ``I``."""
-
-_OF_FORMULAIC = ("C", "I")
-_ALLOWED = (
-    *(ast.Expression, ast.Name, ast.Load, ast.Constant, ast.BinOp, ast.UnaryOp, ast.Call),
-    *(ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow, ast.UAdd, ast.USub),
-)
-_LARGEST_POWER = 10
+_PROPORTIONS = ("prop", "proportion", "p")
 _EXAMPLE = "'y ~ x * z + (1 | school) + (x | school/class)'"
 
 
@@ -69,17 +52,25 @@ class Formula:
     response
         The column that is explained.
     trials
-        The column, or whole number, of the trials of a binomial response, ``successes | trials(n)``; None without.
+        Columns whose sum is the number of trials of a binomial response, or one whole number; empty without.
     common
         The formula of the common effects.
     groups
         Effects of groups, in their order.
+    offsets
+        Expressions that are added to the predictor as they are.
     """
 
     response: str
-    trials: str | None
+    trials: tuple[str, ...]
     common: str
     groups: tuple[GroupTerm, ...]
+    offsets: tuple[str, ...] = ()
+
+    @property
+    def effects(self) -> list[str]:
+        """The formulas of effects: common ones, those of groups, and offsets, whose coefficient is known."""
+        return [self.common, *(own.effects for own in self.groups), *map(of_offset, self.offsets)]
 
 
 def read(text: Any) -> Formula:
@@ -102,7 +93,7 @@ def read(text: Any) -> Formula:
     if not tilde or "~" in right:
         raise ParameterError(f"formula must have one ~, as {_EXAMPLE}; got {text!r}")
     response, trials = _response(left.strip(), text)
-    common, groups = [], []
+    common, groups, offsets = [], [], []
     for piece in _summands(right, text):
         inner = piece[1:-1].strip() if _is_in_brackets(piece) else piece
         if "|" in inner:
@@ -111,26 +102,43 @@ def read(text: Any) -> Formula:
                     f"effects of groups need brackets, as (1 | school); formula has {piece!r}"
                 )
             groups += list(_of_bar(inner, text))
+        elif piece.startswith("offset(") and piece.endswith(")"):
+            offsets.append(piece[len("offset(") : -1].strip())
         else:
             common.append(piece)
     terms = tuple(dict.fromkeys(groups))
-    return Formula(response, trials, _joined(common), terms)
+    return Formula(response, trials, _joined(common), terms, tuple(offsets))
 
 
-def _response(left: str, text: str) -> tuple[str, str | None]:
-    name, bar, trials = (part.strip() for part in left.partition("|"))
+def _response(left: str, text: str) -> tuple[str, tuple[str, ...]]:
+    """Return the column of the response, and those of its trials.
+
+    A binomial response is ``k | trials(n)`` as in brms, ``prop(k, n)`` or ``p(k, n)`` as in bambi, or as in lme4
+    ``cbind(k, n - k)``, where failures may be a column too.
+    """
+    name, trials = left, ()
+    successes, bar, own = (part.strip() for part in left.partition("|"))
+    call, open_, inside = (part.strip() for part in left.partition("("))
     if bar:
-        if not (trials.startswith("trials(") and trials.endswith(")")):
+        if not (own.startswith("trials(") and own.endswith(")")):
             raise ParameterError(
                 f"the response of a formula is a column, or 'successes | trials(n)'; got {left!r} in {text!r}"
             )
-        trials = trials[len("trials(") : -1].strip()
-    if not _is_name(name) or (bar and not (_is_name(trials) or trials.isdigit())):
+        name, trials = successes, (own[len("trials(") : -1].strip(),)
+    elif open_ and inside.endswith(")") and call in (*_PROPORTIONS, "cbind") and inside.count(",") == 1:
+        name, second = (part.strip() for part in inside[:-1].split(","))
+        total, minus, rest = (part.strip() for part in second.partition("-"))
+        if call in _PROPORTIONS:
+            trials = (second,)
+        else:
+            trials = (total,) if minus and rest == name else (name, second)
+    if not _is_name(name) or not all(_is_name(each) or each.isdigit() for each in trials):
         raise ParameterError(
-            f"the response of a formula must be the name of a column; got {left!r} in {text!r}. Compute others, such "
-            f"as logarithms, as a column of the table"
+            f"the response of a formula is the name of a column, or 'k | trials(n)', 'prop(k, n)' or "
+            f"'cbind(k, n - k)' of columns; got {left!r} in {text!r}. Compute others, such as logarithms, as a column "
+            f"of the table"
         )
-    return name.strip("`"), trials.strip("`") if bar else None
+    return name.strip("`"), tuple(each.strip("`") for each in trials)
 
 
 def _summands(right: str, text: str) -> Iterator[str]:
@@ -214,72 +222,24 @@ def terms_of(effects: str) -> Any:
         raise ParameterError(f"{effects!r} has several parts; the right side of a formula has one")
     for factor in (own for term in found for own in term.factors):
         if factor.eval_method.value == "python":
-            _check(factor.expr)
+            read_expression(factor.expr)
     return found
 
 
-def _check(expression: str) -> None:
-    """Refuse what is more than arithmetic with columns, and known functions of it.
-
-    Raises
-    ------
-    ParameterError
-        If so.
-    """
-    names = ", ".join((*_OF_FORMULAIC, *FUNCTIONS))
-    try:
-        nodes = list(ast.walk(ast.parse(expression, mode="eval")))
-    except SyntaxError as error:
-        raise ParameterError(f"{expression!r} in the formula cannot be read: {error.msg}") from error
-    for node in nodes:
-        is_known = isinstance(node, _ALLOWED)
-        if isinstance(node, ast.Call):
-            is_known = _is_known_call(node)
-        elif isinstance(node, ast.Constant):
-            is_known = type(node.value) in (int, float)
-        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
-            is_known = _is_small_power(node)
-        if not is_known:
-            raise ParameterError(
-                f"{expression!r} in the formula is not supported: a formula may have columns, numbers, operators, and "
-                f"the functions {names} of one argument. Compute anything else as a column of the table"
-            )
+def of_offset(offset: str) -> str:
+    """Return an offset as a formula of one column."""
+    return f"0 + I({offset})"
 
 
-def _is_known_call(node: ast.Call) -> bool:
-    return (
-        isinstance(node.func, ast.Name)
-        and node.func.id in (*_OF_FORMULAIC, *FUNCTIONS)
-        and len(node.args) == 1
-        and not node.keywords
-        and (node.func.id != "C" or isinstance(node.args[0], ast.Name))
-    )
-
-
-def _is_small_power(node: ast.BinOp) -> bool:
-    """Whether something is a small power of a column: one of numbers alone could take forever."""
-    exponent = node.right
-    is_small = isinstance(exponent, ast.Constant) and type(exponent.value) in (int, float)
-    return (
-        is_small
-        and abs(exponent.value) <= _LARGEST_POWER  # type: ignore[operator]
-        and any(isinstance(own, ast.Name) for own in ast.walk(node.left))
-    )
-
-
-def columns_of(effects: str) -> tuple[set[str], set[str]]:
-    """Return the columns that a formula of effects reads, and those of them in ``C(...)``: they are categories."""
-    read, categories = set(), set()
+def columns_of(effects: str) -> Read:
+    """Return what a formula of effects reads: its columns, and those of them that are categories."""
+    read = Read()
     for factor in (own for term in terms_of(effects) for own in term.factors):
         if factor.eval_method.value == "lookup":
-            read.add(factor.expr)
+            read.columns.add(factor.expr)
         elif factor.eval_method.value == "python":
-            nodes = list(ast.walk(ast.parse(factor.expr, mode="eval")))
-            functions = {node.func for node in nodes if isinstance(node, ast.Call)}
-            read |= {node.id for node in nodes if isinstance(node, ast.Name) and node not in functions}
-            categories |= {
-                node.args[0].id  # type: ignore[attr-defined]
-                for node in nodes
-                if isinstance(node, ast.Call) and node.func.id == "C"  # type: ignore[attr-defined]
-            }
-    return read, categories
+            own = read_expression(factor.expr)
+            read.columns |= own.columns
+            read.categories |= own.categories
+            read.is_stateful |= own.is_stateful
+    return read

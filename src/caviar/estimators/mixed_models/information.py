@@ -20,7 +20,7 @@ from ..._typing import AnyArray, Array
 from ...numerics.normal_tail import log_between
 from .design import COMMON, Encoding
 from .families import THRESHOLDS
-from .statement import MATRIX, Design
+from .statement import MATRIX, OFFSET, Design
 
 _LOG_ROOT_TWO_PI = 0.5 * float(np.log(2.0 * np.pi))
 
@@ -49,7 +49,8 @@ def covariance_at_mode(
     parts, priors, mean = _effects(posterior, design, encoding.group_names)
     effects = hstack([csr_array(own) for own in parts]).tocsr()
     prior = block_diag([csr_array((len(cuts), len(cuts))), *priors]).tocsc()
-    curvature = _curvature(cuts, effects @ mean, places, np.ones(len(places)) if weights is None else weights)
+    predictor = effects @ mean + design.data.get(OFFSET, 0.0)
+    curvature = _curvature(cuts, predictor, places, np.ones(len(places)) if weights is None else weights)
     upper, lower = (_ends(len(cuts), places + shift, effects) for shift in (0, -1))
     between = upper.T @ diags_array(curvature[2]) @ lower
     information = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from typing import Any, ClassVar, Self
 
@@ -53,12 +53,16 @@ class MixedModel(HasEvidence):
         Response, common effects and group effects, as in ``"y ~ x * z + (1 | school) + (x | school/class)"``. ``(x |
         g)`` gives each group of column ``g`` a correlated intercept and slope; ``(x || g)`` makes them uncorrelated;
         ``g/h`` means the groups ``g`` and ``g:h``. Text columns are categories whose first level is the reference;
-        ``C(x)`` treats a column of numbers as categories. Effects are parsed by formulaic and may contain ``log``,
-        ``log1p``, ``log2``, ``log10``, ``exp``, ``sqrt``, ``abs`` and ``I``.
+        ``C(x)`` treats a column of numbers as categories, and ``C(x, Treatment("b"))`` or ``C(x, Sum)`` states their
+        coding. Effects are parsed by formulaic and may contain ``log``, ``log1p``, ``log2``, ``log10``, ``exp``,
+        ``sqrt``, ``abs``, ``I``, ``center``, ``scale``, ``poly`` and the splines ``bs``, ``cr`` and ``cc``, which are
+        computed for new rows with the means and knots of the fit. ``offset(log(days))`` is added to the predictor as it
+        is.
     family
         Distribution of the response. ``"gaussian"``: numbers. ``"student"``: numbers with outliers. ``"bernoulli"``: 0
         or 1 with a logit link. ``"probit"``: 0 or 1 with a probit link. ``"binomial"``: successes in known numbers of
-        trials, ``successes | trials(n) ~ x``, where n is a column or a whole number. ``"negative_binomial"``:
+        trials, ``successes | trials(n) ~ x``, where n is a column or a whole number, also written ``prop(k, n)`` or
+        ``cbind(k, n - k)``. ``"negative_binomial"``:
         overdispersed counts. ``"ordinal"``: ordered categories by cumulative probit, where a latent utility with mean
         equal to the predictor and variance 1 falls between two thresholds, which replace the intercept.
     categories
@@ -97,6 +101,8 @@ class MixedModel(HasEvidence):
         mean is more than 3 standard deviations from zero; the intercepts of the groups are then those at the mean.
         Columns of ``"common effects"`` are centred if it is more than 1,000 standard deviations; the variable then has
         the intercept at the mean, while ``fixef`` and ``summary`` show the intercept at zero.
+    states_
+        Call of a function of a whole column, such as ``scale(x)`` -> the means or knots that it took from the rows.
     n_rows_
         Number of rows of the fit.
     size_
@@ -148,6 +154,7 @@ class MixedModel(HasEvidence):
     levels_: ClassVar[Any] = Fitted()
     groups_: ClassVar[Any] = Fitted()
     centres_: ClassVar[Any] = Fitted()
+    states_: ClassVar[Any] = Fitted()
     n_rows_: ClassVar[Any] = Fitted()
     size_: ClassVar[Any] = Fitted()
     categories_: ClassVar[Any] = Fitted()
@@ -232,6 +239,7 @@ class MixedModel(HasEvidence):
             levels_={name: list(own) for name, own in encoding.levels.items()},
             groups_={name: list(own) for name, own in encoding.groups.items()},
             centres_={name: dict(own) for name, own in encoding.centres.items()},
+            states_=encoding.states,
         )
 
     def _categories_of(self, rows: Rows, formula: Formula) -> tuple[str, ...]:
@@ -260,6 +268,9 @@ class MixedModel(HasEvidence):
         self.n_iter_, self.converged_ = posterior.n_iter, posterior.converged
 
     def _check_restored(self) -> None:
+        states = vars(self).get("states_", {})
+        if not all(isinstance(own, Mapping) for own in (states, *dict(states).values())):
+            raise ValueError("states_ is not that of functions in a formula")
         blocks = [block.label for block in self._blocks]
         if any(name not in self.posterior_ for name in (COMMON, *blocks)):
             raise ValueError("its posterior is not that of its formula")
@@ -271,8 +282,10 @@ class MixedModel(HasEvidence):
     @property
     def _encoding(self) -> Encoding:
         # models that were saved before they had any were fitted without
-        centres = vars(self).get("centres_", {})
-        return Encoding(self._formula, self.levels_, self.groups_, centres, self._family.has_thresholds)
+        centres, states = (vars(self).get(name, {}) for name in ("centres_", "states_"))
+        return Encoding(
+            self._formula, self.levels_, self.groups_, centres, self._family.has_thresholds, states
+        )
 
     @property
     def _blocks(self) -> tuple[Block, ...]:

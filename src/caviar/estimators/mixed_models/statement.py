@@ -27,6 +27,8 @@ from .formula import GroupTerm
 
 MATRIX = "matrix of common effects"
 """The known values that these are multiplied with."""
+OFFSET = "offset"
+"""The known values that are added to the predictor as they are."""
 _WIDE = 2.5
 """Standard deviation of the priors of coefficients, in units of the predictor for a standard deviation of a column."""
 
@@ -130,6 +132,9 @@ def design_of(encoding: Encoding, rows: Rows, *, known: bool = True, may_lack: b
     """
     matrix, names = encoding.common(rows)
     data: dict[str, Any] = {MATRIX: matrix}
+    offset = encoding.offset(rows)
+    if offset is not None:
+        data[OFFSET] = offset
     blocks: list[Block] = []
     is_new = {}
     for term in encoding.formula.groups:
@@ -192,7 +197,7 @@ def check_response(design: Design, name: str, y: Array) -> None:
         If its values are far from zero beside their spread, or the common effects explain it exactly.
     """
     refuse_far(y[:, None], [name])
-    matrix = design.data[MATRIX]
+    matrix, y = design.data[MATRIX], y - design.data.get(OFFSET, 0.0)
     if len(y) <= matrix.shape[1]:
         return
     unit = matrix / np.sqrt((matrix**2).mean(axis=0))
@@ -208,11 +213,18 @@ def stated(
     design: Design, encoding: Encoding, family: Family, response: str, y: Array, weights: Array | None
 ) -> Model:
     """Return the model of the rows of a fit, with their weights if they have any."""
-    plate, unit = Plate("row"), family.scale(y, weights)
+    offset = design.data.get(OFFSET)
+    plate, unit = Plate("row"), family.scale(y, weights, offset)
     common = _common(
-        design, unit, family.centre(y, weights), weights, is_centred=bool(encoding.centres.get(COMMON))
+        design,
+        unit,
+        family.centre(y, weights, offset),
+        weights,
+        is_centred=bool(encoding.centres.get(COMMON)),
     )
     predictor: Any = dot(Data(MATRIX, plates=plate), common)
+    if offset is not None:
+        predictor = predictor + Data(OFFSET, plates=plate)
     plates = {name: Plate(name, names=own) for name, own in encoding.group_names.items()}
     labels: dict[str, Data] = {}
     for block in design.blocks:

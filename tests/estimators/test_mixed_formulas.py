@@ -1,0 +1,233 @@
+"""Functions of whole columns in formulas, codings, offsets, and trials as other packages write them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from scipy.interpolate import BSpline
+from scipy.special import logsumexp
+
+import caviar as cv
+from caviar.estimators.mixed_models.columns import Rows
+from caviar.estimators.mixed_models.design import Encoding
+from caviar.estimators.mixed_models.formula import read
+
+pytest.importorskip("formulaic")
+
+
+def table(n: int = 90, seed: int = 0) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    x, z = rng.normal(2.0, 1.5, n), rng.uniform(1.0, 9.0, n)
+    group, kind = rng.integers(0, 6, n), rng.choice(["low", "mid", "top"], n)
+    y = np.sin(x) + 0.3 * z + (kind == "top") + rng.normal(0, 0.7, 6)[group] + rng.normal(0, 0.5, n)
+    trials = rng.integers(5, 12, n)
+    hits = rng.binomial(trials, 1 / (1 + np.exp(-0.5 * x + 1)))
+    names = np.array(list("abcdef"))[group]
+    return pd.DataFrame(
+        {"y": y, "x": x, "z": z, "g": names, "kind": kind, "n": trials, "k": hits, "failed": trials - hits}
+    )
+
+
+TABLE = table()
+
+
+def matrices(effects: str, *tables: pd.DataFrame) -> list[np.ndarray]:
+    """Return the matrices of tables, with what the first of them gave."""
+    encoding = Encoding.of(read(f"y ~ 0 + {effects}"), Rows.of(tables[0]))
+    return [encoding.matrix(f"0 + {effects}", Rows.of(own))[0] for own in tables]
+
+
+def fitted(formula: str, **arguments: Any) -> cv.MixedModel:
+    return cv.MixedModel(formula, random_state=0, **arguments).fit(TABLE)
+
+
+def test_scale_and_center_use_the_moments_of_the_fit() -> None:
+    new = TABLE.iloc[:4]
+    new = new.assign(x=new["x"] + 7.0)
+    _, scaled = matrices("scale(x)", TABLE, new)
+    x = TABLE["x"].to_numpy()
+    np.testing.assert_allclose(scaled[:, 0], (new["x"] - x.mean()) / x.std(ddof=1))
+    _, centred = matrices("center(log(z))", TABLE, new)
+    np.testing.assert_allclose(centred[:, 0], np.log(new["z"]) - np.log(TABLE["z"]).mean())
+
+
+def test_polynomials_are_orthonormal_in_the_fit_and_the_same_functions_of_new_rows() -> None:
+    whole, part = matrices("poly(x, 3)", TABLE, TABLE.iloc[10:20])
+    np.testing.assert_allclose(whole.T @ whole, np.eye(3), atol=1e-12)
+    np.testing.assert_allclose(whole.sum(axis=0), 0, atol=1e-12)
+    np.testing.assert_allclose(part, whole[10:20])
+
+
+def test_splines_are_those_of_scipy() -> None:
+    new = TABLE.iloc[5:9]
+    whole, part = matrices("bs(z, df=5)", TABLE, new)
+    z = TABLE["z"].to_numpy()
+    knots = np.r_[[z.min()] * 4, np.quantile(z, [1 / 3, 2 / 3]), [z.max()] * 4]
+    # the first one would make up the intercept with the others
+    expected = BSpline.design_matrix(z, knots, 3).toarray()[:, 1:]
+    np.testing.assert_allclose(whole, expected, atol=1e-12)
+    np.testing.assert_allclose(part, expected[5:9], atol=1e-12)
+
+
+def test_values_beyond_the_knots_of_a_spline_are_refused_unless_asked_for() -> None:
+    far = TABLE.iloc[:3].assign(z=[0.0, 5.0, 100.0])
+    model = fitted("y ~ bs(z, df=4) + (1 | g)")
+    with pytest.raises(cv.DataError, match=r"cannot compute 'bs\(z, df=4\)' for these rows: .*extrapolation"):
+        model.predict(far)
+    told = fitted("y ~ bs(z, df=4, extrapolation='clip') + (1 | g)").predict(far)
+    at_ends = fitted("y ~ bs(z, df=4, extrapolation='clip') + (1 | g)").predict(
+        far.assign(z=[TABLE["z"].min(), 5.0, TABLE["z"].max()])
+    )
+    np.testing.assert_allclose(told.mean, at_ends.mean)
+
+
+@pytest.mark.parametrize(
+    "formula",
+    ["y ~ scale(x) * kind + (scale(x) | g)", "y ~ poly(log(z), 2) + cr(x, df=3, constraints='center')"],
+)
+def test_a_saved_model_has_the_means_and_knots_of_the_fit(formula: str, tmp_path: Path) -> None:
+    model = fitted(formula)
+    model.save(tmp_path / "m.caviar")
+    new = TABLE.iloc[:2]
+    told = model.predict(new)
+    np.testing.assert_array_equal(cv.load(tmp_path / "m.caviar").predict(new).mean, told.mean)
+    # of two rows alone the mean and the standard deviation are others
+    np.testing.assert_allclose(told.mean, model.predict(TABLE).mean[:2])
+
+
+def test_states_that_are_none_are_refused(tmp_path: Path) -> None:
+    model = fitted("y ~ scale(x)")
+    vars(model)["states_"] = {"scale(x)": [1.0]}
+    model.save(tmp_path / "m.caviar")
+    with pytest.raises(cv.DataError, match="states_ is not that of functions in a formula"):
+        cv.load(tmp_path / "m.caviar")
+
+
+@pytest.mark.parametrize(
+    ("coding", "columns"),
+    [
+        ("Treatment('mid')", [[1, 0], [0, 0], [0, 1]]),
+        ("contr.treatment('top')", [[1, 0], [0, 1], [0, 0]]),
+        ("Sum", [[1, 0], [0, 1], [-1, -1]]),
+        ("contr.helmert", [[-1, -1], [1, -1], [0, 2]]),
+    ],
+)
+def test_codings_of_categories(coding: str, columns: list[list[int]]) -> None:
+    encoding = Encoding.of(read(f"y ~ C(kind, {coding})"), Rows.of(TABLE))
+    matrix, _ = encoding.matrix(f"C(kind, {coding})", Rows.of(TABLE))
+    place = TABLE["kind"].map({"low": 0, "mid": 1, "top": 2}).to_numpy()
+    np.testing.assert_allclose(matrix, np.c_[np.ones(len(TABLE)), np.array(columns)[place]])
+
+
+def test_an_offset_is_taken_from_a_response_of_numbers() -> None:
+    moved = TABLE.assign(y=TABLE["y"] - 0.3 * TABLE["z"])
+    one = fitted("y ~ x + offset(0.3 * z) + (1 | g)")
+    other = cv.MixedModel("y ~ x + (1 | g)", random_state=0).fit(moved)
+    assert one.elbo_ == pytest.approx(other.elbo_, abs=1e-6)
+    np.testing.assert_allclose(one.fixef(), other.fixef(), atol=1e-6)
+    np.testing.assert_allclose(
+        one.predict(TABLE).mean, other.predict(TABLE).mean + 0.3 * TABLE["z"], atol=1e-6
+    )
+    assert one.score(TABLE) == pytest.approx(other.score(moved), abs=1e-6)
+
+
+def test_two_offsets_add_up() -> None:
+    one = fitted("y ~ x + offset(z) + offset(x)")
+    assert one.elbo_ == pytest.approx(fitted("y ~ x + offset(z + x)").elbo_, abs=1e-8)
+
+
+def test_exposures_of_counts_multiply_the_mean() -> None:
+    counts = TABLE.assign(k=TABLE["k"] * TABLE["n"])
+    model = cv.MixedModel("k ~ x + offset(log(n)) + (1 | g)", family="negative_binomial", size=3.0).fit(
+        counts
+    )
+    once, twice = (model.predict(counts.assign(n=factor * counts["n"])) for factor in (1.0, 2.0))
+    np.testing.assert_allclose(twice.mean, 2 * once.mean, rtol=1e-10)
+    # in units of ten days a tenth of the exposure, and an intercept that is higher by log(10)
+    tens = cv.MixedModel("k ~ x + offset(log(n / 10)) + (1 | g)", family="negative_binomial", size=3.0).fit(
+        counts
+    )
+    assert tens.elbo_ == pytest.approx(model.elbo_, abs=1e-6)
+    assert tens.fixef()["Intercept"] - model.fixef()["Intercept"] == pytest.approx(np.log(10), abs=1e-6)
+
+
+def test_a_constant_offset_moves_thresholds() -> None:
+    ratings = TABLE.assign(y=np.digitize(TABLE["y"], [1.5, 2.5]), one=0.75)
+    plain, moved = (
+        cv.MixedModel(f"y ~ x{offset} + (1 | g)", family="ordinal").fit(ratings)
+        for offset in ("", " + offset(one)")
+    )
+    assert moved.elbo_ == pytest.approx(plain.elbo_, abs=1e-5)
+    one, other = plain.thresholds(), moved.thresholds()
+    np.testing.assert_allclose(other["mean"], one["mean"] + 0.75, atol=1e-4)
+    np.testing.assert_allclose(other["sd"], one["sd"], rtol=1e-4)
+
+
+def test_an_offset_of_binary_outcomes_with_groups_is_that_of_quadrature() -> None:
+    """Each group is integrated out by Gauss-Hermite nodes, on a grid of the intercept and the spread."""
+    rng = np.random.default_rng(3)
+    group, known = np.repeat(np.arange(5), 12), np.array([-2.0, -1.0, 0.0, 1.0, 2.0])
+    at = 0.3 + 0.8 * rng.normal(size=5)[group] + known[group]
+    y = (at + rng.logistic(size=60) > 0).astype(float)
+    frame = {"y": y, "g": [f"group {own}" for own in group], "known": known[group]}
+    model = cv.MixedModel("y ~ 1 + offset(known) + (1 | g)", family="bernoulli").fit(frame)
+    rows = {row.name: row for row in model.summary(level=0.9).rows}
+
+    levels, spreads = np.linspace(-4.0, 5.0, 91), np.geomspace(0.01, 15.0, 150)
+    nodes, weights = np.polynomial.hermite_e.hermegauss(40)
+    at = levels[:, None, None] + spreads[:, None] * nodes + known[:, None, None, None]
+    of_groups = np.bincount(group, y)[:, None, None, None] * at - 12 * np.logaddexp(0, at)
+    log_density = logsumexp(of_groups, b=weights / weights.sum(), axis=-1).sum(axis=0)
+    log_density += stats.norm.logpdf(levels, 0, 2.5)[:, None]
+    log_density += stats.t.logpdf(spreads / 2.5, 4) + np.log(spreads)
+    share = np.exp(log_density - log_density.max())
+    share /= share.sum()
+    mean = float(share.sum(axis=1) @ levels)
+    sd = float(np.sqrt(share.sum(axis=1) @ (levels - mean) ** 2))
+    assert rows["Intercept"].mean == pytest.approx(mean, abs=0.06 * sd)
+    assert rows["Intercept"].sd == pytest.approx(sd, rel=0.06)
+    spread = float(share.sum(axis=0) @ spreads)
+    assert rows["g, Intercept"].mean == pytest.approx(spread, rel=0.06)
+
+
+@pytest.mark.parametrize("response", ["prop(k, n)", "p( k ,n)", "cbind(k, n - k)", "cbind(k, failed)"])
+def test_trials_as_others_write_them(response: str) -> None:
+    one = fitted("k | trials(n) ~ x + (1 | g)", family="binomial")
+    other = fitted(f"{response} ~ x + (1 | g)", family="binomial")
+    assert other.elbo_ == one.elbo_
+    np.testing.assert_array_equal(other.predict(TABLE).mean, one.predict(TABLE).mean)
+
+
+@pytest.mark.parametrize(
+    ("formula", "words"),
+    [
+        ("k / n ~ x", r"'prop\(k, n\)'"),
+        ("cbind(k, n - x) ~ x", "got 'cbind"),
+        ("prop(k, n, x) ~ x", "got 'prop"),
+        ("y ~ offset(kind)", r"offset\(kind\) needs one number for each row"),
+        ("y ~ x + (offset(z) | g)", "not supported"),
+        ("y ~ x + offset(open)", "no column 'open'"),
+        ("y ~ offset(open('f'))", "not supported"),
+        ("y ~ bs(x, df=100000)", "not supported"),
+        ("y ~ scale(x, ddof=__import__('os'))", "not supported"),
+        ("y ~ C(kind, Treatment(z))", "not supported"),
+        ("y ~ C(kind, levels=['low'])", "not supported"),
+        ("y ~ np.load(x)", "not supported"),
+        ("y ~ np.log.at(x)", "not supported"),
+    ],
+)
+def test_what_is_not_supported_is_refused(formula: str, words: str) -> None:
+    with pytest.raises(cv.CaviarError, match=words):
+        fitted(formula)
+
+
+@pytest.mark.parametrize("response", ["prop(k, n)", "cbind(k, failed)"])
+def test_curves_are_drawn_of_one_trial(response: str) -> None:
+    pytest.importorskip("matplotlib")
+    model = fitted(f"{response} ~ x + (1 | g)", family="binomial")
+    assert cv.plot.regression(model, TABLE, "x") is not None
