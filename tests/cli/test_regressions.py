@@ -17,6 +17,7 @@ COLUMNS = {
     "x": X,
     "school": SCHOOL,
     "passed": (X + RNG.normal(size=45) > 0).astype(int),
+    "missed": RNG.poisson(np.exp(0.5 * X)),
 }
 
 
@@ -100,6 +101,20 @@ def test_of_a_binary_response_the_mean_is_its_probability(run, folder, tmp_path)
     assert written.columns == ("passed_mean", "passed_sd")
     mine = cv.MixedModel("passed ~ x", family="bernoulli", random_state=0).fit(COLUMNS)
     np.testing.assert_allclose(written.values[:, 0], mine.predict({"x": [0.0, 0.5]}).mean)
+
+
+def test_of_counts_intervals_are_written_and_their_score_is_compared(run, folder, tmp_path):
+    path = tmp_path / "m.caviar"
+    options = ("--formula", "missed ~ x", "--family", "negative_binomial", "--seed", 0, "-q")
+    assert run("fit", folder / "pupils.csv", *options, "-o", path).exit_code == 0
+    assert run("predict", path, folder / "new.csv", "-o", tmp_path / "out.csv", "-q").exit_code == 0
+    written = read_table(tmp_path / "out.csv")
+    assert written.columns == ("missed_mean", "missed_sd", "missed_lower", "missed_upper")
+    mine = cv.load(path)
+    np.testing.assert_array_equal(written.values[:, 2:].T, mine.predict({"x": [0.0, 0.5]}).interval(0.95))
+    result = run("compare", folder / "pupils.csv", "--model", path, "--json")
+    (row,) = json.loads(result.stdout)["rows"]
+    assert row["held_out"] == pytest.approx(mine.score(COLUMNS))
 
 
 def test_a_report_is_written_beside_the_model(run, model):

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from typing import ClassVar
 
 import numpy as np
-from scipy.special import betainc, gammaincc, ndtr, ndtri
+from scipy.special import betainc, betaln, gammaincc, gammaln, ndtr, ndtri, xlog1py, xlogy
 
 from caviar._typing import AnyArray, Array
 
@@ -24,6 +24,10 @@ class ByMoments(ABC):
     @abstractmethod
     def below(self, value: Array, mean: Array, sd: Array) -> Array:
         """Return the probability of at most this value."""
+
+    @abstractmethod
+    def log_density(self, value: Array, mean: Array, sd: Array) -> Array:
+        """Return the log density of a value, or its log probability if values are whole numbers."""
 
     @abstractmethod
     def draw(self, mean: Array, sd: Array, rng: np.random.Generator) -> Array:
@@ -64,6 +68,11 @@ class Reals(ByMoments):
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.where(sd > 0, ndtr((value - mean) / sd), np.where(value >= mean, 1.0, 0.0))
 
+    def log_density(self, value: Array, mean: Array, sd: Array) -> Array:
+        """Return the log density."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return -0.5 * ((value - mean) / sd) ** 2 - np.log(sd) - 0.5 * np.log(2.0 * np.pi)
+
     def draw(self, mean: Array, sd: Array, rng: np.random.Generator) -> Array:
         """Return a draw for each mean."""
         return rng.normal(mean, sd)
@@ -102,6 +111,28 @@ class Counts(ByMoments):
             found = np.where((variance <= mean) & (k >= fewer), 1.0, found)
         found = np.where(_is_poisson(mean, variance), gammaincc(k + 1, mean), found)
         return np.where(value < 0, 0.0, np.where(mean > 0, found, 1.0))
+
+    def log_density(self, value: Array, mean: Array, sd: Array) -> Array:
+        """Return the log probability; minus infinity of what is no whole number of at least 0."""
+        value, mean, variance = np.broadcast_arrays(value, mean, np.square(sd))
+        k = np.maximum(np.floor(value), 0.0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            fewer, more = _trials(mean, variance), mean**2 / (variance - mean)
+            share = np.minimum(mean / fewer, 1.0)
+            failures = np.maximum(fewer - k, 0.0)
+            narrow = (
+                xlogy(k, share)
+                + xlog1py(failures, -share)
+                - betaln(failures + 1.0, k + 1.0)
+                - np.log1p(fewer)
+            )
+            # of a large size two large logarithms would cancel
+            wide = -more * np.log1p(mean / more) - xlogy(k, 1.0 + more / mean)
+            wide = wide - np.where(k > 0, betaln(np.maximum(k, 1.0), more) + np.log(np.maximum(k, 1.0)), 0.0)
+            found = np.where(variance > mean, wide, np.where(k <= fewer, narrow, -np.inf))
+            found = np.where(_is_poisson(mean, variance), xlogy(k, mean) - mean - gammaln(k + 1.0), found)
+        found = np.where(mean > 0, found, np.where(k == 0, 0.0, -np.inf))
+        return np.where((value < 0) | (value != k), -np.inf, found)
 
     def draw(self, mean: Array, sd: Array, rng: np.random.Generator) -> Array:
         """Return a draw for each mean."""
@@ -157,6 +188,11 @@ class Binary(ByMoments):
     def below(self, value: Array, mean: Array, sd: Array) -> Array:
         """Return the probability."""
         return np.where(value < 0, 0.0, np.where(value < 1, 1.0 - mean, 1.0))
+
+    def log_density(self, value: Array, mean: Array, sd: Array) -> Array:
+        """Return the log probability."""
+        with np.errstate(divide="ignore"):
+            return np.where(value == 1, np.log(mean), np.where(value == 0, np.log1p(-mean), -np.inf))
 
     def draw(self, mean: Array, sd: Array, rng: np.random.Generator) -> Array:
         """Return a draw for each mean."""

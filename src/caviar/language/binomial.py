@@ -7,17 +7,19 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.special import gammaln, log_expit
+from scipy.special import expit, gammaln, log_expit
 
 from .. import families
 from .._errors import ModelError
 from .._typing import AnyArray, Array
+from ..families._by_moments import COUNTS
 from .algebra import Link, LinkOfProbability
 from .counts import no_counts
 from .expectations import MomentsOfTrials
 from .expected_slots import ExpectedSlots
 from .links import Answer, Hidden, Logistic, LogisticOfNormal
 from .nodes import Expression, Indexed, Node
+from .nodes_of_predictors import nodes, probability_at
 from .plates import Plates
 from .roles import AUGMENTING_SUM, PROBABILITY, TRIALS, Role
 from .templates import Density, template
@@ -93,6 +95,7 @@ class Binomial(Answer):
     family = families.Bernoulli
     """Of one trial: the statistic and natural parameter of the sum are the same."""
     is_discrete = True
+    by_moments: ClassVar = COUNTS
     letters: ClassVar = {"x": ""}
     base = template((1, "self.log_carrier"))
     density = template(
@@ -147,6 +150,24 @@ class Binomial(Answer):
             yes, spread = slots.entries("probability")
             product = yes * (1.0 - yes) - spread
         return trials * yes, trials * product + np.square(trials) * spread
+
+    def parts_given(
+        self, slots: ExpectedSlots, mean: Array, variance: Array
+    ) -> list[tuple[Array, Array, Array]]:
+        """Return Binomials at a few values of the probability."""
+        trials, _ = slots.entries("trials")
+        stated = self.stated["probability"]
+        is_link = isinstance(stated, LinkOfProbability)
+        center, width = slots.normal(stated.predictor) if is_link else slots.entries("probability")
+        wide = np.sqrt(width)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            own = mean * (1.0 - mean / trials)
+            ratio = wide * np.sqrt(own) if is_link else wide * trials / np.sqrt(own)
+        found = []
+        for place, weight in nodes(ratio):
+            yes = expit(center + place * wide) if is_link else probability_at(place, center, width)
+            found.append((np.asarray(weight), trials * yes, trials * yes * (1.0 - yes)))
+        return found
 
     def statistic_beside(self, name: str, value: AnyArray, known: Mapping[str, AnyArray]) -> Array:
         """Return the number of successes or of failures, or the logarithm of the binomial coefficient."""

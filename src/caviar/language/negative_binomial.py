@@ -12,6 +12,7 @@ from scipy.special import betaln, log_expit
 from .. import families
 from .._errors import ModelError
 from .._typing import AnyArray, Array
+from ..families._by_moments import COUNTS
 from .algebra import Addend, Link, Predictor, as_predictor
 from .constants import Constant, as_known
 from .counts import no_counts
@@ -19,6 +20,7 @@ from .expectations import MomentsOfCounts
 from .expected_slots import ExpectedSlots
 from .links import Answer, Exponential, ExponentialOfNormal, Hidden
 from .nodes import Expression, Indexed, Node
+from .nodes_of_predictors import nodes
 from .plates import Plates
 from .positive import Gamma
 from .roles import AUGMENTING_SUM, SIZE, Role
@@ -126,6 +128,7 @@ class NegativeBinomial(Answer):
 
     family = families.Poisson
     is_discrete = True
+    by_moments: ClassVar = COUNTS
     letters: ClassVar = {"x": ""}
     base = template((1, "self.log_carrier"))
     density = template((1, "mean.log_x self.x"), (-1, "mean.x"))
@@ -206,6 +209,22 @@ class NegativeBinomial(Answer):
         mean = np.exp(location + 0.5 * width)
         spread = np.expm1(width)
         return mean, mean + np.square(mean) * (spread + (1.0 + spread) / size)
+
+    def parts_given(
+        self, slots: ExpectedSlots, mean: Array, variance: Array
+    ) -> list[tuple[Array, Array, Array]]:
+        """Return negative binomials at a few values of the predictor."""
+        if self.mixing is not None:
+            return super().parts_given(slots, mean, variance)
+        location, width = slots.normal(self.stated["mean"].predictor)
+        size, _ = slots.entries("size")
+        wide = np.sqrt(width)
+        found = []
+        # a value varies by a part of its mean: sqrt(1 / mean + 1 / size)
+        for place, weight in nodes(wide / np.sqrt(np.exp(-location) + 1.0 / size)):
+            own = np.exp(location + place * wide)
+            found.append((np.asarray(weight), own, own + np.square(own) / size))
+        return found
 
     def statistic_beside(self, name: str, value: AnyArray, known: Mapping[str, AnyArray]) -> Array:
         """Return the count, or the logarithm of what does not depend on the mean."""

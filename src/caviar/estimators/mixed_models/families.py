@@ -43,8 +43,6 @@ class Family(ABC):
     name: ClassVar[str]
     has_noise: ClassVar[bool] = False
     """Whether it has a residual standard deviation."""
-    is_count: ClassVar[bool] = False
-    """Whether its values are counts."""
     is_binary: ClassVar[bool] = False
     """Whether its values are 0 and 1."""
     has_thresholds: ClassVar[bool] = False
@@ -163,7 +161,6 @@ class Probit(_Binary):
 class _Counted(Family):
     """Families of counts."""
 
-    is_count = True
     needs = "whole numbers of at least 0"
 
     def values(self, rows: Rows, response: str) -> Array:

@@ -453,21 +453,8 @@ class MixedModel(HasEvidence):
             Ignored: the formula names the response.
         """
         check_is_fitted(self)
-        family = self._family
-        if family.is_count:
-            raise ParameterError(
-                f"score is not available for counts (family={self.family!r}); compare elbo_ of models of the same rows"
-            )
-        values = family.values(Rows.of(X), self._formula.response)
-        told = self.predict(X)
-        if told.parts:
-            return float(np.mean(told.log_density(values)))
-        if family.has_thresholds:
-            own = told.mean[np.arange(len(values)), values.astype(np.intp)]
-            with np.errstate(divide="ignore"):
-                return float(np.mean(np.log(own)))
-        with np.errstate(divide="ignore"):
-            return float(np.mean(np.log(np.where(values == 1, told.mean, 1.0 - told.mean))))
+        values = self._family.values(Rows.of(X), self._formula.response)
+        return float(np.mean(self.predict(X).log_density(values)))
 
 
 def _best_size(elbo: Callable[[float], float]) -> float:

@@ -290,14 +290,36 @@ class Prediction:
         found = [by_moments.quantile(share, self.parts) for share in shares.ravel().tolist()]
         return np.reshape(found, shares.shape + self.mean.shape)
 
-    def log_density(self, values: Array) -> Array:
-        """Return the log density of values of a real number, in nats: that of a Normal or a mixture of Normals."""
+    def log_density(self, values: Any) -> Array:
+        """Return the log density of a value of each prediction in nats, or its log probability for counts and labels.
+
+        Parameters
+        ----------
+        values
+            Values in the shape of ``mean``; for labels whole numbers of shape (rows,).
+
+        Raises
+        ------
+        ModelError
+            If only moments of the variable are known.
+
+        Examples
+        --------
+        >>> told = Prediction.of_parts(np.ones((1, 1)), np.zeros((1, 1)), np.ones((1, 1)))
+        >>> told.log_density([0.0]).round(4)
+        array([-0.9189])
+        """
+        if self.is_label:
+            own = np.take_along_axis(self.mean, np.asarray(values, dtype=np.intp)[..., np.newaxis], axis=-1)
+            with np.errstate(divide="ignore"):
+                return np.log(own[..., 0])
+        by_moments, values = self._family("densities"), np.asarray(values, dtype=np.float64)
         with np.errstate(divide="ignore", invalid="ignore"):
-            own = [
-                np.log(weight) - 0.5 * ((values - mean) / sd) ** 2 - np.log(sd) - 0.5 * np.log(2.0 * np.pi)
+            parts = [
+                np.where(weight > 0, np.log(weight) + by_moments.log_density(values, mean, sd), -np.inf)
                 for weight, mean, sd in self.parts
             ]
-        return np.asarray(np.logaddexp.reduce(own))
+        return np.asarray(np.logaddexp.reduce(parts))
 
     def sample(self, n: int = 1, seed: int | np.random.Generator | None = None) -> Array:
         """Return draws of each value separately, shape (n, rows...); for labels, whole numbers of shape (n, rows).
@@ -373,17 +395,21 @@ class Prediction:
             for figure, values in flat.items()
         }
 
+    def _first(self, n_rows: int) -> Prediction:
+        """Return the prediction of the first rows alone."""
+        parts = tuple(
+            tuple(np.broadcast_to(own, self.mean.shape)[:n_rows] for own in part) for part in self.parts
+        )
+        deviation = self.standard_deviation[:n_rows]
+        return replace(self, mean=self.mean[:n_rows], standard_deviation=deviation, parts=parts, index=None)
+
     def _cells(self) -> Iterator[tuple[str, ...]]:
         """Yield the header and the first rows as text."""
-        columns = {
-            name: values
-            for name, values in self._columns(0.95).items()
-            if not name.endswith(("lower", "upper"))
-        }
-        has_interval = self.mean.ndim == 1 and self.by_moments is not None and bool(self.parts)
-        ends = self.interval(0.95) if has_interval else None
-        yield ("row", *columns, *(["95% interval"] if ends is not None else []))
         n_rows = len(self.mean)
+        found = self._first(_MOST_LINES)._columns(0.95)
+        ends = (found.pop("lower"), found.pop("upper")) if "lower" in found else None
+        columns = {name: values for name, values in found.items() if not name.endswith(("lower", "upper"))}
+        yield ("row", *columns, *(["95% interval"] if ends is not None else []))
         index = range(n_rows) if self.index is None or len(self.index) != n_rows else self.index
         for row in range(min(n_rows, _MOST_LINES)):
             own = (_figure(values[row]) for values in columns.values())
