@@ -62,6 +62,8 @@ class Covariates(ABC):
         Name of the observed variable.
     observed
         Its values; of a binomial the share of successes.
+    is_share
+        Whether they are shares, whose interval in a new row would depend on its number of trials.
     data
         Name of each array of the model -> its values in the data.
     columns
@@ -73,6 +75,7 @@ class Covariates(ABC):
     posterior: Posterior
     response: str
     observed: Array
+    is_share: bool = False
     data: Mapping[str, Any]
     columns: Mapping[str, Column]
     groups: frozenset[str] = frozenset()
@@ -135,6 +138,7 @@ class OfTable(Covariates):
         self.data = placed(model, table)
         trials = self.data.get("trials")
         observed = np.asarray(self.data[self.response], dtype=np.float64)
+        self.is_share = trials is not None
         self.observed = observed if trials is None else observed / np.maximum(trials, 1.0)
         common = set(encoding.levels)
         grouping = {name for term in formula.groups for name in term.by}

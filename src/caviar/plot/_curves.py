@@ -82,6 +82,8 @@ class Draws:
         ]
 
     def _of_new_rows(self, known: Placed, name: str) -> tuple[Array | None, Array | None]:
+        if self.covariates.is_share:
+            return None, None
         try:
             told = self.posterior.predict(known)[name]
             if told.by_moments is None or told.by_moments.is_binary:

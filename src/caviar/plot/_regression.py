@@ -103,7 +103,8 @@ def regression(
     ax.set_xlabel(name)
     share = found.posterior.predict(found.rows({name: found.columns[name].grid()[:1]}))[found.response]
     is_probability = share.by_moments is not None and share.by_moments.is_binary
-    ax.set_ylabel(f"probability of {found.response} = 1" if is_probability else found.response)
+    of_numbers = f"{found.response}, share of trials" if found.is_share else found.response
+    ax.set_ylabel(f"probability of {found.response} = 1" if is_probability else of_numbers)
     ax.set_title(f"Expected {found.response} by {name}" + ("" if by is None else f" and {by}"))
     ax.legend(fontsize="small")
     return ax
