@@ -401,7 +401,7 @@ class ExponentialFamily(Intervals):
     def _trusted(cls, **attributes: Any) -> Self:
         """Return an instance with these parameters and cached properties, without reading or checking them."""
         self = object.__new__(cls)
-        vars(self).update(attributes)
+        self.__dict__.update(attributes)
         return self
 
     def _at(self, mean: Array, **cached: Any) -> Self:

@@ -104,10 +104,15 @@ class _Limit:
     def hold(self, holder: object) -> None:
         """Have one thread until ``release``."""
         with self.lock:
-            if not self.before:
-                self.before = [own.num_threads or 1 for own in _of_process()]
+            if self.before:
+                self.holders[holder] = threading.get_ident()
+                self.renew()
+                return
+            self.before = [own.num_threads or 1 for own in _of_process()]
             self.holders[holder] = threading.get_ident()
-            self.renew()
+            for own, n_threads in zip(_of_process(), self.before, strict=True):
+                if n_threads > 1:
+                    _set(own, 1)
 
     def renew(self) -> None:
         """Have one thread again where somebody else has set another number since.

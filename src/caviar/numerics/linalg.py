@@ -1,11 +1,20 @@
 """Linear algebra over stacks of small symmetric matrices; the last two axes are the matrix."""
 
+import math
 from collections.abc import Callable
 from typing import cast
 
 import numpy as np
 
 from caviar._typing import AnyArray, Array
+
+try:
+    # what numpy.linalg calls: for a few small matrices its checks take several times as long
+    from numpy.linalg._umath_linalg import cholesky_lo as _factors
+    from numpy.linalg._umath_linalg import inv as _inverses
+    from numpy.linalg._umath_linalg import slogdet as _signs_and_logs
+except ImportError:  # pragma: no cover (no name that NumPy promises)
+    _factors, _inverses, _signs_and_logs = np.linalg.cholesky, np.linalg.inv, np.linalg.slogdet
 
 _LIKE = 2.0**10
 """Ratio of the entries of a diagonal below which units do not matter to an inverse."""
@@ -42,6 +51,12 @@ def cholesky(matrix: Array) -> Array:
     """
     if matrix.size >= MANY and _are_many(matrix, _SMALL):
         return _by_entries(_lower_factors, matrix)
+    if matrix.size < MANY:
+        with np.errstate(invalid="ignore"):
+            lower = cast(Array, _factors(matrix))
+        # without a factor a matrix has NaN everywhere
+        if not math.isnan(sum(lower[..., :1, :1].ravel().tolist())):
+            return lower
     return cast(Array, np.linalg.cholesky(matrix))
 
 
@@ -117,7 +132,8 @@ def inverse(matrix: Array, *, is_lower: bool = False) -> Array:
         return _by_entries(_inverses_of_lower, matrix)
     pivots = matrix.diagonal(0, -2, -1)
     if pivots.size and _are_alike(pivots):
-        return cast(Array, np.linalg.inv(matrix))
+        # a triangular matrix with no pivot of 0 has an inverse
+        return cast(Array, _inverses(matrix) if is_lower else np.linalg.inv(matrix))
     # by powers of two, which changes no digit
     exponents = np.frexp(np.abs(matrix).max(axis=-1, initial=0.0))[1]
     scaled = np.ldexp(matrix, -exponents[..., np.newaxis])
@@ -235,7 +251,7 @@ def log_size(matrix: Array) -> Array:
             return log_determinant(_by_entries(_lower_factors, matrix))
         except np.linalg.LinAlgError:
             pass
-    return np.asarray(np.linalg.slogdet(matrix)[1])
+    return np.asarray(_signs_and_logs(matrix)[1])
 
 
 def inverse_from_factor(inverse_lower: Array) -> Array:

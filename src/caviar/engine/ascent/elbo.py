@@ -11,6 +11,7 @@ from ..._typing import Array
 from ...language import Variable
 from ...numerics.cached import cached_property
 from ..compiled.own_terms import loses_digits
+from ..compiled.summed_terms import values_of
 from ..local.statistics import Summary
 from .problem import Factors, Problem
 
@@ -132,7 +133,7 @@ class Objective:
             entropy = problem.own_entropy(variable, factor)
             if variable in terms.own:
                 known, linear = terms.own[variable]
-                values = [known, *[own.value(arrays) for own in linear]]
+                values = [known, *values_of(linear, arrays)]
                 divergence = self._divergence(variable, factor, values, entropy)
                 total += sum(values) + entropy if divergence is None else -divergence
             else:

@@ -144,10 +144,11 @@ class Told(NamedTuple):
 def _value_of(message: Evaluation, key: StatisticKey, shape: tuple[int, ...]) -> Any:
     """Return what returns the product of what a term says to a statistic with that statistic."""
 
+
     def value(arrays: Mapping[Hashable, Array]) -> float:
         said, statistic = message(arrays), arrays[key]
         if said.shape == statistic.shape == shape:
-            return said.ravel().dot(statistic.ravel()).item()
+            return said.ravel().dot(statistic.ravel()).item() if shape else (said * statistic).item()
         return _product(said, statistic, shape)
 
     return value

@@ -25,12 +25,18 @@ class Linear(NamedTuple):
     constant: Array
     numbers: Array
 
-    def value(self, arrays: Mapping[Hashable, Array]) -> float:
-        """Return their sum."""
-        statistic = arrays[self.key]
-        if statistic.shape == self.constant.shape:
-            return self.numbers.dot(statistic.ravel()).item()
-        return float(np.add.reduce(self.constant * spread(statistic, self.constant.shape), None))
+
+def values_of(several: Sequence[Linear], arrays: Mapping[Hashable, Array]) -> list[float]:
+    """Return the sum of the terms for each statistic."""
+    found = []
+    for key, constant, numbers in several:
+        statistic = arrays[key]
+        if statistic.shape == constant.shape:
+            value = numbers.dot(statistic if statistic.ndim == 1 else statistic.ravel()).item()
+        else:
+            value = float(np.add.reduce(constant * spread(statistic, constant.shape), None))
+        found.append(value)
+    return found
 
 
 class SummedTerms:
@@ -89,8 +95,8 @@ class SummedTerms:
     def beside(self, arrays: Mapping[Hashable, Array]) -> float:
         """Return the sum of the terms that are no own ones, and are met in no matrix product."""
         total = self._constant
-        for own in self._linear:
-            total += own.value(arrays)
+        for own in values_of(self._linear, arrays):
+            total += own
         for value in self._others:
             total += value(arrays)
         return total

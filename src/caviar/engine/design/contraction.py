@@ -158,6 +158,12 @@ class Formula:
         (read,) = reads
         if not out and _is_inner(axes[0], self.constant_axes):
             return lambda constant: lambda arrays: _inner(spec, read(arrays), constant)
+        laid = _laid_beside(axes[0], self.constant_axes, tuple(out))
+        if laid is not None:
+            (order, index), (own_order, own_index) = laid
+            return lambda constant: _times_array(
+                constant.transpose(own_order)[own_index], read, order, index
+            )
         return lambda constant: lambda arrays: np.einsum(spec, read(arrays), constant)
 
     def _of_operands(
@@ -173,6 +179,9 @@ class Formula:
         spec = self._spec(axes, out)
         if len(reads) == 2 and not out and _is_inner(*axes):
             return lambda constant: _times_inner(constant.item(), spec, *reads)
+        laid = _laid_beside(*axes, out) if len(reads) == 2 else None
+        if laid is not None:
+            return lambda constant: _times_each_other(constant.item(), reads, *laid)
         product = as_matrix_product(spec)
         if product is not None:
             return lambda constant: _times_matrix_product(constant.item(), product, reads)
@@ -449,6 +458,23 @@ def _laid_along(own: Sequence[Axis], axes: Sequence[Axis]) -> tuple[list[int], t
     """Return the order of its own axes among others, and the index that gives an array length one along these."""
     order = [own.index(axis) for axis in axes if axis in own]
     return order, tuple([slice(None) if axis in own else None for axis in axes])
+
+
+def _laid_beside(one: tuple[Axis, ...], other: tuple[Axis, ...], out: tuple[Axis, ...]) -> Any:
+    """Return how each of two arrays is laid along the axes of their product; None if something is summed over."""
+    if not set(out) == {*one, *other} or len(set(one)) < len(one) or len(set(other)) < len(other):
+        return None
+    return _laid_along(one, out), _laid_along(other, out)
+
+
+def _times_each_other(scale: float, reads: Sequence[Evaluation], *laid: Any) -> Evaluation:
+    (one, other), ((order, index), (own_order, own_index)) = reads, laid
+
+    def product(arrays: Mapping[Hashable, Array]) -> Array:
+        found = one(arrays).transpose(order)[index] * other(arrays).transpose(own_order)[own_index]
+        return found if scale == 1.0 else scale * found
+
+    return product
 
 
 def _times_sum(scale: float, read: Evaluation) -> Evaluation:
