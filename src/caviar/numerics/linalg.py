@@ -11,10 +11,12 @@ from caviar._typing import AnyArray, Array
 try:
     # what numpy.linalg calls: for a few small matrices its checks take several times as long
     from numpy.linalg._umath_linalg import cholesky_lo as _factors
+    from numpy.linalg._umath_linalg import eigh_lo as _eigen
     from numpy.linalg._umath_linalg import inv as _inverses
     from numpy.linalg._umath_linalg import slogdet as _signs_and_logs
 except ImportError:  # pragma: no cover (no name that NumPy promises)
-    _factors, _inverses, _signs_and_logs = np.linalg.cholesky, np.linalg.inv, np.linalg.slogdet
+    _factors, _eigen = np.linalg.cholesky, np.linalg.eigh
+    _inverses, _signs_and_logs = np.linalg.inv, np.linalg.slogdet
 
 _LIKE = 2.0**10
 """Ratio of the entries of a diagonal below which units do not matter to an inverse."""
@@ -220,6 +222,28 @@ def eigenvalues(matrix: Array) -> Array:
     array([-1.,  1.])
     """
     return cast(Array, np.linalg.eigvalsh(matrix))
+
+
+def eigen(matrix: Array) -> tuple[Array, Array]:
+    """Return the eigenvalues of symmetric matrices, smallest first, (..., D), and their eigenvectors as columns.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        If those of a matrix are not found, as with NaN in it.
+
+    Examples
+    --------
+    >>> eigen(np.array([[2.0, 0.0], [0.0, 1.0]]))[0]
+    array([1., 2.])
+    """
+    if matrix.size < MANY:
+        with np.errstate(invalid="ignore"):
+            values, vectors = _eigen(matrix)
+        if not math.isnan(sum(values.ravel().tolist())):
+            return values, vectors
+    values, vectors = np.linalg.eigh(matrix)
+    return values, vectors
 
 
 def log_determinant(lower: Array) -> Array:
