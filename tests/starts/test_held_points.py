@@ -43,7 +43,7 @@ def test_first_sweeps_go_on_where_others_wait_for_each_other(first_sweeps):
     model.fit({"y": y}, init={"precision": 4.0}, max_iter=1)
     (found,) = first_sweeps
     assert found.status is Status.CONVERGED
-    assert found.n_iter > 2
+    assert found.n_iter > 1
     q = {variable.name: factor for variable, factor in found.q.items()}
     origin = {variable.name: found.problem.coordinates.of(variable) for variable in found.problem.order}
     means = {

@@ -2,21 +2,21 @@
 
 import math
 from collections.abc import Callable
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
 from caviar._typing import AnyArray, Array
 
+_direct: tuple[Any, ...]
 try:
     # what numpy.linalg calls: for a few small matrices its checks take several times as long
-    from numpy.linalg._umath_linalg import cholesky_lo as _factors
-    from numpy.linalg._umath_linalg import eigh_lo as _eigen
-    from numpy.linalg._umath_linalg import inv as _inverses
-    from numpy.linalg._umath_linalg import slogdet as _signs_and_logs
-except ImportError:  # pragma: no cover (no name that NumPy promises)
-    _factors, _eigen = np.linalg.cholesky, np.linalg.eigh
-    _inverses, _signs_and_logs = np.linalg.inv, np.linalg.slogdet
+    from numpy.linalg import _umath_linalg as _own
+
+    _direct = _own.cholesky_lo, _own.eigh_lo, _own.inv, _own.slogdet
+except (ImportError, AttributeError):  # pragma: no cover (names that NumPy does not promise)
+    _direct = np.linalg.cholesky, np.linalg.eigh, np.linalg.inv, np.linalg.slogdet
+_factors, _eigen, _inverses, _signs_and_logs = _direct
 
 _LIKE = 2.0**10
 """Ratio of the entries of a diagonal below which units do not matter to an inverse."""

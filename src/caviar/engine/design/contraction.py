@@ -179,7 +179,7 @@ class Formula:
         spec = self._spec(axes, out)
         if len(reads) == 2 and not out and _is_inner(*axes):
             return lambda constant: _times_inner(constant.item(), spec, *reads)
-        laid = laid_beside(*axes, out) if len(reads) == 2 else None
+        laid = laid_beside(axes[0], axes[1], out) if len(reads) == 2 else None
         if laid is not None:
             return lambda constant: _times_each_other(constant.item(), reads, *laid)
         product = as_matrix_product(spec)
