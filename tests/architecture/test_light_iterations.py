@@ -42,7 +42,7 @@ def calls_of(function: Callable[[], object]) -> Counter[str]:
 
 @pytest.mark.parametrize(
     ("estimator", "most", "most_files", "most_of_saddle"),
-    [(cv.BayesianGaussianMixture, 250, 39, 780), (cv.GaussianMixture, 222, 40, 675)],
+    [(cv.BayesianGaussianMixture, 236, 36, 700), (cv.GaussianMixture, 205, 37, 620)],
 )
 def test_iterations_and_looks_for_saddle_points_are_few_calls(
     estimator: Any, most: int, most_files: int, most_of_saddle: int, monkeypatch: pytest.MonkeyPatch

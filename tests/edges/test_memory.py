@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 import caviar as cv
-from caviar.engine.design.dense import block_rows
+from caviar.engine.design.backend import block_rows
 from edges import stated
 
 N, K = 500_000, 8

@@ -53,7 +53,7 @@ def as_array(
         raise ParameterError(f"{name} must hold numbers, {meaning}, shape {shape}; got {value!r}") from None
     if array.shape != shape:
         raise ParameterError(f"{name} must have shape {shape}, {meaning}; got shape {array.shape}")
-    if np.any(np.isinf(array) if with_gaps else ~np.isfinite(array)):
+    if (np.isinf(array) if with_gaps else ~np.isfinite(array)).any():
         raise ParameterError(f"{name} must be finite{', or ' + meaning if with_gaps else ''}; got {value!r}")
     return array
 
@@ -69,7 +69,7 @@ def as_broadcast(
         If it is neither, or an entry is not above a bound that is given.
     """
     array = as_array(name, value, () if np.ndim(value) == 0 else shape, meaning)
-    if above is not None and np.any(array <= above):
+    if above is not None and (array <= above).any():
         raise ParameterError(f"{name} must be above {above:g}; got {value!r}")
     return array if array.ndim else float(array)
 

@@ -400,9 +400,9 @@ class ExponentialFamily(Intervals):
     @classmethod
     def _trusted(cls, **attributes: Any) -> Self:
         """Return an instance with these parameters and cached properties, without reading or checking them."""
-        self = object.__new__(cls)
-        vars(self).update(attributes)
-        return self
+        own: Any = object.__new__(cls)
+        own.__dict__.update(attributes)
+        return own
 
     def _at(self, mean: Array, **cached: Any) -> Self:
         """Return these distributions about another mean; of its shape the other parameters have been checked."""

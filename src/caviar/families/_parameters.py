@@ -136,6 +136,8 @@ def precision_of_vector(family: str, name: str, parameters: dict[str, Array]) ->
 
 def all_positive(values: Array) -> bool:
     """Whether numbers are all positive and finite; NaN is not."""
+    if not values.ndim:
+        return 0.0 < values.item() < math.inf
     if values.size <= _FEW:
         numbers = values.ravel().tolist()
         # a sum that overflows, or has a NaN, says nothing

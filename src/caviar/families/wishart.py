@@ -34,6 +34,7 @@ from caviar.numerics.linalg import (
     MANY,
     are_many,
     cholesky,
+    eigen,
     have_eigenvalues_above,
     inverse,
     inverse_from_factor,
@@ -47,6 +48,8 @@ from caviar.numerics.linalg import (
 
 _LOG_TWO = math.log(2.0)
 _LOG_PI = math.log(math.pi)
+_LOG_SMALLEST = float(np.log(np.finfo(np.float64).smallest_subnormal))
+_TINY = float(np.finfo(np.float64).tiny)
 
 
 @functools.lru_cache(maxsize=64)
@@ -144,8 +147,8 @@ class Wishart(ExponentialFamily):
     def statistics_of(cls, value: ArrayLike) -> Statistics:
         """Return log|X| and X; no eigenvalue counts as less than the smallest positive number."""
         x = as_value(value)
-        lowest = x.shape[-1] * np.log(np.finfo(np.float64).smallest_subnormal)
-        return np.maximum(np.linalg.slogdet(x)[1] if x.size < MANY else log_size(x), lowest), x
+        lowest = x.shape[-1] * _LOG_SMALLEST
+        return np.maximum(log_size(x), lowest), x
 
     @property
     def event_shape(self) -> tuple[int, ...]:
@@ -370,11 +373,14 @@ class Wishart(ExponentialFamily):
 
 def _mode_with_bound(inverse_scale: Array, surplus: Array, smallest_variance: Array) -> Array:
     """Return the mode by the eigenvalues of the inverse scale."""
-    values, vectors = np.linalg.eigh(inverse_scale)
+    values, vectors = eigen(inverse_scale)
     clipped = np.maximum(values, (smallest_variance * surplus)[..., np.newaxis])
-    # no data and no bound reached: every value is as good, the largest allowed is finite
-    unbounded = clipped == 0
-    largest = 1.0 / np.maximum(smallest_variance, np.finfo(np.float64).tiny)[..., np.newaxis]
-    ratio = np.where(unbounded, largest, surplus[..., np.newaxis] / np.where(unbounded, 1.0, clipped))
+    if 0.0 in clipped:
+        # no data and no bound reached: every value is as good, the largest allowed is finite
+        unbounded = clipped == 0
+        largest = 1.0 / np.maximum(smallest_variance, _TINY)[..., np.newaxis]
+        ratio = np.where(unbounded, largest, surplus[..., np.newaxis] / np.where(unbounded, 1.0, clipped))
+    else:
+        ratio = surplus[..., np.newaxis] / clipped
     scaled = vectors * ratio[..., np.newaxis, :]
     return scaled @ vectors.swapaxes(-1, -2)

@@ -221,9 +221,9 @@ class Wishart(Variable):
         """Return the mode, under the restriction of ``smallest_variance`` if there is one."""
         if floor is None:
             return super().mode_of(natural)
-        size = natural[1].shape[-1]
-        unit = np.broadcast_to(np.sqrt(floor), natural[1].shape[:-1])
-        units = unit[..., :, None] * unit[..., None, :]
+        size, unit = natural[1].shape[-1], np.sqrt(floor)
+        # a floor for each column, or one of all
+        units = unit[..., :, None] * unit[..., None, :] if unit.ndim else unit * unit
         half_df, scaled = natural[0], natural[1] / units
         if self.is_flat:
             # without rows only rounding is left of the statistics, in which a mode must not be looked for

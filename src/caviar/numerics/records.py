@@ -23,12 +23,13 @@ def replaced(record: R, **changes: Any) -> R:
     >>> replaced(Point(1.0, 2.0), y=3.0)
     Point(x=1.0, y=3.0)
     """
-    kind = type(record)
-    fields, values = kind.__dataclass_fields__, vars(record)  # type: ignore[attr-defined]
-    if not changes.keys() <= fields.keys():
-        raise TypeError(f"{kind.__name__} has no field {sorted(changes.keys() - fields.keys())[0]!r}")
+    kind: Any = type(record)
+    fields, values = kind.__dataclass_fields__, {**record.__dict__, **changes}
     if len(values) > len(fields):
+        # cached properties, or a name that is no field
+        if not changes.keys() <= fields.keys():
+            raise TypeError(f"{kind.__name__} has no field {sorted(changes.keys() - fields.keys())[0]!r}")
         values = {name: values[name] for name in fields}
     other = object.__new__(kind)
-    vars(other).update(values, **changes)
+    other.__dict__.update(values)
     return other

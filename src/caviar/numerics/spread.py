@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from .._typing import Array
+
+_FEW = 64
+"""Numbers that take less time to copy than to describe."""
 
 
 def spread(values: Array, shape: tuple[int, ...]) -> Array:
@@ -16,4 +21,10 @@ def spread(values: Array, shape: tuple[int, ...]) -> Array:
     array([[1., 1., 1.],
            [2., 2., 2.]])
     """
-    return values if values.shape == shape else np.broadcast_to(values, shape)
+    if values.shape == shape:
+        return values
+    if math.prod(shape) > _FEW:
+        return np.broadcast_to(values, shape)
+    found = np.empty(shape, values.dtype)
+    found[...] = values
+    return found

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..._typing import Array
 from ...families import ExponentialFamily
+from ...numerics.records import replaced
 from .beliefs import BeliefsOfPoints
 from .elbo import impossible_variable
 from .lost_digits import lost_in_updates
@@ -164,7 +165,7 @@ def go_on(schedule: Schedule[S], state: S, settings: Settings) -> Result:
     """
     state = iterate(schedule, state, settings)
     try:
-        return result_of(schedule.finish(replace(state, status=state.status or Status.MAX_ITER)))
+        return result_of(schedule.finish(replaced(state, status=state.status or Status.MAX_ITER)))
     except KeyboardInterrupt:
         return result_of(schedule.finish(replace(state, status=Status.INTERRUPTED)))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from ..._typing import Array
 from ...language import Variable
 from ...numerics.cached import cached_property
-from ..compiled.own_terms import loses_digits
+from ..compiled.summed_terms import values_of
 from ..local.statistics import Summary
 from .problem import Factors, Problem
 
@@ -24,6 +24,13 @@ _FEW = 16
 
 ZEROS_BY_ROUNDING = 1e-9
 """Zeros that a row meets by rounding alone."""
+
+
+_LARGE = 1e4
+"""Nats, and ratio of a term to the sum, from which on digits are lost that matter."""
+
+_HUGE = 1e10
+"""Nats from which on the rounding of a term matters, however large the sum is."""
 
 
 class _Told(NamedTuple):
@@ -132,9 +139,12 @@ class Objective:
             entropy = problem.own_entropy(variable, factor)
             if variable in terms.own:
                 known, linear = terms.own[variable]
-                values = [known, *[own.value(arrays) for own in linear]]
-                divergence = self._divergence(variable, factor, values, entropy)
-                total += sum(values) + entropy if divergence is None else -divergence
+                values = [known, *values_of(linear, arrays)]
+                if _loses_digits(values, entropy):
+                    divergence = self._divergence(variable, factor)
+                    total += sum(values) + entropy if divergence is None else -divergence
+                else:
+                    total += sum(values) + entropy
             else:
                 total += entropy
         whole = summary.log_partition if self._is_of_look else {}
@@ -171,19 +181,17 @@ class Objective:
             if terms is None:
                 continue
             told = values[terms.where]
-            divergence = self._divergence(variable, factor, told, own[variable.name])
+            if not _loses_digits(told, own[variable.name]):
+                continue
+            divergence = self._divergence(variable, factor)
             if divergence is not None:
                 diverging[variable] = sum(map(abs, told))
                 values[terms.where], own[variable.name] = [0.0] * len(told), -divergence
         return own, diverging
 
-    def _divergence(
-        self, variable: Variable, factor: Any, values: list[float], entropy: float
-    ) -> float | None:
-        """Return the divergence of a factor from its prior, where its own terms and its entropy lose digits."""
-        if not loses_digits(values, entropy) or factor.learnt is not factor:
-            return None
-        return self.problem.own_terms[variable].divergence(factor)
+    def _divergence(self, variable: Variable, factor: Any) -> float | None:
+        """Return the divergence of a factor from its prior; None of points, and where there is no such prior."""
+        return self.problem.own_terms[variable].divergence(factor) if factor.learnt is factor else None
 
     @property
     def values(self) -> Array:
@@ -231,17 +239,39 @@ class Objective:
 
     def by_factor(self) -> dict[str, float]:
         """Return the objective by factor: expected log density of its variables plus its entropy."""
-        names: dict[str, str] = {}
-        totals: dict[str, float] = {}
-        for factor in self.problem.factors:
-            names.update(dict.fromkeys((variable.name for variable in factor.variables), factor.name))
-        for term, value in zip(self.problem.compiled.terms, self._told.values, strict=True):
-            name = names.get(term.owner.name, term.owner.name)
-            totals[name] = totals.get(name, 0.0) + value
+        problem = self.problem
+        names, owners = problem.fact("names of factors", lambda: _names_of_factors(problem))
+        totals = dict.fromkeys(owners, 0.0)
+        for name, value in zip(owners, self._told.values, strict=True):
+            totals[name] += value
         for key, value in self._told.own.items():
             name = names.get(key, key)
             totals[name] = totals.get(name, 0.0) + value
         return totals
+
+
+def _names_of_factors(problem: Problem) -> tuple[dict[str, str], list[str]]:
+    """Return the name of the local factor of each variable that has one, and that of the factor of each term."""
+    names: dict[str, str] = {}
+    for factor in problem.factors:
+        names.update(dict.fromkeys((variable.name for variable in factor.variables), factor.name))
+    return names, [names.get(term.owner.name, term.owner.name) for term in problem.compiled.terms]
+
+
+def _loses_digits(values: Sequence[float], entropy: float) -> bool:
+    """Whether the sum of own terms and an entropy has lost digits that matter.
+
+    Parameters
+    ----------
+    values
+        Of the terms.
+    entropy
+        Of the factor, about the measure of its family.
+    """
+    largest, total = max(map(abs, values)), sum(values)
+    if largest < _LARGE and total == total:
+        return False
+    return not (largest < _HUGE and largest < _LARGE * max(1.0, abs(total + entropy)))
 
 
 def _total(told: _Told) -> float:

@@ -26,10 +26,10 @@ from ..binding.clamped.factor import PointMass
 from ..binding.coordinates import Coordinates
 from ..binding.observed_below import seen_globals
 from ..compiled.global_update import possible, updates_of
-from ..compiled.own_terms import own_terms_of
+from ..compiled.own_terms import own_terms_of, places_of_own_terms
 from ..compiled.shared.groups import groups_by_default, shared_variable
 from ..compiled.shared.variable import SharedVariable, counted
-from ..compiled.summed_terms import SummedTerms
+from ..compiled.summed_terms import SummedTerms, places_in_sum, who_tells
 from ..compiled.terms import Compiled
 from ..design.contraction import Contraction
 from ..design.gather import Factor
@@ -132,7 +132,8 @@ class Problem:
         self.kind = own_rows.kind
         terms = self.compiled.terms
         self.updates = updates_of(self.order, terms, bound, self.compiled.layouts)
-        self.own_terms = own_terms_of(self.order, terms, bound, coordinates)
+        places = self.fact("own terms", lambda: places_of_own_terms(self.order, terms))
+        self.own_terms = own_terms_of(places, terms, bound, coordinates)
         self._zeros = updates_of(
             self.order if self.compiled.zero_terms else (), self.compiled.zero_terms, bound
         )
@@ -261,7 +262,10 @@ class Problem:
     def summed_terms(self) -> SummedTerms:
         """The terms, added up as far as they can be beforehand."""
         own_terms = {variable: own.where for variable, own in self.own_terms.items()}
-        return SummedTerms(self.compiled, self.updates, own_terms, self.values_of_terms)
+        places = self.fact(
+            ("places in the sum", *own_terms), lambda: places_in_sum(self.compiled, self.updates, own_terms)
+        )
+        return SummedTerms(places, self.updates, self.values_of_terms)
 
     @cached_property
     def flat(self) -> list[Variable]:
@@ -271,12 +275,11 @@ class Problem:
     @cached_property
     def values_of_terms(self) -> list[Callable[[Mapping[Hashable, Array]], float]]:
         """What returns the value of each term: from the message of an update where one has it."""
-        told = [own for update in self.updates.values() for own in update.told]
-        # the shortest message last, which is kept
-        told.sort(key=lambda own: -math.prod(own.shape))
-        values = {own.number: own.value for own in told}
+        terms, updates = self.compiled.terms, self.updates
+        tellers = self.fact("values of terms", lambda: who_tells(updates, len(terms)))
         return [
-            values.get(number) or term.contraction.value for number, term in enumerate(self.compiled.terms)
+            term.contraction.value if own is None else updates[own[0]].value_of(own[1])
+            for term, own in zip(terms, tellers, strict=True)
         ]
 
     @property

@@ -314,13 +314,14 @@ def apart(problem: Problem, like: Naturals, natural: Array) -> dict[Variable, St
 
 def expected_of(problem: Problem, like: Naturals, arrays: Mapping[Hashable, Array]) -> Array:
     """Return the expected statistics of all global factors in one array, in the places of their parameters, (P,)."""
-    pairs = (pair for v in problem.order for pair in zip(problem.keys[v], like[v], strict=True))
-    return np.concatenate([_shaped(arrays[key], eta.shape).ravel() for key, eta in pairs])
-
-
-def _shaped(array: Array, shape: tuple[int, ...]) -> Array:
-    """Return an array of a shape: itself, mostly, for broadcasting takes longer than what is done with it."""
-    return array if array.shape == shape else np.broadcast_to(array, shape)
+    found = []
+    for variable in problem.order:
+        for key, eta in zip(problem.keys[variable], like[variable], strict=True):
+            expected = arrays[key]
+            # mostly of that shape, and broadcasting takes longer than what is done with it
+            same = expected if expected.shape == eta.shape else np.broadcast_to(expected, eta.shape)
+            found.append(same.ravel())
+    return np.concatenate(found)
 
 
 @np.errstate(all="ignore")

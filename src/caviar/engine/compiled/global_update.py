@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -123,31 +123,13 @@ class UpdateLayout:
         self.others = sorted(set(self.terms) - {number for number, *_ in self.told})
 
 
-class Told(NamedTuple):
-    """A term whose value is linear in a statistic of a factor.
-
-    Attributes
-    ----------
-    number
-        Of the term.
-    shape
-        Of the statistic.
-    value
-        Returns the value of the term.
-    """
-
-    number: int
-    shape: tuple[int, ...]
-    value: Callable[[Mapping[Hashable, Array]], float]
-
-
 def _value_of(message: Evaluation, key: StatisticKey, shape: tuple[int, ...]) -> Any:
     """Return what returns the product of what a term says to a statistic with that statistic."""
 
     def value(arrays: Mapping[Hashable, Array]) -> float:
         said, statistic = message(arrays), arrays[key]
         if said.shape == statistic.shape == shape:
-            return said.ravel().dot(statistic.ravel()).item()
+            return said.ravel().dot(statistic.ravel()).item() if shape else (said * statistic).item()
         return _product(said, statistic, shape)
 
     return value
@@ -182,6 +164,11 @@ class GlobalUpdate:
         All terms.
     in_turn
         What updates labels that meet each other; None of other variables.
+
+    Attributes
+    ----------
+    fixed, places_fixed
+        What the terms say that depend on nothing else, summed up; statistic, number of the term, and position of each.
     """
 
     def __init__(
@@ -189,6 +176,7 @@ class GlobalUpdate:
     ) -> None:
         self._layout, self._every, self._in_turn = layout, terms, in_turn
         self.variable, self.terms, self.others = layout.variable, layout.terms, layout.others
+        self.places_fixed = layout.fixed
         self.fixed: list[Array] = [np.zeros(shape) for shape in layout.shapes]
         self._constants: list[Array] = []
         for statistic, number, position in layout.fixed:
@@ -204,15 +192,18 @@ class GlobalUpdate:
         ]
 
     @property
-    def told(self) -> Iterator[Told]:
-        """The terms whose values follow from what they say to the factor."""
+    def told(self) -> Iterator[tuple[int, tuple[int, ...]]]:
+        """The terms whose values follow from what they say to a statistic of the factor, and its shape."""
+        for number, _, _, shape in self._layout.told:
+            yield number, shape
+
+    def value_of(self, own: int) -> Any:
+        """Return what returns the value of one of the terms that are told."""
+        _, key, place, shape = self._layout.told[own]
         n_changing = len(self._messages)
-        for number, key, place, shape in self._layout.told:
-            if place < n_changing:
-                value = _value_of(self._messages[place], key, shape)
-            else:
-                value = _value_of_constant(self._constants[place - n_changing], key, shape)
-            yield Told(number, shape, value)
+        if place < n_changing:
+            return _value_of(self._messages[place], key, shape)
+        return _value_of_constant(self._constants[place - n_changing], key, shape)
 
     @property
     def linear_terms(self) -> Iterator[tuple[int, StatisticKey, Array]]:
@@ -221,6 +212,11 @@ class GlobalUpdate:
         for number, key, place, _ in self._layout.told:
             if place >= n_changing:
                 yield number, key, self._constants[place - n_changing]
+
+    @property
+    def meets(self) -> bool:
+        """Whether labels of the factor meet each other, and are updated in turn."""
+        return self._in_turn is not None
 
     def natural(self, arrays: Mapping[Hashable, Array]) -> tuple[Array, ...]:
         """Return the natural parameters of the optimal factor."""

@@ -9,7 +9,7 @@ of them; so where they are large the divergence is computed instead, as a sum of
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,12 +24,6 @@ from ..binding.coordinates import Coordinates
 from .global_update import updates_of
 from .stated_priors import stated_prior
 from .terms import GlobalTerm, is_of
-
-_LARGE = 1e4
-"""Nats, and ratio of a term to the sum, from which on digits are lost that matter."""
-
-_HUGE = 1e10
-"""Nats from which on the rounding of a term matters, however large the sum is."""
 
 
 @dataclass(frozen=True)
@@ -74,41 +68,33 @@ class OwnTerms:
         return float(np.sum(divergence if seen is None else np.where(seen, divergence, 0.0)))
 
 
-def loses_digits(values: Sequence[float], entropy: float) -> bool:
-    """Whether the sum of own terms and an entropy has lost digits that matter.
-
-    Parameters
-    ----------
-    values
-        Of the terms.
-    entropy
-        Of the factor, about the measure of its family.
-    """
-    largest, total = max(map(abs, values)), sum(values)
-    if largest < _LARGE and total == total:
-        return False
-    return not (largest < _HUGE and largest < _LARGE * max(1.0, abs(total + entropy)))
-
-
 def own_terms_of(
-    variables: Sequence[Variable], terms: Sequence[GlobalTerm], bound: BoundModel, coordinates: Coordinates
+    places: Mapping[Variable, slice], terms: Sequence[GlobalTerm], bound: BoundModel, coordinates: Coordinates
 ) -> dict[Variable, OwnTerms]:
-    """Return the own terms of the global variables whose priors are proper and depend on known values alone."""
+    """Return the own terms of the global variables whose priors are proper, from where they are among all."""
+    found = {}
+    for variable, where in places.items():
+        belief = bound.of(variable).prior
+        is_shared = belief is not None and belief.alone is not belief
+        if not is_shared and not bound.is_flat(variable):
+            found[variable] = OwnTerms(variable, terms[where], where, bound, coordinates)
+    return found
+
+
+def places_of_own_terms(variables: Sequence[Variable], terms: Sequence[GlobalTerm]) -> dict[Variable, slice]:
+    """Return where the terms of each global variable's density are that depend on nothing else that is latent.
+
+    A hidden variable whose prior is its base measure, as of Pólya and Gamma, has none; the prior of variables with a
+    shared factor is no member of the family of this factor.
+    """
     found = {}
     of_owner: dict[Variable, list[int]] = {}
     for number, term in enumerate(terms):
         of_owner.setdefault(term.owner, []).append(number)
     for variable in variables:
         numbers = of_owner.get(variable)
-        if not numbers or variable.members:
-            # a hidden variable whose prior is its base measure, as of Pólya and Gamma, has none; that of variables with
-            # a shared factor is no member of the family of this factor
-            continue
-        own = [terms[number] for number in numbers]
-        keys = [key for term in own for key in term.contraction.keys]
-        belief = bound.of(variable).prior
-        is_shared = belief is not None and belief.alone is not belief
-        if not is_shared and not bound.is_flat(variable) and all(is_of(key, variable) for key in keys):
-            where = slice(numbers[0], numbers[-1] + 1)
-            found[variable] = OwnTerms(variable, own, where, bound, coordinates)
+        if numbers and not variable.members:
+            keys = [key for number in numbers for key in terms[number].contraction.keys]
+            if all(is_of(key, variable) for key in keys):
+                found[variable] = slice(numbers[0], numbers[-1] + 1)
     return found

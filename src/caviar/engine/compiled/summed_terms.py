@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -23,18 +24,47 @@ class Linear(NamedTuple):
 
     key: StatisticKey
     constant: Array
-    numbers: Array
-
-    def value(self, arrays: Mapping[Hashable, Array]) -> float:
-        """Return their sum."""
-        statistic = arrays[self.key]
-        if statistic.shape == self.constant.shape:
-            return self.numbers.dot(statistic.ravel()).item()
-        return float(np.add.reduce(self.constant * spread(statistic, self.constant.shape), None))
+    numbers: Any
+    """The array in one row, or the number that it is."""
 
 
-class SummedTerms:
-    """All terms, those that are linear in one statistic added up.
+def values_of(several: Sequence[Linear], arrays: Mapping[Hashable, Array]) -> list[float]:
+    """Return the sum of the terms for each statistic."""
+    found = []
+    for key, constant, numbers in several:
+        statistic = arrays[key]
+        if statistic.shape == constant.shape:
+            value = numbers.dot(statistic.ravel()).item() if statistic.ndim else numbers * statistic.item()
+        else:
+            value = float(np.add.reduce(constant * spread(statistic, constant.shape), None))
+        found.append(value)
+    return found
+
+
+class Places(NamedTuple):
+    """Numbers of the terms by how they are added up; they follow from the statement.
+
+    Attributes
+    ----------
+    own
+        Variable -> its own terms in which nothing varies, and the others, where these are linear.
+    constant, linear, others
+        Of the other terms: those in which nothing varies, those that are linear in one statistic, and the rest.
+    in_products
+        Local factor -> the terms that it meets in its matrix product.
+    """
+
+    own: Mapping[Variable, tuple[Sequence[int], Sequence[int]]]
+    constant: Sequence[int]
+    linear: Sequence[int]
+    others: Sequence[int]
+    in_products: Mapping[FactorKey, Sequence[int]]
+
+
+def places_in_sum(
+    compiled: Compiled, updates: Mapping[Variable, GlobalUpdate], own_terms: Mapping[Variable, slice]
+) -> Places:
+    """Return how the terms are added up.
 
     Parameters
     ----------
@@ -44,6 +74,33 @@ class SummedTerms:
         The updates of the globals, which know what the terms say to them.
     own_terms
         Variable -> the terms of its prior among all, where they may have to be told as a divergence.
+    """
+    numbers = range(len(compiled.terms))
+    products = in_products(compiled)
+    inside = {number for own in products.values() for number in own}
+    constant = {number for number in numbers if not compiled.terms[number].contraction.keys}
+    linear = {number for update in updates.values() for number, *_ in update.linear_terms}
+    own: dict[Variable, tuple[Sequence[int], Sequence[int]]] = {}
+    own_numbers: set[int] = set()
+    for variable, place in own_terms.items():
+        where = set(numbers[place])
+        if where <= constant | linear:
+            own[variable] = sorted(where & constant), sorted(where - constant)
+            own_numbers |= where
+    rest = linear - own_numbers - inside
+    others = [number for number in numbers if number not in inside | own_numbers | constant | rest]
+    return Places(own, sorted(constant - own_numbers), sorted(rest), others, products)
+
+
+class SummedTerms:
+    """All terms, those that are linear in one statistic added up.
+
+    Parameters
+    ----------
+    places
+        How they are added up.
+    updates
+        The updates of the globals, which know what the terms say to them.
     values
         What returns the value of each term.
 
@@ -57,43 +114,41 @@ class SummedTerms:
     """
 
     def __init__(
-        self,
-        compiled: Compiled,
-        updates: Mapping[Variable, GlobalUpdate],
-        own_terms: Mapping[Variable, slice],
-        values: Sequence[Value],
+        self, places: Places, updates: Mapping[Variable, GlobalUpdate], values: Sequence[Value]
     ) -> None:
-        numbers = range(len(compiled.terms))
-        products = in_products(compiled)
-        inside = {number for own in products.values() for number in own}
-        constant = {number for number in numbers if not compiled.terms[number].contraction.keys}
         linear = {
             number: (key, array) for update in updates.values() for number, key, array in update.linear_terms
         }
-        self.own: dict[Variable, tuple[float, list[Linear]]] = {}
-        own_numbers: set[int] = set()
-        for variable, own in own_terms.items():
-            where = set(numbers[own])
-            if where <= constant | linear.keys():
-                known = sum(values[number]({}) for number in sorted(where & constant))
-                self.own[variable] = known, _added(linear[number] for number in sorted(where - constant))
-                own_numbers |= where
-        rest = linear.keys() - own_numbers - inside
-        self._constant = sum(values[number]({}) for number in sorted(constant - own_numbers))
-        self._linear = _added(linear[number] for number in sorted(rest))
-        self._others = [
-            values[number] for number in numbers if number not in inside | own_numbers | constant | rest
-        ]
-        self.in_products = {key: [values[number] for number in own] for key, own in products.items()}
+        self.own: dict[Variable, tuple[float, list[Linear]]] = {
+            variable: (sum([values[n]({}) for n in known]), _added([linear[n] for n in varying]))
+            for variable, (known, varying) in places.own.items()
+        }
+        self._constant = sum([values[number]({}) for number in places.constant])
+        self._linear = _added([linear[number] for number in places.linear])
+        self._others = [values[number] for number in places.others]
+        self.in_products = {key: [values[n] for n in own] for key, own in places.in_products.items()}
 
     def beside(self, arrays: Mapping[Hashable, Array]) -> float:
         """Return the sum of the terms that are no own ones, and are met in no matrix product."""
         total = self._constant
-        for own in self._linear:
-            total += own.value(arrays)
+        for own in values_of(self._linear, arrays):
+            total += own
         for value in self._others:
             total += value(arrays)
         return total
+
+
+def who_tells(updates: Mapping[Variable, GlobalUpdate], n_terms: int) -> list[tuple[Variable, int] | None]:
+    """Return for each term the variable whose update has a message of it, the shortest one, and which that is."""
+    told = [
+        (math.prod(shape), number, (variable, place))
+        for variable, update in updates.items()
+        for place, (number, shape) in enumerate(update.told)
+    ]
+    # the shortest message last, which is kept
+    told.sort(key=lambda own: -own[0])
+    where = {number: own for _, number, own in told}
+    return [where.get(number) for number in range(n_terms)]
 
 
 def in_products(compiled: Compiled) -> Mapping[FactorKey, Sequence[int]]:
@@ -112,4 +167,7 @@ def _added(terms: Iterable[tuple[StatisticKey, Array]]) -> list[Linear]:
     total: dict[StatisticKey, Array] = {}
     for key, constant in terms:
         total[key] = total[key] + constant if key in total else constant
-    return [Linear(key, constant, constant.ravel()) for key, constant in total.items()]
+    return [
+        Linear(key, constant, constant.ravel() if constant.ndim else constant.item())
+        for key, constant in total.items()
+    ]

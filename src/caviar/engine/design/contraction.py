@@ -18,7 +18,7 @@ from ..._typing import Array
 from ...language import Axis
 from ...numerics.cached import cached_property
 from ...numerics.sums.matrix_products import as_matrix_product
-from .gather import BetweenLabels, Diagonals, Factor, Gather
+from .gather import BetweenLabels, Diagonals, Factor, Gather, laid_along, laid_beside
 
 Known: TypeAlias = Sequence[tuple[Array, tuple[Axis, ...]]]
 """Known arrays with their axes."""
@@ -111,6 +111,8 @@ class Formula:
     def folded(self, constants: Sequence[Array], along: Axis | None = None) -> Array:
         """Return the product of known arrays and the coefficient, over :attr:`constant_axes`, or along one axis."""
         coefficient, arrays = self._coefficient, constants
+        if not arrays:
+            return np.asarray(float(coefficient))
         if self.gather is not None:
             arrays = [self.gather.take(*own) for own in zip(constants, self._of_constants, strict=True)]
         if len(self._arrays) < len(arrays):
@@ -158,6 +160,10 @@ class Formula:
         (read,) = reads
         if not out and _is_inner(axes[0], self.constant_axes):
             return lambda constant: lambda arrays: _inner(spec, read(arrays), constant)
+        laid = laid_beside(axes[0], self.constant_axes, tuple(out))
+        if laid is not None:
+            (order, index), (own_order, own_index) = laid
+            return lambda constant: _times_array(constant.transpose(own_order)[own_index], read, order, index)
         return lambda constant: lambda arrays: np.einsum(spec, read(arrays), constant)
 
     def _of_operands(
@@ -173,6 +179,9 @@ class Formula:
         spec = self._spec(axes, out)
         if len(reads) == 2 and not out and _is_inner(*axes):
             return lambda constant: _times_inner(constant.item(), spec, *reads)
+        laid = laid_beside(axes[0], axes[1], out) if len(reads) == 2 else None
+        if laid is not None:
+            return lambda constant: _times_each_other(constant.item(), reads, *laid)
         product = as_matrix_product(spec)
         if product is not None:
             return lambda constant: _times_matrix_product(constant.item(), product, reads)
@@ -257,9 +266,9 @@ class Formula:
         if other.axes == target.axes and not known:
             return lambda constant: _times(constant.item(), read)
         axes = tuple(dict.fromkeys(target.axes))
-        order, index = _laid_along(known, axes)
+        order, index = laid_along(known, axes)
         alone = np.ones([1 if axis in known or axis in other.axes else self.size(axis) for axis in axes])
-        own_order, own_index = _laid_along(other.axes, axes)
+        own_order, own_index = laid_along(other.axes, axes)
         if len(set(target.axes)) < len(target.axes):
             diagonals = Diagonals.of(target.axes, self.size)
             alone = diagonals.of_derivative(alone)
@@ -291,17 +300,12 @@ class Contraction:
     ) -> None:
         formula = Formula(coefficient, factors, [own for _, own in constants], axes, size, gather)
         arrays = [array for array, _ in constants]
-        self._take(formula, formula.folded(arrays))
+        self.formula, self.constant = formula, formula.folded(arrays)
+        self.factors, self.keys = formula.factors, formula.keys
         self._known = () if self.keys else tuple(arrays)
 
     _known: tuple[Array, ...] = ()
     """The known arrays, where nothing else is in it."""
-
-    def _take(self, formula: Formula, constant: Array) -> None:
-        self.formula = formula
-        self.factors = formula.factors
-        self.keys = formula.keys
-        self.constant = constant
 
     @classmethod
     def of(cls, formula: Formula, constants: Sequence[Array]) -> Contraction:
@@ -311,7 +315,8 @@ class Contraction:
     @classmethod
     def _of_product(cls, formula: Formula, constant: Array) -> Contraction:
         contraction = cls.__new__(cls)
-        contraction._take(formula, constant)
+        contraction.formula, contraction.constant = formula, constant
+        contraction.factors, contraction.keys = formula.factors, formula.keys
         return contraction
 
     def __getstate__(self) -> dict[str, object]:
@@ -445,10 +450,14 @@ def _times_array(
     return lambda arrays: read(arrays).transpose(order)[index] * constant
 
 
-def _laid_along(own: Sequence[Axis], axes: Sequence[Axis]) -> tuple[list[int], tuple[slice | None, ...]]:
-    """Return the order of its own axes among others, and the index that gives an array length one along these."""
-    order = [own.index(axis) for axis in axes if axis in own]
-    return order, tuple([slice(None) if axis in own else None for axis in axes])
+def _times_each_other(scale: float, reads: Sequence[Evaluation], *laid: Any) -> Evaluation:
+    (one, other), ((order, index), (own_order, own_index)) = reads, laid
+
+    def product(arrays: Mapping[Hashable, Array]) -> Array:
+        found = one(arrays).transpose(order)[index] * other(arrays).transpose(own_order)[own_index]
+        return found if scale == 1.0 else scale * found
+
+    return product
 
 
 def _times_sum(scale: float, read: Evaluation) -> Evaluation:

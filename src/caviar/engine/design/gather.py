@@ -177,3 +177,16 @@ def _filled(matrix: Any, entries: Array) -> Any:
     filled = copy(matrix)
     filled.data = entries
     return filled
+
+
+def laid_along(own: Sequence[Axis], axes: Sequence[Axis]) -> tuple[list[int], tuple[slice | None, ...]]:
+    """Return the order of its own axes among others, and the index that gives an array length one along these."""
+    order = [own.index(axis) for axis in axes if axis in own]
+    return order, tuple([slice(None) if axis in own else None for axis in axes])
+
+
+def laid_beside(one: tuple[Axis, ...], other: tuple[Axis, ...], out: tuple[Axis, ...]) -> Any:
+    """Return how each of two arrays is laid along the axes of their product; None if something is summed over."""
+    if set(out) != {*one, *other} or len(set(one)) < len(one) or len(set(other)) < len(other):
+        return None
+    return laid_along(one, out), laid_along(other, out)

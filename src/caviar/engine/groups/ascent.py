@@ -17,7 +17,7 @@ from ..._typing import AnyArray, Array, Statistics
 from ...language import Variable
 from ...numerics.cached import cached_property
 from ...numerics.records import replaced
-from ..ascent.collapse import has_collapsed
+from ..ascent.degeneracy import has_collapsed
 from ..ascent.problem import Problem, statistics_of
 from ..ascent.schedules.acceleration import most_of_a_sweep
 from ..ascent.status import Status

@@ -11,9 +11,8 @@ import numpy as np
 from ..._typing import Array
 from ...numerics.cached import cached_property
 from ..compiled.terms import Compiled, GlobalTerm
-from ..design.backend import Workspace
+from ..design.backend import Workspace, block_rows
 from ..design.contraction import Evaluation
-from ..design.dense import block_rows
 from ..design.features import Feature, FeatureTable
 from ..design.keys import ColumnKey, FactorKey, StatisticKey
 from ..local.categorical import CategoricalFactor

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,6 +18,7 @@ from ..ascent.schedules.batch import Batch
 from ..ascent.schedules.mixed_precision import as_exact_as
 from ..ascent.status import Status
 from ..binding.nested import outer_variables
+from ..design.keys import StatisticKey
 from ..rows.row_map import RowMap
 from .factors.prior import Start, prior_start
 from .guesses.basis import Basis
@@ -28,6 +29,8 @@ _ROUNDS = Settings(max_iter=20, tol=0.0)
 
 _FIRST_SWEEPS = Settings(max_iter=10, tol=1e-3)
 """Over everything but what is given: what it is found from first, as a noise level at its prior, may be far away."""
+
+_ONE_SWEEP = Settings(max_iter=1, tol=1e-3)
 
 
 def settled(
@@ -53,10 +56,11 @@ def brought_near(
     others = [variable for variable in problem.order if variable not in fixed]
     if not others or not fixed:
         return Begun((problem, q))
+    are_apart = problem.fact(("apart", *others), lambda: _are_apart(problem, others))
     try:
         schedule = as_exact_as(row_map, Batch(None))
         begun = schedule.init(Beginning(problem.updating(others), q, row_map))
-        found = schedule.finish(iterate(schedule, begun, _FIRST_SWEEPS))
+        found = schedule.finish(iterate(schedule, begun, _ONE_SWEEP if are_apart else _FIRST_SWEEPS))
     except ImproperError:
         return Begun((problem, q))
     if found.status is Status.INTERRUPTED:
@@ -69,6 +73,21 @@ def brought_near(
     )
     return Begun(
         (back, {variable: found.q[variable] for variable in problem.order}), gone_on_from(found, back)
+    )
+
+
+def _are_apart(problem: Problem, others: Sequence[Variable]) -> bool:
+    """Whether the updates of some globals depend on none of these, so that a second sweep is as the first."""
+    names = {variable.name for variable in others}
+    return (
+        not problem.factors
+        and all(
+            variable not in problem.sequential and not problem.updates[variable].meets for variable in others
+        )
+        and all(
+            sum(isinstance(key, StatisticKey) and key.variable in names for key in term.contraction.keys) < 2
+            for term in problem.compiled.terms
+        )
     )
 
 

@@ -31,7 +31,7 @@ from ....language.products_of_unknowns import multiplied_together
 from ....numerics.records import replaced
 from ...design.keys import StatisticKey
 from ...rows.row_map import COLD, RowMap, Warm
-from ..collapse import has_collapsed
+from ..degeneracy import has_collapsed
 from ..problem import Problem, statistics_of
 from ..state import (
     AscentState,

@@ -14,8 +14,7 @@ from ...._errors import ImproperError, ParameterError
 from ...rows.row_map import RowMap
 from ...rows.subsample import Sample, sample_of
 from ...rows.tasks import Chunk
-from ..collapse import has_collapsed
-from ..degeneracy import refused_or_collapsed
+from ..degeneracy import has_collapsed, refused_or_collapsed
 from ..elbo import Objective
 from ..plain_states import fit_of, in_frame_of, plain_fit, plain_frame
 from ..problem import Problem, statistics_of

@@ -29,12 +29,12 @@ def prior_start(problem: Problem, given: Mapping[Variable, Any] | None = None) -
     for variable in sorted(problem.order, key=places.__getitem__, reverse=True):
         if variable not in q:
             q[variable] = prior_factor(problem, variable, arrays)
-            arrays.update(problem.statistics(variable, q[variable]))
+            problem.tell(arrays, variable, q[variable])
     for variable in problem.order:
         if variable.follows_answer and variable not in (given or {}):
             # its prior says nothing, not even which values it may have
             q[variable] = problem.update(variable, arrays)
-            arrays.update(problem.statistics(variable, q[variable]))
+            problem.tell(arrays, variable, q[variable])
     return {variable: q[variable] for variable in problem.order}
 
 
@@ -108,10 +108,13 @@ def own_natural(problem: Problem, variable: Variable, arrays: Mapping[Hashable, 
         alone: Any = belief.alone
         return alone.natural if reference is None else alone.translate(-reference).natural
     update = problem.updates[variable]
-    total = [np.zeros(fixed.shape) for fixed in update.fixed]
-    for number, position, statistic in problem.fact(
+    places, are_all_fixed = problem.fact(
         ("terms of its prior", variable), lambda: _own_places(problem, variable)
-    ):
+    )
+    if are_all_fixed:
+        return tuple(update.fixed)
+    total = [np.zeros(fixed.shape) for fixed in update.fixed]
+    for number, position, statistic in places:
         message = problem.compiled.terms[number].message(position)
         total[statistic] = total[statistic] + message(arrays)
     own = [term for term in problem.compiled.zero_terms if term.owner is variable]
@@ -120,15 +123,24 @@ def own_natural(problem: Problem, variable: Variable, arrays: Mapping[Hashable, 
     return possible(updates_of([variable], own, problem.bound)[variable], tuple(total), arrays)
 
 
-def _own_places(problem: Problem, variable: Variable) -> list[tuple[int, int, int]]:
-    """Return where the statistics of a variable are in the terms of its own prior: term, position and statistic."""
-    return [
+def _own_places(problem: Problem, variable: Variable) -> tuple[list[tuple[int, int, int]], bool]:
+    """Return where the statistics of a variable are in the terms of its own prior: term, position and statistic.
+
+    And whether these are all that is fixed in its update.
+    """
+    places = [
         (number, position, variable.family.statistics.index(key.statistic))
         for number in set(problem.updates[variable].terms)
         if problem.compiled.terms[number].owner is variable
         for position, key in enumerate(problem.compiled.terms[number].contraction.keys)
         if isinstance(key, StatisticKey) and key.variable == variable.name
     ]
+    fixed = {
+        (number, position, statistic)
+        for statistic, number, position in problem.updates[variable].places_fixed
+    }
+    rules_out = any(term.owner is variable for term in problem.compiled.zero_terms)
+    return places, fixed == set(places) and not rules_out
 
 
 def _shape(problem: Problem, variable: Variable) -> tuple[int, ...]:

@@ -100,7 +100,7 @@ def sweep(
                     raise
                 complete = False
                 continue
-            arrays.update(problem.statistics(variable, q[variable]))
+            problem.tell(arrays, variable, q[variable])
         after = [arrays[StatisticKey(variable.name, "x")] for variable in added]
         if number >= _SWEEPS and all(map(_is_settled, before, after)):
             break

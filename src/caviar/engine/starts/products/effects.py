@@ -44,7 +44,7 @@ def widths_of(
     given
         Globals that begin where a user has them.
     """
-    every = {v: own for v in problem.order if (own := _learnt_precisions(problem, v))}
+    every = problem.fact("learnt precisions of effects", lambda: _every_learnt_precision(problem))
     precisions = {v: own for v, own in every.items() if v not in given and not set(own) & set(given)}
     if not precisions:
         return {}
@@ -86,6 +86,10 @@ def _with_levels(
 
 def _is_location(variable: Variable) -> bool:
     return isinstance(variable, Normal | MultivariateNormal)
+
+
+def _every_learnt_precision(problem: Problem) -> dict[Variable, list[Variable]]:
+    return {v: own for v in problem.order if (own := _learnt_precisions(problem, v))}
 
 
 def _learnt_precisions(problem: Problem, effects: Variable) -> list[Variable]:
