@@ -32,6 +32,11 @@ def as_unmasked(value: object) -> object:
     return np.ma.filled(array.astype(wide), np.nan)
 
 
+def has_nan(array: AnyArray) -> bool:
+    """Whether any value is NaN: the least of such values is NaN."""
+    return array.dtype.kind == "f" and array.size > 0 and bool(np.isnan(np.minimum.reduce(array, axis=None)))
+
+
 def filled(node: Node, array: AnyArray, event_rank: int) -> tuple[AnyArray, AnyArray | None]:
     """Return an array without NaN, and which of its values were observed: None if all were.
 
@@ -43,9 +48,9 @@ def filled(node: Node, array: AnyArray, event_rank: int) -> tuple[AnyArray, AnyA
     DataError
         If a known array has missing values, a vector is missing in part, or nothing was observed.
     """
-    missing = np.isnan(array) if array.dtype.kind == "f" else None
-    if missing is None or not missing.any():
+    if not has_nan(array):
         return array, None
+    missing = np.isnan(array)
     if isinstance(node, Data):
         refuse_known_missing(node, np.argwhere(missing)[0])
     events = tuple(range(array.ndim - event_rank, array.ndim))

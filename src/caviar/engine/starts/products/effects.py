@@ -44,7 +44,7 @@ def widths_of(
     given
         Globals that begin where a user has them.
     """
-    every = {v: own for v in problem.order if (own := _learnt_precisions(problem, v))}
+    every = {v: own for v in problem.order if (own := learnt_precisions(problem, v))}
     precisions = {v: own for v, own in every.items() if v not in given and not set(own) & set(given)}
     if not precisions:
         return {}
@@ -88,7 +88,7 @@ def _is_location(variable: Variable) -> bool:
     return isinstance(variable, Normal | MultivariateNormal)
 
 
-def _learnt_precisions(problem: Problem, effects: Variable) -> list[Variable]:
+def learnt_precisions(problem: Problem, effects: Variable) -> list[Variable]:
     """Return the precision of a location that is added up in what the rows bring, where it is learnt.
 
     Of a product all of them, the one with the fewest repetitions first.
