@@ -141,7 +141,7 @@ def scales_of(factor: Any, rng: np.random.Generator) -> list[Array]:
         spreads = _spreads_of_entries(factor)
     else:
         statistics = _drawn_statistics(factor, 400, rng)
-        spreads = [statistic.std(axis=0) for statistic in statistics]
+        spreads = [_spread(statistic) for statistic in statistics]
     scales = []
     for spread, natural in zip(spreads, factor.natural, strict=True):
         varies = np.isfinite(spread) & (spread > 0) & np.isfinite(natural)
@@ -151,6 +151,12 @@ def scales_of(factor: Any, rng: np.random.Generator) -> list[Array]:
         # what known numbers say of the others is in the natural parameters of these
         scales = [np.where(own, scale, 0.0) for own, scale in zip(are_learnt, scales, strict=True)]
     return scales
+
+
+def _spread(draws: Array) -> Array:
+    """Return the standard deviation of draws; 0 where they differ by rounding, as those of a point of a bound."""
+    spread = draws.std(axis=0)
+    return np.where(spread > 1e-12 * np.abs(draws).max(axis=0), spread, 0.0)
 
 
 def _spreads_of_entries(factor: SparseVector) -> list[Array]:

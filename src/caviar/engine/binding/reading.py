@@ -19,7 +19,7 @@ from .clamped.repetitions import as_pair, is_joint
 from .evidence import Observed
 from .missing.entries import gaps_of, observed_entries, with_column_means
 from .missing.lazy_values import LazyValues, lazy_values, rows_first
-from .missing.values import at_column_means, filled, has_nan
+from .missing.values import at_column_means, filled
 from .nested import nested_plates
 from .values import as_values, check_axes, value_ranks
 
@@ -176,13 +176,17 @@ def _read(node: Node, value: Any, rank: int, is_leaf: bool) -> Given:
 
 
 def _read_array(node: Node, array: AnyArray, rank: int, is_leaf: bool) -> Given:
-    if isinstance(node, Variable) and not is_leaf and (node.is_flat or has_nan(array)):
+    if isinstance(node, Variable) and not is_leaf and (node.is_flat or _has_missing(array)):
         return Given(array, is_in_part=True)
     entries = observed_entries(node, array)
     if entries is not None and isinstance(node, Variable):
         any_seen = np.asarray(entries.any(axis=1))
         return Given(array, None if any_seen.all() else any_seen, entries)
     return Given(*filled(node, array, rank))
+
+
+def _has_missing(array: AnyArray) -> bool:
+    return array.dtype.kind == "f" and bool(np.isnan(array).any())
 
 
 def _takes_sparse(node: Node, value: Any) -> bool:

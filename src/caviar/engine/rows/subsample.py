@@ -383,7 +383,7 @@ def _hash_entries(places: AnyArray, values: AnyArray) -> AnyArray:
     bits = numbers.view(np.uint64)
     are_zero = bits == 0
     bits ^= mix(places.astype(np.uint64))
-    found = _mixed(bits)
+    found = mix(bits)
     found[are_zero] = 0
     return found
 
@@ -394,12 +394,7 @@ def _values_first(columns: Mapping[ColumnKey, AnyArray]) -> list[ColumnKey]:
 
 
 def mix(x: AnyArray) -> AnyArray:
-    """Return 64-bit numbers in the place of others, each bit of which depends on all of theirs."""
-    return _mixed(x.copy())
-
-
-def _mixed(x: AnyArray) -> AnyArray:
-    """Return the same of numbers that may be overwritten."""
+    """Return 64-bit numbers in the place of others, which are overwritten: each bit depends on all of theirs."""
     # the finaliser of the SplitMix64 generator (Steele, Lea and Flood 2014): a bijection that spreads every bit
     x += np.uint64(0x9E3779B97F4A7C15)
     shifted = x >> np.uint64(30)

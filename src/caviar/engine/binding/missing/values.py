@@ -32,11 +32,6 @@ def as_unmasked(value: object) -> object:
     return np.ma.filled(array.astype(wide), np.nan)
 
 
-def has_nan(array: AnyArray) -> bool:
-    """Whether any value is NaN: the least of such values is NaN."""
-    return array.dtype.kind == "f" and array.size > 0 and bool(np.isnan(np.minimum.reduce(array, axis=None)))
-
-
 def filled(node: Node, array: AnyArray, event_rank: int) -> tuple[AnyArray, AnyArray | None]:
     """Return an array without NaN, and which of its values were observed: None if all were.
 
@@ -48,7 +43,8 @@ def filled(node: Node, array: AnyArray, event_rank: int) -> tuple[AnyArray, AnyA
     DataError
         If a known array has missing values, a vector is missing in part, or nothing was observed.
     """
-    if not has_nan(array):
+    # the least of values with NaN is NaN; a mask of all values takes memory
+    if array.dtype.kind != "f" or not array.size or not np.isnan(np.minimum.reduce(array, axis=None)):
         return array, None
     missing = np.isnan(array)
     if isinstance(node, Data):
