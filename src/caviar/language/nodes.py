@@ -530,6 +530,12 @@ def _as_data(index: Any) -> str:
             f"table, cell = Data('cell', ...), the index is cell[ways, {index.by.name}]"
         )
     known = index.node if isinstance(index, Indexed) else index
+    if isinstance(index, Indexed) and isinstance(known, Data):
+        label = index.by.name
+        return (
+            f". Both '{known.name}' and '{label}' are known: look the one up by the other beforehand, "
+            f"{known.name}[{label}], and pass the result as one Data with the plates of '{label}'"
+        )
     if isinstance(known, list | np.ndarray):
         return ". Labels that choose come with the data: state Data('group', plates=...) and pass the array to fit"
     if isinstance(known, int | np.integer | slice):
