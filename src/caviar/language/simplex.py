@@ -13,7 +13,7 @@ from .._errors import ModelError, PlateError
 from .._typing import AnyArray, Array
 from ..families._scalar_functions import Function
 from ..families.tabulated_sticks import tabulated_sticks
-from .algebra import Algebra, Predictor, PredictorAlong, as_predictor
+from .algebra import Predictor, PredictorAlong, as_predictor
 from .constants import Constant, as_known
 from .nodes import Data, Expression, Indexed, Node
 from .plates import Plate, Plates
@@ -91,7 +91,7 @@ class Dirichlet(Variable):
             )
         size = None if categories is None else int(categories)
         own = None
-        if isinstance(concentration, Algebra):
+        if isinstance(concentration, Node | Indexed | Predictor):
             # which plate of it is that of the categories follows from the other ones
             self._identify(name, plates)
             own = along_categories(self, concentration)
