@@ -35,7 +35,9 @@ ROWS = {
         "multinomial with a Dirichlet": "bayespy::multinomial",
         "GammaShape": "bayespy::gamma_shape",
         "Concentration": "bayespy::concentration "
-        "oracles/hierarchical_dirichlet::hidden_sticks_alone_have_their_exact_posterior",
+        "oracles/hierarchical_dirichlet::hidden_sticks_alone_have_their_exact_posterior "
+        "oracles/unknown_concentrations::the_elbo_is_a_bound_and_moments_are_near_the_exact_ones "
+        "oracles/unknown_concentrations::point_masses_are_where_bayespy_has_them",
         "Markov chain of mixtures": "oracles/labels_beside_chains::states_and_labels_are_exact",
         "switching state space": "oracles/switching_dynamics::bound_and_both_factors_are_those_of_mean_field_by_hand "
         "bayespy::switching_state_space",

@@ -107,7 +107,11 @@ WRONG_FAMILY = {
     ),
     "a random concentration": (
         lambda: cv.Dirichlet("p", cv.Dirichlet("a", np.ones(3))),
-        ["'concentration' of Dirichlet 'p'", "Dirichlet 'a'", "Give a number, an array, or a Gamma"],
+        [
+            "'concentration' of Dirichlet 'p'",
+            "Dirichlet 'a'",
+            "Give a number, an array, a Gamma for each category",
+        ],
     ),
     "a Normal as a number of a Beta": (
         lambda: cv.Beta("p", _normal("a"), 2.0),

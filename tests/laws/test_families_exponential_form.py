@@ -21,7 +21,7 @@ def directions(q, rng):
 def test_every_family_is_registered(laws):
     # these are those of bounds: test_polya_gamma_sum.py, test_sums_of_rates.py, test_categories_behind_links.py,
     # test_expected_links.py
-    own = {"PolyaGammaSum", "Shares", "SoftmaxTangent", "LogitMoments", "ProbitMoments"}
+    own = {"PolyaGammaSum", "Shares", "SoftmaxTangent", "LogGammaTangent", "LogitMoments", "ProbitMoments"}
     # what a Categorical is beside other labels: test_labels_together.py
     own |= {"JointLabels"}
     # whose intervals are among the natural parameters: test_partly_seen.py

@@ -123,7 +123,7 @@ def student(writer: Writer, name: str, plates: Plates) -> Any:
 def unknown_concentration(writer: Writer, name: str, plates: Plates) -> Any:
     """Return categories or answers of groups whose probabilities are alike, it is not known how much."""
     total = cv.Gamma(writer.rename(f"{name}.total"), 3.0, 1.5)
-    kind = writer.pick(f"{name}/around", ("equal", "known", "sticks", "beta"))
+    kind = writer.pick(f"{name}/around", ("equal", "known", "sticks", "beta", "each"))
 
     def make(path: str, own: Plates) -> Any:
         label = writer.rename(path)
@@ -131,6 +131,11 @@ def unknown_concentration(writer: Writer, name: str, plates: Plates) -> Any:
             return cv.Dirichlet(label, total, categories=3, plates=own)
         if kind == "beta":
             return cv.Beta(label, 0.3 * total, 0.7 * total, plates=own)
+        if kind == "each":
+            category = cv.Plate(writer.rename(f"{path}.category"), 3)
+            return cv.Dirichlet(
+                label, cv.Gamma(writer.rename(f"{path}.each"), 3.0, 1.5, plates=category), plates=own
+            )
         shares: Any = cv.Constant(writer.rename(f"{path}.shares"), [0.2, 0.3, 0.5])
         if kind == "sticks":
             shares = cv.StickBreaking(writer.rename(f"{path}.shares"), 1.5, 3)

@@ -13,6 +13,7 @@ from caviar.families.interval_normal import IntervalNormal
 from caviar.families.joint_labels import JointLabels
 from caviar.families.label_frequencies import LabelFrequencies
 from caviar.families.linear_gaussian_chain import LinearGaussianChain
+from caviar.families.log_gamma_tangent import LogGammaTangent
 from caviar.families.logit_moments import LogitMoments
 from caviar.families.markov_chain import MarkovChain
 from caviar.families.multivariate_normal import MultivariateNormal
@@ -50,6 +51,7 @@ __all__ = [
     "JointLabels",
     "LabelFrequencies",
     "LinearGaussianChain",
+    "LogGammaTangent",
     "LogitMoments",
     "MarkovChain",
     "MeanPrecision",

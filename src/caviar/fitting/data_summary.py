@@ -107,16 +107,14 @@ def _moments(rows: AnyArray, seen: AnyArray | None = None) -> tuple[Array, Array
     """Return mean and standard deviation over the first axis; 0 where nothing was observed."""
     size = max(1, _BLOCK // max(1, rows[0].size))
     blocks = [slice(start, start + size) for start in range(0, len(rows), size)]
-    one = [1.0] * len(blocks) if seen is None else [seen[block] for block in blocks]
     total: Any = len(rows) if seen is None else np.maximum(seen.sum(axis=0), 1)
+
+    def added(values: AnyArray, block: slice) -> Array:
+        return (values if seen is None else values * seen[block]).sum(axis=0, dtype=np.float64)
+
     with np.errstate(over="ignore", invalid="ignore"):
-        mean = (
-            sum((rows[b] * own).sum(axis=0, dtype=np.float64) for b, own in zip(blocks, one, strict=True))
-            / total
-        )
-        square = sum(
-            (np.square(rows[b] - mean) * own).sum(axis=0) for b, own in zip(blocks, one, strict=True)
-        )
+        mean = sum(added(rows[block], block) for block in blocks) / total
+        square = sum(added(np.square(rows[block] - mean), block) for block in blocks)
         return np.asarray(mean, dtype=np.float64), np.asarray(np.sqrt(square / total), dtype=np.float64)
 
 

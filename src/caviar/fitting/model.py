@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -530,9 +531,11 @@ class Model(ShownAsGraph):
 
         def from_data(problem: Problem) -> Begun:
             # the first start is the likeliest to lead far; the others are there to end elsewhere
-            sample = sample_of_start(problem, row_map.source)
-            basis = (problem, sample, row_map, rng, settings.max_iter, few_looks)
-            return chance_start(*basis, settings.restart) if settings.restart else data_start(*basis)
+            sample = partial(sample_of_start, problem, row_map.source)
+            among = row_map, rng, settings.max_iter, few_looks
+            if settings.restart:
+                return chance_start(problem, sample(), *among, settings.restart)
+            return data_start(problem, sample, *among)
 
         if isinstance(init, Mapping):
             begun = given_start(problem, init, row_map, lambda: from_data(problem).start)

@@ -83,7 +83,7 @@ def _warn_about_total(node: Node, best: Result) -> None:
     hidden = {slot.node: slot for slot in slots if isinstance(slot.node, Variable)}
     weights = next((own.name for own in hidden if own.is_stick), "")
     total = next((own.name for own, slot in hidden.items() if slot.role is SCALAR and own in best.q), None)
-    if total is not None:
+    if weights and total is not None:
         warnings.warn(
             f"'{total}' times the weights '{weights}' in '{node.name}' is bounded, which puts '{total}' and the ELBO "
             f"far too low unless '{total}' is about 1 or less. Fit the model for known values of '{total}', for "

@@ -13,7 +13,7 @@ from .factors import with_factors
 from .frequencies import Frequencies
 from .half_normals import HalfNormal
 from .linear_gaussian_chains import LinearGaussianChain
-from .links import Hidden, exp, logistic, probit
+from .links import exp, logistic, probit
 from .negative_binomial import NegativeBinomial
 from .nodes import Data, Indexed, Label, Node, Part, SecondLabel
 from .normal_gammas import NormalGamma
@@ -110,7 +110,7 @@ _KINDS = [
     kind
     for found in iter_modules(__path__)
     for kind in vars(import_module(f"{__name__}.{found.name}")).values()
-    if isinstance(kind, type) and issubclass(kind, Variable) and not issubclass(kind, Hidden)
+    if isinstance(kind, type) and issubclass(kind, Variable) and not kind.is_brought
 ]
 
 DISTRIBUTIONS: dict[str, type[Variable]] = {k.__name__: k for k in _KINDS if "family" in vars(k)}

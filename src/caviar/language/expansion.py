@@ -30,6 +30,7 @@ from .roles import LINEAR, LINEAR_VECTOR, PRECISION, PRECISION_MATRIX, RATE, ZER
 from .slots import RoleOfDimension, Slot, agreed_dimension, resolve_role, takes_scalar
 from .stated import Stated
 from .templates import Density, Factor, Summand
+from .unknown_concentrations import UnknownConcentrations
 
 _LETTERS = "abcdefghmnopqrstuvwxyz" + ascii_uppercase + "".join(map(chr, range(0xC0, 0x180)))
 """Event letters of dot products; those of a variable's own axes (i, j, k, l) are left out."""
@@ -97,13 +98,12 @@ def expand(
             continue
         role = roles[name]
         if takes_scalar(role):
-            own = role if isinstance(role, Role) else resolve_role(owner, name, role)
-            kind = ConcentrationOfWeights if holds_weights(expression) else FunctionOfScalar
-            functions = kind(owner, name, expression, own)
+            functions = _of_scalars(owner, name, expression, role)
             expansion.density = _rewritten(expansion.density, name, functions)
             expansion.slots |= functions.slots
             expansion.functions |= functions.functions
-            expansion.is_bound |= isinstance(functions, ConcentrationOfWeights) and functions.is_bound
+            expansion.letter_sizes |= functions.letter_sizes
+            expansion.is_bound |= functions.is_bound
             continue
         writer: _LocationSum | _PositiveProduct | RateSum
         if isinstance(expression, PredictorAlong):
@@ -121,6 +121,17 @@ def expand(
     return expansion
 
 
+def _of_scalars(
+    owner: Stated, name: str, expression: Predictor, role: Role | RoleOfDimension
+) -> FunctionOfScalar | ConcentrationOfWeights | UnknownConcentrations:
+    """Return what writes out a slot that depends on hidden scalars or weights through functions of them."""
+    if isinstance(expression, PredictorAlong):
+        return UnknownConcentrations(owner, name, expression)
+    own = role if isinstance(role, Role) else resolve_role(owner, name, role)
+    kind = ConcentrationOfWeights if holds_weights(expression) else FunctionOfScalar
+    return kind(owner, name, expression, own)
+
+
 def _is_location(density: Density, slot: str) -> bool:
     return any(f.slot == slot and f.statistic == "xx" for summand in density for f in summand.factors)
 
@@ -128,7 +139,12 @@ def _is_location(density: Density, slot: str) -> bool:
 def _rewritten(
     density: Density,
     slot: str,
-    writer: _LocationSum | _PositiveProduct | FunctionOfScalar | ConcentrationOfWeights | RateSum,
+    writer: _LocationSum
+    | _PositiveProduct
+    | FunctionOfScalar
+    | ConcentrationOfWeights
+    | UnknownConcentrations
+    | RateSum,
 ) -> Density:
     summands = []
     for summand in density:

@@ -46,6 +46,9 @@ class FunctionOfScalar:
         (Slot, statistic) -> the function of the scalar with that name.
     """
 
+    is_bound = False
+    """Its density has these functions as they are."""
+
     def __init__(self, owner: Stated, name: str, predictor: Predictor, role: Role) -> None:
         self._owner, self._name, self._rank = owner, name, role.rank
         self._where = f"'{name}' of {type(owner).__name__} '{owner.name}'"
@@ -128,19 +131,22 @@ class FunctionOfScalar:
         return coefficient, vectors, hidden
 
     def _refuse_several(self) -> None:
-        """Refuse an unknown number for each category, or unknown shares of a Dirichlet."""
+        """Refuse sums with an unknown number for each category, and unknown shares of a Dirichlet."""
         node: Any = _node(self._affine.scalar)
         if not self._rank or not isinstance(node, Stated):
             return
         own = [plate for plate in node.plates if plate not in self._owner.plates]
-        of_each = isinstance(self._affine.scalar, Node) and len(own) == 1 and own[0].size is not None
-        if of_each or node.value_rank == 1:
-            size = own[0].size if of_each else node.dimension
+        if isinstance(self._affine.scalar, Node) and len(own) == 1 and own[0].size is not None:
             raise ConjugacyError(
-                f"{self._where} cannot have an unknown number for each category: the normaliser has their sum, whose "
-                f"functions have no expectation in closed form. Let all but one be known: alpha * Constant('shares', "
-                f"array) with a Gamma alpha; unknown shares are 4.0 * StickBreaking('{node.name}', 1.0, "
-                f"truncation={size}), with a known number or, for a wide bound, a Gamma in the place of 4.0"
+                f"{self._where} takes an unknown number for each category by itself or times one known number, as "
+                f"{node.name} or 2.0 * {node.name}, and nothing added to it"
+            )
+        if node.value_rank == 1:
+            raise ConjugacyError(
+                f"{self._where} cannot be the {type(node).__name__} '{node.name}'. Give an unknown number for each "
+                f"category, Gamma('{node.name}', 1, 0.1, plates=Plate('category', {node.dimension})); unknown shares "
+                f"are 4.0 * StickBreaking('{node.name}', 1.0, truncation={node.dimension}), with a known number or, "
+                f"for a wide bound, a Gamma in the place of 4.0"
             )
 
     def _check_support(self) -> None:

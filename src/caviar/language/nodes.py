@@ -530,6 +530,9 @@ def _as_data(index: Any) -> str:
             f"table, cell = Data('cell', ...), the index is cell[ways, {index.by.name}]"
         )
     known = index.node if isinstance(index, Indexed) else index
+    if isinstance(index, Indexed) and isinstance(known, Data):
+        own, by = known.name, index.by.name
+        return f". '{own}' and '{by}' are known: look up {own}[{by}] beforehand, as one Data with the plates of '{by}'"
     if isinstance(known, list | np.ndarray):
         return ". Labels that choose come with the data: state Data('group', plates=...) and pass the array to fit"
     if isinstance(known, int | np.integer | slice):
@@ -537,12 +540,10 @@ def _as_data(index: Any) -> str:
             ". A repetition that stands alone is a variable of its own, and the others have a plate; or state "
             "Data('group', plates=...) and pass the numbers of the repetitions to fit"
         )
-    if not isinstance(known, Node):
+    if not isinstance(known, Node) or not (known.is_known or known.is_zero_or_one):
         return ""
     if known.is_zero_or_one:
         return f". The {type(known).__name__} '{known.name}' is a number, 0 or 1; what chooses is {known.as_label}"
-    if not known.is_known:
-        return ""
     plates = ", ".join(plate.name for plate in known.plates)
     return (
         f". Labels that choose come with the data: state Data('{known.name}', plates=({plates})) instead of the "

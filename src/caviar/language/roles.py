@@ -103,7 +103,10 @@ def _all_between(low: float, high: float, value: Array) -> bool:
     """Whether all numbers are between two others, as NaN is not; of a single number without an array operation."""
     if value.ndim == 0:
         return low < value.item() < high
-    return bool(np.all((value > low) & (value < high)))
+    # the extremes of values with NaN are NaN; they need no memory, as comparisons of all numbers would
+    return not value.size or bool(
+        low < np.minimum.reduce(value, axis=None) and np.maximum.reduce(value, axis=None) < high
+    )
 
 
 def _not_finite(value: Array) -> str:
@@ -119,6 +122,7 @@ def _not_positive_or_flat(value: Array) -> str:
 
 
 def _not_definite_or_flat(value: Array) -> str:
+    value = np.asarray(value, dtype=np.float64)
     if not np.count_nonzero(value):
         return ""
     if not np.all(np.isfinite(value)):
@@ -133,7 +137,8 @@ def _not_definite_or_flat(value: Array) -> str:
 
 
 def _no_simplex(value: Array) -> str:
-    on_simplex = np.all(value >= 0) and np.allclose(value.sum(axis=-1), 1, rtol=0, atol=1e-9)
+    total = value.sum(axis=-1, dtype=np.float64)
+    on_simplex = np.all(value >= 0) and np.allclose(total, 1, rtol=0, atol=1e-9)
     return "" if on_simplex else "must be non-negative and sum to one"
 
 
@@ -259,6 +264,7 @@ AUGMENTING = Role("augmenting", 0, {"x": _identity})
 AUGMENTING_SUM = Role("augmenting_sum", 0, {"x": _identity, "relative_entropy": _identity})
 MOMENTS = Role("moments", 0, {"x": _identity, "curvature": _identity, "constant": _identity})
 TANGENT = Role("tangent", 1, {"x": _identity, "constant": _identity}, is_apart=True)
+LOG_GAMMA_TANGENT = Role("log_gamma_tangent", 0, {"x": _identity, "constant": _identity})
 SHARES = Role("shares", 1, {"x": _identity, "entropy": _identity}, is_apart=True)
 LABEL = Role("label", 0, {"x": _identity}, ("Categorical",))
 VALUE_BETWEEN = Role("value_between", 0, dict.fromkeys(("x", "xx", "lower", "upper"), _identity))

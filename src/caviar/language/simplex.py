@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -13,13 +13,15 @@ from .._errors import ModelError, PlateError
 from .._typing import AnyArray, Array
 from ..families._scalar_functions import Function
 from ..families.tabulated_sticks import tabulated_sticks
-from .algebra import Predictor, as_predictor
+from .algebra import Predictor, PredictorAlong, as_predictor
 from .constants import Constant, as_known
 from .nodes import Data, Expression, Indexed, Node
 from .plates import Plate, Plates
-from .roles import CONCENTRATION, RATE, SHAPE, STICKS, TOTAL, TWO_SHAPES
+from .roles import CONCENTRATION, LOG_GAMMA_TANGENT, RATE, SHAPE, STICKS, TOTAL, TWO_SHAPES
 from .slots import Slot, as_expression, check_slot, slot_of
+from .tangents import TangentAtTotal
 from .templates import template
+from .unknown_concentrations import TANGENT, along_categories
 from .variable import Variable
 
 _MOST_PIECES = 1_000_000
@@ -37,7 +39,8 @@ class Dirichlet(Variable):
     concentration
         :math:`\alpha`, K known positive numbers; all ones is the uniform prior. Or an unknown Gamma, the same for all
         categories, or a Gamma times a known vector, ``total * Constant("shares", m)``; the factor of this Gamma is
-        tabulated on a grid.
+        tabulated on a grid. Or an unknown Gamma for each category, on a plate of its own, ``Gamma("a", 2, 0.1,
+        plates=Plate("category", K))``: the ELBO is then bounded, by a tangent at ``"weights.tangent"``.
     categories
         K, if the concentration is one number for all categories.
     plates
@@ -87,13 +90,34 @@ class Dirichlet(Variable):
                 f"{categories!r}"
             )
         size = None if categories is None else int(categories)
-        self._state(name, plates, {"concentration": (concentration, CONCENTRATION)}, dimension=size)
+        own = None
+        if isinstance(concentration, Node | Indexed | Predictor):
+            # which plate of it is that of the categories follows from the other ones
+            self._identify(name, plates)
+            own = along_categories(self, concentration)
+        if own is None:
+            self._state(name, plates, {"concentration": (concentration, CONCENTRATION)}, dimension=size)
+        else:
+            arguments = {
+                "concentration": (own, CONCENTRATION),
+                TANGENT: (TangentAtTotal.of(self, own), LOG_GAMMA_TANGENT),
+            }
+            self._state(name, plates, arguments, dimension=size)
+            del self.stated[TANGENT]
         self.name_entries(names)
 
     @property
     def arguments(self) -> dict[str, Any]:
         """Its concentration, and the number of categories where that does not tell it."""
+        own = self.stated["concentration"]
+        if isinstance(own, PredictorAlong):
+            return {"concentration": Predictor(own.addends)}
         return {**self.stated, "categories": self.dimension} if self.functions else dict(self.stated)
+
+    @property
+    def drawn_given(self) -> Iterator[Node]:
+        """Its concentration, without the point of a tangent that belongs to itself."""
+        return (own for own in self.parents if not (isinstance(own, Variable) and own.is_brought))
 
     def distribution_given(self, slots: Mapping[str, Any]) -> families.Dirichlet:
         """Return the Dirichlet with these concentrations; one number is that of all categories."""

@@ -384,5 +384,8 @@ def _remedy(role: Role) -> str:
     if role.would_do:
         return f"A {' or a '.join(role.would_do)} (or a known value) would do."
     if role.name == "concentration":
-        return "Give a number, an array, or a Gamma, which may be times known shares or a StickBreaking."
+        return (
+            "Give a number, an array, a Gamma for each category, or one Gamma, which may be times known shares or a "
+            "StickBreaking."
+        )
     return "No family is conjugate here; give a number or an array."

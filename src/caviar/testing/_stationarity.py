@@ -23,8 +23,6 @@ _SMALLEST_SHARE = 0.1
 """Probability of an entry of a vector with zeros by which its steps are measured, at least."""
 
 _STEP = 0.01
-_DRAWN, _FEWEST_DRAWN = 400, 12
-"""Draws for the spread of a statistic, and in how many of them it is not 0 at least; what is rarer is not moved."""
 _SMALLEST_SPREAD = 0.03
 """Smallest spread of a category: a step in its logit is then at most a third of a nat."""
 
@@ -142,11 +140,8 @@ def scales_of(factor: Any, rng: np.random.Generator) -> list[Array]:
     elif isinstance(factor, SparseVector):
         spreads = _spreads_of_entries(factor)
     else:
-        statistics = _drawn_statistics(factor, _DRAWN, rng)
-        # the spread of what a category gates that is hardly drawn is that of a few draws, and may be near 0
-        spreads = [
-            np.where((own != 0).sum(axis=0) >= _FEWEST_DRAWN, own.std(axis=0), 0.0) for own in statistics
-        ]
+        statistics = _drawn_statistics(factor, 400, rng)
+        spreads = [_spread(statistic) for statistic in statistics]
     scales = []
     for spread, natural in zip(spreads, factor.natural, strict=True):
         varies = np.isfinite(spread) & (spread > 0) & np.isfinite(natural)
@@ -156,6 +151,12 @@ def scales_of(factor: Any, rng: np.random.Generator) -> list[Array]:
         # what known numbers say of the others is in the natural parameters of these
         scales = [np.where(own, scale, 0.0) for own, scale in zip(are_learnt, scales, strict=True)]
     return scales
+
+
+def _spread(draws: Array) -> Array:
+    """Return the standard deviation of draws; 0 where they differ by rounding, as those of a point of a bound."""
+    spread = draws.std(axis=0)
+    return np.where(spread > 1e-12 * np.abs(draws).max(axis=0), spread, 0.0)
 
 
 def _spreads_of_entries(factor: SparseVector) -> list[Array]:

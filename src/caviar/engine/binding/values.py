@@ -231,7 +231,10 @@ def check_known_slots(node: Variable, values: Mapping[Node, AnyArray], sizes: Ma
                 f"'{node.name}' it meets vectors of length {slot.dimension}"
             )
         if isinstance(slot.node, Data):
-            problem = _problem_with(as_plain(values[slot.node], np.float64), slot.role.problem)
+            value = values[slot.node]
+            # a copy of a table of single precision in double would cost more than all checks
+            in_type = None if value.dtype.kind == "f" else np.float64
+            problem = _problem_with(as_plain(value, in_type), slot.role.problem)
             if not problem and slot.role in (PRECISION, PRECISION_MATRIX) and not _any(values[slot.node]):
                 problem = "must not be zero"
             if problem:

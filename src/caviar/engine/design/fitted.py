@@ -99,6 +99,8 @@ class Design:
 
     def _product(self, vectors: Array) -> Array:
         """Return G v, with one look at the rows: each block is multiplied twice while it is in the cache."""
+        if not vectors.any():
+            return np.zeros_like(vectors)
         flat = vectors.reshape(-1, vectors.shape[-1]).T
         total = np.zeros((self.n_columns, flat.shape[1]))
         for own, where in self._blocks_of_rows(slice(None), self._near):

@@ -25,7 +25,7 @@ SAMPLE_ROWS = 10_000
 """Distinct rows at the most where no other number is asked for."""
 
 _HASH_ROWS = 8_192
-_WIDE, _HASH_ENTRIES = 32, 2**15
+_WIDE, _HASH_ENTRIES = 32, 2**14
 """Entries of a row beyond which rows are hashed as they lie; entries that are hashed at once, in the cache."""
 _SORT_KEYS = 4
 """Columns by which the sample is sorted; rows that agree in all of them stay in the order of their hashes."""
@@ -377,10 +377,15 @@ def _observed(columns: Mapping[ColumnKey, AnyArray], key: ColumnKey, missing: fl
 
 def _hash_entries(places: AnyArray, values: AnyArray) -> AnyArray:
     """Return a hash of each value at its place; 0 of the value 0."""
+    numbers = values.astype(np.float64)
     # adding 0 makes -0 a 0
-    bits = (values.astype(np.float64) + 0.0).view(np.uint64)
-    keys = mix(places.astype(np.uint64))
-    return np.where(bits, mix(keys ^ bits), np.uint64(0))
+    numbers += 0.0
+    bits = numbers.view(np.uint64)
+    are_zero = bits == 0
+    bits ^= mix(places.astype(np.uint64))
+    found = mix(bits)
+    found[are_zero] = 0
+    return found
 
 
 def _values_first(columns: Mapping[ColumnKey, AnyArray]) -> list[ColumnKey]:
@@ -389,9 +394,13 @@ def _values_first(columns: Mapping[ColumnKey, AnyArray]) -> list[ColumnKey]:
 
 
 def mix(x: AnyArray) -> AnyArray:
-    """Return 64-bit numbers in the place of others, each bit of which depends on all of theirs."""
+    """Return 64-bit numbers in the place of others, which are overwritten: each bit depends on all of theirs."""
     # the finaliser of the SplitMix64 generator (Steele, Lea and Flood 2014): a bijection that spreads every bit
-    x = x + np.uint64(0x9E3779B97F4A7C15)
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
+    x += np.uint64(0x9E3779B97F4A7C15)
+    shifted = x >> np.uint64(30)
+    x ^= shifted
+    x *= np.uint64(0xBF58476D1CE4E5B9)
+    x ^= np.right_shift(x, np.uint64(27), out=shifted)
+    x *= np.uint64(0x94D049BB133111EB)
+    x ^= np.right_shift(x, np.uint64(31), out=shifted)
+    return x

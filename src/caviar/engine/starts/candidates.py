@@ -31,7 +31,7 @@ def basis_of(problem: Problem, sample: Sample, row_map: RowMap, rng: np.random.G
     if any(gate.chain is not None for gate in gates):
         sample = in_order(row_map.source, problem.chains)
     q = prior_start(problem)
-    for variable in problem.fact("locations multiplied", lambda: _multiplied(problem)):
+    for variable in problem.fact("locations multiplied", lambda: multiplied_in(problem)):
         q[variable] = prior_draw(problem, variable, statistics_of(problem, q), rng)
     host = RowMap(problem.rows, sample, row_map.executor.host)
     return Basis(problem, gates, sample, host, q, rng)
@@ -81,7 +81,7 @@ def with_followers(basis: Basis, guess: Guess) -> Iterator[Basis]:
         yield replace(basis, follows=True)
 
 
-def _multiplied(problem: Problem) -> list[Variable]:
+def multiplied_in(problem: Problem) -> list[Variable]:
     """Return the global locations that another one multiplies in a predictor.
 
     Where all of these have mean 0 the ELBO has a saddle point, at which no update moves any of them.

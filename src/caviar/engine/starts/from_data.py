@@ -19,15 +19,17 @@ from ..topics.kind_of_rows import kind_of
 from .candidates import (
     basis_of,
     by_products,
+    multiplied_in,
     start_from,
     with_followers,
     with_indicators,
     with_scores,
 )
 from .cells import with_cells_moved
+from .components.gates import gates_of
 from .exchange import exchanged
 from .factors.pooling import is_pooled
-from .factors.prior import Start
+from .factors.prior import Start, prior_start
 from .guesses.basis import Basis, Guess
 from .guesses.by_chance import alike, at_random, without_labels
 from .guesses.clusterwise import by_regression
@@ -35,6 +37,7 @@ from .guesses.in_cells import in_cells
 from .guesses.in_time import in_time
 from .guesses.neighbours import by_neighbours
 from .guesses.partitioned import are_clear, in_clusters, in_fewer_clusters
+from .products.effects import learnt_precisions
 from .race import Begun, best_of
 from .regroup import regrouping_of
 from .trials import has_very_many, start_of_very_many, tried
@@ -69,7 +72,7 @@ GUESSES: tuple[Callable[[Basis], Iterator[Guess]], ...] = (
 @np.errstate(all="ignore")
 def data_start(
     problem: Problem,
-    sample: Sample,
+    sample_of: Callable[[], Sample],
     row_map: RowMap,
     rng: np.random.Generator,
     most: int,
@@ -79,11 +82,16 @@ def data_start(
 
     Parameters
     ----------
+    sample_of
+        Returns the sample, for which all rows are read.
     most
         Passes over the rows that the fit makes at most.
     looks
         What returns passes with few responsibilities, or None where a problem has none.
     """
+    if not problem.factors and has_nothing_to_guess(problem):
+        return Begun((problem, prior_start(problem)))
+    sample = sample_of()
     own = kind_of(problem).own_start(problem, sample, row_map, rng, most)
     if own is not None:
         return Begun(own)
@@ -113,6 +121,25 @@ def data_start(
     begun = exchanged(basis, best_of(starts, *among, behind, basis.passes))
     begun = with_cells_moved(basis, begun)
     return _counted(basis, begun if regrouping is None else regrouping.regrouped(begun))
+
+
+def has_nothing_to_guess(problem: Problem) -> bool:
+    """Whether all globals begin at their priors: none is chosen, multiplied or pooled, and no width is learnt.
+
+    Nothing is hidden in the rows.
+    """
+    if problem.chains or kind_of(problem).has_own_start:
+        return False
+    return problem.fact("nothing to guess", lambda: _are_at_priors(problem))
+
+
+def _are_at_priors(problem: Problem) -> bool:
+    if gates_of(problem) or multiplied_in(problem) or outer_variables(problem.bound.nodes, problem.order):
+        return False
+    return not any(
+        own.is_zero_or_one or is_pooled(problem, own) or learnt_precisions(problem, own)
+        for own in problem.order
+    )
 
 
 def _counted(basis: Basis, begun: Begun) -> Begun:

@@ -129,8 +129,12 @@ def best_of(
     passes
         Passes over the sample that were made before, to which those of the race are added.
     """
-    if len(starts) == 1 and not sample.is_part:
-        return Begun(starts[0]())
+    if len(starts) == 1:
+        start = starts[0]()
+        # without local factors no start goes on over the sample
+        if not (sample.is_part and start[0].factors):
+            return Begun(start)
+        starts = [lambda: start]
     race = Race(row_map, sample, behind, Passes() if passes is None else passes)
     start, reached = race.winner(_possible(starts))
     if reached is not None and sample.is_part and start[0].factors:

@@ -43,9 +43,10 @@ def filled(node: Node, array: AnyArray, event_rank: int) -> tuple[AnyArray, AnyA
     DataError
         If a known array has missing values, a vector is missing in part, or nothing was observed.
     """
-    missing = np.isnan(array) if array.dtype.kind == "f" else None
-    if missing is None or not missing.any():
+    # the least of values with NaN is NaN; a mask of all values takes memory
+    if array.dtype.kind != "f" or not array.size or not np.isnan(np.minimum.reduce(array, axis=None)):
         return array, None
+    missing = np.isnan(array)
     if isinstance(node, Data):
         refuse_known_missing(node, np.argwhere(missing)[0])
     events = tuple(range(array.ndim - event_rank, array.ndim))
