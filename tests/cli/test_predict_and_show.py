@@ -47,7 +47,11 @@ def test_a_missing_column_is_named(run, model, tmp_path):
     write_table(tmp_path / "other.csv", {"eruptions": X[:, 0], "wait": X[:, 1]})
     result = run("predict", model, tmp_path / "other.csv", "-o", tmp_path / "out.csv")
     assert result.exit_code == 2
-    assert "no column 'waiting'; its columns are eruptions, wait. Did you mean 'wait'?" in result.stderr
+    assert (
+        f"other.csv has no column 'waiting', which {model} needs; its columns are eruptions, wait"
+        in result.stderr
+    )
+    assert "Did you mean 'wait'?" in result.stderr
     assert not (tmp_path / "out.csv").exists()
 
 

@@ -158,3 +158,21 @@ def test_what_mixed_models_do_not_have_is_refused(run, folder, monkeypatch, opti
     assert (result.exit_code, result.stdout) == (2, "")
     assert words in result.stderr
     assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("command", "missing", "output"), [("predict", "x", "out.csv"), ("report", "y", "out.html")]
+)
+def test_a_missing_column_is_named_with_its_file_and_the_model(
+    run, model, folder, tmp_path, command, missing, output
+):
+    write_table(folder / "other.csv", {"a": [1.0, 2.0], "school": ["Taft", "Taft"]})
+    result = run(command, model, folder / "other.csv", "-o", tmp_path / output)
+    assert result.exit_code == 2
+    assert f"{folder / 'other.csv'} has no column '{missing}', which {model} needs; it has" in result.stderr
+
+
+def test_a_word_of_the_formula_that_is_no_column_is_named_with_its_file(run, folder):
+    result = run("fit", folder / "pupils.csv", "--formula", "y ~ xx", "-q")
+    assert result.exit_code == 2
+    assert f"error: {folder / 'pupils.csv'} has no column 'xx'; it has" in result.stderr

@@ -140,3 +140,12 @@ def test_other_models_have_no_steps_ahead(run, days, tmp_path):
     result = run("fit", days, "--columns", "x", "--sequence", "subject", "-q")
     assert result.exit_code == 2
     assert "--sequence belongs to --model hmm" in " ".join(result.stderr.replace("│", " ").split())
+
+
+def test_a_column_that_counts_the_steps_is_remarked_before_the_fit(run, days, tmp_path):
+    steps = np.tile(np.arange(30), 2)
+    write_table(tmp_path / "days.csv", {"subject": np.repeat(["ann", "bob"], 30), "day": steps, "x": X})
+    found = run("fit", tmp_path / "days.csv", "--model", "hmm", "--sequence", "subject", "--seed", 0, "-q")
+    assert found.exit_code == 0
+    assert "warning: column day seems to number the rows" in found.stderr
+    assert "column x seems" not in found.stderr

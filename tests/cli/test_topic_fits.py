@@ -311,3 +311,14 @@ def test_a_frame_with_the_words_in_another_order_is_refused():
     frame = pandas.DataFrame(counts, columns=WORDS)
     with pytest.raises(cv.DataError, match=r"in another order; pass X\[estimator.vocabulary\]"):
         lda.transform(frame[list(reversed(WORDS))])
+
+
+def test_texts_may_have_other_endings(run, tmp_path):
+    for number, text in enumerate(TEXTS):
+        (tmp_path / f"{number:02d}.md").write_text(text, encoding="utf-8")
+    found = run("fit", tmp_path / "*.md", *OPTIONS, "-q")
+    assert found.exit_code == 0
+    assert "24 documents" in found.stdout
+    refused = run("fit", tmp_path, *OPTIONS, "-q")
+    assert refused.exit_code == 2
+    assert f"for texts with another ending write '{tmp_path}/*.md'" in refused.stderr

@@ -53,7 +53,7 @@ def test_dependent_globals_have_a_heavy_tail():
     assert poor.verdict == "poor"
     assert poor.pareto_k > 0.7
     assert poor.effective_draws < 0.5 * better.effective_draws
-    assert "poor: the posterior of the globals differs from q: means may serve" in repr(poor)
+    assert "poor: the posterior of the globals differs from q: means may still be useful" in repr(poor)
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,37 @@ def test_it_is_the_stated_model() -> None:
     np.testing.assert_array_equal(found.topic_weights_, posterior["weights"].mean)
 
 
+class Stopping:
+    """Ends the search at the given pass, counted over all of its fits."""
+
+    def __init__(self, at: int) -> None:
+        self.left = at
+
+    def __call__(self, _: cv.Progress) -> None:
+        self.left -= 1
+        if self.left == 0:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("at", [3, 60])
+def test_a_search_with_a_checkpoint_is_the_same_and_goes_on_where_it_was_stopped(
+    tmp_path: Path, at: int
+) -> None:
+    path, own = tmp_path / "run.ckpt", {"tol": 1e-2, "max_iter": 60}
+    plain = lda(4, moves=1, **own).fit(X[:20])
+    with pytest.warns(UserWarning, match="interrupted"):
+        lda(4, moves=1, verbose=Stopping(at), **own).fit(X[:20], checkpoint=path, checkpoint_every=0.0)
+    counted = Stopping(0)
+    resumed = lda(4, moves=1, verbose=counted, **own).fit(X[:20], checkpoint=path, checkpoint_every=0.0)
+    np.testing.assert_array_equal(resumed.components_, plain.components_)
+    assert resumed.moves_ == plain.moves_
+    whole = Stopping(0)
+    lda(4, moves=1, verbose=whole, **own).fit(X[:20])
+    # the passes before the interruption are not made again
+    assert -counted.left <= -whole.left - at + 1
+
+
 @pytest.mark.slow
 def test_the_number_of_topics_is_found_by_moves_that_raise_the_bound(tmp_path: Path) -> None:
     plain = lda().fit(X)

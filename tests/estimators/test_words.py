@@ -73,3 +73,8 @@ def test_words_are_labels_and_no_numbers():
 def test_a_mixture_of_gaussians_names_the_column_of_an_array_of_words():
     with pytest.raises(cv.DataError, match="column 1 of X does not contain numbers: it has 'a' in row 0"):
         cv.GaussianMixture(2).fit(np.array([["1", "a"], ["2", "b"], ["3", "b"]]))
+
+
+def test_a_table_of_caviar_is_refused_in_words():
+    with pytest.raises(cv.DataError, match="give its values, or a DataFrame"):
+        cv.BayesianGaussianMixture(1).fit(cv.data.Table(np.ones((3, 1)), ("a",)))

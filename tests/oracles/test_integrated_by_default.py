@@ -200,7 +200,7 @@ def test_eight_schools_are_those_of_a_grid(plate):
     # its mean is infinite: nothing is made of the draws that happen to be largest
     assert np.isinf(posterior.mean("between"))
     assert np.isinf(posterior.sd("between"))
-    assert "between: no standard deviation for such a long tail" in posterior.summary().remark
+    assert "between: no finite standard deviation" in posterior.summary().remark
 
 
 def test_noise_of_groups_is_integrated_over_what_they_share():

@@ -116,7 +116,7 @@ def test_an_approximation_that_may_be_poor_is_noticed():
     page = gather(posterior, data)
     assert titles(page)["Distance to the true posterior"] == "note"
     told = next(own["text"] for own in page["findings"] if own["title"].startswith("Distance"))
-    assert "means may serve, and intervals are likely to be too narrow" in told
+    assert "means may still be useful, but intervals are likely to be too narrow" in told
 
 
 def test_missing_entries_are_left_out_and_told(regression, hidden):

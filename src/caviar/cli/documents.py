@@ -20,6 +20,7 @@ from .steps import counting_steps
 from .tables import source_name
 
 _TEXT = ".txt"
+_TEXTS = (_TEXT, ".text", ".md", ".rst")
 _CHOOSING = ("--stop-words", "--min-documents", "--max-words")
 """Options that choose words of texts."""
 _FEW = 0.5
@@ -73,7 +74,7 @@ def are_text_files(data: str | None) -> bool:
     if data is None:
         return False
     folder = Path(data)
-    return data.lower().endswith(_TEXT) or (
+    return data.lower().endswith(_TEXTS) or (
         folder.is_dir() and next(folder.rglob(f"*{_TEXT}"), None) is not None
     )
 

@@ -68,6 +68,7 @@ def fit_to_rows(request: FitRequest, data: str | None, arguments: dict[str, Any]
     if request.kind.one_column and len(table.columns) != 1:
         names = listed(table.columns)
         raise cv.DataError(f"--model {request.model} takes one column; choose it by --columns from {names}")
+    complain_of_columns(table.summary)
     X = cv.data.Table(table.values, table.columns, places) if request.is_mixed else table.values
     with resumptions_told(quiet=request.quiet), renaming_told(table.columns):
         estimator = fitted(request.kind, X, arguments, quiet=request.quiet, checkpoint=request.checkpoint)
@@ -79,7 +80,6 @@ def fit_to_rows(request: FitRequest, data: str | None, arguments: dict[str, Any]
     elif request.picture is not None:
         pictures().draw_rows(estimator, table.shown(), request.picture)
     print_fit(request, estimator, document_of, print_results)
-    complain_of_columns(table.summary)
     tell_end(request, estimator.posterior_.status.value, estimator.n_iter_)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Callable
 from dataclasses import fields
+from functools import wraps
 from inspect import Parameter, Signature, cleandoc
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, cast, get_type_hints
@@ -30,7 +31,17 @@ def taught(app: typer.Typer, *lines: str) -> Callable[[Callable[..., None]], Cal
         paragraphs = cleandoc(function.__doc__ or "").split("\n\n")
         # each in one line, to be wrapped where it is shown
         told = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
-        return app.command(help=told, epilog="\n\n".join(["Examples:", *lines]))(errors_in_words()(function))
+
+        @wraps(function)
+        def command(**given: Any) -> None:
+            model = given.get("model")
+            with errors_in_words(
+                "the query" if given.get("data") is None else given["data"],
+                model if isinstance(model, Path) else None,
+            ):
+                function(**given)
+
+        return app.command(help=told, epilog="\n\n".join(["Examples:", *lines]))(command)
 
     return add
 

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import typer
+
+from caviar.data.row_numbers import numbers_rows, remark
 
 from .fit_request import FitRequest
 from .fits import fitted, origin_of, pictures, print_fit, tell_end
 from .non_numeric import NonNumeric
 from .progress import resumptions_told
-from .sequences import document_of_sequences, print_sequences, sequences_of
+from .sequences import Sequences, document_of_sequences, print_sequences, sequences_of
+from .speaking import complain
 
 
 def fit_to_sequences(request: FitRequest, data: str | None, arguments: dict[str, Any]) -> None:
@@ -19,6 +23,7 @@ def fit_to_sequences(request: FitRequest, data: str | None, arguments: dict[str,
     emission = arguments.get("emission", "gaussian")
     sequence = request.options.get("--sequence")
     found = sequences_of(data, request.sql, request.columns, sequence, emission)
+    _complain_of_time(found)
     with resumptions_told(quiet=request.quiet):
         hmm = fitted(
             request.kind,
@@ -41,6 +46,16 @@ def fit_to_sequences(request: FitRequest, data: str | None, arguments: dict[str,
         pictures().draw_states(hmm, found.named(), found.lengths, request.picture)
     print_fit(request, hmm, document_of_sequences, print_sequences)
     tell_end(request, hmm.posterior_.status.value, hmm.n_iter_)
+
+
+def _complain_of_time(found: Sequences) -> None:
+    """Warn of columns of numbers that only count the steps of each sequence."""
+    if found.rows.dtype == object:
+        return
+    ends = np.cumsum(found.lengths)[:-1]
+    for name, column in zip(found.columns, found.rows.T, strict=True):
+        if all(numbers_rows(part) for part in np.split(column, ends)):
+            complain("warning", remark(name, " by --columns"))
 
 
 def _require_sequences(request: FitRequest) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import typer
 from rich.console import Console
@@ -12,7 +13,7 @@ from rich.text import Text
 
 from caviar import CaviarError, ConvergenceWarning
 
-from .wording import in_options
+from .wording import in_options, of_table
 
 BAD_INPUT = 2
 FAILURE = 1
@@ -64,12 +65,15 @@ def complain(kind: str, text: str) -> None:
 
 
 @contextmanager
-def errors_in_words() -> Iterator[None]:
-    """Turn what may go wrong into one message and an exit status; a bug keeps its traceback."""
+def errors_in_words(data: str = "the query", model: Path | None = None) -> Iterator[None]:
+    """Turn what may go wrong into one message and an exit status; a bug keeps its traceback.
+
+    ``data`` is what a message calls the table, and ``model`` the file of a model that needs its columns.
+    """
     try:
         yield
     except CaviarError as error:
-        complain("error", str(error))
+        complain("error", of_table(str(error), data, model))
         raise typer.Exit(BAD_INPUT) from error
     except ImportError as error:
         complain("error", str(error))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 _OPTIONS = {
     "n_components": "--components",
@@ -38,6 +39,25 @@ _IN_WORDS = (
     (r"(?<![\w'])(" + "|".join(_OPTIONS) + r")=(?=['\d])", lambda found: f"{_OPTIONS[found[1]]} "),
     (r"(?<![\w'])(" + "|".join(_OPTIONS) + r")(?!\w)=?", lambda found: _OPTIONS[found[1]]),
 )
+
+
+_NO_COLUMN = r"^[^;]* has no column (?:'[^']*'|\"[^\"]*\")(?=;)"
+
+
+def of_table(message: str, data: str, model: Path | None) -> str:
+    """Return a message about a table with its name, and with the model that needs a column.
+
+    Examples
+    --------
+    >>> of_table("the table has no column 'a'; it has 'b'.", "new.csv", Path("m.caviar"))
+    "new.csv has no column 'a', which m.caviar needs; it has 'b'."
+    >>> of_table("the table has no column 'a'; it has 'b'.", "-", None)
+    "standard input has no column 'a'; it has 'b'."
+    """
+    message = re.sub(r"^the table(?= has )", lambda _: "standard input" if data == "-" else data, message)
+    if model is None:
+        return message
+    return re.sub(_NO_COLUMN, lambda found: f"{found[0]}, which {model} needs", message)
 
 
 def in_options(message: str) -> str:

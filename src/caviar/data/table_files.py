@@ -197,7 +197,9 @@ def _hint_of_folder(path: Path) -> str:
         return f"; for its CSV files write '{path / '*.csv'}'"
     if next(path.rglob("*.txt"), None):
         return "; for the words of its text files take caviar.data.read_texts, on the command line --model topics"
-    return " and no text file (*.txt)"
+    other = next((own for own in sorted(path.iterdir()) if own.is_file() and own.suffix), None)
+    pattern = "" if other is None else f"; for texts with another ending write '{path / '*'}{other.suffix}'"
+    return f" and no text file (*.txt){pattern}"
 
 
 def _is_left_over(path: Path) -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 
 from .._errors import DataError
 from .._typing import AnyArray
+from ..data import Table
 from ..data.rows import refuse_unmade
 from ..files.naming import listed, named
 
@@ -94,6 +95,10 @@ def words_told(X: Any) -> Iterator[None]:
     try:
         yield
     except (TypeError, ValueError) as error:
+        if isinstance(X, Table):
+            raise DataError(
+                "X is a caviar.data.Table; give its values, or a DataFrame for columns with names"
+            ) from error
         firsts = {name: _first_word(column) for name, column in _columns_of(X)}
         words = {name: found for name, found in firsts.items() if found is not None}
         if not words:

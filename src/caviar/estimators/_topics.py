@@ -11,17 +11,17 @@ from scipy.sparse import csr_array
 
 from .._errors import ParameterError
 from .._typing import Array
-from ..engine.ascent.status import Status
 from ..families import Dirichlet, StickBreaking
 from ..fitting.model import Model
 from ..fitting.progress import lines
 from ..models import latent_dirichlet_allocation
 from ..posterior.posterior import Posterior
 from ._arguments import as_broadcast, require_choice, require_number, require_whole
+from ._checkpointing import NextFit
 from ._collapsed import COLLAPSED, learnt_of
 from ._transitions import KINDS
 from .automatic import Move
-from .automatic.topics import TopicMoves, best_of_numbers
+from .automatic.topics import AFTER_INTERRUPTION, TopicMoves, best_of_numbers
 
 
 class TopicsPrior(NamedTuple):
@@ -94,7 +94,7 @@ def check_process(given: Any) -> None:
 
 def moved(
     given: Any,
-    first: Posterior | None,
+    next_fit: NextFit,
     counts: csr_array,
     weights: Array | None,
     generator: np.random.Generator,
@@ -106,8 +106,8 @@ def moved(
     ----------
     given
         The estimator.
-    first
-        Topics to begin from; None for the best of fits with growing numbers of topics.
+    next_fit
+        Gives each fit what it goes on from after an interruption.
     counts, weights
         Documents.
     generator
@@ -115,8 +115,6 @@ def moved(
     arguments
         Of each fit.
     """
-    if first is not None and first.status is Status.INTERRUPTED:
-        return first, []
     stated = topics_prior(given, counts.shape[1])
     models: dict[int, Model] = {}
 
@@ -124,13 +122,15 @@ def moved(
         if number not in models:
             models[number] = stated._replace(n_topics=number).model(counts.shape[1])
         max_iter = given.max_iter if most is None else min(most, given.max_iter)
-        own = {**arguments, "max_iter": max_iter, "init": init, "sample_weight": weights, "seed": 0, **others}
-        return models[number].fit({"word": counts}, **own)
+        # what an interrupted search ends with is no step of it
+        kept = None if most == AFTER_INTERRUPTION else next_fit()
+        own = {**arguments, "max_iter": max_iter, "init": init, "sample_weight": weights, "checkpoint": kept}
+        return models[number].fit({"word": counts}, **{**own, "seed": 0, **others})
 
     def anew(number: int) -> Posterior:
         return fit(number, "auto", None, seed=generator, n_restarts=given.n_init)
 
-    begun = best_of_numbers(anew, given.n_components) if first is None else first
+    begun = best_of_numbers(anew, given.n_components)
     prior = np.broadcast_to(stated.topics, counts.shape[1:])
     slack = max(1e-10 * abs(begun.elbo), given.tol * counts.shape[0])
     with lines() if given.verbose is True else nullcontext(lambda move: None) as tell:

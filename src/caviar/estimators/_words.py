@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from .._errors import DataError, ParameterError
 from .._typing import AnyArray
 from ..names import with_columns
 from ..posterior.posterior import Posterior
+from ..posterior.summary import Summary, SummaryRow
 from ._arguments import require_whole
 
 
@@ -91,6 +93,38 @@ class Words:
         # columns have the order of the means, whose sum is one
         shares = self.components_ / self.components_.sum(axis=1, keepdims=True)
         return [words[np.argsort(-own, kind="stable")[:n_words]].tolist() for own in shares]
+
+    def summary(self, *, level: float = 0.95, max_rows: int | None = 5) -> Summary:
+        """Return a table of the topics, the largest first: their most probable words, with probabilities and intervals.
+
+        Parameters
+        ----------
+        level
+            Probability of the intervals, between 0 and 1.
+        max_rows
+            Largest number of words for each topic; None shows all.
+
+        Returns
+        -------
+        Summary
+            Prints as a table, also in a notebook; ``to_frame()`` makes a DataFrame.
+        """
+        found: Summary = super().summary(level=level, max_rows=None)  # pyright: ignore[reportAttributeAccessIssue]
+        entries = [row for row in found.rows if row.variable == "topics"]
+        n_words = len(entries) // len(self.components_)
+        words = self._known_words()
+        sizes = (self.components_ - self.topic_word_prior_).sum(axis=1)
+        rows: list[SummaryRow] = []
+        left_out: dict[str, int] = {}
+        for k in sorted(self.topics_in_use_, key=lambda k: -sizes[k]):
+            name = f"topic {k}, {max(sizes[k], 0.0) / max(sizes.sum(), 1e-300):.0%}"
+            order = np.argsort(-self.components_[k], kind="stable")[:max_rows].tolist()
+            own = [entries[k * n_words + v] for v in order]
+            called = [f"word {v}" if words is None else str(words[v]) for v in order]
+            rows += [replace(row, variable=name, index=word) for row, word in zip(own, called, strict=True)]
+            if len(own) < n_words:
+                left_out[name] = n_words - len(own)
+        return replace(found, rows=tuple(rows), left_out=left_out)
 
     def _refuse_words_in_another_order(self, X: Any) -> None:
         """Refuse a table whose columns are the words of ``vocabulary`` in another order; scikit-learn checks others."""

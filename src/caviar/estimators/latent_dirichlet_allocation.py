@@ -294,18 +294,15 @@ class LatentDirichletAllocation(Words, ClassNamePrefixFeaturesOutMixin, Transfor
         return self
 
     def _settled(self, documents: tuple[Any, Any, Any, Any], kept: dict[str, Any]) -> Posterior:
-        """Return the posterior of the stated model, after moves if these are asked for.
-
-        Where a checkpoint is kept, moves begin from the fit that it keeps.
-        """
+        """Return the posterior of the stated model, after moves if these are asked for."""
         model = self._stated(documents[0].shape[1])
         is_moved = self.moves > 0 and is_process(self)
         if not is_moved:
             return self._fitted(model, *documents, **kept)
-        first = None if kept["checkpoint"] is None else self._fitted(model, *documents, **kept)
         counts, weights, generator, schedule = documents
         arguments = {**self._arguments_of_model(), "schedule": schedule}
-        posterior, self.moves_ = moved(self, first, counts, weights, generator, arguments)
+        with Checkpointing(kept["checkpoint"], kept["checkpoint_every"]).opened() as next_fit:
+            posterior, self.moves_ = moved(self, next_fit, counts, weights, generator, arguments)
         return posterior
 
     def _after_collapsed_passes(

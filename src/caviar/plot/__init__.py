@@ -15,6 +15,7 @@ from .._extras import install_command
 
 if TYPE_CHECKING:
     from ._calibration import calibration
+    from ._comparison import comparison
     from ._dendrogram import dendrogram
     from ._density import density
     from ._elbo_trace import elbo_trace
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "calibration",
+    "comparison",
     "dendrogram",
     "density",
     "elbo_trace",

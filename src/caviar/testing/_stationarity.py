@@ -23,6 +23,8 @@ _SMALLEST_SHARE = 0.1
 """Probability of an entry of a vector with zeros by which its steps are measured, at least."""
 
 _STEP = 0.01
+_DRAWN, _FEWEST_DRAWN = 400, 12
+"""Draws for the spread of a statistic, and in how many of them it is not 0 at least; what is rarer is not moved."""
 _SMALLEST_SPREAD = 0.03
 """Smallest spread of a category: a step in its logit is then at most a third of a nat."""
 
@@ -140,8 +142,7 @@ def scales_of(factor: Any, rng: np.random.Generator) -> list[Array]:
     elif isinstance(factor, SparseVector):
         spreads = _spreads_of_entries(factor)
     else:
-        statistics = _drawn_statistics(factor, 400, rng)
-        spreads = [_spread(statistic) for statistic in statistics]
+        spreads = [_spread(statistic) for statistic in _drawn_statistics(factor, _DRAWN, rng)]
     scales = []
     for spread, natural in zip(spreads, factor.natural, strict=True):
         varies = np.isfinite(spread) & (spread > 0) & np.isfinite(natural)
@@ -154,9 +155,12 @@ def scales_of(factor: Any, rng: np.random.Generator) -> list[Array]:
 
 
 def _spread(draws: Array) -> Array:
-    """Return the standard deviation of draws; 0 where they differ by rounding, as those of a point of a bound."""
-    spread = draws.std(axis=0)
-    return np.where(spread > 1e-12 * np.abs(draws).max(axis=0), spread, 0.0)
+    """Return the standard deviation of draws; 0 where they differ by rounding, as those of a point of a bound.
+
+    It is 0 as well of what a category gates that is hardly drawn: of few draws it may be near 0 by chance.
+    """
+    spread, is_there = draws.std(axis=0), (draws != 0).sum(axis=0) >= _FEWEST_DRAWN
+    return np.where(is_there & (spread > 1e-12 * np.abs(draws).max(axis=0)), spread, 0.0)
 
 
 def _spreads_of_entries(factor: SparseVector) -> list[Array]:

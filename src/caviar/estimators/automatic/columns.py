@@ -23,6 +23,12 @@ class ColumnsProblem(Problem):
         Whether the last row, without weight, is there only for the columns of which no other row has an entry.
     """
 
+    # a fit costs ten times as much as a pass over a few hundred rows: proposals that are refused nearly always are not
+    # made, and ordinary starts are left to the fit anew at the end
+    clear_gain: ClassVar[float] = -np.inf
+    far_moves: ClassVar[int] = 1
+    least_overlap: ClassVar[float] = 1e-3
+    least_half: ClassVar[float] = 1.0
     tries_anew: ClassVar[bool] = True
     names: tuple[str, ...] = ()
     is_filled: bool = False

@@ -24,7 +24,7 @@ class _Component:
 
 @dataclass
 class Memory:
-    """Splits that were proposed, and moves that were refused, by the responsibilities of their components.
+    """Moves that were proposed, and moves that were refused, by the responsibilities of their components.
 
     Attributes
     ----------
@@ -33,36 +33,46 @@ class Memory:
     """
 
     weights: Array
-    _splits: list[tuple[_Component, Proposal | None]] = field(default_factory=list)
+    _proposed: dict[str, list[tuple[list[_Component], Proposal | None]]] = field(default_factory=dict)
     _refused: list[tuple[str, list[_Component]]] = field(default_factory=list)
 
-    def split_of(self, column: Array) -> tuple[bool, Proposal | None]:
-        """Return whether a split of a component with these responsibilities, (N,), was made before; and the split."""
-        now = self._component(column)
-        for known, proposal in self._splits:
-            if self._is_same(known, now):
+    def proposal_of(
+        self, kind: str, group: tuple[int, ...], responsibilities: Array
+    ) -> tuple[bool, Proposal | None]:
+        """Return whether a move of this kind of components like these was proposed before; and the proposal."""
+        now = self._components(group, responsibilities)
+        for known, proposal in self._proposed.get(kind, ()):
+            if self._are_same(known, now):
                 return True, proposal
         return False, None
 
-    def keep_splits(self, splits: Sequence[tuple[Array, Proposal | None]]) -> None:
-        """Keep these splits, each with the responsibilities of its component, and forget those before."""
-        self._splits = [(self._component(column), proposal) for column, proposal in splits]
+    def keep(
+        self,
+        kind: str,
+        made: Sequence[tuple[tuple[int, ...], Proposal | None]],
+        responsibilities: Array,
+    ) -> None:
+        """Keep these proposals, each with its components, and forget those of this kind before."""
+        self._proposed[kind] = [
+            (self._components(group, responsibilities), proposal) for group, proposal in made
+        ]
 
     def refuse(self, proposal: Proposal, responsibilities: Array) -> None:
         """Keep in mind that a move was refused."""
-        self._refused.append((proposal.kind, self._components(proposal, responsibilities)))
+        self._refused.append((proposal.kind, self._components(proposal.components, responsibilities)))
 
     def was_refused(self, proposal: Proposal, responsibilities: Array) -> bool:
         """Return whether the same move of the same components was refused, whatever their numbers were then."""
-        components = self._components(proposal, responsibilities)
+        components = self._components(proposal.components, responsibilities)
         return any(
-            kind == proposal.kind
-            and all(any(self._is_same(one, other) for other in known) for one in components)
-            for kind, known in self._refused
+            kind == proposal.kind and self._are_same(known, components) for kind, known in self._refused
         )
 
-    def _components(self, proposal: Proposal, responsibilities: Array) -> list[_Component]:
-        return [self._component(responsibilities[:, k]) for k in proposal.components]
+    def _components(self, group: tuple[int, ...], responsibilities: Array) -> list[_Component]:
+        return [self._component(responsibilities[:, k]) for k in group]
+
+    def _are_same(self, known: list[_Component], now: list[_Component]) -> bool:
+        return all(any(self._is_same(one, other) for other in known) for one in now)
 
     def _is_same(self, before: _Component, now: _Component) -> bool:
         most = _SAME * now.mass

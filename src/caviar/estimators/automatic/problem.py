@@ -66,6 +66,18 @@ class Problem:
     values: Callable[[AnyArray], AnyArray] = _same
     label: str = "z"
 
+    far_moves: ClassVar[int] = 3
+    """Moves of each kind that are tried in a sweep though nothing speaks for them, however much they seem to lose."""
+
+    least_overlap: ClassVar[float] = 0.0
+    """Cosine of the responsibilities of two components below which no merge of them is proposed."""
+
+    clear_gain: ClassVar[float] = 12.0
+    """Gain (nats) of a cut from which on the ordinary starts, which cost more than all cuts together, are not made."""
+
+    least_half: ClassVar[float] = 0.0
+    """Weight of the rows of a half below which a cut of a component counts as none."""
+
     tries_anew: ClassVar[bool] = False
     """Whether a fit from new starts with one component more is tried where no move is left: where proposals, which take
     rows for independent, miss what tells components apart."""

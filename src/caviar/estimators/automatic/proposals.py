@@ -14,15 +14,13 @@ import numpy as np
 from ..._typing import AnyArray, Array
 from ...posterior.posterior import Posterior
 from .halves import halves
-from .problem import Problem
+from .problem import Problem, factors_of
 
 _SMALLEST_SHARE = 1e-3
 """Share of a row below which it counts as outside of a component."""
 _TOL = 1e-5
 _FIRST, _LAST = 10, 50
 """Iterations of the fits of a part: of each start, and of the best of them."""
-_CLEAR = 12.0
-"""Gain (nats) of a cut from which on the ordinary starts, which cost more than all cuts together, are not made."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,19 +50,27 @@ def split_of(
 ) -> Proposal | None:
     """Return the best cut in two of component k: a fit of two components to its rows, against one.
 
-    None if all its rows are equal, as one row of their weight is: nothing tells them apart.
+    None if all its rows are equal, as one row of their weight is: nothing tells them apart; or if every fit leaves one
+    of the two without rows.
     """
     part = problem.part(responsibilities[:, k], _SMALLEST_SHARE, tol=_TOL)
     if not _differ(part.X):
         return None
     one = part.fit(1, max_iter=_FIRST)
     ends = [part.fit(2, start, max_iter=_FIRST, seed=generator) for start in _halves_of(part)]
-    if max(map(_elbo, ends), default=-np.inf) < one.elbo + _CLEAR:
+    if max(map(_elbo, ends), default=-np.inf) < one.elbo + problem.clear_gain:
         ends = [part.fit(2, max_iter=_FIRST, seed=generator), *ends]
-    two = max(ends, key=_elbo)
-    if not two.converged:
-        two = part.fit(2, {name: two[name] for name in two}, max_iter=_LAST)
-    return Proposal("split", (k,), two.elbo - one.elbo, problem.responsibilities_under_part(two)[:, 0])
+    for two in sorted(ends, key=_elbo, reverse=True):
+        if problem.least_half and _smaller_half(part, two) < problem.least_half:
+            continue
+        end = two if two.converged else part.fit(2, factors_of(two), max_iter=_LAST)
+        return Proposal("split", (k,), end.elbo - one.elbo, problem.responsibilities_under_part(end)[:, 0])
+    return None
+
+
+def _smaller_half(part: Problem, two: Posterior) -> float:
+    """Return what the rows of the smaller of two components weigh."""
+    return float((part.weights @ part.responsibilities_under_part(two)).min())
 
 
 def _differ(X: AnyArray) -> bool:
@@ -80,19 +86,14 @@ def _elbo(posterior: Posterior) -> float:
     return posterior.elbo
 
 
-def merges(responsibilities: Array, problem: Problem, most: int) -> list[Proposal]:
-    """Return merges of the pairs that share rows most, the best first.
-
-    Each is a fit of one component to the rows of both, against one of two that begins with the two as they are.
-    """
+def overlapping(responsibilities: Array, problem: Problem, most: int) -> list[tuple[int, int]]:
+    """Return the pairs of components that share rows most, at least one pair."""
     overlap = _overlaps(responsibilities, problem.weights)
     first, second = np.triu_indices(len(overlap), 1)
-    order = np.argsort(-overlap[first, second], kind="stable")[:most]
-    found = [
-        _merge(int(k), int(other), responsibilities, problem)
-        for k, other in zip(first[order], second[order], strict=True)
-    ]
-    return sorted(found, key=lambda proposal: -proposal.gain)
+    shared = overlap[first, second]
+    order = np.argsort(-shared, kind="stable")[:most]
+    chosen = order[: max(1, int((shared[order] >= problem.least_overlap).sum()))]
+    return [(int(first[i]), int(second[i])) for i in chosen]
 
 
 def _overlaps(responsibilities: Array, weights: Array) -> Array:
@@ -102,7 +103,8 @@ def _overlaps(responsibilities: Array, weights: Array) -> Array:
     return gram / np.outer(size, size)
 
 
-def _merge(k: int, other: int, responsibilities: Array, problem: Problem) -> Proposal:
+def merge_of(k: int, other: int, responsibilities: Array, problem: Problem) -> Proposal:
+    """Return the merge of two: a fit of one component to their rows, against two that begin as they are."""
     both = responsibilities[:, [k, other]]
     together = both.sum(axis=1)
     part = problem.part(together, _SMALLEST_SHARE, tol=_TOL)

@@ -13,7 +13,7 @@ from ...posterior.posterior import Posterior
 from .memory import Memory
 from .move import Groups, Move
 from .problem import Problem, Starts, factors_of
-from .proposals import Proposal, applied, deletions, merges, split_of
+from .proposals import Proposal, applied, deletions, merge_of, overlapping, split_of
 
 _SAMPLE_ROWS = 20_000
 """Rows that proposals are made from."""
@@ -25,8 +25,6 @@ _HOPELESS = 1e-3
 """Loss on the sample, in nats per row, at which a move is not tried on all rows."""
 _PATIENCE = 100
 """Iterations that a candidate is given to catch up at its present speed."""
-_MOST = 3
-"""Moves of each kind that are tried in a sweep though nothing speaks for them, however much they seem to lose."""
 _NEAR = 12.0
 """Loss (nats) by itself up to which a move is tried: that with the others it gains is likely enough."""
 
@@ -78,10 +76,11 @@ class _Search:
         """Try moves of each kind; return whether any was accepted."""
         accepted = self.try_all(self.split_proposals())
         if self.n_components > 1:
-            accepted |= self.try_all(merges(self.responsibilities, self.sample, 3 * self.n_components))
+            accepted |= self.try_all(self.merge_proposals())
         # of two components a merge is all that a deletion could be
         if self.n_components > 2:
-            accepted |= self.try_all(deletions(self.responsibilities, self.sample.weights, _MOST))
+            most = self.problem.far_moves
+            accepted |= self.try_all(deletions(self.responsibilities, self.sample.weights, most))
         if not accepted and self.problem.tries_anew:
             accepted = self.try_anew()
         return accepted
@@ -93,17 +92,33 @@ class _Search:
         return self._judged("anew", (), before, after, self.n_components + 1)
 
     def split_proposals(self) -> list[Proposal]:
-        """Return a split of each component, the best first; of those that did not change, the one made before."""
-        splits: list[tuple[Array, Proposal | None]] = []
-        for k in range(self.n_components):
-            column = self.responsibilities[:, k]
-            is_known, proposal = self.memory.split_of(column)
+        """Return a split of each component, the best first."""
+        return self._proposed(
+            "split",
+            [(k,) for k in range(self.n_components)],
+            lambda k: split_of(k, self.responsibilities, self.sample, self.generator),
+        )
+
+    def merge_proposals(self) -> list[Proposal]:
+        """Return merges of the pairs that share rows most, the best first."""
+        return self._proposed(
+            "merge",
+            overlapping(self.responsibilities, self.sample, 3 * self.n_components),
+            lambda k, other: merge_of(k, other, self.responsibilities, self.sample),
+        )
+
+    def _proposed(
+        self, kind: str, groups: Sequence[tuple[int, ...]], make: Callable[..., Proposal | None]
+    ) -> list[Proposal]:
+        """Return a proposal for each group, the best first; for components that did not change, the one made before."""
+        made: list[tuple[tuple[int, ...], Proposal | None]] = []
+        for group in groups:
+            is_known, proposal = self.memory.proposal_of(kind, group, self.responsibilities)
             if not is_known:
-                proposal = split_of(k, self.responsibilities, self.sample, self.generator)
-            splits.append((column, None if proposal is None else replace(proposal, components=(k,))))
-        self.memory.keep_splits(splits)
-        found = [proposal for _, proposal in splits if proposal is not None]
-        return sorted(found, key=lambda proposal: -proposal.gain)
+                proposal = make(*group)
+            made.append((group, None if proposal is None else replace(proposal, components=group)))
+        self.memory.keep(kind, made, self.responsibilities)
+        return sorted((p for _, p in made if p is not None), key=lambda proposal: -proposal.gain)
 
     def try_all(self, proposals: Sequence[Proposal]) -> bool:
         """Try the promising proposals together, and in halves until the ELBO rises; else the best by themselves."""
@@ -120,8 +135,10 @@ class _Search:
 
     def _is_worth_a_fit(self, proposal: Proposal, rank: int) -> bool:
         """Return whether a move is tried though it loses by itself; splits always are, where fits are cheap."""
-        is_cheap_split = proposal.kind == "split" and self.sample is self.problem
-        return is_cheap_split or rank < _MOST or proposal.gain > -_NEAR
+        is_cheap_split = (
+            proposal.kind == "split" and self.sample is self.problem and self.problem.far_moves > 1
+        )
+        return is_cheap_split or rank < self.problem.far_moves or proposal.gain > -_NEAR
 
     def try_together(self, proposals: Sequence[Proposal]) -> bool:
         """Fit the mixture after moves to all rows; keep it if its ELBO is higher."""

@@ -48,6 +48,9 @@ _SPARE = 3
 _FALLS = 3
 """Numbers of topics in a row, each without a higher ELBO, after which larger ones are not fitted."""
 
+AFTER_INTERRUPTION = 1
+"""Passes of the fit with all topics that ends an interrupted search: weights that are stated have no finite bound."""
+
 _PART_PASSES = 20
 """Passes of the two topics that the words of one are divided by."""
 
@@ -173,9 +176,9 @@ class TopicMoves:
         return {"topics": Dirichlet(topics), "weights": shares / shares.sum()}
 
     def _whole(self) -> Posterior:
-        """Return the posterior with all topics; of an interrupted search, without passes that settle it."""
+        """Return the posterior with all topics; of an interrupted search, without the passes that settle it."""
         is_interrupted = self.posterior.status is Status.INTERRUPTED
-        found = self.fit(self.most, self._largest(self.most), 0 if is_interrupted else None)
+        found = self.fit(self.most, self._largest(self.most), AFTER_INTERRUPTION if is_interrupted else None)
         if is_interrupted:
             found.status = Status.INTERRUPTED
         return found

@@ -95,10 +95,10 @@ class Diagnosis:
         advice = {
             "good": "q is close to the posterior of the globals",
             "usable": "q is near the posterior of the globals; importance weights correct its draws",
-            "unclear": "more draws tell whether k is below 0.7; if it is not, means may serve, and intervals are "
-            "likely to be too narrow",
-            "poor": "the posterior of the globals differs from q: means may serve, and intervals are likely to be too "
-            "narrow",
+            "unclear": "more draws tell whether k is below 0.7; if it is not, means may still be useful, but intervals "
+            "are likely to be too narrow",
+            "poor": "the posterior of the globals differs from q: means may still be useful, but intervals are likely "
+            "to be too narrow",
         }[self.verdict]
         if self.verdict == "good" and self.pareto_k + self.pareto_k_error >= GOOD:
             advice += ", if k is below 0.5, which more draws tell"

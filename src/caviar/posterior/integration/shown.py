@@ -60,7 +60,7 @@ class Integrated(Corrected):
         heavy = [name for name in self.values if np.isinf(self.sds[name]).any()]
         if not heavy:
             return ""
-        return f" {_listed(heavy)}: no standard deviation for such a long tail; see the interval."
+        return f" {_listed(heavy)}: no finite standard deviation, because the tail is too long; see the interval."
 
     def weighted(self, name: str) -> Weighted | None:
         """Return the values of a global with their weights; None of one that is not integrated over."""

@@ -84,14 +84,16 @@ def _told_by_draws(found: Any, n_draws: int, title: str) -> dict[str, str]:
     near = f"The ELBO is about {gap:.2g} nats below the log evidence"
     if found.verdict == "unclear":
         text = (
-            f"It is not clear how close this fit is to the exact posterior. If it is not close, means may serve, and "
-            f"intervals are likely to be too narrow. More draws tell: {more}. ({figure}, so it may be 0.7 or more.)"
+            f"It is not clear how close this fit is to the exact posterior. If it is not close, means may still be "
+            f"useful, but intervals are likely to be too narrow. Take more draws to find out: {more}. ({figure}, so it "
+            f"may be 0.7 or more.)"
         )
         return finding("note", title, text)
     if found.verdict == "poor":
         text = (
-            f"The exact posterior differs from this fit: means may serve, and intervals are likely to be too narrow. "
-            f"With very many unknowns this is so for any posterior of independent factors. ({figure}, 0.7 or more.)"
+            f"The exact posterior differs from this fit: means may still be useful, but intervals are likely to be too "
+            f"narrow. With very many unknowns this is so for any posterior of independent factors. ({figure}, 0.7 or "
+            f"more.)"
         )
         return finding("note", title, text)
     if found.pareto_k >= 0.5:
