@@ -1,6 +1,7 @@
 """Groups with binary outcomes and a wide prior of their spread, beside the exact posterior by quadrature.
 
     OMP_NUM_THREADS=1 python benchmarks/outcomes_of_groups.py [--datasets 4] [--seed 0]
+    OMP_NUM_THREADS=1 python benchmarks/outcomes_of_groups.py --many [--datasets 4] [--seed 0]    # 30 to 200 groups
 
 Data sets are drawn from a level and groups with a logistic or probit link, the standard deviation between groups half-t
 with 4 degrees of freedom. The exact posterior is a sum over log precisions, levels, and the effect of each group, and
@@ -25,7 +26,7 @@ import caviar as cv
 
 OBS = cv.Plate("obs")
 LINKS = {"logistic": (cv.logistic, log_expit), "probit": (cv.probit, log_ndtr)}
-SIZES = ((6, 10), (8, 30), (20, 5))
+SIZES, MANY = ((6, 10), (8, 30), (20, 5)), ((30, 10), (60, 5), (200, 5))
 PRECISIONS = np.exp(np.linspace(np.log(1e-3), np.log(3e4), 80))
 LEVELS, NODES = np.linspace(-6.0, 6.0, 97), np.linspace(-6.5, 6.5, 161)
 
@@ -131,6 +132,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--datasets", type=int, default=4)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--many", action="store_true")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore", cv.ConvergenceWarning)
     print(
@@ -138,7 +140,7 @@ def main() -> None:
         "s, fit | s, shown |\n|---|---|---|---|---|---|---|---|---|---|---|"
     )
     for link in LINKS:
-        for sizes in SIZES:
+        for sizes in MANY if arguments.many else SIZES:
             for method in ("bound", "expectation"):
                 print_rows(link, method, sizes, arguments.datasets, arguments.seed)
 
