@@ -20,20 +20,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..._errors import ModelError
-from ..._typing import AnyArray, Array, Statistics
-from ...families._many_arrows import ManyArrows
-from ...families.coupled_normals import CoupledLayout
-from ...language import Variable
-from ..ascent.problem import Factors
-from ..ascent.state import AscentState
-from ..design.keys import StatisticKey
-from ..evaluation.given_by_passes import Apart, Fits, GivenByPasses, Passed, has_one_mode
-from .factors import flat
-from .operator import ResponseOperator
-from .quantities import Entries
-from .solution import ALWAYS_FORMED, FLAT, Formed
-from .terms import Multilinear, terms_of, updates_of
+from ...._errors import ModelError
+from ...._typing import AnyArray, Array, Statistics
+from ....families._many_arrows import ManyArrows
+from ....families.coupled_normals import CoupledLayout
+from ....language import Variable
+from ...ascent.problem import Factors
+from ...ascent.state import AscentState
+from ...evaluation.given_by_passes import Apart, Fits, GivenByPasses, Passed, has_one_mode
+from ..factors import flat
+from ..operator import ResponseOperator
+from ..quantities import Entries
+from ..solution import ALWAYS_FORMED, FLAT, Formed
+from ..terms import Multilinear, terms_of, updates_of
 
 _MOST_STATISTICS = 20_000
 """Of all globals: their changes at all values are held together."""
@@ -95,13 +94,6 @@ class Given(Apart):
     @property
     def _n_statistics(self) -> int:
         return sum(eta.size for own in self._natural.values() for eta in own)
-
-    def _others_meet(self) -> bool:
-        """Whether a term has two of the factors that are not known."""
-        names = {own.name for own in self._others}
-        keys = (term.contraction.keys for term in self._state.problem.compiled.terms)
-        met = ([own.variable for own in each if isinstance(own, StatisticKey)] for each in keys)
-        return any(sum(name in names for name in each) > 1 for each in met)
 
     @property
     def operations(self) -> float:
