@@ -11,8 +11,8 @@ from scipy.special import log_expit, log_ndtr
 
 import caviar as cv
 from caviar.engine.evaluation.given_by_passes import GivenByPasses
-from caviar.engine.response.known import probed
-from caviar.engine.response.known.given import GivenInRows
+from caviar.engine.response import probed
+from caviar.engine.response.given import GivenInRows
 from caviar.posterior.uncertainty import Pending
 
 OBS = cv.Plate("obs")

@@ -26,9 +26,9 @@ from ..ascent.state import AscentState
 from ..design.keys import FactorKey
 from ..local.statistics import Arrays
 from ..rows.row_map import RowMap, Warm
-from .blocks import is_worth_curving, look_with_curvature
-from .derivative import Derivative
 from .factors import MOST_OF_SHARED, FactorResponse, factor_response
+from .passes.blocks import is_worth_curving, look_with_curvature
+from .passes.derivative import Derivative
 from .shared import SharedResponse, shared_response
 
 _MOST_AT_ONCE = 64

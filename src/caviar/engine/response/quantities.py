@@ -15,9 +15,9 @@ from ..ascent.state import AscentState, begun, ready
 from ..design.keys import FactorKey
 from ..evaluation.evaluate import check_sizes, in_frame
 from ..rows.row_map import RowMap
-from .blocks import is_worth_curving, look_with_curvature
 from .factors import FactorResponse
 from .operator import ResponseOperator
+from .passes.blocks import is_worth_curving, look_with_curvature
 from .priors import parameters_of, slopes_of_objective, tilts_of
 from .second_order import Tilts
 from .solution import ALWAYS_FORMED, Solution, log_determinant_at, solution_of, why_saddle

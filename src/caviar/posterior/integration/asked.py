@@ -18,8 +18,8 @@ from ...engine.ascent.state import AscentState
 from ...engine.evaluation.given_by_passes import GivenByRows, has_one_mode, state_at
 from ...engine.factorisation import APART
 from ...engine.response.cost import is_cheap_to_integrate, is_cheap_to_probe
-from ...engine.response.known.given import Given, GivenInRows
-from ...engine.response.known.probed import GivenByProbes
+from ...engine.response.given import Given, GivenInRows
+from ...engine.response.probed import GivenByProbes
 from ...engine.rows.row_map import RowMap
 from ...language.in_expectation import in_expectation
 from ...names import Placed

@@ -22,7 +22,7 @@ from scipy.special import gammaincinv, ndtri
 from ..._typing import Array
 from ...engine.ascent.problem import Problem
 from ...engine.evaluation.given_by_passes import Fits, GivenByRows
-from ...engine.response.known.given import Given
+from ...engine.response.given import Given
 from ...families._transforms import SpreadsAndCorrelations
 from ...numerics.randomness import generator
 from ..evidence.coordinates import Coordinates

@@ -20,19 +20,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...._errors import ModelError
-from ...._typing import AnyArray, Array, Statistics
-from ....families._many_arrows import ManyArrows
-from ....families.coupled_normals import CoupledLayout
-from ....language import Variable
-from ...ascent.problem import Factors
-from ...ascent.state import AscentState
-from ...evaluation.given_by_passes import Apart, Fits, GivenByPasses, Passed, has_one_mode
-from ..factors import flat
-from ..operator import ResponseOperator
-from ..quantities import Entries
-from ..solution import ALWAYS_FORMED, FLAT, Formed
-from ..terms import Multilinear, terms_of, updates_of
+from ..._errors import ModelError
+from ..._typing import AnyArray, Array, Statistics
+from ...families._many_arrows import ManyArrows
+from ...families.coupled_normals import CoupledLayout
+from ...language import Variable
+from ..ascent.problem import Factors
+from ..ascent.state import AscentState
+from ..evaluation.given_by_passes import Apart, Fits, GivenByPasses, Passed, has_one_mode
+from .factors import flat
+from .operator import ResponseOperator
+from .passes.terms import Multilinear, terms_of, updates_of
+from .quantities import Entries
+from .solution import ALWAYS_FORMED, FLAT, Formed
 
 _MOST_STATISTICS = 20_000
 """Of all globals: their changes at all values are held together."""

@@ -1,7 +1,7 @@
 r"""Fits in which some globals are known, where rows hide something that one large Gaussian factor alone meets.
 
-As :class:`.given.GivenInRows`, whose matrix K would have a coordinate for each number, square
-and product. Of K one block matters, between numbers and products, and it is a linear map: with draws
+As :class:`caviar.engine.response.given.GivenInRows`, whose matrix K would have a coordinate for each number,
+square and product. Of K one block matters, between numbers and products, and it is a linear map: with draws
 :math:`\delta` of the factor about its mean,
 
 .. math:: \|K_{12}\|^2 = \mathrm E\, \eta_\delta' V \eta_\delta, \qquad
@@ -19,15 +19,15 @@ from itertools import pairwise
 
 import numpy as np
 
-from ...._typing import Array, Statistics
-from ....families._coupled_response import responded
-from ....families.coupled_normals import CoupledLayout, CoupledNormals
-from ....language import Variable
-from ...ascent.problem import Factors
-from ...ascent.state import AscentState
-from ...evaluation.given_by_passes import GivenByPasses, Passed, has_one_mode
-from ..cost import n_probes
-from ..derivative import Derivative
+from ..._typing import Array, Statistics
+from ...families._coupled_response import responded
+from ...families.coupled_normals import CoupledLayout, CoupledNormals
+from ...language import Variable
+from ..ascent.problem import Factors
+from ..ascent.state import AscentState
+from ..evaluation.given_by_passes import GivenByPasses, Passed, has_one_mode
+from .cost import n_probes
+from .passes.derivative import Derivative
 
 
 class GivenByProbes(GivenByPasses):

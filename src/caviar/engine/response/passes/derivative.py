@@ -7,11 +7,11 @@ from collections.abc import Hashable, Mapping, Sequence
 
 import numpy as np
 
-from ..._typing import AnyArray, Array
-from ..ascent.problem import Problem
-from ..design.keys import StatisticKey
-from ..local.statistics import Arrays, Sums
-from ..rows.row_map import RowMap, Warm
+from ...._typing import AnyArray, Array
+from ...ascent.problem import Problem
+from ...design.keys import StatisticKey
+from ...local.statistics import Arrays, Sums
+from ...rows.row_map import RowMap, Warm
 from .blocks import RespondBlocks
 from .terms import directions_of, terms_of
 

@@ -1,1 +1,0 @@
-"""Fits in which some globals are known, at many of their values: without passes, by a matrix, by random directions."""
