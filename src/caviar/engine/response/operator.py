@@ -150,6 +150,12 @@ class ResponseOperator(Derivative):
         return self._of_coordinates([own for factor in self.factors for own in factor.counts])
 
     @property
+    def meet_rows(self) -> AnyArray:
+        """Whether each coordinate changes what the rows are sent, (r,)."""
+        changes = self._apart(self.times(np.eye(self.size)))
+        return self._terms.of_coefficients.change(self._arrays, changes, self.size)[1]
+
+    @property
     def forecasts(self) -> AnyArray:
         """The number of the repetition that each coordinate is of, (r,); -1 where this is no forecast."""
         are = np.array([own for factor in self.factors for own in factor.forecasts], dtype=bool)

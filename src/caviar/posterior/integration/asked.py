@@ -305,7 +305,7 @@ class _Fits:
         before_it = 0.0 if start is None else start.correction
         try:
             response = found.linear_response(known, sample_weight=self._arguments["sample_weight"])
-            correction = -0.5 * response.log_determinant
+            correction = response.elbo_correction
             if response.smallest_eigenvalue < _NEARLY_FLAT:
                 return Conditional(found, before_it)
         except (ModelError, np.linalg.LinAlgError):
