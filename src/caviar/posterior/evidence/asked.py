@@ -279,7 +279,7 @@ def _with_unseen(
     return found
 
 
-def _kinds(response: LinearResponse) -> dict[str, bool]:
+def _kinds(response: LinearResponse) -> dict[str, Any]:
     """Return what the error of second order depends on."""
     return {"hides_labels": response.hides_labels, "has_expectations": response.has_expectations}
 
