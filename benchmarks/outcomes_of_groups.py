@@ -1,6 +1,7 @@
 """Groups with binary outcomes and a wide prior of their spread, beside the exact posterior by quadrature.
 
     OMP_NUM_THREADS=1 python benchmarks/outcomes_of_groups.py [--datasets 4] [--seed 0]
+    OMP_NUM_THREADS=1 python benchmarks/outcomes_of_groups.py --many [--datasets 4] [--seed 0]    # 30 to 200 groups
 
 Data sets are drawn from a level and groups with a logistic or probit link, the standard deviation between groups half-t
 with 4 degrees of freedom. The exact posterior is a sum over log precisions, levels, and the effect of each group, and
@@ -25,9 +26,10 @@ import caviar as cv
 
 OBS = cv.Plate("obs")
 LINKS = {"logistic": (cv.logistic, log_expit), "probit": (cv.probit, log_ndtr)}
-SIZES = ((6, 10), (8, 30), (20, 5))
+SIZES, MANY = ((6, 10), (8, 30), (20, 5)), ((30, 10), (60, 5), (200, 5))
 PRECISIONS = np.exp(np.linspace(np.log(1e-3), np.log(3e4), 80))
 LEVELS, NODES = np.linspace(-6.0, 6.0, 97), np.linspace(-6.5, 6.5, 161)
+NEGLIGIBLE = 1e-9
 
 
 def drawn(link: str, n_groups: int, n: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
@@ -47,15 +49,33 @@ def stated(link: str, n_groups: int, method: str) -> cv.Model:
     return cv.Model(cv.Bernoulli("y", LINKS[link][0](at, method=method), plates=OBS))
 
 
+def _narrowed(values: np.ndarray, shares: np.ndarray) -> np.ndarray:
+    """Return as many values where the shares are not negligible."""
+    inside = np.flatnonzero(shares > NEGLIGIBLE * shares.max())
+    lower, upper = max(inside[0] - 1, 0), min(inside[-1] + 1, len(values) - 1)
+    return np.linspace(values[lower], values[upper], len(values))
+
+
 class Exact:
     """The posterior by sums: values and probabilities of each entry of each variable."""
 
-    def __init__(self, link: str, data: dict[str, np.ndarray]) -> None:
+    @classmethod
+    def of(cls, link: str, data: dict[str, np.ndarray]) -> Exact:
+        """Return that on lattices as wide as the posterior, which is narrow with many groups."""
+        found = cls(link, data, PRECISIONS, LEVELS)
+        for _ in range(2):
+            log_precisions, levels = (_narrowed(*found.marginals[name][0]) for name in ("between", "mu"))
+            found = cls(link, data, np.exp(log_precisions), levels)
+        return found
+
+    def __init__(
+        self, link: str, data: dict[str, np.ndarray], precisions: np.ndarray, levels: np.ndarray
+    ) -> None:
         ones, sizes = np.bincount(data["g"], data["y"]), np.bincount(data["g"])
-        effects = NODES / np.sqrt(PRECISIONS)[:, None]
-        predictor = LEVELS[None, :, None] + effects[:, None, :]
+        effects = NODES / np.sqrt(precisions)[:, None]
+        predictor = levels[None, :, None] + effects[:, None, :]
         yes, no = LINKS[link][1](predictor), LINKS[link][1](-predictor)
-        log_joint = (2.0 * np.log(PRECISIONS) - 2.5 * np.log(PRECISIONS + 0.25))[:, None] - 0.25 * LEVELS**2
+        log_joint = (2.0 * np.log(precisions) - 2.5 * np.log(precisions + 0.25))[:, None] - 0.25 * levels**2
         given, keys = {}, list(zip(ones, sizes, strict=True))
         for key in set(keys):
             log_likelihood = key[0] * yes + (key[1] - key[0]) * no - 0.5 * NODES**2
@@ -69,9 +89,9 @@ class Exact:
         order = np.argsort(effects.ravel())
         own = {key: np.einsum("tm,tmz->tz", shares, weights).ravel()[order] for key, weights in given.items()}
         self.marginals = {
-            "mu": [(LEVELS, shares.sum(axis=0))],
+            "mu": [(levels, shares.sum(axis=0))],
             "a": [(effects.ravel()[order], own[key]) for key in keys],
-            "between": [(np.log(PRECISIONS), shares.sum(axis=1))],
+            "between": [(np.log(precisions), shares.sum(axis=1))],
         }
 
     def inside(self, name: str, ends: np.ndarray) -> float:
@@ -112,7 +132,7 @@ def print_rows(link: str, method: str, sizes: tuple[int, int], n_datasets: int, 
         middle = time.process_time()
         kinds[posterior.uncertainty] += 1
         seconds += middle - start, time.process_time() - middle
-        exact = Exact(link, data)
+        exact = Exact.of(link, data)
         for name, own in found.items():
             own.append(compared(posterior, data, exact, name))
     title = f"{link}, {sizes[0]} groups of {sizes[1]}" + (", expectation" if method == "expectation" else "")
@@ -131,6 +151,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--datasets", type=int, default=4)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--many", action="store_true")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore", cv.ConvergenceWarning)
     print(
@@ -138,7 +159,7 @@ def main() -> None:
         "s, fit | s, shown |\n|---|---|---|---|---|---|---|---|---|---|---|"
     )
     for link in LINKS:
-        for sizes in SIZES:
+        for sizes in MANY if arguments.many else SIZES:
             for method in ("bound", "expectation"):
                 print_rows(link, method, sizes, arguments.datasets, arguments.seed)
 

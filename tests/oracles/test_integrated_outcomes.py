@@ -10,6 +10,8 @@ import pytest
 from scipy.special import log_expit, log_ndtr
 
 import caviar as cv
+from caviar.engine.evaluation.given_by_passes import GivenByPasses
+from caviar.engine.response import probed
 from caviar.engine.response.given import GivenInRows
 from caviar.posterior.uncertainty import Pending
 
@@ -31,7 +33,7 @@ class Exact:
 
     def __init__(self, link: str, ones: list[int], n: int) -> None:
         self._ones, self._n, log_probability = ones, n, LINKS[link][1]
-        self._levels = np.linspace(-1.0, 1.0, 61) * (6.0 if ones is SEPARATED else 2.0)
+        self._levels = np.linspace(-1.0, 1.0, 61) * (6.0 if ones == SEPARATED else 2.0)
         effects = NODES / np.sqrt(PRECISIONS)[:, None]
         predictor = self._levels[None, :, None] + effects[:, None, :]
         self._yes, self._no = log_probability(predictor), log_probability(-predictor)
@@ -113,6 +115,39 @@ def test_the_evidence_given_a_precision_has_the_cubes_of_what_rows_say(link, off
 
     exact = np.log(Exact(link, SEPARATED, 5).shares.sum(axis=1)[chosen])
     assert np.ptp(np.array(found) - exact) < off
+
+
+def test_draws_of_the_factor_tell_what_the_whole_matrix_does(monkeypatch):
+    posterior, data = fitted("probit", "expectation", SEPARATED, 5, uncertainty="mean_field")
+    state, family = posterior._state(*posterior._bound(Pending(data, None))), posterior["between"].family
+    monkeypatch.setattr(probed, "n_probes", lambda _: 400)
+    formed, drawn = (kind(state, ["between"]) for kind in (GivenInRows, probed.GivenByProbes))
+    assert formed.is_available
+    assert drawn.is_available
+    for precision in (0.05, 0.3):
+        statistics = {"between": family.statistics_of(np.array(precision))}
+        one, other, plain = (
+            kind.fit_at(statistics, None) for kind in (formed, drawn, GivenByPasses(state, ["between"]))
+        )
+        cubes = one.log_density - plain.log_density
+        assert cubes > 0.3
+        assert other.log_density - plain.log_density == pytest.approx(cubes, rel=0.03)
+        for name in ("mu", "a"):
+            # the rest of the series is left out
+            assert np.allclose(other.sds[name], one.sds[name], rtol=0.05), name
+
+
+@pytest.mark.thinned(2)
+@pytest.mark.parametrize(("link", "method"), [("logistic", "bound"), ("probit", "expectation")])
+def test_many_groups_are_integrated_by_default(link, method):
+    ones = np.random.default_rng(1).choice([0, 1, 2, 3, 4, 5], p=[0.2, 0.15, 0.15, 0.15, 0.15, 0.2], size=70)
+    posterior, _ = fitted(link, method, ones.tolist(), 5)
+    assert posterior.uncertainty == "integrated"
+    exact = Exact(link, ones.tolist(), 5)
+    for name in ("mu", "a"):
+        mean, sd = exact.moments(name)
+        assert np.allclose((posterior.mean(name) - mean) / sd, 0.0, atol=0.07), name
+        assert np.allclose(posterior.sd(name) / sd, 1.0, atol=0.06), name
 
 
 @pytest.mark.slow

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 from scipy import stats
-from scipy.special import comb, expit, logsumexp
+from scipy.special import comb, expit, log_expit, log_ndtr, logsumexp
 
 import caviar as cv
 
@@ -368,3 +368,28 @@ def test_a_mixture_of_one_component_has_an_evidence():
     assert row.name == "1"
     assert abs(row.evidence.value - exact) < 5 * row.evidence.error + 1e-3
     assert row.evidence.value > fitted.elbo
+
+
+@pytest.mark.parametrize("link", [cv.logistic, cv.probit])
+def test_the_evidence_of_expected_links_is_that_of_a_grid(link):
+    rng = np.random.default_rng(4)
+    x = np.stack([np.ones(14), rng.normal(size=14)], axis=1)
+    y = (x @ [1.0, 2.0] + rng.logistic(size=14) > 0).astype(int)
+    w = cv.MultivariateNormal("w", np.zeros(2), 0.1 * np.eye(2))
+    at = cv.dot(cv.Data("x", plates=OBS), w)
+    data = {"x": x, "y": y}
+    model = cv.Model(cv.Bernoulli("y", link(at, method="expectation"), plates=OBS))
+    posterior = model.fit(data, tol=1e-10, max_iter=2000)
+
+    values = np.linspace(-15.0, 20.0, 351)
+    grid = np.stack(np.meshgrid(values, values, indexing="ij"), axis=-1).reshape(-1, 2)
+    log_probability = log_expit if link is cv.logistic else log_ndtr
+    log_joint = log_probability((2 * y - 1) * (grid @ x.T)).sum(axis=1) - 0.05 * np.square(grid).sum(axis=1)
+    exact = float(logsumexp(log_joint) + 2 * np.log(values[1] - values[0]) + np.log(0.1 / (2 * np.pi)))
+    found = posterior.evidence(data, method="second_order")
+    assert posterior.elbo < exact - 0.02
+    assert abs(found.value - exact) < 0.4 * (exact - posterior.elbo)
+    assert abs(found.value - exact) < 2 * found.error
+    # the determinant counts the largest terms three times
+    by_determinant = posterior.elbo - 0.5 * posterior.linear_response(data).log_determinant
+    assert abs(by_determinant - exact) > 2 * abs(found.value - exact)

@@ -6,8 +6,8 @@ import pytest
 import caviar as cv
 from caviar.engine.ascent.state import begin
 from caviar.engine.evaluation.evaluate import in_frame
-from caviar.engine.response.blocks import CurveBlocks, RespondBlocks
 from caviar.engine.response.operator import ResponseOperator
+from caviar.engine.response.passes.blocks import CurveBlocks, RespondBlocks
 from caviar.engine.response.quantities import Response
 from caviar.engine.rows.tasks import InferBlocks
 from caviar.engine.rows.terms.curvature import Products, n_pairs

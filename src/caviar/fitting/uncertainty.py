@@ -10,12 +10,20 @@ from typing import Any
 from .._errors import ModelError, ParameterError
 from ..engine.ascent.driver import Result
 from ..engine.ascent.problem import Problem
-from ..engine.response.cost import is_cheap_to_second_order, left_out
+from ..engine.response.cost import is_cheap_to_second_order, left_out, may_be_probed
 from ..engine.rows.executor import Executor
 from ..engine.rows.row_map import RowMap
 from ..lazy.graph_rows import is_graph
 from ..posterior.posterior import Posterior
-from ..posterior.uncertainty import ASKED, KINDS, MeanField, Pending, PendingToSecondOrder, Source
+from ..posterior.uncertainty import (
+    ASKED,
+    KINDS,
+    MeanField,
+    Pending,
+    PendingIntegrated,
+    PendingToSecondOrder,
+    Source,
+)
 
 ASK = "fit with uncertainty='linear_response' to have it"
 
@@ -100,10 +108,12 @@ class Wanted:
             return MeanField(why + _of_shared(best))
         statistics = (factor.expected_statistics for factor in best.q.values())
         left = left_out(best.problem, statistics, row_map.source.n_rows, n_iterations)
-        if left is None:
-            return MeanField(f"linear response would cost more than the fit; {ASK}{_of_shared(best)}")
-        names = tuple(variable.name for variable in left)
+        names = tuple(variable.name for variable in left or ())
         arguments = self.data, self.sample_weight, names, self._bound(problem, row_map)
+        if left is None:
+            of_factors = MeanField(f"linear response would cost more than the fit; {ASK}{_of_shared(best)}")
+            may_be = may_be_probed(best.problem, row_map.source.n_rows)
+            return PendingIntegrated(*arguments, of_factors) if may_be else of_factors
         if names:
             return Pending(*arguments)
         told = best.problem, best.q, row_map.source.n_rows, n_iterations

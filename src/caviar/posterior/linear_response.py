@@ -58,7 +58,7 @@ class LinearResponse:
 
     @property
     def log_determinant(self) -> float:
-        """The log determinant of I - V H: minus twice the second-order correction of the ELBO.
+        """The log determinant of I - V H.
 
         It is 0 if all factors are independent, and negative otherwise. Point masses are fixed at their values, as in
         the ELBO. See :meth:`Posterior.evidence`.
@@ -71,9 +71,23 @@ class LinearResponse:
         return self._response.log_determinant()
 
     @property
+    def elbo_correction(self) -> float:
+        """What second order adds to the ELBO, in nats: minus half of :attr:`log_determinant`.
+
+        With ``method="expectation"`` of a link, where the determinant would count the largest terms three times, it is
+        these terms.
+        """
+        return self._response.elbo_correction()
+
+    @property
     def hides_labels(self) -> bool:
         """Whether rows have hidden labels, which are integrated out."""
         return self._response.hides_labels
+
+    @property
+    def has_expectations(self) -> bool:
+        """Whether the ELBO has the expected log densities of rows, as with ``method="expectation"`` of a link."""
+        return self._response.has_expectations
 
     def between_all(self, one: str, other: str) -> Array:
         """Return the covariances of all entries of two variables, shape (n, m), with both parts of joint factors.

@@ -288,6 +288,9 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
         Local factors that depend on each other, such as a chain and other hidden values of its steps, are found by
         iterating from a new start, and may end at another optimum than in the fit.
 
+        Standard deviations are those of mean field, without the uncertainty of the globals. This matters most in rows
+        without any observation. What ``linear_response(data).predict(data)`` says of missing values includes it.
+
         Parameters
         ----------
         data

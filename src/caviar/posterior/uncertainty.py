@@ -317,13 +317,35 @@ class Pending(Source):
 
     def _first(self, posterior: Any) -> tuple[Tell, ...]:
         """Return what is better than linear response wherever it tells something."""
-        return (posterior._integrated,)
+        # a large factor has the covariances of what is left out, but not what the rows hide beside it
+        return (posterior._integrated, *((posterior._integrated_in_rows,) if self.left_out else ()))
 
     def told_by(self, tell: Tell) -> Source:
         return PendingTold(self.data, self.sample_weight, self.left_out, self.bound, tell)
 
     def _told(self, posterior: Any, response: Any, left_out: Collection[str]) -> Widths:
         return response.widths(left_out)
+
+
+@dataclass(frozen=True, eq=False)
+class PendingIntegrated(Pending):
+    """Those integrated over the globals that large Gaussian factors depend on, computed when they are first asked for.
+
+    Attributes
+    ----------
+    otherwise
+        Those of the factors, which are shown if there are none.
+    """
+
+    otherwise: MeanField = field(default_factory=MeanField)
+
+    def settled(self, posterior: Any) -> Uncertainty:
+        with suppress(CaviarError, np.linalg.LinAlgError, OSError):
+            return posterior._integrated_in_rows(self) or self.otherwise
+        return self.otherwise
+
+    def told_by(self, tell: Tell) -> Source:
+        return self
 
 
 @dataclass(frozen=True, eq=False)

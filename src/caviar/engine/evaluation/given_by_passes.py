@@ -13,6 +13,7 @@ from ..ascent.elbo import Objective
 from ..ascent.problem import Factors, Problem, statistics_of
 from ..ascent.state import AscentState, begun, ready
 from ..binding.clamped.factor import PointMass
+from ..design.keys import StatisticKey
 from ..rows.row_map import RowMap
 from .evaluate import check_sizes, in_frame
 
@@ -81,6 +82,13 @@ class Apart:
             factor.learnt is factor and (own.members or own.family.transforms)
             for own, factor in self._state.q.items()
         )
+
+    def _others_meet(self) -> bool:
+        """Whether a term has two of the factors that are not known."""
+        names = {own.name for own in self._others}
+        keys = (term.contraction.keys for term in self._state.problem.compiled.terms)
+        met = ([own.variable for own in each if isinstance(own, StatisticKey)] for each in keys)
+        return any(sum(name in names for name in each) > 1 for each in met)
 
     def statistics(self, values: Mapping[str, Any]) -> dict[str, Statistics]:
         """Return the statistics of n values of each known variable, measured from the problem's origins.

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ...families.coupled_normals import CoupledLayout
 from ...language import Variable
 from ..ascent.problem import Problem
 from ..evaluation.given_by_passes import operations_of_a_pass
@@ -49,6 +50,12 @@ half a second."""
 _OF_LATTICE, _OF_ALL_FITS = {1: 25, 2: 40}, 1e9
 """About the points of a lattice by its dimensions, and the operations of fits at all of them that are few for any fit:
 about two thirds of a second."""
+
+_OF_STATISTIC = 200.0
+"""Operations for each number of a shared factor: of a response of its sparse precision."""
+
+_MOST_PROBES, _FEWEST_PROBES, _OF_NUMBERS = 16, 4, 1_600
+"""Draws of the factor, and draws times numbers: n draws of p numbers have a relative error of about (2 / n p)^(1/2)."""
 
 _MOST_COORDINATES = 5_000
 """Above this number, the steps of each question need memory for many columns."""
@@ -177,6 +184,35 @@ def is_cheap_to_integrate(
     of_response = directions * (0.5 * _operations_of_a_row(problem) * n_rows + _DIRECTION)
     of_a_fit = _PASSES * operations_of_a_pass(problem, n_rows) + of_response
     return _OF_LATTICE[n_numbers] * of_a_fit <= _OF_ALL_FITS
+
+
+def n_probes(n_numbers: int) -> int:
+    """Return how many draws of a factor with so many numbers are taken."""
+    return min(_MOST_PROBES, max(_FEWEST_PROBES, -(-_OF_NUMBERS // max(n_numbers, 1))))
+
+
+def is_cheap_to_probe(problem: Problem, n_rows: int, n_numbers: int) -> bool:
+    """Return whether fits with a few passes along random directions at such a lattice cost very little."""
+    if n_numbers not in _OF_LATTICE:
+        return False
+    sizes = _sizes_of_members(problem)
+    algebra = _OF_STATISTIC * sum(sizes) + float(sum(sizes) - max(sizes, default=0)) ** 3
+    # labels that are known are looked up, not multiplied
+    of_a_pass = operations_of_a_pass(problem, n_rows)
+    of_probes = 2 * n_probes(sum(sizes)) * (of_a_pass + _DIRECTION + algebra)
+    return _OF_LATTICE[n_numbers] * (_PASSES * of_a_pass + of_probes) <= _OF_ALL_FITS
+
+
+def may_be_probed(problem: Problem, n_rows: int) -> bool:
+    """Return whether such fits may tell something, as far as the sizes say."""
+    is_met = bool(problem.factors) and bool(_sizes_of_members(problem))
+    return is_met and is_cheap_to_probe(problem, n_rows, 1)
+
+
+def _sizes_of_members(problem: Problem) -> list[int]:
+    """Return how many numbers each variable has that shares a Gaussian factor."""
+    layouts = [own.family for own in problem.order if isinstance(own.family, CoupledLayout)]
+    return [int(np.prod(member.part)) for layout in layouts for member in layout.members]
 
 
 def _operations_of_a_row(problem: Problem) -> float:

@@ -27,19 +27,16 @@ from ...families.coupled_normals import CoupledLayout
 from ...language import Variable
 from ..ascent.problem import Factors
 from ..ascent.state import AscentState
-from ..design.keys import StatisticKey
 from ..evaluation.given_by_passes import Apart, Fits, GivenByPasses, Passed, has_one_mode
+from .expectations import correction_of_expectations
 from .factors import flat
 from .operator import ResponseOperator
+from .passes.terms import Multilinear, terms_of, updates_of
 from .quantities import Entries
 from .solution import ALWAYS_FORMED, FLAT, Formed
-from .terms import Multilinear, terms_of, updates_of
 
 _MOST_STATISTICS = 20_000
 """Of all globals: their changes at all values are held together."""
-
-_IN_SPAN = 1e-9
-"""Singular value of columns that is not 0, relative to the largest."""
 
 _OF_STATISTIC = 20.0
 """Operations that a change of a statistic is worth."""
@@ -95,13 +92,6 @@ class Given(Apart):
     @property
     def _n_statistics(self) -> int:
         return sum(eta.size for own in self._natural.values() for eta in own)
-
-    def _others_meet(self) -> bool:
-        """Whether a term has two of the factors that are not known."""
-        names = {own.name for own in self._others}
-        keys = (term.contraction.keys for term in self._state.problem.compiled.terms)
-        met = ([own.variable for own in each if isinstance(own, StatisticKey)] for each in keys)
-        return any(sum(name in names for name in each) > 1 for each in met)
 
     @property
     def operations(self) -> float:
@@ -220,27 +210,9 @@ class GivenInRows(GivenByPasses):
         sds = {name: np.sqrt(entries.variances(name, solution)) for name in found.sds}
         correction = -0.5 * solution.log_determinant
         if not state.problem.rows.maximises:
-            correction = _of_normals(matrix, np.concatenate([entries.columns(name) for name in found.sds], 1))
+            columns = np.concatenate([entries.columns(name) for name in found.sds], axis=1)
+            correction = correction_of_expectations(matrix, columns)
         return found._replace(log_density=found.log_density + correction, sds=sds)
-
-
-def _of_normals(matrix: Array, columns: Array) -> float:
-    """Return the correction of the expectations of rows.
-
-    Parameters
-    ----------
-    matrix
-        K, (r, r).
-    columns
-        What each number is in these coordinates, (r, n).
-    """
-    basis, sizes, _ = np.linalg.svd(columns, full_matrices=False)
-    basis = basis[:, sizes > _IN_SPAN * sizes.max(initial=0.0)]
-    all_met = basis.T @ matrix
-    met = all_met @ basis
-    _, log_determinant = np.linalg.slogdet(np.eye(len(met)) - met)
-    cubes = float(np.square(all_met).sum() - np.square(met).sum())
-    return cubes / 6.0 - 0.5 * float(log_determinant)
 
 
 def _at_keys(

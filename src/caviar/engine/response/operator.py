@@ -10,7 +10,6 @@ With :math:`V = L L'` all of it is about the symmetric matrix :math:`K = L' H L`
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from copy import copy
 from functools import cached_property
@@ -24,13 +23,13 @@ from ..._typing import AnyArray, Array, Statistics
 from ...language import Variable
 from ..ascent.problem import Factors, Problem
 from ..ascent.state import AscentState
-from ..design.keys import FactorKey, StatisticKey
-from ..local.statistics import Arrays, Sums
+from ..design.keys import FactorKey
+from ..local.statistics import Arrays
 from ..rows.row_map import RowMap, Warm
-from .blocks import RespondBlocks, is_worth_curving, look_with_curvature
 from .factors import MOST_OF_SHARED, FactorResponse, factor_response
+from .passes.blocks import is_worth_curving, look_with_curvature
+from .passes.derivative import Derivative
 from .shared import SharedResponse, shared_response
-from .terms import directions_of, terms_of
 
 _MOST_AT_ONCE = 64
 """Changes of a pass: their sums over the rows are held together."""
@@ -39,7 +38,7 @@ _MOST_NUMBERS = 2e7
 """Numbers of changes that are held together: of the states of whole sequences, or of all statistics."""
 
 
-class ResponseOperator:
+class ResponseOperator(Derivative):
     """How the updates of all globals respond, in standardised coordinates of their statistics.
 
     Parameters
@@ -79,28 +78,17 @@ class ResponseOperator:
         is_whole: bool = True,
         curvature: Mapping[FactorKey, Array] | None = None,
     ) -> None:
-        self.problem, self._arrays, self._curvature = problem, dict(arrays), curvature
-        self._rows, self._warm, self._model = rows, warm, rows.model
-        self.natural = {v: problem.updates[v].natural(self._arrays) for v in problem.order}
-        self._shapes: dict[StatisticKey, tuple[int, ...]] = {}
+        super().__init__(problem, arrays, rows, warm)
+        self._curvature = curvature
         self.factors: list[FactorResponse] = []
-        self._square = {key for v in problem.order for key in problem.keys[v] if v.is_matrix(key.statistic)}
-        self._places: dict[str, int] = {}
-        start = 0
         for variable in problem.order:
-            own = self.natural[variable]
-            self._places[variable.name] = start
-            self._shapes |= {key: eta.shape for key, eta in zip(problem.keys[variable], own, strict=True)}
-            size = sum(eta.size for eta in own)
+            start = self._places[variable.name]
+            size = sum(eta.size for eta in self.natural[variable])
             is_large = bool(variable.members) and (size > MOST_OF_SHARED or not is_whole)
             told = problem, variable, q[variable], self.natural[variable], start, marginals or {}
             self.factors.append((shared_response if is_large else factor_response)(*told))
             self._place_members(variable, start)
-            start += size
-        self.n_statistics = start
         self.coordinates = _coordinates(self.factors)
-        self._terms = terms_of(problem)
-        self._coefficients = self._model.coefficients(self._arrays) if problem.factors else None
         self._settle_shared()
 
     def _place_members(self, variable: Variable, start: int) -> None:
@@ -148,10 +136,6 @@ class ResponseOperator:
         """Number of standardised coordinates, r."""
         return self.coordinates[-1].stop if self.coordinates else 0
 
-    def start_of(self, name: str) -> int:
-        """Return the place of the first statistic of a variable among those of all globals."""
-        return self._places[name]
-
     def expected(self, variable: Variable) -> tuple[Statistics, AnyArray]:
         """Return the expected statistics of a global, and which of its repetitions are in the objective."""
         found = tuple(self._arrays[key] for key in self.problem.keys[variable])
@@ -164,6 +148,12 @@ class ResponseOperator:
     def counts(self) -> AnyArray:
         """Whether each coordinate is of a repetition that counts in the terms of others, (r,)."""
         return self._of_coordinates([own for factor in self.factors for own in factor.counts])
+
+    @property
+    def meet_rows(self) -> AnyArray:
+        """Whether each coordinate changes what the rows are sent, (r,)."""
+        changes = self._apart(self.times(np.eye(self.size)))
+        return self._terms.of_coefficients.change(self._arrays, changes, self.size)[1]
 
     @property
     def forecasts(self) -> AnyArray:
@@ -252,70 +242,15 @@ class ResponseOperator:
 
     def changes(self, coordinates: Array) -> Array:
         """Return by how much the natural parameters of all updates change, H L z, (P, n), from coordinates (r, n)."""
-        n = coordinates.shape[1]
-        changes = self._apart(self.times(coordinates))
-        sums = {} if self.rows_are_apart else self._sums_changes(changes, n)
-        natural, _ = self._terms.of_updates.change(self._arrays, {**changes, **sums}, n)
-        return self._joined(natural, n)
+        return self.moved(self.times(coordinates))
 
-    def _apart(self, statistics: Array) -> Arrays:
-        """Return changes (P, n) of the statistics by key, (n, ...); those that do not change are left out."""
-        found: Arrays = {}
-        start = 0
-        for key, shape in self._shapes.items():
-            stop = start + math.prod(shape)
-            own = statistics[start:stop]
-            if own.any():
-                found[key] = own.T.reshape(-1, *shape)
-            start = stop
-        return found
+    def _through_rows(self, changes: Arrays, n: int) -> Arrays:
+        return {} if self.rows_are_apart else super()._through_rows(changes, n)
 
-    def _joined(self, natural: Mapping[Hashable, Array], n: int) -> Array:
-        """Return changes by key, (n, ...), one below the other, (P, n)."""
-        parts = []
-        for key, shape in self._shapes.items():
-            own = natural.get(key)
-            if own is None:
-                parts.append(np.zeros((math.prod(shape), n)))
-                continue
-            if key in self._square:
-                own = 0.5 * (own + own.swapaxes(-1, -2))
-            parts.append(np.broadcast_to(own, (n, *shape)).reshape(n, -1).T)
-        return np.concatenate(parts) if parts else np.zeros((0, n))
-
-    def _sums_changes(self, changes: Arrays, n: int) -> Arrays:
-        """Return by how much the sums over the rows change with n changes of the globals, (n, ...)."""
-        if self._coefficients is None:
-            return {}
-        parts, concerned = self._terms.of_coefficients.change(self._arrays, changes, n)
-        if not concerned.any():
-            return {}
+    def _sums_along(self, parts: Arrays, concerned: AnyArray) -> Arrays:
         if self._is_curved:
-            return self._model.curved(self._whole_curvature, parts, n)
-        directions, shares = directions_of(parts, concerned)
-        own = self._responses(directions)
-        return {key: np.tensordot(shares, value, axes=(1, 0)) for key, value in own.items()}
-
-    def _responses(self, directions: Sequence[Arrays]) -> Arrays:
-        """Return by how much the sums over the rows change along some changes of the coefficients, by a pass."""
-        model, rows = self._model, self._rows
-        assert self._coefficients is not None
-        of_rows = tuple(model.changed(own, self._coefficients) for own in directions)
-        work = RespondBlocks(model, self._coefficients, of_rows)
-        chunks = rows.chunks
-        carried = [self._warm.get(chunk.number) for chunk in chunks]
-        total, _ = rows.executor.sum(work, rows.source, chunks, carried)
-        found: dict[Hashable, list[Array]] = {}
-        for number, change in enumerate(of_rows):
-            own = Sums(
-                {key: value[number] for key, value in total.fused.items()},
-                {key: value[number] for key, value in total.parts.items()},
-                {},
-                {},
-            )
-            for key, value in model.summary(own, Sums.zero(), change).parts.items():
-                found.setdefault(key, []).append(value)
-        return {key: np.stack(values) for key, values in found.items()}
+            return self._model.curved(self._whole_curvature, parts, len(concerned))
+        return super()._sums_along(parts, concerned)
 
     @cached_property
     def _is_curved(self) -> bool:

@@ -15,9 +15,10 @@ from ..ascent.state import AscentState, begun, ready
 from ..design.keys import FactorKey
 from ..evaluation.evaluate import check_sizes, in_frame
 from ..rows.row_map import RowMap
-from .blocks import is_worth_curving, look_with_curvature
+from .expectations import correction_of_expectations
 from .factors import FactorResponse
 from .operator import ResponseOperator
+from .passes.blocks import is_worth_curving, look_with_curvature
 from .priors import parameters_of, slopes_of_objective, tilts_of
 from .second_order import Tilts
 from .solution import ALWAYS_FORMED, Solution, log_determinant_at, solution_of, why_saddle
@@ -179,6 +180,31 @@ class Response:
         if found == -np.inf:
             raise ModelError(f"the determinant of linear response is 0: {FLAT_DIRECTION}")
         return found
+
+    @property
+    def has_expectations(self) -> bool:
+        """Whether the ELBO has the expected log densities of rows that are not linear in statistics."""
+        problem = self._state.problem
+        return bool(problem.factors) and not problem.rows.maximises
+
+    def elbo_correction(self) -> float:
+        """Return what second order adds to the ELBO: mostly minus half the log determinant.
+
+        Raises
+        ------
+        ModelError
+            As for :meth:`log_determinant`.
+        """
+        log_determinant, operator = self.log_determinant(), self._operator
+        if not self.has_expectations or self._are_points.any():
+            return -0.5 * log_determinant
+        with self._session():
+            meet, counts = operator.meet_rows, operator.counts
+            pairs = zip(operator.factors, operator.coordinates, strict=True)
+            names = [own.variable.name for own, place in pairs if meet[place].any()]
+            columns = np.concatenate([self._entries.columns(name) for name in names], axis=1)
+            matrix = operator.matrix()[np.ix_(counts, counts)]
+        return correction_of_expectations(matrix, columns[counts], meet[counts])
 
     @property
     def _are_points(self) -> AnyArray:

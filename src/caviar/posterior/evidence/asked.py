@@ -106,10 +106,11 @@ class TellsEvidence(Factored):
 
         Notes
         -----
-        The error of second order is a sixth of the correction, plus 0.02 nats if rows have hidden labels, a rule from
-        simulations. Second order is exact if the posterior of all hidden variables is Normal, and ignores the
-        dependence between several local factors of a row. All methods describe the mode of the fit. For a model with K
-        exchangeable, well-separated components, add log K! for their orders.
+        The error of second order is a sixth of the correction (a third with ``method="expectation"`` of a link), plus
+        0.02 nats if rows have hidden labels, a rule from simulations. Second order is exact if the posterior of all
+        hidden variables is Normal, and ignores the dependence between several local factors of a row. All methods
+        describe the mode of the fit. For a model with K exchangeable, well-separated components, add log K! for their
+        orders.
 
         Examples
         --------
@@ -140,7 +141,7 @@ class TellsEvidence(Factored):
         """Return the evidence by the best method that there is."""
         try:
             response = self.linear_response(data, sample_weight=sample_weight)
-            log_determinant = response.log_determinant
+            correction = response.elbo_correction
         except DataError:
             raise
         except (CaviarError, np.linalg.LinAlgError) as error:
@@ -148,8 +149,8 @@ class TellsEvidence(Factored):
         try:
             found = self._importance_sample(data, response, n_draws, seed, sample_weight, is_asked=False)
         except (CaviarError, ImportError, np.linalg.LinAlgError) as error:
-            return second_order(self.elbo, log_determinant, _told(error), hides_labels=response.hides_labels)
-        corrected = second_order(self.elbo, log_determinant, hides_labels=response.hides_labels)
+            return second_order(self.elbo, correction, _told(error), **_kinds(response))
+        corrected = second_order(self.elbo, correction, **_kinds(response))
         if not found.is_usable:
             why = f"the weights of importance sampling have a Pareto k of {found.pareto_k:.2f}"
         elif found.log_evidence_error > _PREFERRED * corrected.error:
@@ -250,7 +251,7 @@ class TellsEvidence(Factored):
 
     def _second_order(self, data: Any, sample_weight: Any) -> Evidence:
         response = self.linear_response(data, sample_weight=sample_weight)
-        return second_order(self.elbo, response.log_determinant, hides_labels=response.hides_labels)
+        return second_order(self.elbo, response.elbo_correction, **_kinds(response))
 
     def _sampled(self, found: ImportanceSample) -> Evidence:
         return Evidence(
@@ -276,6 +277,11 @@ def _with_unseen(
             type(value)(*map(filled, value, other)) if isinstance(value, tuple) else filled(value, other)
         )
     return found
+
+
+def _kinds(response: LinearResponse) -> dict[str, Any]:
+    """Return what the error of second order depends on."""
+    return {"hides_labels": response.hides_labels, "has_expectations": response.has_expectations}
 
 
 def _told(error: BaseException) -> str:

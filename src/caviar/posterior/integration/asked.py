@@ -17,8 +17,9 @@ from ...engine.ascent.problem import Problem
 from ...engine.ascent.state import AscentState
 from ...engine.evaluation.given_by_passes import GivenByRows, has_one_mode, state_at
 from ...engine.factorisation import APART
-from ...engine.response.cost import is_cheap_to_integrate
+from ...engine.response.cost import is_cheap_to_integrate, is_cheap_to_probe
 from ...engine.response.given import Given, GivenInRows
+from ...engine.response.probed import GivenByProbes
 from ...engine.rows.row_map import RowMap
 from ...language.in_expectation import in_expectation
 from ...names import Placed
@@ -166,11 +167,12 @@ class Integrates(Factored):
             problem, row_map = fit._bound(replace(pending, bound=None))
         state = fit._state(problem, row_map)
         n_numbers = sum(int(np.size(self._factors[name].mean)) for name in names)
-        given = GivenInRows(state, names)
-        if not given.is_available or not is_cheap_to_integrate(
-            problem, state.q, row_map.source.n_rows, n_numbers
-        ):
-            return None
+        n_rows = row_map.source.n_rows
+        given: GivenInRows | GivenByProbes = GivenInRows(state, names)
+        if not given.is_available or not is_cheap_to_integrate(problem, state.q, n_rows, n_numbers):
+            given = GivenByProbes(state, names)
+            if not given.is_available or not is_cheap_to_probe(problem, n_rows, n_numbers):
+                return None
         integral = integral_of_fits(fit._factors, given, names).beside(fit._factors, self._factors)
         return Integrated.of(integral, self._factors)
 
@@ -303,7 +305,7 @@ class _Fits:
         before_it = 0.0 if start is None else start.correction
         try:
             response = found.linear_response(known, sample_weight=self._arguments["sample_weight"])
-            correction = -0.5 * response.log_determinant
+            correction = response.elbo_correction
             if response.smallest_eigenvalue < _NEARLY_FLAT:
                 return Conditional(found, before_it)
         except (ModelError, np.linalg.LinAlgError):

@@ -43,7 +43,8 @@ def observed_entries(node: Node, array: AnyArray) -> AnyArray | None:
     if not isinstance(node, MultivariateNormal) or array.ndim != 2 or array.dtype.kind != "f":
         return None
     seen = ~np.isnan(array)
-    return seen if np.any(seen.any(axis=1) & ~seen.all(axis=1)) else None
+    # rows one by one take forty times as long
+    return seen if not seen.all() and np.any(seen.any(axis=1) & ~seen.all(axis=1)) else None
 
 
 def gaps_of(array: AnyArray, seen: AnyArray, weights: Array | None) -> Gaps:

@@ -34,8 +34,9 @@ from .variable import SharedVariable, said
 _MOST = 6_000
 """Largest number of rows of the dense matrix of the numbers that are not eliminated."""
 
-_MOST_BY_DEFAULT = 200
-"""Largest such matrix at which globals share a factor without being asked to: it then takes about the time of rows."""
+_MOST_BY_DEFAULT, _MOST_WHOLE = 200, 300
+"""Largest such matrix at which globals share a factor without being asked to: it then takes about the time of rows. The
+second is for small factors, of which nothing is eliminated: a smaller number would leave out what larger ones have."""
 
 _OF_VALUES = (Normal, MultivariateNormal, LinearGaussianChain)
 """Families of hidden values of the rows that are locations."""
@@ -147,7 +148,7 @@ def coupled_by_default(
     groups, remarks = [], []
     for members in _connected(_never_multiplied(able, terms), terms):
         layout = _layout(members, terms, bound)
-        if layout.pattern.n_rest <= _MOST_BY_DEFAULT:
+        if layout.pattern.n_rest <= (_MOST_BY_DEFAULT if layout.pattern.eliminated else _MOST_WHOLE):
             groups.append(members)
         else:
             names = ", ".join(repr(own.name) for own in members)

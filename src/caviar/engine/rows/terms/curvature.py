@@ -58,7 +58,7 @@ class Products:
     places
         Number of the product of each pair of features, (F, F).
     pairs
-        A pair of features (f, h), f <= h, for each product, (2, M).
+        A pair of features (f, h) for each product, (2, M).
     """
 
     def __init__(self, table: FeatureTable) -> None:
@@ -66,17 +66,22 @@ class Products:
         powers = np.zeros((table.n_rows, 2), dtype=np.int64)
         own = (power for feature in table.features for power in _powers(feature))
         for row, power in zip(powers, own, strict=True):
-            row[: len(power)] = [numbers.setdefault(number, len(numbers) + 1) for number in power]
+            row[: len(power)] = sorted(numbers.setdefault(number, len(numbers) + 1) for number in power)
+        # in the order of their numbers, the new products of a feature are with features one after the other
+        self._order: AnyArray = np.lexsort((powers[:, 1], powers[:, 0], (powers > 0).sum(axis=1)))
         first, second = np.triu_indices(table.n_rows)
-        product = np.sort(np.concatenate([powers[first], powers[second]], axis=1), axis=1)
+        sorted_powers = powers[self._order]
+        product = np.sort(np.concatenate([sorted_powers[first], sorted_powers[second]], axis=1), axis=1)
         _, occurs, which = np.unique(
             product @ (len(numbers) + 1) ** np.arange(4), return_index=True, return_inverse=True
         )
         order = np.argsort(occurs)
-        self.pairs: AnyArray = np.stack([first, second])[:, occurs[order]]
+        self._ordered: AnyArray = np.stack([first, second])[:, occurs[order]]
+        self.pairs: AnyArray = self._order[self._ordered]
         rank = np.empty_like(order)
         rank[order] = np.arange(len(order))
         self.places: AnyArray = np.empty((table.n_rows, table.n_rows), dtype=np.intp)
+        first, second = self._order[first], self._order[second]
         self.places[first, second] = self.places[second, first] = rank[which]
 
     @property
@@ -86,7 +91,8 @@ class Products:
 
     def write(self, features: Array, out: Array) -> None:
         """Write the products of features (F, B), (M, B)."""
-        first, second = self.pairs
+        features = features.take(self._order, axis=0)
+        first, second = self._ordered
         starts = np.searchsorted(first, np.arange(len(features) + 1))
         for number, feature in enumerate(features):
             own = slice(starts[number], starts[number + 1])

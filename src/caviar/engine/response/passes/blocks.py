@@ -7,14 +7,14 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from ..._typing import Array
-from ..design.backend import Workspace
-from ..design.keys import FactorKey
-from ..local.statistics import Coefficients, LocalState, Rows, Sums
-from ..rows.row_map import COLD, Look, RowMap
-from ..rows.row_model import RowModel
-from ..rows.sequences import Over, one_by_one
-from ..rows.tasks import Chunk, RowSource, Work, rows_at
+from ...._typing import Array
+from ...design.backend import Workspace
+from ...design.keys import FactorKey
+from ...local.statistics import Coefficients, LocalState, Rows, Sums
+from ...rows.row_map import COLD, Look, RowMap
+from ...rows.row_model import RowModel
+from ...rows.sequences import Over, one_by_one
+from ...rows.tasks import Chunk, RowSource, Work, rows_at
 from .sequences import respond_sequences
 
 _MOST_PAIRS = 4e6

@@ -13,14 +13,14 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ..._errors import ImproperError
-from ..._typing import AnyArray, Array
-from ..design.backend import Workspace
-from ..design.keys import FactorKey
-from ..local.chains.chain import ChainFactor
-from ..local.statistics import Arrays, Coefficients, LocalState, Rows, Sums
-from ..rows.row_model import RowModel
-from ..rows.sequences import Over, SequencesAtWork, known_of_block, steps_of_block
+from ...._errors import ImproperError
+from ...._typing import AnyArray, Array
+from ...design.backend import Workspace
+from ...design.keys import FactorKey
+from ...local.chains.chain import ChainFactor
+from ...local.statistics import Arrays, Coefficients, LocalState, Rows, Sums
+from ...rows.row_model import RowModel
+from ...rows.sequences import Over, SequencesAtWork, known_of_block, steps_of_block
 
 _MOST_SWEEPS = 2_000
 

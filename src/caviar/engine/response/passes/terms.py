@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..._typing import AnyArray, Array
-from ...language import Axis, Plate
-from ..ascent.problem import Problem
-from ..design.contraction import Contraction, Derivative
-from ..design.keys import StatisticKey
-from ..local.statistics import Arrays
+from ...._typing import AnyArray, Array
+from ....language import Axis, Plate
+from ...ascent.problem import Problem
+from ...design.contraction import Contraction, Derivative
+from ...design.keys import StatisticKey
+from ...local.statistics import Arrays
 
 _CHANGES = Axis(Plate("changes"))
 """The axis of several changes of an operand."""
