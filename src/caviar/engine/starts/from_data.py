@@ -93,8 +93,9 @@ def data_start(
         return start_of_very_many(basis, looks)
     guesses = _candidates(basis)
     if problem.chains and not basis.has_states:
-        # of a sample no rows are successive, and states that are vectors have nothing to be clustered by
-        return Begun(_start(basis, next(guesses)))
+        # states that are vectors have nothing to be clustered by
+        starts = list(_starts_of_vectors(basis, next(guesses)))
+        return _counted(basis, best_of(starts, *among, passes=basis.passes))
     if problem.fact("outer variables", lambda: outer_variables(problem.bound.nodes, problem.order)):
         # labels that follow from a word alone keep it to one topic, from which proportions cannot bring it back
         nested = [settled(*_start(basis, guess), row_map) for guess in (next(guesses), {})]
@@ -113,6 +114,13 @@ def data_start(
     begun = exchanged(basis, best_of(starts, *among, behind, basis.passes))
     begun = with_cells_moved(basis, begun)
     return _counted(basis, begun if regrouping is None else regrouping.regrouped(begun))
+
+
+def _starts_of_vectors(basis: Basis, guess: Guess) -> Iterator[Callable[[], Start]]:
+    """Yield starts of chains of vectors: drawn, and where they are multiplied by what is hidden, at scores."""
+    yield partial(_start, basis, guess)
+    for other in with_scores(basis, guess):
+        yield partial(start_from, other, dict(guess))
 
 
 def _counted(basis: Basis, begun: Begun) -> Begun:
