@@ -101,8 +101,9 @@ def data_start(
         return start_of_very_many(basis, looks)
     guesses = _candidates(basis)
     if problem.chains and not basis.has_states:
-        # of a sample no rows are successive, and states that are vectors have nothing to be clustered by
-        return Begun(_start(basis, next(guesses)))
+        # states that are vectors have nothing to be clustered by
+        starts = list(_starts_of_vectors(basis, next(guesses)))
+        return _counted(basis, best_of(starts, *among, passes=basis.passes))
     if problem.fact("outer variables", lambda: outer_variables(problem.bound.nodes, problem.order)):
         # labels that follow from a word alone keep it to one topic, from which proportions cannot bring it back
         nested = [settled(*_start(basis, guess), row_map) for guess in (next(guesses), {})]
@@ -140,6 +141,13 @@ def _are_at_priors(problem: Problem) -> bool:
         own.is_zero_or_one or is_pooled(problem, own) or learnt_precisions(problem, own)
         for own in problem.order
     )
+
+
+def _starts_of_vectors(basis: Basis, guess: Guess) -> Iterator[Callable[[], Start]]:
+    """Yield starts of chains of vectors: drawn, and where they are multiplied by what is hidden, at scores."""
+    yield partial(_start, basis, guess)
+    for other in with_scores(basis, guess):
+        yield partial(start_from, other, dict(guess))
 
 
 def _counted(basis: Basis, begun: Begun) -> Begun:

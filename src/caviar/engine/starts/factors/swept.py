@@ -9,7 +9,7 @@ import numpy as np
 
 from ...._errors import ImproperError
 from ...._typing import Array
-from ....language import MultivariateNormal, Normal, SparseVector, Variable
+from ....language import HalfNormal, MultivariateNormal, Normal, SparseVector, Variable
 from ...ascent.problem import Problem, statistics_of
 from ...binding.coordinates import refuse_far_priors
 from ...design.keys import StatisticKey
@@ -130,7 +130,7 @@ def _of_rows_alone(problem: Problem) -> frozenset[Variable]:
 
 def _is_added(problem: Problem, variable: Variable) -> bool:
     """Whether a location is added to others, or multiplied: each is found given the others."""
-    return isinstance(variable, Normal | MultivariateNormal | SparseVector) and any(
+    return isinstance(variable, Normal | MultivariateNormal | HalfNormal | SparseVector) and any(
         slot.role.adds_up
         for node in problem.bound.nodes
         if isinstance(node, Variable) and variable in set(node.parents)
@@ -143,7 +143,9 @@ def _is_settled(before: Array, after: Array) -> bool:
 
 
 def _is_no_location(variable: Variable) -> bool:
-    return not variable.has_zeros and not any(slot.role.moves for slot in variable.slots.values())
+    if variable.has_zeros or isinstance(variable, HalfNormal):
+        return False
+    return not any(slot.role.moves for slot in variable.slots.values())
 
 
 def _softened(factors: Sequence[LocalFactor], state: LocalState) -> LocalState:

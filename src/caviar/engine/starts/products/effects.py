@@ -15,7 +15,7 @@ import numpy as np
 
 from ...._errors import ImproperError
 from ...._typing import Array
-from ....language import Gamma, MultivariateNormal, Normal, SparseVector, Variable, Wishart
+from ....language import Gamma, HalfNormal, MultivariateNormal, Normal, SparseVector, Variable, Wishart
 from ...ascent.problem import Problem
 from ...ascent.state import begin
 from ...binding.clamped.factor import PointMass
@@ -44,11 +44,7 @@ def widths_of(
     given
         Globals that begin where a user has them.
     """
-<<<<<<< HEAD
     every = problem.fact("learnt precisions of effects", lambda: _every_learnt_precision(problem))
-=======
-    every = {v: own for v in problem.order if (own := learnt_precisions(problem, v))}
->>>>>>> models
     precisions = {v: own for v, own in every.items() if v not in given and not set(own) & set(given)}
     if not precisions:
         return {}
@@ -89,18 +85,14 @@ def _with_levels(
 
 
 def _is_location(variable: Variable) -> bool:
-    return isinstance(variable, Normal | MultivariateNormal)
+    return isinstance(variable, Normal | MultivariateNormal | HalfNormal)
 
 
-<<<<<<< HEAD
 def _every_learnt_precision(problem: Problem) -> dict[Variable, list[Variable]]:
-    return {v: own for v in problem.order if (own := _learnt_precisions(problem, v))}
+    return {v: own for v in problem.order if (own := learnt_precisions(problem, v))}
 
 
-def _learnt_precisions(problem: Problem, effects: Variable) -> list[Variable]:
-=======
 def learnt_precisions(problem: Problem, effects: Variable) -> list[Variable]:
->>>>>>> models
     """Return the precision of a location that is added up in what the rows bring, where it is learnt.
 
     Of a product all of them, the one with the fewest repetitions first.

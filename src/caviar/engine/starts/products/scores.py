@@ -13,14 +13,18 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from ...._typing import Array
-from ....language import Variable
+from ....language import HalfNormal, LinearGaussianChain, Variable
 from .columns import Setting
 from .low_rank import LowRank, Units, low_rank
 from .simple_structure import simple_turn
 from .statement import Side
+from .steps import along_steps, width_of_steps
 from .tables import Table, tables_of
 
 _UNITS: tuple[Units, ...] = ("noise", "spread", "one")
+
+_LEAST_SCORE = 0.01
+"""Score of a row that has nothing of a component that is not negative, in units of the root of the mean square."""
 
 
 def scores_of(setting: Setting, rng: np.random.Generator) -> Iterator[Mapping[Variable, Array]]:
@@ -50,13 +54,20 @@ def _scores(
         own = low_rank(table.values, table.seen, table.weights, table.size, units, rng)
         if table.product.other.variable.has_zeros:
             own = _simple(own)
+        if isinstance(variable, HalfNormal):
+            own = _not_negative(own)
         strengths = np.square(own.loadings).mean(axis=0)
         n_rows, n_columns = table.values.shape
         widths = [
             _width(table.product.given, table.product.other, n_rows, n_columns, strength)
             for strength in strengths.tolist()
         ]
-        found[table.rows, : table.size] = own.scores * widths
+        if isinstance(variable, LinearGaussianChain):
+            own = along_steps(own, table.rows, len(found))
+            steps = width_of_steps(setting.problem, variable, own.scores)
+            found[:, : table.size] = own.scores * (widths if steps is None else steps)
+        else:
+            found[table.rows, : table.size] = own.scores * widths
     return found.reshape(*setting.sizes_of(variable), *(variable.dimension or 1,) * variable.value_rank)
 
 
@@ -65,6 +76,20 @@ def _simple(own: LowRank) -> LowRank:
     sizes = np.sqrt(np.square(own.loadings).sum(axis=1, keepdims=True))
     turn = simple_turn(own.loadings / np.where(sizes > 0, sizes, 1.0))
     return LowRank(own.scores @ turn, own.loadings @ turn)
+
+
+def _not_negative(own: LowRank) -> LowRank:
+    """Return the larger part of each component in which scores and loadings have the same sign; none is quite 0.
+
+    Source: Boutsidis and Gallopoulos, "SVD based initialization: a head start for nonnegative matrix factorization",
+    Pattern Recognition (2008).
+    """
+    parts = [[np.maximum(sign * side, 0.0) for side in (own.scores, own.loadings)] for sign in (1.0, -1.0)]
+    sizes = [[np.square(side).sum(axis=0) for side in part] for part in parts]
+    is_first = sizes[0][0] * sizes[0][1] >= sizes[1][0] * sizes[1][1]
+    scores, loadings = (np.where(is_first, *sides) for sides in zip(*parts, strict=True))
+    least = _LEAST_SCORE * np.sqrt(np.square(scores).mean(axis=0))
+    return LowRank(np.maximum(scores, least), loadings)
 
 
 def _width(given: Side, other: Side, n_given: int, n_other: int, strength: float) -> float:

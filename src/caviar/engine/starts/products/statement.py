@@ -9,8 +9,10 @@ from typing import Any
 from ....language import (
     Bernoulli,
     Constant,
+    HalfNormal,
     Indexed,
     Label,
+    LinearGaussianChain,
     Link,
     MultivariateNormal,
     Node,
@@ -25,6 +27,8 @@ from ....language.algebra import Addend
 from ...ascent.problem import Problem
 from ...local.family import FamilyFactor
 from ...local.gated import SwitchedFactor
+
+_LOCATIONS = (Normal, MultivariateNormal, HalfNormal, SparseVector, LinearGaussianChain)
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +120,7 @@ def _products(problem: Problem, leaf: Variable) -> Iterator[Product]:
 def _side(problem: Problem, leaf: Variable, operand: Any) -> Side | None:
     """Return an operand as a location, None if it is none."""
     node: Node = operand.node if isinstance(operand, Indexed | Part) else operand
-    if not isinstance(node, Normal | MultivariateNormal | SparseVector):
+    if not isinstance(node, _LOCATIONS):
         return None
     for slot in leaf.slots.values():
         by = operand.by if isinstance(operand, Indexed) else None
@@ -128,7 +132,7 @@ def _side(problem: Problem, leaf: Variable, operand: Any) -> Side | None:
 
 def _variance(problem: Problem, location: Variable) -> float | None:
     """Return the prior variance of an entry of a location, if that is known."""
-    slot = location.slots.get("precision")
+    slot = None if isinstance(location, LinearGaussianChain) else location.slots.get("precision")
     if slot is None or slot.index is not None or not isinstance(slot.node, Constant):
         return None
     precision = problem.bound.values_of(slot.node)
@@ -147,6 +151,11 @@ def _is_free(problem: Problem, variable: Variable) -> bool:
         for factor in problem.factors
         if isinstance(factor, FamilyFactor | SwitchedFactor)
     )
+
+
+def multiplies_chains(problem: Problem) -> bool:
+    """Whether a leaf has a product of the vectors of a chain and another hidden location in its mean."""
+    return bool(problem.chains) and any(isinstance(v, LinearGaussianChain) for v in products_of(problem))
 
 
 def multiplies_labels(problem: Problem) -> bool:

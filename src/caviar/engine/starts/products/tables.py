@@ -93,7 +93,8 @@ def tables_of(setting: Setting, rng: np.random.Generator) -> dict[Variable, list
     }
     leaves = dict.fromkeys(product.leaf for several in by_given.values() for product in several)
     read = {leaf: sampled_values(setting.problem, setting.sample, leaf) for leaf in leaves}
-    values = {leaf: own for leaf, own in read.items() if own is not None}
+    # what is taken away is not to be taken from the columns of the sample, of which these may be a view
+    values = {leaf: (own[0].copy(), own[1]) for leaf, own in read.items() if own is not None}
     found: dict[Variable, list[Table]] = {}
     for variable, several in by_given.items():
         entries = [own for product in several if (own := _entries(setting, product, values)) is not None]
