@@ -57,8 +57,8 @@ class _Block:
     entries: slice
     words: AnyArray
     places: AnyArray
-    ones: Array | None
-    ones_weighted: Array | None
+    ones: AnyArray | None
+    ones_weighted: AnyArray | None
     owners: AnyArray
     by_document: Any
     by_word: Any
@@ -112,7 +112,7 @@ class CollapsedTopics:
             self._add(block, self.responsibilities[block.entries])
         self.of_topics = self.of_words.sum(axis=0)
 
-    def _add(self, block: _Block, change: Array) -> None:
+    def _add(self, block: _Block, change: AnyArray) -> None:
         self.of_documents[block.documents] += block.by_document @ change
         self.of_words[block.words] += block.by_word @ change
 
@@ -150,7 +150,7 @@ class CollapsedTopics:
             moved += float((np.abs(sums, out=sums) @ self._ones).sum())
         return moved / max(2 * self.of_topics.sum(), np.finfo(float).tiny)
 
-    def _updated(self, block: _Block, before: Array, words: Array) -> tuple[Array, Array]:
+    def _updated(self, block: _Block, before: AnyArray, words: AnyArray) -> tuple[AnyArray, AnyArray]:
         """Return responsibilities after updates given the factors of the words, and the counts of the documents."""
         now, prior, least = before, self.prior.astype(np.float32), np.float32(self.prior.min())
         documents = self.of_documents[block.documents].astype(np.float32)
@@ -225,14 +225,14 @@ class CollapsedTopics:
         return -np.expm1(documents), -np.expm1(words)
 
 
-def _log_shares(prior: Array, counts: Array) -> Array:
+def _log_shares(prior: Array, counts: AnyArray) -> Array:
     """Return log probabilities of the labels behind counts (..., K), in their order, under a Dirichlet prior."""
     total = prior.sum(axis=-1)
     own = (gammaln(prior + counts) - gammaln(prior)).sum(axis=-1)
     return own + gammaln(total) - gammaln(total + counts.sum(axis=-1))
 
 
-def _log_slopes(prior: Any, counts: Array, met: Array) -> Array:
+def _log_slopes(prior: Any, counts: AnyArray, met: Array) -> Array:
     """Return what is expected of psi(prior + N) - psi(prior) for expected counts N above zero with probability met."""
     met = np.maximum(met, np.finfo(float).tiny)
     return met * (digamma(prior + counts / met) - digamma(prior))
