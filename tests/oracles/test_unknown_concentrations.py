@@ -153,6 +153,8 @@ def test_checks_saved_models_and_many_fits(tmp_path: Any) -> None:
     assert cv.load(tmp_path / "fit.caviar").elbo == posterior.elbo
     several = cv.fit_many(model, [{"p": p}, {"p": p}], tol=1e-10)
     assert [own.elbo for own in several] == pytest.approx([posterior.elbo] * 2, abs=1e-9)
+    cv.report.write(posterior, tmp_path / "fit.html", {"p": p})
+    assert "p.tangent" in (tmp_path / "fit.html").read_text(encoding="utf-8")
     lower, upper = posterior["a"].interval(0.9)
     assert ((lower < posterior["a"].mean) & (posterior["a"].mean < upper)).all()
 
