@@ -153,6 +153,8 @@ def test_checks_saved_models_and_many_fits(tmp_path: Any) -> None:
     assert cv.load(tmp_path / "fit.caviar").elbo == posterior.elbo
     several = cv.fit_many(model, [{"p": p}, {"p": p}], tol=1e-10)
     assert [own.elbo for own in several] == pytest.approx([posterior.elbo] * 2, abs=1e-9)
+    cv.report.write(posterior, tmp_path / "fit.html", {"p": p})
+    assert "p.tangent" in (tmp_path / "fit.html").read_text(encoding="utf-8")
     lower, upper = posterior["a"].interval(0.9)
     assert ((lower < posterior["a"].mean) & (posterior["a"].mean < upper)).all()
 
@@ -194,3 +196,13 @@ def test_other_concentrations_are_refused(concentration: Any, categories: int | 
     a = cv.Gamma("a", 1, 1, plates=cv.Plate("category", 3))
     with pytest.raises((cv.ModelError, cv.PlateError, cv.ConjugacyError), match=message):
         cv.Dirichlet("p", concentration(a), categories=categories, plates=GROUP)
+
+
+def test_weights_of_draws_are_those_of_the_density_and_not_of_its_bound() -> None:
+    p = np.random.default_rng(7).dirichlet([2.0, 0.7], size=6)
+    posterior = cv.Model(dirichlet(2)).fit({"p": p}, tol=1e-10)
+    evidence, _, _ = exact(p, 160)
+    found = posterior.diagnose({"p": p}, n_draws=2000, seed=0)
+    assert found.log_weights.std() > 0.1
+    assert found.log_evidence == pytest.approx(evidence, abs=0.3)
+    assert posterior.evidence({"p": p}, seed=0).value == pytest.approx(evidence, abs=0.1)

@@ -93,7 +93,7 @@ class Writer:
         several = [tuple(fitting)] * (4 if self.is_wide else 1) if len(fitting) > 1 else []
         chosen = self.pick(f"{path}/gate", [(), *several, *((pair,) for pair in fitting)]) if gated else ()
         own = self.within(path, [p for p in plates if p is not self.obs])
-        if not any(isinstance(gate, cv.Data) for gate, _ in chosen):
+        if not any(isinstance(getattr(gate, "node", gate), cv.Data) for gate, _ in chosen):
             # which of both a known label chooses from would have to be said
             own = self.of_group(path, plates, own)
         if not chosen:

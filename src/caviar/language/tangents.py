@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+import numpy as np
+
 from .. import families
-from .._typing import AnyArray
+from .._typing import AnyArray, Array
 from .algebra import Addend, PredictorAlong
 from .nodes import Indexed, Node
 from .plates import Plate
@@ -44,6 +46,14 @@ class TangentAtTotal(Variable):
     def distribution_given(self, slots: Mapping[str, Any]) -> families.LogGammaTangent:
         """Return the sum of the concentrations: there the bound is exact."""
         return families.LogGammaTangent(slots["concentration"].sum(axis=-1))
+
+    def best_given(self, values: Mapping[str, Any]) -> Array | None:
+        """Return the sums of values of the concentrations, (n, plates...): there the bound is exact."""
+        slot = self.slots["concentration.0"]
+        if slot.along is None or slot.node.name not in values:
+            return None
+        own = np.asarray(values[slot.node.name]).sum(axis=1 + slot.node.plates.index(slot.along))
+        return self.stated["concentration"].addends[0].coefficient * own
 
     def problem_with(self, value: AnyArray) -> str:
         """Return what is wrong with numbers that are not positive."""

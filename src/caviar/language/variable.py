@@ -323,6 +323,10 @@ class Variable(Stated):
         """Return what keeps a value off the variable's support, or an empty string."""
         return ""
 
+    def best_given(self, values: Mapping[str, Any]) -> Array | None:
+        """Return where the point of a bound is best, given values by name with a first axis; None of anything else."""
+        return None
+
     def settle(self, functions: tuple[Function, ...]) -> None:
         """Set the family of its factor in a model, which has these functions besides its own statistics.
 

@@ -51,6 +51,8 @@ def log_joints(problem: Problem, values: Mapping[str, Any], row_map: RowMap) -> 
     values
         Name of each global -> its n values, (n, plates..., event...); a pair (mean, precision) of a joint factor.
     """
+    points = {own.name: own.best_given(values) for own in problem.order if own.is_brought}
+    values = {**values, **{name: own for name, own in points.items() if own is not None}}
     n = min((len(_first(own)) for own in values.values()), default=0)
     together = n > 1 and _why_apart(problem) == ""
     found = np.full(n, np.nan)

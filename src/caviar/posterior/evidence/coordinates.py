@@ -96,6 +96,9 @@ class Coordinates:
             if factor.learnt is None:
                 continue
             transforms = factor.family.transforms
+            if not transforms and not np.any(factor.variance):
+                # the point of a bound is where the others say
+                continue
             if not transforms:
                 raise ModelError(
                     f"'{name}' is a label or a count, which has no proposal of linear response; "

@@ -51,7 +51,9 @@ def _prior_of(posterior: Any, own: Figures, data: Mapping[str, Any]) -> Curves |
     """Return quantiles of the prior; None where it is improper, unknown, or of too many entries."""
     if own.name.endswith(" as sd") or own.mean.size > _MOST_PRIORS or own.lower is None:
         return None
-    if isinstance(posterior[own.name.partition(".")[0]], StickBreaking):
+    # parts of a joint factor go by its name, and the points of bounds by that of an observed variable
+    whole = own.name if own.name in posterior else own.name.partition(".")[0]
+    if isinstance(posterior[whole], StickBreaking):
         # its intervals come from draws, which take too long for each draw of its parents
         return None
     try:
