@@ -53,6 +53,9 @@ def test_mixed_columns_have_the_page_of_a_posterior():
     page = cv.report.gather(mixture, penguins)
     assert page["fit"]["kind"] == "Bayesian mixture of mixed columns"
     assert page["fit"]["call"].endswith("cv.MixedMixture(max_iter=5, random_state=0, tol=1.0).fit(X)")
+    # the label of the rows is called by its meaning, not by its name in the model
+    titles = {own["title"] for own in page["findings"]}
+    assert titles & {"The cluster is clear", "The cluster is uncertain"}
     places = [entry["at"] for entry in page["entries"] if entry["variable"] == "sex_probabilities"]
     assert places == ["female, component 0", "male, component 0", "female, component 1", "male, component 1"]
     assert [column["name"] for column in page["quality"]] == list(penguins.columns)

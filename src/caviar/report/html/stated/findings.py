@@ -37,7 +37,7 @@ def findings_of(subject: Any, fit: Mapping[str, Any], rows: Mapping[str, Any] | 
             reproduction(subject.checks),
             _distance(subject, subject.data),
             *_coverage(rows),
-            *_certainty(rows),
+            *_certainty(rows, subject.words_of_labels),
         ]
     return [entry for entry in found if entry]
 
@@ -148,23 +148,24 @@ def _calibration(own: Mapping[str, Any], seen: Mapping[str, Any]) -> dict[str, s
     return finding("good", "Predictions are calibrated", f"{told}.")
 
 
-def _certainty(rows: Mapping[str, Any]) -> list[dict[str, str]]:
-    """Return whether hidden states and groups are clear."""
+def _certainty(rows: Mapping[str, Any], words: Mapping[str, str]) -> list[dict[str, str]]:
+    """Return whether hidden states and groups are clear; ``words`` says what a label is called, if not by its name."""
     found = []
     for own in [*rows["chains"], *rows["groups"]]:
-        what = "steps" if "steps" in own else "rows"
+        what, label = "steps" if "steps" in own else "rows", words.get(own["name"], own["name"])
+        title = f"The {label}" if own["name"] in words else label
         is_test = own["held_out"] is not None or not rows["seen"]["label"]
         unsure = (own["held_out"] or own)["unsure"]
         how = f", each judged {rows['seen']['how']}," if own["held_out"] is not None else ""
-        text = f"{unsure:.1%} of the {what}{how} have a {own['name']} that is less than 80% probable"
+        text = f"{unsure:.1%} of the {what}{how} have a {label} that is less than 80% probable"
         if unsure > 0.2:
             text = f"{text}: read it as a tendency, not as a label."
-            found.append(finding("note", f"{own['name']} is uncertain", text))
+            found.append(finding("note", f"{title} is uncertain", text))
         elif is_test:
-            found.append(finding("good", f"{own['name']} is clear", f"{text}."))
+            found.append(finding("good", f"{title} is clear", f"{text}."))
         else:
             text = (
                 f"In-sample {text}. That is no test: {rows['seen']['words']}, and {rows['seen']['why_not']}."
             )
-            found.append(finding("info", f"{own['name']} is clear", text))
+            found.append(finding("info", f"{title} is clear", text))
     return found

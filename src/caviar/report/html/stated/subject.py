@@ -122,6 +122,11 @@ class StatedSubject(Subject):
         """Plate -> how many of its repetitions the data have, where it has a place for new ones too."""
         return {}
 
+    @property
+    def words_of_labels(self) -> dict[str, str]:
+        """What hidden labels of an estimator, whose names the user has not chosen, are called."""
+        return {} if self.estimator is None else {"z": "cluster", "s": "state"}
+
     def findings(self) -> list[dict[str, str]]:
         return findings_of(self, self.fit, self.rows)
 
