@@ -186,7 +186,8 @@ class Fitted(Contraction):
         formula = FittedFormula(
             coefficient, factors, [own for _, own in constants], axes, size, places, design
         )
-        self._take(formula, formula.folded([array for array, _ in constants]))
+        self.formula, self.constant = formula, formula.folded([array for array, _ in constants])
+        self.factors, self.keys = formula.factors, formula.keys
 
     @property
     def design(self) -> Design:
