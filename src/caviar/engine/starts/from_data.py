@@ -40,7 +40,7 @@ from .guesses.partitioned import are_clear, in_clusters, in_fewer_clusters
 from .products.effects import learnt_precisions
 from .race import Begun, best_of
 from .regroup import regrouping_of
-from .trials import has_very_many, start_of_very_many, tried
+from .trials import has_very_many, start_of_very_many, tried, unless_silent
 from .warm_up import settled, with_wide_effects
 
 _BEHIND = 0.25
@@ -102,8 +102,7 @@ def data_start(
     guesses = _candidates(basis)
     if problem.chains and not basis.has_states:
         # states that are vectors have nothing to be clustered by
-        starts = list(_starts_of_vectors(basis, next(guesses)))
-        return _counted(basis, best_of(starts, *among, passes=basis.passes))
+        return _counted(basis, Begun(_start_of_vectors(basis, next(guesses))))
     if problem.fact("outer variables", lambda: outer_variables(problem.bound.nodes, problem.order)):
         # labels that follow from a word alone keep it to one topic, from which proportions cannot bring it back
         nested = [settled(*_start(basis, guess), row_map) for guess in (next(guesses), {})]
@@ -143,11 +142,12 @@ def _are_at_priors(problem: Problem) -> bool:
     )
 
 
-def _starts_of_vectors(basis: Basis, guess: Guess) -> Iterator[Callable[[], Start]]:
-    """Yield starts of chains of vectors: drawn, and where they are multiplied by what is hidden, at scores."""
-    yield partial(_start, basis, guess)
-    for other in with_scores(basis, guess):
-        yield partial(start_from, other, dict(guess))
+def _start_of_vectors(basis: Basis, guess: Guess) -> Start:
+    """Return a start of chains of vectors: drawn, or at scores where the drawn ones fall silent."""
+    drawn = _start(basis, guess)
+    return unless_silent(
+        basis, drawn, [partial(start_from, own, dict(guess)) for own in with_scores(basis, guess)]
+    )
 
 
 def _counted(basis: Basis, begun: Begun) -> Begun:

@@ -253,7 +253,7 @@ class Race:
     def _near_the_best(self, begun: list[Runner], ample: bool) -> list[Runner]:
         """Return the starts but those far behind: fewer of them where passes are dear."""
         finite = [state.elbo for _, state in begun if np.isfinite(state.elbo)]
-        least = max(finite, default=0.0) - self.behind * (self._n_values if ample else self._weight)
+        least = max(finite, default=0.0) - self.behind * (self.n_values if ample else self._weight)
         return [one for one in begun if not one[1].elbo < least][:_MOST]
 
     def _round(self, left: list[Runner], n_iter: int, ample: bool) -> list[Runner]:
@@ -282,7 +282,7 @@ class Race:
             return True
         lately = state.trace[-4:]
         gain = (lately[-1] - lately[0]) / max(len(lately) - 1, 1)
-        return missing <= max(_AHEAD * gain, _MAY_RISE * self._n_values * ample)
+        return missing <= max(_AHEAD * gain, _MAY_RISE * self.n_values * ample)
 
     def _budget(self, state: BatchState) -> int:
         """Return the passes that the starts of a round may share."""
@@ -298,7 +298,7 @@ class Race:
         return max(self.row_map.source.total_weight, 1.0)
 
     @property
-    def _n_values(self) -> float:
+    def n_values(self) -> float:
         """Weight of all rows times the values of each."""
         values = sum(
             math.prod(column.shape) for column in self.sample.columns.values() if column.dtype.kind in "biuf"

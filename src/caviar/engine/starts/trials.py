@@ -44,6 +44,12 @@ _MOST_NUMBERS = 200_000
 
 _FOR_A_WHILE = Settings(max_iter=50, tol=1e-5)
 
+_BRIEFLY = Settings(max_iter=20, tol=1e-5)
+"""Within which states that were drawn have fallen silent, or have begun to tell what the values do."""
+
+_SILENT = 0.25
+"""Nats a value that a start is behind another one whose states do not fall silent."""
+
 _ROWS, _FEWEST_ROWS = 20, 4
 """Rows of the sample for each component, and the fewest of a sample that is part of the rows."""
 
@@ -66,11 +72,24 @@ def tried(basis: Basis, starts: Sequence[Callable[[], Start]]) -> Sequence[Calla
     return [partial(_start_of, state) for state in best] or starts
 
 
-def _after_a_while(race: Race, start: Callable[[], Start]) -> BatchState | None:
+def _after_a_while(
+    race: Race, start: Callable[[], Start], settings: Settings = _FOR_A_WHILE
+) -> BatchState | None:
     try:
-        return race.run(Batch().init(Beginning(*start(), race.row_map)), _FOR_A_WHILE)
+        return race.run(Batch().init(Beginning(*start(), race.row_map)), settings)
     except ImproperError:
         return None
+
+
+def unless_silent(basis: Basis, drawn: Start, others: Sequence[Callable[[], Start]]) -> Start:
+    """Return a start as it is, or the best of others where it is far behind: its hidden vectors have fallen silent."""
+    race = Race(basis.row_map, basis.sample, float("inf"), basis.passes)
+    own = _after_a_while(race, lambda: drawn, _BRIEFLY) if others else None
+    states = [state for start in others if (state := _after_a_while(race, start, _BRIEFLY)) is not None]
+    if own is None or not states:
+        return drawn
+    best = max(states, key=lambda state: state.elbo)
+    return _start_of(best) if best.elbo - own.elbo > _SILENT * race.n_values else drawn
 
 
 def _start_of(state: BatchState) -> Start:

@@ -12,19 +12,22 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from ...._typing import Array
-from ....language import HalfNormal, LinearGaussianChain, Variable
+from ...._typing import AnyArray, Array
+from ....language import Constant, HalfNormal, LinearGaussianChain, Variable
+from ...ascent.problem import Problem
 from .columns import Setting
 from .low_rank import LowRank, Units, low_rank
 from .simple_structure import simple_turn
 from .statement import Side
-from .steps import along_steps, width_of_steps
 from .tables import Table, tables_of
 
 _UNITS: tuple[Units, ...] = ("noise", "spread", "one")
 
 _LEAST_SCORE = 0.01
 """Score of a row that has nothing of a component that is not negative, in units of the root of the mean square."""
+
+_LEAST_NOISE = 1e-4
+"""Share of the variance of scores that the step before leaves open, at least: states may be followed nearly exactly."""
 
 
 def scores_of(setting: Setting, rng: np.random.Generator) -> Iterator[Mapping[Variable, Array]]:
@@ -63,8 +66,8 @@ def _scores(
             for strength in strengths.tolist()
         ]
         if isinstance(variable, LinearGaussianChain):
-            own = along_steps(own, table.rows, len(found))
-            steps = width_of_steps(setting.problem, variable, own.scores)
+            own = _along_steps(own, table.rows, len(found))
+            steps = _width_of_steps(setting.problem, variable, own.scores)
             found[:, : table.size] = own.scores * (widths if steps is None else steps)
         else:
             found[table.rows, : table.size] = own.scores * widths
@@ -107,3 +110,25 @@ def _width(given: Side, other: Side, n_given: int, n_other: int, strength: float
     excess = n_given - n_other
     root = (excess**2 + 4 * n_given * n_other * strength / (given.variance * other.variance)) ** 0.5
     return float((given.variance * (excess + root) / (2 * n_given)) ** 0.5)
+
+
+def _along_steps(found: LowRank, rows: AnyArray, n_rows: int) -> LowRank:
+    """Return the scores of all steps: where nothing was seen, those between the steps beside it."""
+    if not len(rows) or len(rows) == n_rows:
+        return found
+    scores = [np.interp(np.arange(n_rows), rows, own) for own in found.scores.T]
+    return LowRank(np.stack(scores, axis=1), found.loadings)
+
+
+def _width_of_steps(problem: Problem, chain: LinearGaussianChain, scores: Array) -> float | None:
+    """Return the unit of scores in which their steps vary as the noise of the chain does; None where that is learnt."""
+    noise = chain.slots["noise_precision"]
+    if not isinstance(noise.node, Constant) or noise.index is not None or len(scores) < 2:
+        return None
+    precision = problem.bound.values_of(noise.node)
+    is_matrix = noise.role.rank == 2
+    variance = np.linalg.inv(precision).diagonal(axis1=-2, axis2=-1) if is_matrix else 1 / precision
+    before, after = scores[:-1], scores[1:]
+    left = after - before @ np.linalg.lstsq(before, after, rcond=None)[0]
+    open_ = max(float(np.square(left).mean()), _LEAST_NOISE * float(np.square(scores).mean()))
+    return float((variance.mean() / open_) ** 0.5) if open_ > 0 else None
