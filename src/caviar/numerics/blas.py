@@ -104,15 +104,10 @@ class _Limit:
     def hold(self, holder: object) -> None:
         """Have one thread until ``release``."""
         with self.lock:
-            if self.before:
-                self.holders[holder] = threading.get_ident()
-                self.renew()
-                return
-            self.before = [own.get_num_threads() or 1 for own in _of_process()]
+            if not self.before:
+                self.before = [own.num_threads or 1 for own in _of_process()]
             self.holders[holder] = threading.get_ident()
-            for own, n_threads in zip(_of_process(), self.before, strict=True):
-                if n_threads > 1:
-                    _set(own, 1)
+            self.renew()
 
     def renew(self) -> None:
         """Have one thread again where somebody else has set another number since.
@@ -124,7 +119,7 @@ class _Limit:
             if not self.holders:
                 return
             for number, own in enumerate(_by_whose_number(_libraries())[0]):
-                n_threads = own.get_num_threads()
+                n_threads = own.num_threads
                 if n_threads not in (1, None):
                     self.before[number] = max(self.before[number], n_threads)
                     _set(own, 1)
@@ -138,7 +133,7 @@ class _Limit:
 
     def _put_back(self) -> None:
         for own, n_threads in zip(_of_process(), self.before, strict=False):
-            if (own.get_num_threads() or 1) < n_threads:
+            if (own.num_threads or 1) < n_threads:
                 _set(own, n_threads)
         self.before = []
 
@@ -176,7 +171,7 @@ def limit_this_thread() -> list[int]:
     """Hold libraries to one thread in this thread, where that is its own matter; return what was."""
     before = []
     for own in _of_thread():
-        before.append(own.get_num_threads() or 1)
+        before.append(own.num_threads or 1)
         own.set_num_threads(1)
     return before
 
