@@ -29,7 +29,7 @@ from .products.statement import multiplies_chains
 def basis_of(problem: Problem, sample: Sample, row_map: RowMap, rng: np.random.Generator) -> Basis:
     """Return what the candidates of a start are made from: of a chain that is guessed, rows that follow each other."""
     gates = gates_of(problem)
-    if any(gate.chain is not None for gate in gates) or multiplies_chains(problem):
+    if any(gate.chain is not None for gate in gates) or (problem.chains and multiplies_chains(problem)):
         sample = in_order(row_map.source, problem.chains)
     q = prior_start(problem)
     for variable in problem.fact("locations multiplied", lambda: multiplied_in(problem)):

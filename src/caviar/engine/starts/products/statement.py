@@ -155,7 +155,7 @@ def _is_free(problem: Problem, variable: Variable) -> bool:
 
 def multiplies_chains(problem: Problem) -> bool:
     """Whether a leaf has a product of the vectors of a chain and another hidden location in its mean."""
-    return bool(problem.chains) and any(isinstance(v, LinearGaussianChain) for v in products_of(problem))
+    return any(isinstance(v, LinearGaussianChain) for v in products_of(problem))
 
 
 def multiplies_labels(problem: Problem) -> bool:
