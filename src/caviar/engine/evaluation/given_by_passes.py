@@ -13,6 +13,7 @@ from ..ascent.elbo import Objective
 from ..ascent.problem import Factors, Problem, statistics_of
 from ..ascent.state import AscentState, begun, ready
 from ..binding.clamped.factor import PointMass
+from ..compiled.summed_terms import values_of
 from ..design.keys import StatisticKey
 from ..rows.row_map import RowMap
 from .evaluate import check_sizes, in_frame
@@ -182,7 +183,7 @@ class GivenByPasses(Apart):
         for variable in self._known:
             # they have no factor, with which their own terms would be told
             known, linear = self._state.problem.summed_terms.own.get(variable, (0.0, ()))
-            elbo += known + sum(own.value(arrays) for own in linear)
+            elbo += known + sum(values_of(linear, arrays))
             base = zip(statistics[variable.name], self._state.q[variable].base_measure, strict=True)
             elbo += sum(share * float(np.sum(value)) for value, share in base if share)
         means, sds = figures_of({own: q[own] for own in self._others})
