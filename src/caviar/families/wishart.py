@@ -34,7 +34,6 @@ from caviar.numerics.linalg import (
     MANY,
     are_many,
     cholesky,
-    eigen,
     have_eigenvalues_above,
     inverse,
     inverse_from_factor,
@@ -373,7 +372,7 @@ class Wishart(ExponentialFamily):
 
 def _mode_with_bound(inverse_scale: Array, surplus: Array, smallest_variance: Array) -> Array:
     """Return the mode by the eigenvalues of the inverse scale."""
-    values, vectors = eigen(inverse_scale)
+    values, vectors = np.linalg.eigh(inverse_scale)
     clipped = np.maximum(values, (smallest_variance * surplus)[..., np.newaxis])
     if 0.0 in clipped:
         # no data and no bound reached: every value is as good, the largest allowed is finite

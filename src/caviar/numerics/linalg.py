@@ -1,22 +1,11 @@
 """Linear algebra over stacks of small symmetric matrices; the last two axes are the matrix."""
 
-import math
 from collections.abc import Callable
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
 from caviar._typing import AnyArray, Array
-
-_direct: tuple[Any, ...]
-try:
-    # what numpy.linalg calls: for a few small matrices its checks take several times as long
-    from numpy.linalg import _umath_linalg as _own
-
-    _direct = _own.cholesky_lo, _own.eigh_lo, _own.inv, _own.slogdet
-except (ImportError, AttributeError):  # pragma: no cover (names that NumPy does not promise)
-    _direct = np.linalg.cholesky, np.linalg.eigh, np.linalg.inv, np.linalg.slogdet
-_factors, _eigen, _inverses, _signs_and_logs = _direct
 
 _LIKE = 2.0**10
 """Ratio of the entries of a diagonal below which units do not matter to an inverse."""
@@ -53,12 +42,6 @@ def cholesky(matrix: Array) -> Array:
     """
     if matrix.size >= MANY and _are_many(matrix, _SMALL):
         return _by_entries(_lower_factors, matrix)
-    if matrix.size < MANY:
-        with np.errstate(invalid="ignore"):
-            lower = cast(Array, _factors(matrix))
-        # without a factor a matrix has NaN everywhere
-        if not math.isnan(sum(lower[..., :1, :1].ravel().tolist())):
-            return lower
     return cast(Array, np.linalg.cholesky(matrix))
 
 
@@ -134,8 +117,7 @@ def inverse(matrix: Array, *, is_lower: bool = False) -> Array:
         return _by_entries(_inverses_of_lower, matrix)
     pivots = matrix.diagonal(0, -2, -1)
     if pivots.size and _are_alike(pivots):
-        # a triangular matrix with no pivot of 0 has an inverse
-        return cast(Array, _inverses(matrix) if is_lower else np.linalg.inv(matrix))
+        return cast(Array, np.linalg.inv(matrix))
     # by powers of two, which changes no digit
     exponents = np.frexp(np.abs(matrix).max(axis=-1, initial=0.0))[1]
     scaled = np.ldexp(matrix, -exponents[..., np.newaxis])
@@ -224,28 +206,6 @@ def eigenvalues(matrix: Array) -> Array:
     return cast(Array, np.linalg.eigvalsh(matrix))
 
 
-def eigen(matrix: Array) -> tuple[Array, Array]:
-    """Return the eigenvalues of symmetric matrices, smallest first, (..., D), and their eigenvectors as columns.
-
-    Raises
-    ------
-    numpy.linalg.LinAlgError
-        If those of a matrix are not found, as with NaN in it.
-
-    Examples
-    --------
-    >>> eigen(np.array([[2.0, 0.0], [0.0, 1.0]]))[0]
-    array([1., 2.])
-    """
-    if matrix.size < MANY:
-        with np.errstate(invalid="ignore"):
-            values, vectors = _eigen(matrix)
-        if not math.isnan(sum(values.ravel().tolist())):
-            return values, vectors
-    values, vectors = np.linalg.eigh(matrix)
-    return values, vectors
-
-
 def log_determinant(lower: Array) -> Array:
     r"""Return :math:`\log|A|` from the Cholesky factor of A.
 
@@ -275,7 +235,7 @@ def log_size(matrix: Array) -> Array:
             return log_determinant(_by_entries(_lower_factors, matrix))
         except np.linalg.LinAlgError:
             pass
-    return np.asarray(_signs_and_logs(matrix)[1])
+    return np.asarray(np.linalg.slogdet(matrix)[1])
 
 
 def inverse_from_factor(inverse_lower: Array) -> Array:
