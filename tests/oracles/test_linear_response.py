@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from invariants.registry import CASES
 from scipy import stats
+from scipy.signal import lfilter
 
 import caviar as cv
 from caviar.engine.response.solution import Asked, Formed, Iterated
@@ -108,13 +109,16 @@ def _pushed() -> cv.Model:
     return cv.Model(cv.Normal("x", cv.dot([1.0], level), cv.Gamma("tau", 2, 1), plates=OBS))
 
 
+_FOLLOWED = lfilter([1.0], [1.0, -0.8], np.random.default_rng(3).normal(size=40))
+"""States that follow each other: each is 0.8 times the one before, plus noise."""
+
 _STATED: dict[str, tuple[Callable[[], cv.Model], dict[str, Any], str]] = {
     "missing entries": (_gappy, {"x": _GAPPY}, "mean"),
     "missing entries, one component": (_gappy_alone, {"x": _GAPPY}, "precision"),
     "hidden Markov": (_states, {"x": _SERIES, "starts": _FIRST}, "mean"),
     "linear dynamics": (
         lambda: cv.models.linear_dynamical_system(2, 1),
-        {"x": np.cumsum(_CLUSTERS, axis=0) / 5},
+        {"x": _FOLLOWED[:, np.newaxis] * [1.0, -0.5] + np.random.default_rng(4).normal(size=(40, 2))},
         "tau",
     ),
     "chain with inputs": (_pushed, {"x": _SERIES[:24], "u": _CLUSTERS[:24, :1]}, "effect"),
