@@ -60,7 +60,9 @@ def test_a_component_that_no_row_belongs_to_has_the_infinite_variance_of_its_pri
     assert np.isinf(sds[2:]).all()
     assert "theta.mean has an infinite standard deviation" in posterior.interval_remark
     assert "in a component without rows" in posterior.interval_remark
-    with pytest.raises(cv.ModelError, match=r"'theta' has an infinite variance: .* in a component without rows"):
+    with pytest.raises(
+        cv.ModelError, match=r"'theta' has an infinite variance: .* in a component without rows"
+    ):
         posterior.importance_sample(data)
 
 
