@@ -209,6 +209,7 @@ def test_trials_as_others_write_them(response: str) -> None:
         ("k / n ~ x", r"'prop\(k, n\)'"),
         ("cbind(k, n - x) ~ x", "got 'cbind"),
         ("prop(k, n, x) ~ x", "got 'prop"),
+        ("y ~ x - offset(z)", r"write 'offset\(-\(z\)\)'"),
         ("y ~ offset(kind)", r"offset\(kind\) needs one number for each row"),
         ("y ~ x + (offset(z) | g)", "not supported"),
         ("y ~ x + offset(open)", "no column 'open'"),

@@ -129,6 +129,21 @@ def test_log_probabilities_of_counts_are_those_of_scipy(mean: float, sd: float, 
     assert np.isneginf(COUNTS.log_density(np.array([-1.0, 0.5]), np.array(mean), np.array(sd))).all()
 
 
+def test_quantiles_of_numbers_too_large_to_be_told_apart_end() -> None:
+    for mean in (1e12, 1e20, 1e40):
+        part = (np.ones(1), np.array([mean]), np.sqrt([mean]))
+        assert COUNTS.quantile(0.5, (part,)) == pytest.approx(mean, rel=1e-6)
+
+
+def test_predictions_far_beyond_the_data_are_finite() -> None:
+    posterior, _ = of_counts()
+    told = posterior.predict({"X": np.array([[1.0, 80.0], [1.0, -2000.0]])})["y"]
+    with np.errstate(all="raise", under="ignore"):
+        ends = told.interval(0.9)
+    assert np.isfinite(ends).all()
+    assert (ends[:, 1] == 0).all()
+
+
 def test_log_densities_of_the_others_are_those_of_scipy() -> None:
     assert REALS.log_density(np.array(0.7), np.array(0.2), np.array(1.3)) == pytest.approx(
         stats.norm(0.2, 1.3).logpdf(0.7)

@@ -157,7 +157,8 @@ class Counts(ByMoments):
                 break
             high = np.where(is_short, 2 * high, high)
         low = np.full(shape, -1.0)
-        while np.any(high - low > 1):
+        # whole numbers above 1e16 are further apart than 1
+        while np.any(high - low > np.maximum(1.0, 4.0 * np.spacing(high))):
             middle = np.floor(0.5 * (low + high))
             is_short = self.below_in_mixture(middle, parts) < q
             low, high = np.where(is_short, middle, low), np.where(is_short, high, middle)

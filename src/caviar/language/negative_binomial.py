@@ -28,6 +28,9 @@ from .templates import Density, template
 
 _LOG_2 = float(np.log(2.0))
 
+_FARTHEST = 100.0
+"""Size of a predictor beyond which counts are predicted as at it: their mean is 1e43."""
+
 
 class PolyaGammaOfCounts(Hidden):
     r"""The Polya-Gamma number of a count.
@@ -206,9 +209,11 @@ class NegativeBinomial(Answer):
             return mean, mean + variance
         location, width = slots.normal(self.stated["mean"].predictor)
         size, _ = slots.entries("size")
-        mean = np.exp(location + 0.5 * width)
-        spread = np.expm1(width)
-        return mean, mean + np.square(mean) * (spread + (1.0 + spread) / size)
+        # far from the data a mean may be beyond all numbers, and a variance sooner
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean, spread = np.exp(location + 0.5 * width), np.expm1(width)
+            variance = mean + np.square(mean) * (spread + (1.0 + spread) / size)
+        return mean, np.where(np.isnan(variance), np.inf, variance)
 
     def parts_given(
         self, slots: ExpectedSlots, mean: Array, variance: Array
@@ -221,8 +226,8 @@ class NegativeBinomial(Answer):
         wide = np.sqrt(width)
         found = []
         # a value varies by a part of its mean: sqrt(1 / mean + 1 / size)
-        for place, weight in nodes(wide / np.sqrt(np.exp(-location) + 1.0 / size)):
-            own = np.exp(location + place * wide)
+        for place, weight in nodes(wide / np.sqrt(np.exp(-np.maximum(location, -_FARTHEST)) + 1.0 / size)):
+            own = np.exp(np.clip(location + place * wide, -_FARTHEST, _FARTHEST))
             found.append((np.asarray(weight), own, own + np.square(own) / size))
         return found
 

@@ -102,8 +102,12 @@ def read(text: Any) -> Formula:
                     f"effects of groups need brackets, as (1 | school); formula has {piece!r}"
                 )
             groups += list(_of_bar(inner, text))
+        elif piece.startswith("-offset("):
+            raise ParameterError(
+                f"an offset is added, as offset(-x); formula has - {piece[1:]!r}: write {_negated(piece)!r}"
+            )
         elif piece.startswith("offset(") and piece.endswith(")"):
-            offsets.append(piece[len("offset(") : -1].strip())
+            offsets.append(_inside(piece))
         else:
             common.append(piece)
     terms = tuple(dict.fromkeys(groups))
@@ -155,6 +159,14 @@ def _summands(right: str, text: str) -> Iterator[str]:
             if piece:
                 yield piece if sign != "-" else f"-{piece}"
             start, sign = place + 1, character
+
+
+def _inside(offset: str) -> str:
+    return offset[offset.index("(") + 1 : -1].strip()
+
+
+def _negated(offset: str) -> str:
+    return f"offset(-({_inside(offset)}))"
 
 
 def _is_in_brackets(piece: str) -> bool:
