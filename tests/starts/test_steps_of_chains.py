@@ -72,7 +72,10 @@ def seen_vectors(unit: float, rng: np.random.Generator) -> tuple[cv.Model, dict[
     return cv.Model(leaf), {"y": unit * y}
 
 
-@pytest.mark.parametrize("case", [moved_by_inputs, coefficients_in_time, seen_vectors])
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(moved_by_inputs, marks=pytest.mark.slow), coefficients_in_time, seen_vectors],
+)
 @pytest.mark.parametrize("unit", [30.0, 1e3])
 def test_states_do_not_fall_silent_in_large_units(case: Any, unit: float) -> None:
     model, _ = case(1.0, np.random.default_rng(13))
