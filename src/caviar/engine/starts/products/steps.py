@@ -97,7 +97,7 @@ def _variance(setting: Setting, leaf: Variable) -> float:
     found = sampled_values(setting.problem, setting.sample, leaf)
     if found is None or setting.problem.bound.data_plate not in leaf.plates:
         return 0.0
-    values = found[0].reshape(setting.sample.n_rows, -1)
+    values = found[0].reshape(len(found[0]), math.prod(found[0].shape[1:]))
     weights = np.where(np.isfinite(values), setting.sample.row_weights[:, None], 0.0)
     values, total = np.where(weights > 0, values, 0.0), np.maximum(weights.sum(axis=0), 1e-300)
     about = values - (weights * values).sum(axis=0) / total
