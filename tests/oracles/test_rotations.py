@@ -12,7 +12,7 @@ from caviar.engine.ascent.schedules.expansion.groups import groups_of, shrunk_of
 from caviar.engine.ascent.schedules.expansion.relevance import settled_precision
 from caviar.engine.ascent.schedules.expansion.rotation import Turned, best_rotation, best_scales
 from caviar.engine.ascent.state import at_natural, joined
-from caviar.engine.starts.products.simple_structure import simple_turn
+from caviar.numerics.simple_structure import simple_turn
 
 OBS = cv.Plate("obs")
 

@@ -41,10 +41,13 @@ from .products.effects import learnt_precisions
 from .race import Begun, best_of
 from .regroup import regrouping_of
 from .trials import has_very_many, start_of_very_many, tried, unless_silent
-from .warm_up import settled, with_wide_effects
+from .warm_up import settled, with_wide_effects, with_wide_steps
 
 _BEHIND = 0.25
 """Nats a value behind the best before the first iteration beyond which a start of an ordinary mixture is left out."""
+
+_NARROW = 0.01
+"""Nats a value behind chains that begin wide beyond which they do: priors have them much narrower than the data."""
 
 _SCORED = 3
 """Guesses of labels beside which there are starts with more: hidden locations that are multiplied are guessed, too, or
@@ -102,7 +105,7 @@ def data_start(
     guesses = _candidates(basis)
     if problem.chains and not basis.has_states:
         # states that are vectors have nothing to be clustered by
-        return _counted(basis, Begun(_start_of_vectors(basis, next(guesses))))
+        return _counted(basis, Begun(_start_of_vectors(basis, next(guesses), row_map)))
     if problem.fact("outer variables", lambda: outer_variables(problem.bound.nodes, problem.order)):
         # labels that follow from a word alone keep it to one topic, from which proportions cannot bring it back
         nested = [settled(*_start(basis, guess), row_map) for guess in (next(guesses), {})]
@@ -142,12 +145,13 @@ def _are_at_priors(problem: Problem) -> bool:
     )
 
 
-def _start_of_vectors(basis: Basis, guess: Guess) -> Start:
-    """Return a start of chains of vectors: drawn, or at scores where the drawn ones fall silent."""
+def _start_of_vectors(basis: Basis, guess: Guess, row_map: RowMap) -> Start:
+    """Return a start of chains of vectors: drawn, or at scores, or wide at first, where the drawn ones fall silent."""
     drawn = _start(basis, guess)
-    return unless_silent(
-        basis, drawn, [partial(start_from, own, dict(guess)) for own in with_scores(basis, guess)]
-    )
+    at_scores = [partial(start_from, own, dict(guess)) for own in with_scores(basis, guess)]
+    start = unless_silent(basis, drawn, at_scores)
+    basis, wide = with_wide_steps(basis, row_map)
+    return unless_silent(basis, start, wide, _NARROW)
 
 
 def _counted(basis: Basis, begun: Begun) -> Begun:

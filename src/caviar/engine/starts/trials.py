@@ -9,12 +9,14 @@ tell where such a start ends: of two dozen the best one was in the middle after 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
 
 from ..._errors import ImproperError
+from ...language import Variable
 from ..ascent.driver import Settings
 from ..ascent.problem import Problem, statistics_of
 from ..ascent.schedule import Beginning
@@ -81,15 +83,30 @@ def _after_a_while(
         return None
 
 
-def unless_silent(basis: Basis, drawn: Start, others: Sequence[Callable[[], Start]]) -> Start:
-    """Return a start as it is, or the best of others where it is far behind: its hidden vectors have fallen silent."""
+def unless_silent(
+    basis: Basis, drawn: Start, others: Sequence[Callable[[], Start]], behind: float = _SILENT
+) -> Start:
+    """Return a start as it is, or the best of others where it is so far behind: its hidden vectors have fallen silent.
+
+    Parameters
+    ----------
+    behind
+        Nats a value.
+    """
     race = Race(basis.row_map, basis.sample, float("inf"), basis.passes)
     own = _after_a_while(race, lambda: drawn, _BRIEFLY) if others else None
     states = [state for start in others if (state := _after_a_while(race, start, _BRIEFLY)) is not None]
     if own is None or not states:
         return drawn
     best = max(states, key=lambda state: state.elbo)
-    return _start_of(best) if best.elbo - own.elbo > _SILENT * race.n_values else drawn
+    return _start_of(best) if best.elbo - own.elbo > behind * _n_observed(basis) else drawn
+
+
+def _n_observed(basis: Basis) -> float:
+    """Return the weight of all rows times the values of each, known numbers beside them left out."""
+    names = {node.name for node in basis.problem.compiled.sources if isinstance(node, Variable)}
+    sizes = [own.shape[1:] for key, own in basis.sample.columns.items() if key.name in names]
+    return basis.sample.total_weight * sum(map(math.prod, sizes))
 
 
 def _start_of(state: BatchState) -> Start:

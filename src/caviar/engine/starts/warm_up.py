@@ -20,9 +20,12 @@ from ..ascent.status import Status
 from ..binding.nested import outer_variables
 from ..design.keys import StatisticKey
 from ..rows.row_map import RowMap
+from .clustering.sequences import in_order
 from .factors.prior import Start, prior_start
 from .guesses.basis import Basis
+from .products.columns import Setting
 from .products.effects import widths_of
+from .products.steps import widths_of_steps
 from .race import Begun, gone_on_from
 
 _ROUNDS = Settings(max_iter=20, tol=0.0)
@@ -106,3 +109,23 @@ def with_wide_effects(basis: Basis, spread: float = 0.0) -> Iterator[Callable[[]
             for own, point in points.items()
         }
         yield lambda: brought_near(basis.problem, {**basis.q, **held}, held, basis.row_map).start
+
+
+def with_wide_steps(basis: Basis, row_map: RowMap) -> tuple[Basis, list[Callable[[], Start]]]:
+    """Return a start with chains so wide that they follow their values, until all else settles; none if priors do.
+
+    Before it is the basis whose rows follow each other, over which it settles.
+
+    Parameters
+    ----------
+    row_map
+        Passes over all rows.
+    """
+    problem = basis.problem
+    held = widths_of_steps(Setting(problem, basis.sample, {}), basis.q)
+    if not held:
+        return basis, []
+    if not basis.sample.is_in_order:
+        sample = in_order(row_map.source, problem.chains)
+        basis = replace(basis, sample=sample, row_map=RowMap(problem.rows, sample, row_map.executor.host))
+    return basis, [lambda: brought_near(problem, {**basis.q, **held}, held, basis.row_map).start]

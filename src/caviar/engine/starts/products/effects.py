@@ -60,7 +60,7 @@ def widths_of(
             # several vectors with one Gamma may differ in length
             own_square = largest if isinstance(precision, Wishart) else largest.max()
             squares[precision] = np.maximum(squares.get(precision, 0.0), own_square)
-            points.update({own: np.ones(_shape(problem, own)) for own in others if isinstance(own, Gamma)})
+            points.update({own: np.ones(shape_of(problem, own)) for own in others if isinstance(own, Gamma)})
             points.update(_noise_beside(problem, effects))
     points.update({own: _reciprocal(problem, own, largest) for own, largest in squares.items()})
     points = {own: value for own, value in points.items() if own not in given}
@@ -101,12 +101,18 @@ def learnt_precisions(problem: Problem, effects: Variable) -> list[Variable]:
         return []
     if next(_with(problem, effects), None) is None:
         return []
-    nodes = [slot.node for name, slot in effects.slots.items() if name.partition(".")[0] == "precision"]
+    return learnt_in(problem, effects, "precision")
+
+
+def learnt_in(problem: Problem, owner: Variable, slot: str) -> list[Variable]:
+    """Return the learnt precisions in a slot, of a product all of them, the one with the fewest repetitions first."""
+    nodes = [own.node for name, own in owner.slots.items() if name.partition(".")[0] == slot]
     found = [node for node in nodes if isinstance(node, Gamma | Wishart) and node in problem.order]
-    return sorted(found, key=lambda own: np.prod(_shape(problem, own)))
+    return sorted(found, key=lambda own: np.prod(shape_of(problem, own)))
 
 
-def _shape(problem: Problem, variable: Variable) -> tuple[int, ...]:
+def shape_of(problem: Problem, variable: Variable) -> tuple[int, ...]:
+    """Return the numbers of repetitions of a global."""
     return tuple(problem.bound.sizes[plate] for plate in variable.plates)
 
 
@@ -143,7 +149,7 @@ def _are_narrow(effects: Variable, precision: Variable, largest: Array, arrays: 
 
 def _reciprocal(problem: Problem, precision: Variable, largest: Array) -> Array:
     """Return a value of a precision at which effects are so wide."""
-    shape = _shape(problem, precision)
+    shape = shape_of(problem, precision)
     if isinstance(precision, Wishart):
         each = np.where(largest > 0, largest, largest.max())
         return np.broadcast_to(np.diag(1.0 / each), (*shape, len(each), len(each)))
@@ -159,7 +165,7 @@ def _noise_beside(problem: Problem, effects: Variable) -> dict[Variable, Array]:
         if own is None or spread is None or not isinstance(own.node, Gamma) or own.node not in problem.order:
             continue
         if spread.max() > 0:
-            found[own.node] = np.full(_shape(problem, own.node), float(spread.max()) ** -2)
+            found[own.node] = np.full(shape_of(problem, own.node), float(spread.max()) ** -2)
     return found
 
 

@@ -14,10 +14,10 @@ import numpy as np
 
 from ...._typing import AnyArray, Array
 from ....language import Constant, HalfNormal, LinearGaussianChain, Variable
+from ....numerics.simple_structure import simple_turn
 from ...ascent.problem import Problem
 from .columns import Setting
 from .low_rank import LowRank, Units, low_rank
-from .simple_structure import simple_turn
 from .statement import Side
 from .tables import Table, tables_of
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...._typing import Array
+from .._typing import Array
 
 _ROUNDS, _SETTLED = 200, 1e-7
 """Rounds at most, and the relative change of the criterion that ends them."""

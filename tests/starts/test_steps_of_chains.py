@@ -1,0 +1,87 @@
+"""Chains whose noise is learnt: the default start ends as high as one from a fit in the data's units."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import caviar as cv
+
+TIME, ROW = cv.Plate("time"), cv.Plate("row", 1)
+N = 100
+
+
+def gamma(name: str, rate: float, *plates: cv.Plate) -> cv.Gamma:
+    return cv.Gamma(name, 2.0, rate, plates=plates)
+
+
+def moved_by_inputs(unit: float, rng: np.random.Generator) -> tuple[cv.Model, dict[str, Any]]:
+    """A level that known inputs push, seen with wide noise."""
+    u = np.repeat([1.0, 0.0, 1.0, 0.0, 1.0], N // 5)
+    level = np.zeros(N)
+    for t in range(1, N):
+        level[t] = 0.9 * level[t - 1] + 0.8 * u[t] + 0.1 * rng.normal()
+    y = level + 0.2 * rng.standard_t(3, N)
+    chain = cv.LinearGaussianChain(
+        "level",
+        mean=[0.0],
+        precision=[[unit**-2]],
+        transition=cv.MultivariateNormal("decay", [0.0], [[1.0]], plates=ROW),
+        noise_precision=cv.diagonal(gamma("steps", 0.02 * unit**2, ROW)),
+        along=TIME,
+        inputs=cv.Data("u", plates=TIME),
+        input_weights=cv.MultivariateNormal("effect", [0.0], [[0.1 * unit**-2]], plates=ROW),
+    )
+    noise = cv.Gamma("weights", 1.5, 1.5, plates=TIME) * gamma("noise", 0.1 * unit**2)
+    return cv.Model(cv.Normal("y", cv.dot([1.0], chain), noise, plates=TIME)), {
+        "y": unit * y,
+        "u": u[:, None],
+    }
+
+
+def coefficients_in_time(unit: float, rng: np.random.Generator) -> tuple[cv.Model, dict[str, Any]]:
+    """A regression whose coefficients wander."""
+    X = rng.normal(size=(N, 2))
+    y = (X * np.cumsum(0.3 * rng.normal(size=(N, 2)), axis=0)).sum(axis=1) + 0.3 * rng.normal(size=N)
+    chain = cv.LinearGaussianChain(
+        "coefficients",
+        mean=np.zeros(2),
+        precision=np.eye(2) * 1e-3 * unit**-2,
+        transition=np.eye(2),
+        noise_precision=cv.diagonal(gamma("steps", 0.02 * unit**2, cv.Plate("coefficient", 2))),
+        along=TIME,
+    )
+    mean = cv.dot(cv.Data("X", plates=TIME), chain)
+    return cv.Model(cv.Normal("y", mean, gamma("noise", 0.1 * unit**2), plates=TIME)), {"y": unit * y, "X": X}
+
+
+def seen_vectors(unit: float, rng: np.random.Generator) -> tuple[cv.Model, dict[str, Any]]:
+    """States that vectors tell, with Wishart precisions."""
+    y = np.cumsum(0.5 * rng.normal(size=(N, 2)), axis=0) + rng.normal(size=(N, 2))
+    chain = cv.LinearGaussianChain(
+        "state",
+        mean=np.zeros(2),
+        precision=np.eye(2) * 1e-3 * unit**-2,
+        transition=np.eye(2),
+        noise_precision=cv.Wishart("steps", 3.0, 0.02 * unit**2 * np.eye(2)),
+        along=TIME,
+    )
+    leaf = cv.MultivariateNormal("y", chain, cv.Wishart("noise", 3.0, 0.1 * unit**2 * np.eye(2)), plates=TIME)
+    return cv.Model(leaf), {"y": unit * y}
+
+
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(moved_by_inputs, marks=pytest.mark.slow), coefficients_in_time, seen_vectors],
+)
+@pytest.mark.parametrize("unit", [30.0, 1e3])
+def test_states_do_not_fall_silent_in_large_units(case: Any, unit: float) -> None:
+    model, _ = case(1.0, np.random.default_rng(13))
+    in_units, data = case(unit, np.random.default_rng(13))
+    found = model.fit(data, seed=0, uncertainty="mean_field")
+    near = in_units.fit(data, seed=0, uncertainty="mean_field")
+    init = {name: near[name].mean for name in ("steps", "noise", "decay", "effect") if name in near}
+    best = model.fit(data, init=init, seed=0, uncertainty="mean_field")
+    assert found.elbo > best.elbo - 0.02
