@@ -32,7 +32,7 @@ from .factors.swept import sweep
 from .guesses.basis import Basis, Guess
 from .guesses.from_labels import from_labels
 from .products.scales import balanced
-from .products.statement import multiplies_labels
+from .products.statement import multiplies_labels, products_of
 from .race import Begun, Race
 
 _FEW = 8
@@ -51,6 +51,9 @@ _BRIEFLY = Settings(max_iter=20, tol=1e-5)
 
 _SILENT = 0.25
 """Nats a value that a start is behind another one whose states do not fall silent."""
+
+_NOTHING = 1e-3
+"""Mean square of loadings, beside that of others, below which states are silent: at 1e-6 or so they were, at 0.3 not."""
 
 _ROWS, _FEWEST_ROWS = 20, 4
 """Rows of the sample for each component, and the fewest of a sample that is part of the rows."""
@@ -99,7 +102,20 @@ def unless_silent(
     if own is None or not states:
         return drawn
     best = max(states, key=lambda state: state.elbo)
-    return _start_of(best) if best.elbo - own.elbo > behind * _n_observed(basis) else drawn
+    gained = best.elbo - own.elbo
+    is_left = gained > behind * _n_observed(basis) or (gained > 0 and _is_silent(own, best))
+    return _start_of(best) if is_left else drawn
+
+
+def _is_silent(own: BatchState, other: BatchState) -> bool:
+    """Whether what multiplies hidden vectors is nearly nothing beside that of another start: they tell nothing."""
+    products = [product for several in products_of(own.problem).values() for product in several]
+    factors = {product.other.variable for product in products} & set(own.q)
+    squares = [
+        [float(np.square(np.asarray(state.q[variable].mean)).mean()) for variable in factors]
+        for state in (own, other)
+    ]
+    return bool(factors) and all(one < _NOTHING * of_other for one, of_other in zip(*squares, strict=True))
 
 
 def _n_observed(basis: Basis) -> float:
