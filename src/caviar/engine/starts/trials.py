@@ -53,7 +53,7 @@ _SILENT = 0.25
 """Nats a value that a start is behind another one whose states do not fall silent."""
 
 _NOTHING = 1e-3
-"""Mean square of loadings, beside that of others, below which states are silent: at 1e-6 or so they were, at 0.3 not."""
+"""Mean square of loadings, beside that of others, below which states are silent: at 1e-6 they were, at 0.3 not."""
 
 _ROWS, _FEWEST_ROWS = 20, 4
 """Rows of the sample for each component, and the fewest of a sample that is part of the rows."""
