@@ -223,15 +223,16 @@ def test_states_of_a_linear_dynamical_system_end_where_the_truth_leads(seed, uni
     assert default >= model.fit({"x": x}, init={"s": states}, uncertainty="mean_field").elbo - 0.05
 
 
-@pytest.mark.parametrize("seed", [21, pytest.param(22, marks=pytest.mark.slow)])
-def test_silent_states_of_short_sequences_are_left_though_noisy_values_tell_little(seed):
-    """Seed 0 drew states that fell silent, 278 nats below seed 1 of the fit: 0.14 nats a value."""
+@pytest.mark.parametrize("seed", [23, *(pytest.param(own, marks=pytest.mark.slow) for own in (21, 22, 24))])
+def test_silent_states_are_left_where_values_are_noisy_and_sequences_short(seed):
+    """They were 68 to 71 nats below with three of these seeds, 0.1 nats a value: what multiplies them tells silence."""
     rng = np.random.default_rng(seed)
-    x = np.repeat(rng.integers(0, 2, 200), 5)[:, None] * [3.0, -1.0] + rng.normal(size=(1000, 2))
-    starts = rng.random(1000) < 0.03
+    level = np.repeat(rng.integers(0, 2, 60), 5)
+    x = level[:, np.newaxis] * [3.0, -1.0] + rng.normal(size=(300, 2))
+    starts = rng.random(300) < 0.03
     starts[0] = True
     model = cv.models.linear_dynamical_system(2, 2, with_starts=True)
-    one, other = (
-        model.fit({"x": x, "starts": starts}, seed=seed, uncertainty="mean_field").elbo for seed in (0, 1)
-    )
-    assert abs(one - other) < 0.5
+    data = {"x": x, "starts": starts}
+    default = model.fit(data, seed=0, uncertainty="mean_field").elbo
+    states = np.column_stack([3.0 * level - 1.5, 0.1 * rng.normal(size=300)])
+    assert default >= model.fit(data, init={"s": states}, uncertainty="mean_field").elbo - 0.05
