@@ -53,7 +53,7 @@ def assert_is_the_mixture(told: cv.Prediction, exact: np.ndarray) -> None:
     counts = np.arange(exact.shape[1])
     below = np.cumsum(exact, axis=1)
     for level, found in zip(LEVELS, told.quantile(LEVELS), strict=True):
-        # the smallest count of at least this probability, but for an error of the nodes
+        # each is the smallest count that reaches this probability, up to the error of the nodes
         for row, count in enumerate(found.astype(int)):
             assert below[row, count] >= level - 2e-3
             assert count == 0 or below[row, count - 1] < level + 2e-3

@@ -10,13 +10,14 @@ from numpy.typing import ArrayLike
 from scipy.special import digamma, gammaln, polygamma
 
 from caviar._typing import Array, Statistics
-from caviar.families._base import ExponentialFamily, Seed, Size, as_value, draw_shape
+from caviar.families._base import as_value
 from caviar.families._parameters import read_parameters, refuse_improper, require
+from caviar.families._points_of_bounds import PointOfBound
 from caviar.numerics.cached import cached_property
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LogGammaTangent(ExponentialFamily):
+class LogGammaTangent(PointOfBound):
     r"""Points :math:`\zeta` at which a tangent touches :math:`\log\Gamma`: no random variables.
 
     The function is convex, so that for positive s
@@ -73,55 +74,13 @@ class LogGammaTangent(ExponentialFamily):
         """(weight point, weight)."""
         return self.weight * self.point, self.weight
 
-    @cached_property
-    def expected_statistics(self) -> Statistics:
-        """Slope and constant."""
-        return self.statistics_of(self.point)
-
     def response(self, change: Statistics) -> Statistics:
         moved = change[0] - self.point * np.asarray(change[1])
         point = np.divide(moved, self.weight, out=np.zeros(np.shape(moved)), where=self.weight > 0)
         slope = polygamma(1, self.point) * point
         return slope, -self.point * slope
 
-    def response_of_value(self, change: Statistics) -> tuple[Array, ...]:
-        """Return zeros: a point has no distribution."""
-        return (np.zeros(self.point.shape),)
-
     @cached_property
     def log_partition(self) -> Array:
         """Weight times the function at the point."""
         return self.weight * gammaln(self.point)
-
-    @property
-    def mean(self) -> Array:
-        """The point."""
-        return self.point
-
-    @property
-    def variance(self) -> Array:
-        """Zeros."""
-        return np.zeros(self.point.shape)
-
-    def log_density(self, value: ArrayLike) -> Array:
-        """Return 0: a point adds nothing to a log density."""
-        return np.zeros(np.broadcast_shapes(np.shape(value), self.batch_shape))
-
-    def entropy(self) -> Array:
-        """Return 0."""
-        return np.zeros(self.batch_shape)
-
-    def entropy_about_base(self) -> Array:
-        """Return 0."""
-        return np.zeros(self.batch_shape)
-
-    def _divergence(self, other: Self) -> Array:
-        return np.where(self.point == other.point, 0.0, np.inf)
-
-    def mode(self) -> Array:
-        """Return the point."""
-        return self.point
-
-    def sample(self, size: Size = None, seed: Seed = None) -> Array:
-        """Return the point, repeated."""
-        return np.broadcast_to(self.point, draw_shape(size, self.batch_shape)).copy()

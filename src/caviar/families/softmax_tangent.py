@@ -10,13 +10,14 @@ from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
 from caviar._typing import Array, Statistics
-from caviar.families._base import ExponentialFamily, Seed, Size, as_value, draw_shape
+from caviar.families._base import as_value
 from caviar.families._parameters import read_parameters, refuse_improper
+from caviar.families._points_of_bounds import PointOfBound
 from caviar.numerics.cached import cached_property
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SoftmaxTangent(ExponentialFamily):
+class SoftmaxTangent(PointOfBound):
     r"""Points :math:`\psi` of a bound, at which it is best: no random variables.
 
     With the softmax g of :math:`\psi`, and curvature 1/2, which that of the normaliser never exceeds (Böhning, 1992),
@@ -79,11 +80,6 @@ class SoftmaxTangent(ExponentialFamily):
         """(-weight point, -weight)."""
         return -self.weight[..., None] * self.point, -self.weight
 
-    @cached_property
-    def expected_statistics(self) -> Statistics:
-        """Slope and constant."""
-        return self.statistics_of(self.point)
-
     def response(self, change: Statistics) -> Statistics:
         own = self.weight[..., None]
         moved = self.point * np.asarray(change[1])[..., None] - change[0]
@@ -92,44 +88,7 @@ class SoftmaxTangent(ExponentialFamily):
         slope = shares * (point - (shares * point).sum(axis=-1, keepdims=True)) - 0.5 * point
         return slope, -(self.point * slope).sum(axis=-1)
 
-    def response_of_value(self, change: Statistics) -> tuple[Array, ...]:
-        """Return zeros: a point has no distribution."""
-        return (np.zeros(self.point.shape),)
-
     @cached_property
     def log_partition(self) -> Array:
         """Minus weight times the log-normaliser at the point, without a quarter of its square."""
         return self.weight * (0.25 * np.square(self.point).sum(axis=-1) - logsumexp(self.point, axis=-1))
-
-    @property
-    def mean(self) -> Array:
-        """The point."""
-        return self.point
-
-    @property
-    def variance(self) -> Array:
-        """Zeros."""
-        return np.zeros(self.point.shape)
-
-    def log_density(self, value: ArrayLike) -> Array:
-        """Return 0: a point adds nothing to a log density."""
-        return np.zeros(np.broadcast_shapes(np.shape(value)[:-1], self.batch_shape))
-
-    def entropy(self) -> Array:
-        """Return 0."""
-        return np.zeros(self.batch_shape)
-
-    def entropy_about_base(self) -> Array:
-        """Return 0."""
-        return np.zeros(self.batch_shape)
-
-    def _divergence(self, other: Self) -> Array:
-        return np.where((self.point == other.point).all(axis=-1), 0.0, np.inf)
-
-    def mode(self) -> Array:
-        """Return the point."""
-        return self.point
-
-    def sample(self, size: Size = None, seed: Seed = None) -> Array:
-        """Return the point, repeated."""
-        return np.broadcast_to(self.point, (*draw_shape(size, self.batch_shape), *self.event_shape)).copy()
