@@ -5,13 +5,23 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy import sparse
-from scipy.special import gammaln
+from scipy.special import digamma, gammaln
 
 import caviar as cv
 from caviar.engine.topics.passes import collapsed as engine
 from caviar.engine.topics.passes.collapsed import CollapsedTopics
+from caviar.engine.topics.passes.concentrations import ExpectedSlopes
 
 ALPHA, ETA = np.array([0.3, 0.7, 0.2]), 0.05
+
+
+@pytest.fixture(params=["arrays", "loops"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """How tokens are updated: all of a document at once, or one after the other in compiled loops."""
+    if request.param == "loops":
+        pytest.importorskip("numba")
+    monkeypatch.setattr(engine, "can_compile", lambda: request.param == "loops")
+    return request.param
 
 
 def documents(rng: np.random.Generator, n_docs: int = 8, n_words: int = 11) -> sparse.csr_array:
@@ -20,15 +30,23 @@ def documents(rng: np.random.Generator, n_docs: int = 8, n_words: int = 11) -> s
     return sparse.csr_array(counts)
 
 
-def begun(counts: sparse.csr_array, weights: np.ndarray | None = None) -> CollapsedTopics:
+def begun(
+    counts: sparse.csr_array, weights: np.ndarray | None = None, eta: float | np.ndarray = ETA
+) -> CollapsedTopics:
     """Topics whose tokens begin at random."""
     drawn = np.random.default_rng(1).dirichlet(np.full(3, 100.0), counts.nnz)
-    return CollapsedTopics(counts, weights, ALPHA, np.array(ETA), drawn)
+    return CollapsedTopics(counts, weights, ALPHA, np.array(eta), drawn)
 
 
-def literal_sweep(counts: np.ndarray, shares: np.ndarray, updates: int) -> np.ndarray:
-    """All tokens of all documents updated from the same topics, one token at a time; shares are (D, V, K)."""
+def literal_sweep(
+    counts: np.ndarray, shares: np.ndarray, updates: int, in_turn: bool, eta: float | np.ndarray
+) -> np.ndarray:
+    """All tokens of all documents updated from the same topics, one token at a time; shares are (D, V, K).
+
+    In turn each is told of those before it in its document.
+    """
     n_docs, n_words, n_topics = shares.shape
+    prior = np.broadcast_to(eta, n_words)
     of_words = np.einsum("dv,dvk->vk", counts, shares)
     after = shares.copy()
     for d in range(n_docs):
@@ -37,21 +55,26 @@ def literal_sweep(counts: np.ndarray, shares: np.ndarray, updates: int) -> np.nd
             before = after[d].copy()
             for v in np.flatnonzero(counts[d]):
                 each = np.empty(n_topics)
+                if in_turn:
+                    of_document, before = np.einsum("v,vk->k", counts[d], after[d]), after[d]
                 for k in range(n_topics):
                     own = shares[d, v, k]
-                    word = (of_words[v, k] - own + ETA) / (of_words[:, k].sum() - own + n_words * ETA)
+                    word = (of_words[v, k] - own + prior[v]) / (of_words[:, k].sum() - own + prior.sum())
                     each[k] = (of_document[k] - before[v, k] + ALPHA[k]) * word
                 after[d, v] = each / each.sum()
     return after
 
 
-def test_a_pass_is_that_of_literal_loops() -> None:
+@pytest.mark.parametrize("eta", [ETA, np.linspace(0.02, 0.08, 11)])
+def test_a_pass_is_that_of_literal_loops(way: str, eta: float | np.ndarray) -> None:
     counts = documents(np.random.default_rng(0))
-    topics = begun(counts)
+    topics = begun(counts, eta=eta)
     dense, shares = counts.toarray(), np.zeros((*counts.shape, 3))
     shares[dense > 0] = topics.responsibilities
+    in_turn = way == "loops"
+    updates = engine._UPDATES_IN_TURN if in_turn else engine._UPDATES
     for _ in range(6):
-        shares = literal_sweep(dense, shares, engine._UPDATES)
+        shares = literal_sweep(dense, shares, updates, in_turn, eta)
         topics.sweep()
         np.testing.assert_allclose(topics.responsibilities, shares[dense > 0], atol=2e-6)
     np.testing.assert_allclose(topics.of_words, np.einsum("dv,dvk->vk", dense, shares), atol=1e-5)
@@ -59,6 +82,7 @@ def test_a_pass_is_that_of_literal_loops() -> None:
     np.testing.assert_allclose(topics.of_topics, topics.of_words.sum(axis=0), rtol=1e-6)
 
 
+@pytest.mark.usefixtures("way")
 def test_blocks_are_updated_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
     counts = documents(np.random.default_rng(0), 40)
     monkeypatch.setattr(engine, "_BLOCK_NUMBERS", 100)
@@ -72,6 +96,7 @@ def test_blocks_are_updated_one_after_the_other(monkeypatch: pytest.MonkeyPatch)
     np.testing.assert_allclose(topics.of_words, summed, atol=2e-5)
 
 
+@pytest.mark.usefixtures("way")
 def test_a_weight_of_two_is_the_document_twice() -> None:
     counts = documents(np.random.default_rng(0))
     once = begun(counts, np.full(8, 2.0))
@@ -86,6 +111,7 @@ def test_a_weight_of_two_is_the_document_twice() -> None:
     assert twice.bound() == pytest.approx(once.bound(), abs=1e-4)
 
 
+@pytest.mark.usefixtures("way")
 @pytest.mark.parametrize("concentration", [1e-8, 1e-3, 1e3])
 @pytest.mark.parametrize("times", [1.0, 1e7])
 def test_single_precision_holds_for_any_concentration_and_count(concentration: float, times: float) -> None:
@@ -138,6 +164,7 @@ def test_of_known_tokens_the_bound_is_the_exact_log_joint_probability() -> None:
     assert topics.bound() == pytest.approx(log_joint(topics, ALPHA, ETA), abs=1e-9)
 
 
+@pytest.mark.usefixtures("way")
 def test_of_known_tokens_learnt_priors_have_the_highest_probability() -> None:
     _, topics = certain(np.random.default_rng(3))
     for _ in range(300):
@@ -148,6 +175,34 @@ def test_of_known_tokens_learnt_priors_have_the_highest_probability() -> None:
         for factor in (0.99, 1.01):
             assert log_joint(topics, alpha * np.where(np.arange(3) == k, factor, 1.0), eta) < best
     assert max(log_joint(topics, alpha, eta * factor) for factor in (0.99, 1.01)) < best
+
+
+@pytest.mark.parametrize("weights", [None, np.linspace(0.5, 9.5, 30)])
+def test_what_is_learnt_is_the_same_either_way(
+    monkeypatch: pytest.MonkeyPatch, weights: np.ndarray | None
+) -> None:
+    pytest.importorskip("numba")
+    counts, found = documents(np.random.default_rng(4), 30), []
+    counts.data[::7] *= 9
+    for compiled in (False, True):
+        monkeypatch.setattr(engine, "can_compile", lambda compiled=compiled: compiled)
+        topics = begun(counts, weights)
+        topics.learn(of_documents=True, of_words=True)
+        found.append(np.append(topics.prior, topics.word_prior[0, 0]))
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-6)
+
+
+def test_slopes_are_those_of_the_formula() -> None:
+    """Also where a count is hardly ever above zero, for which the library has a limit."""
+    rng, prior = np.random.default_rng(0), np.array([1e-3, 0.05, 2.0])
+    shares = 10.0 ** rng.uniform(-9, 0, (40, 3, 5))
+    counts, met, weights = shares.sum(axis=2), 1 - np.prod(1 - shares, axis=2), rng.uniform(0.5, 2, 40)
+    each = met * (digamma(prior + counts / met) - digamma(prior))
+    np.testing.assert_allclose(ExpectedSlopes(counts, met, weights).at(prior), weights @ each, rtol=1e-3)
+    small = counts * 1e-7
+    met = -np.expm1(np.log1p(-shares * 1e-7).sum(axis=2))
+    each = met * (digamma(prior + small / met) - digamma(prior))
+    np.testing.assert_allclose(ExpectedSlopes(small, met, weights).at(prior), weights @ each, rtol=1e-6)
 
 
 def simulated(seed: int) -> tuple[np.ndarray, np.ndarray]:

@@ -20,13 +20,18 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.special import digamma, gammaln, xlogy
 
+from ...._extras import can_compile
 from ...._typing import AnyArray, Array
+from .concentrations import ExpectedSlopes
 
 _BLOCK_NUMBERS = 1 << 16
 """Numbers (counts above zero x topics) that are updated at once, given the same counts of topics: 256 kB."""
 
 _UPDATES = 3
 """Updates of the tokens of a block before the topics are."""
+
+_UPDATES_IN_TURN = 1
+"""The same where tokens are updated one after the other."""
 
 _LEAST, _MOST = 1e-8, 1e8
 """Concentrations that learnt priors stay between."""
@@ -49,6 +54,10 @@ class _Block:
         How much of each count is one token of it, and of one document where that counts less; None where all are 1.
     owners
         The document of each count, from the first of the block.
+    starts
+        Where the counts of each document begin, from the first of the block, and the last end.
+    counts, weighted
+        The counts, and the same times the weights of their documents.
     by_document, by_word
         Matrices that sum over the counts of a document, and of a word, these weighted.
     """
@@ -60,6 +69,9 @@ class _Block:
     ones: AnyArray | None
     ones_weighted: AnyArray | None
     owners: AnyArray
+    starts: AnyArray
+    counts: AnyArray
+    weighted: AnyArray
     by_document: Any
     by_word: Any
 
@@ -121,6 +133,44 @@ class CollapsedTopics:
 
         The tokens of a block are updated several times before the topics are.
         """
+        moved = self._moved_by_loops() if can_compile() else self._moved_by_arrays()
+        return moved / max(2 * self.of_topics.sum(), np.finfo(float).tiny)
+
+    def _moved_by_loops(self) -> float:
+        """Update the tokens of every document in compiled loops; return by how much counts moved."""
+        from .compiled import update_block
+
+        is_even = bool(np.ptp(self.word_prior, axis=0).max() == 0)
+        word_prior = np.ascontiguousarray(self.word_prior[:1] if is_even else self.word_prior, np.float32)
+        prior, totals = self.prior.astype(np.float32), self.word_prior.sum(axis=0).astype(np.float32)
+        least = np.array([prior.min(), word_prior.min(), totals.min()])
+        moved = 0.0
+        for block in self._blocks:
+            all_ones = np.ones(len(block.counts), np.float32)
+            documents = self.of_documents[block.documents].astype(np.float32)
+            moved += update_block(
+                block.starts,
+                block.words,
+                block.places,
+                block.counts,
+                block.weighted,
+                all_ones if block.ones is None else block.ones,
+                all_ones if block.ones_weighted is None else block.ones_weighted,
+                prior,
+                word_prior,
+                totals,
+                least,
+                _UPDATES_IN_TURN,
+                self.responsibilities[block.entries],
+                documents,
+                self.of_words,
+                self.of_topics,
+            )
+            self.of_documents[block.documents] = documents
+        return moved
+
+    def _moved_by_arrays(self) -> float:
+        """Update the tokens of every document; return by how much counts moved."""
         moved = 0.0
         least, is_even = np.float32(self.word_prior.min()), bool(np.ptp(self.word_prior) == 0)
         totals = self.word_prior.sum(axis=0)
@@ -148,7 +198,7 @@ class CollapsedTopics:
             self.of_topics += np.ones(len(sums), dtype=np.float32) @ sums
             self.of_documents[block.documents] = documents
             moved += float((np.abs(sums, out=sums) @ self._ones).sum())
-        return moved / max(2 * self.of_topics.sum(), np.finfo(float).tiny)
+        return moved
 
     def _updated(self, block: _Block, before: AnyArray, words: AnyArray) -> tuple[AnyArray, AnyArray]:
         """Return responsibilities after updates given the factors of the words, and the counts of the documents."""
@@ -185,11 +235,6 @@ class CollapsedTopics:
     def learn(self, *, of_documents: bool, of_words: bool) -> None:
         r"""Update the priors by steps of Minka's fixed point, with expected counts in the place of counts.
 
-        A count N of tokens whose probabilities are :math:`\gamma_i` is above zero with probability
-        :math:`P = 1 - \prod_i (1 - \gamma_i)`, and :math:`\mathrm E[\psi(a + N) - \psi(a)]` is about
-        :math:`P\,(\psi(a + N / P) - \psi(a))`; without P, counts near zero would count as ones (Teh, Newman and
-        Welling 2007).
-
         Parameters
         ----------
         of_documents
@@ -200,24 +245,39 @@ class CollapsedTopics:
         if not self.of_topics.any():
             return
         met_in_documents, met_in_words = self._probabilities_of_meeting()
-        lengths, weights, n_words = self.of_documents.sum(axis=1), self._weights, len(self.word_prior)
-        for _ in range(_LEARNING_STEPS):
-            if of_documents:
+        if of_documents:
+            weights, lengths = self._weights, self.of_documents.sum(axis=1)
+            slopes = ExpectedSlopes(self.of_documents, met_in_documents, weights)
+            for _ in range(_LEARNING_STEPS):
                 total = self.prior.sum()
-                gained = weights @ _log_slopes(self.prior, self.of_documents, met_in_documents)
                 spent = weights @ (digamma(total + lengths) - digamma(total))
-                self.prior = np.clip(self.prior * gained / spent, _LEAST, _MOST)
-            if of_words:
-                eta = self.word_prior[0, 0]
-                gained = _log_slopes(eta, self.of_words, met_in_words).sum()
+                self.prior = np.clip(self.prior * slopes.at(self.prior) / spent, _LEAST, _MOST)
+        if of_words:
+            n_words, n_topics = self.word_prior.shape
+            slopes, eta = ExpectedSlopes(self.of_words, met_in_words, np.ones(n_words)), self.word_prior[0, 0]
+            for _ in range(_LEARNING_STEPS):
                 spent = n_words * (digamma(n_words * eta + self.of_topics) - digamma(n_words * eta)).sum()
-                self.word_prior = np.broadcast_to(
-                    np.clip(eta * gained / spent, _LEAST, _MOST), self.word_prior.shape
-                )
+                eta = np.clip(eta * slopes.at(np.full(n_topics, eta)).sum() / spent, _LEAST, _MOST)
+            self.word_prior = np.broadcast_to(eta, self.word_prior.shape)
 
     def _probabilities_of_meeting(self) -> tuple[Array, Array]:
         """Return the probabilities that a document, and a word, has any token of a topic: (D, K) and (V, K)."""
-        documents, words = np.zeros_like(self.of_documents), np.zeros_like(self.of_words)
+        if can_compile():
+            from .compiled import multiply_none
+
+            documents, words = np.ones(self.of_documents.shape), np.ones(self.of_words.shape)
+            for block in self._blocks:
+                multiply_none(
+                    block.starts,
+                    block.words[block.places],
+                    block.counts,
+                    block.weighted,
+                    self.responsibilities[block.entries],
+                    documents[block.documents],
+                    words,
+                )
+            return 1 - documents, 1 - words
+        documents, words = np.zeros_like(self.of_documents), np.zeros(self.of_words.shape)
         for block in self._blocks:
             logs = np.log1p(-np.minimum(self.responsibilities[block.entries], 1 - 1e-16, dtype=float))
             documents[block.documents] += block.by_document @ logs
@@ -230,12 +290,6 @@ def _log_shares(prior: Array, counts: AnyArray) -> Array:
     total = prior.sum(axis=-1)
     own = (gammaln(prior + counts) - gammaln(prior)).sum(axis=-1)
     return own + gammaln(total) - gammaln(total + counts.sum(axis=-1))
-
-
-def _log_slopes(prior: Any, counts: AnyArray, met: Array) -> Array:
-    """Return what is expected of psi(prior + N) - psi(prior) for expected counts N above zero with probability met."""
-    met = np.maximum(met, np.finfo(float).tiny)
-    return met * (digamma(prior + counts / met) - digamma(prior))
 
 
 def _blocks(counts: Any, weights: Array, n_topics: int) -> Iterator[_Block]:
@@ -258,6 +312,9 @@ def _blocks(counts: Any, weights: Array, n_topics: int) -> Iterator[_Block]:
             None if (ones == 1.0).all() else ones,
             None if (weighted == 1.0).all() else weighted,
             owners,
+            starts[first : last + 1] - a,
+            own,
+            own * weight,
             csr_array((own, (owners, each)), shape=(last - first, b - a)),
             csr_array((own * weight, (places, each)), shape=(len(words), b - a)),
         )
