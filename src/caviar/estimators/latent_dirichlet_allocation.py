@@ -93,7 +93,9 @@ class LatentDirichletAllocation(Words, ClassNamePrefixFeaturesOutMixin, Transfor
         block of documents from the others. ``"collapsed"``: only
         collapsed passes, which do not raise a bound but often predict held-out words better (Asuncion et al., 2009).
         They use one thread, and memory for K numbers for each nonzero count. ``max_iter`` is the largest number of
-        passes; they have converged when fewer than one token in a thousand changes its topic.
+        passes; they have converged when fewer than one token in a thousand changes its topic. With numba
+        (``caviar[compiled]``) a pass takes a quarter of the time and updates tokens in another order, so that topics
+        differ a little from those without.
     learning_method
         When topics are updated. ``"batch"``: after a pass over all documents. ``"incremental"``: after each of 16
         batches, with the exact ELBO. ``"online"``: by steps of decreasing size, each from ``batch_size`` documents.
