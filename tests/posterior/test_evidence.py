@@ -376,6 +376,20 @@ def test_fits_of_different_data_are_not_compared(what):
         cv.compare(fits)
 
 
+@pytest.mark.parametrize("kind", ["flat", "point"])
+def test_unknowns_without_a_prior_in_some_models_only_are_refused(kind):
+    """A maximum-likelihood mixture won with a probability of one, by the unit of its means."""
+    x = np.random.default_rng(0).normal(size=(40, 2))
+    proper = cv.models.gaussian_mixture(2, 1).fit({"x": x}, seed=0)
+    if kind == "flat":
+        other = cv.models.maximum_likelihood_mixture(2, 1).fit({"x": x}, seed=0)
+    else:
+        other = cv.models.gaussian_mixture(2, 1).fit({"x": x}, seed=0, point=["mean"])
+    with pytest.raises(cv.ParameterError, match="'mean' is a point, or has a flat prior, in 'b' and not"):
+        cv.compare({"a": proper, "b": other})
+    assert len(cv.compare({"b": other, "c": other}).rows) == 2
+
+
 def test_fits_of_the_same_data_in_another_form_are_compared():
     x = np.random.default_rng(0).normal(1.0, 2.0, 60)
     fits = {"a": cv.models.normal_gamma().fit({"x": x})}

@@ -22,6 +22,12 @@ class HasEvidence(Saveable):
         return self.posterior_.observed_names
 
     @property
+    def without_prior(self) -> frozenset[str]:
+        """Names of unknowns of the fitted model with a flat prior, and of those that are points."""
+        check_is_fitted(self)
+        return self.posterior_.without_prior
+
+    @property
     def data_summary(self) -> Mapping[str, Any] | None:
         """What the model was fitted to: rows, their weight, and moments of the arrays."""
         check_is_fitted(self)

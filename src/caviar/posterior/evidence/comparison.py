@@ -138,7 +138,7 @@ def compare(
     Raises
     ------
     ParameterError
-        If there is no model, or one has no evidence.
+        If there is no model, one has no evidence, or an unknown is a point or has a flat prior in some of them only.
     ModelError
         If the models observe different variables, whose evidences do not compare.
     DataError
@@ -205,6 +205,11 @@ class _HasEvidence(Protocol):
         ...
 
     @property
+    def without_prior(self) -> frozenset[str]:
+        """Names of unknowns with a flat prior, and of those that are points."""
+        ...
+
+    @property
     def data_summary(self) -> Mapping[str, Any] | None:
         """What it was fitted to: rows, their weight, and moments of the arrays."""
         ...
@@ -234,6 +239,13 @@ def _require_comparable(posteriors: Any) -> None:
             raise ModelError(
                 f"models of the same data observe the same variables; '{first}' has {sorted(observed[first])}, and "
                 f"'{name}' has {sorted(own)}"
+            )
+        only = posteriors[first].without_prior ^ posteriors[name].without_prior
+        if only:
+            which, unknown = (first if min(only) in posteriors[first].without_prior else name), min(only)
+            raise ParameterError(
+                f"'{unknown}' is a point, or has a flat prior, in '{which}' and not in the others: its log p(x) "
+                "depends on units. Give it a proper prior in all of them, or compare the densities of new rows"
             )
         _require_same_data((first, posteriors[first]), (name, posteriors[name]))
 
