@@ -348,6 +348,55 @@ def test_models_side_by_side():
         cv.compare({"y": fits["none"], "z": other}, data)
 
 
+DIFFERENT = {
+    "rows": (lambda x: {"x": x[:30]}, "a number of values of 60 in the fit 'a' and 30"),
+    "units": (lambda x: {"x": 1000 * x}, "'x' has the mean"),
+    "a transform": (lambda x: {"x": np.exp(x)}, "'x' has the mean"),
+    "weights": (
+        lambda x: {"x": x, "weights": np.full(60, 2.0)},
+        "an average weight of 1 in the fit 'a' and 2",
+    ),
+    "missing": (
+        lambda x: {"x": np.where(np.arange(60) == 3, np.nan, x)},
+        "a number of values of 60 in the fit 'a' and 59",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", DIFFERENT)
+def test_fits_of_different_data_are_not_compared(what):
+    """Half of the rows, or y in other units, won by hundreds of nats with a probability of one."""
+    x = np.random.default_rng(0).normal(1.0, 2.0, 60)
+    model = cv.models.normal_gamma()
+    other, message = DIFFERENT[what]
+    data = dict(other(x))
+    weights = data.pop("weights", None)
+    fits = {"a": model.fit({"x": x}), "b": model.fit(data, sample_weight=weights)}
+    with pytest.raises(cv.DataError, match=message):
+        cv.compare(fits)
+
+
+@pytest.mark.parametrize("kind", ["flat", "point"])
+def test_unknowns_without_a_prior_in_some_models_only_are_refused(kind):
+    """A maximum-likelihood mixture won with a probability of one, by the unit of its means."""
+    x = np.random.default_rng(0).normal(size=(40, 2))
+    proper = cv.models.gaussian_mixture(2, 1).fit({"x": x}, seed=0)
+    if kind == "flat":
+        other = cv.models.maximum_likelihood_mixture(2, 1).fit({"x": x}, seed=0)
+    else:
+        other = cv.models.gaussian_mixture(2, 1).fit({"x": x}, seed=0, point=["mean"])
+    with pytest.raises(cv.ParameterError, match="'mean' is a point, or has a flat prior, in 'b' and not"):
+        cv.compare({"a": proper, "b": other})
+    assert len(cv.compare({"b": other, "c": other}).rows) == 2
+
+
+def test_fits_of_the_same_data_in_another_form_are_compared():
+    x = np.random.default_rng(0).normal(1.0, 2.0, 60)
+    fits = {"a": cv.models.normal_gamma().fit({"x": x})}
+    fits["b"] = cv.models.normal_gamma().fit({"x": x[::-1].astype(np.float32)})
+    assert cv.compare(fits).rows[1].difference == pytest.approx(0, abs=1e-4)
+
+
 def test_a_mixture_of_one_component_has_an_evidence():
     """Its weight is 1 and has no coordinate: by quadrature over mean and precision. Names may be numbers."""
     x = np.random.default_rng(0).normal(1.0, 0.7, 25)

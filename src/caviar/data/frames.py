@@ -135,3 +135,13 @@ def without_absent(value: Any) -> Any:
     is_extension = any(hasattr(kind, "na_value") and getattr(kind, "kind", "O") in "biuf" for kind in own)
     are_numbers = all(getattr(kind, "kind", "O") in "biuf" for kind in own)
     return value.to_numpy(dtype=np.float64, na_value=np.nan) if is_extension and are_numbers else value
+
+
+def has_dates(column: Any) -> bool:
+    """Whether a column has dates, times or durations, which NumPy would turn into counts of some unit."""
+    kind: Any = getattr(column, "dtype", getattr(column, "type", None))
+    found = getattr(kind, "kind", None)
+    if found is None:
+        # the types of Polars and Arrow say so in their names: Date, Datetime(...), timestamp[us], duration[ns], ...
+        return str(kind).lower().startswith(("date", "time", "duration"))
+    return found in "mM" or str(kind).startswith(("date", "time", "duration"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,18 @@ class HasEvidence(Saveable):
         """Names of the observed variables of the fitted model."""
         check_is_fitted(self)
         return self.posterior_.observed_names
+
+    @property
+    def without_prior(self) -> frozenset[str]:
+        """Names of unknowns of the fitted model with a flat prior, and of those that are points."""
+        check_is_fitted(self)
+        return self.posterior_.without_prior
+
+    @property
+    def data_summary(self) -> Mapping[str, Any] | None:
+        """What the model was fitted to: rows, their weight, and moments of the arrays."""
+        check_is_fitted(self)
+        return self.posterior_.data_summary
 
     def data_of_model(self, data: Any) -> Any:
         """Return the data unchanged: the estimator finds its columns itself."""

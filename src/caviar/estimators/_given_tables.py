@@ -11,6 +11,7 @@ import numpy as np
 from .._errors import DataError
 from .._typing import AnyArray
 from ..data import Table
+from ..data.frames import has_dates
 from ..data.rows import refuse_unmade
 from ..files.naming import listed, named
 
@@ -30,7 +31,7 @@ def require_table(X: Any, hint: str = "") -> None:
     DataError
         If X is no table, or does not distinguish its columns.
     """
-    if type(X) is np.ndarray and X.ndim == 2:
+    if type(X) is np.ndarray and X.ndim == 2 and X.dtype.kind not in "mM":
         return
     refuse_unmade(X)
     _require_two_axes(X, hint)
@@ -40,6 +41,26 @@ def require_table(X: Any, hint: str = "") -> None:
     if twice is not None:
         raise DataError(
             f"X has several columns with the name {twice!r}, which does not distinguish them; rename them"
+        )
+    _refuse_dates(X)
+
+
+def _refuse_dates(X: Any) -> None:
+    """Refuse dates and times, which would be taken as numbers in the unit that the table happens to keep them in."""
+    columns = (
+        ((name, X[name]) for name in X.columns) if hasattr(X, "iloc") or hasattr(X, "get_column") else ()
+    )
+    if hasattr(X, "column_names"):
+        columns = zip(X.column_names, X.columns, strict=True)
+    wrong = (
+        "X"
+        if has_dates(X)
+        else next((f"column {named(str(name))} of X" for name, own in columns if has_dates(own)), None)
+    )
+    if wrong is not None:
+        raise DataError(
+            f"{wrong} has dates or times, which are numbers only in a unit: count them in the one you mean, such as "
+            "days since the first one, or leave them out"
         )
 
 

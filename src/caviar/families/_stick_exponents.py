@@ -139,6 +139,11 @@ class Exponents:
 
 
 def _solved(matrix: Array, vector: Array) -> Array:
+    try:
+        np.linalg.cholesky(matrix)
+        return np.asarray(np.linalg.solve(matrix, vector), dtype=np.float64)
+    except np.linalg.LinAlgError:  # not positive definite
+        pass
     values, vectors = np.linalg.eigh(matrix)
     return vectors @ ((vectors.T @ vector) / np.maximum(np.abs(values), 1e-12))
 

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 
-from caviar._typing import Array
+from caviar._typing import AnyArray, Array
 from caviar.numerics.cached import cached_property
 
-_PLACES = 4000
-"""Places of a table for draws."""
+_POINTS = 10
+"""Nodes of a polynomial, those around a place."""
 
-_EDGE, FARTHEST = np.array([1.0, 0.8, 0.6]), 1.6
-"""Places along an interval from -1 to 1, as wide as a peak, whose parabola goes on beyond it, and how far."""
+_EDGE, _FARTHEST = np.array([0.0, 0.2, 0.4]), 0.6
+"""Places inward of an end, as parts of half a peak's width, whose parabola goes on beyond it, and how far."""
 
 _STEEP = 1e9
 """Nats by which a mass falls for each unit of log s where nothing is: enough to be nothing, with a way back."""
 
+_OF_DIFFERENCES = 872.0 / 3628800.0
+"""Largest error in the middle of ten nodes for each unit of the tenth difference: (0.5 * 1.5 * ... * 4.5)^2 / 10!"""
+
 
 @dataclass(frozen=True)
 class Window:
-    """Interpolation of a function of s: a multiple of s, and the rest, a polynomial in log s.
+    """Interpolation of a function of s: a multiple of s, and the rest, by polynomials in log s through ten nodes.
 
     Beyond the ends the rest is a parabola through places inside, as far as the reach, and then falls steeply: a value
     that is too high there would be taken for another peak. Below a window with a tail it is what it is at the end.
@@ -32,77 +35,154 @@ class Window:
     low, high
         Its ends, logarithms of s.
     size
-        Number of nodes.
-    reach
-        How far beyond an end the parabola is used: a part of the width of the peak, of which the window may have a
-        long tail.
+        Number of nodes, at least ten.
+    peak
+        Half the width of the peak, of which the window may have a long tail.
     has_tail
         Whether what is below it is nearly nothing.
+    is_complete
+        Whether what is below it is nothing at all.
     """
 
     low: float
     high: float
     size: int
-    reach: float
+    peak: float
     has_tail: bool
-
-    def finer(self, most: int) -> Window:
-        """Return the one with half as many nodes more, up to the most."""
-        return replace(self, size=min(self.size + self.size // 2, most))
+    is_complete: bool
 
     @cached_property
-    def nodes(self) -> Array:
-        """Places s, (n,)."""
-        return np.exp(0.5 * (self.low + self.high) + 0.5 * (self.high - self.low) * _angles(self.size)[0])
-
-    def basis(self, log_s: Array) -> Array:
-        """Return what multiplies the coefficients of the rest, (n, ...), at places log s."""
-        z = (2.0 * log_s - self.low - self.high) / (self.high - self.low)
-        polynomials = _polynomials(self.size, np.clip(z, -1.0, 1.0))
-        for side in self.sides:
-            beyond = side * z > 1.0
-            if beyond.any():
-                at = _polynomials(self.size, side * self.edge)
-                polynomials[:, beyond] = at @ _through(
-                    self.edge, np.minimum(side * z[beyond], 1.0 + 2.0 * self.reach / (self.high - self.low))
-                )
-        return polynomials
+    def log_nodes(self) -> Array:
+        """Logarithms of the nodes, (n,)."""
+        return np.linspace(self.low, self.high, self.size)
 
     @property
-    def edge(self) -> Array:
-        """Places from -1 to 1, near the end by the width of the peak, whose parabola goes on beyond it."""
-        return 1.0 - (1.0 - _EDGE) * self.reach / (0.5 * FARTHEST - 0.5) / (self.high - self.low)
+    def reach(self) -> float:
+        """How far beyond an end the parabola is used."""
+        return _FARTHEST * self.peak
+
+    @cached_property
+    def edges(self) -> dict[int, Array]:
+        """For the lower and upper end, -1 and 1, what multiplies the values at the nodes in those at three places."""
+        found = {}
+        for side, end in ((-1, self.low), (1, self.high)):
+            first, t = _located(self, end - side * self.inward)
+            polynomials = np.vander(t, _POINTS, increasing=True) @ _coefficients()
+            found[side] = np.zeros((len(t), self.size))
+            for row, start, own in zip(found[side], first, polynomials, strict=True):
+                row[start : start + _POINTS] = own
+        return found
 
     @property
-    def sides(self) -> tuple[float, ...]:
-        """Ends beyond which there is a parabola."""
-        return (1.0,) if self.has_tail else (-1.0, 1.0)
+    def inward(self) -> Array:
+        """How far inward of an end the three places are whose parabola goes on beyond it."""
+        return _EDGE * min(self.peak, self.high - self.low)
 
-    def coefficients(self, rest: Array) -> Array:
-        """Return the coefficients of the polynomials for values of the rest at the nodes."""
-        return _angles(self.size)[1] @ rest
+    def differences(self, rest: Array) -> Array:
+        """Return about how far each polynomial is off, from the tenth differences of the values at its nodes."""
+        found = np.abs(np.diff(rest, _POINTS)) * _OF_DIFFERENCES
+        return np.concatenate((found, found[-1:])) if len(found) else np.zeros(1)
 
-    def beyond(self, log_s: Array) -> Array:
-        """Return a large number, growing with the distance, at places so far beyond an end that nothing is there."""
-        distance = np.maximum(log_s - self.high - self.reach, 0.0)
-        if not self.has_tail:
-            distance += np.maximum(self.low - self.reach - log_s, 0.0)
-        return _STEEP * distance
+
+class Interpolant:
+    """The logarithm of a mass M(s), or a change of it, by its values at the nodes of a window, (n,)."""
+
+    def __init__(self, window: Window, values: Array) -> None:
+        self.window, self.values = window, values
+        # neither is a sliding view: those take ten times as long to make
+        self._coefficients = _coefficients() @ values[_neighbours(window.size)]
+
+    def at(self, places: Places) -> Array:
+        """Return it at places, minus infinity far beyond the window."""
+        found = self.change(places)
+        for own in places.beyond:
+            found[own.where] -= own.fall
+        return found
+
+    def change(self, places: Places) -> Array:
+        """Return it at places as a linear function of the values at the nodes."""
+        found = self._coefficients[-1].take(places.first)
+        for own in self._coefficients[-2::-1]:
+            found *= places.t
+            found += own.take(places.first)
+        for own in places.beyond:
+            found[own.where] = (self.window.edges[own.side] @ self.values) @ own.through
+        return found
+
+
+class Places:
+    """Places log s of any shape, where functions are interpolated from their values at the nodes of a window."""
+
+    def __init__(self, window: Window, log_s: Array) -> None:
+        self.window = window
+        self.first, self.t = _located(window, log_s)
+        sides = {1: log_s > window.high}
+        if not window.is_complete:
+            sides[-1] = log_s < window.low
+        self.beyond = [_Beyond.of(window, log_s, where, side) for side, where in sides.items() if where.any()]
 
     def at_nodes(self, weights: Array) -> Array:
-        """Return the derivatives by the values at the nodes for those by the coefficients."""
-        return weights @ _angles(self.size)[1]
+        """Return the derivatives of the weighted sum of the values by the values at the nodes."""
+        if self.beyond:
+            inner = weights.copy()
+            for own in self.beyond:
+                inner[own.where] = 0.0
+        else:
+            inner = weights
+        powers, first, t = inner.ravel(), self.first.ravel(), self.t.ravel()
+        count = self.window.size - _POINTS + 1
+        sums = np.empty((_POINTS, count))
+        for degree in range(_POINTS):
+            sums[degree] = np.bincount(first, powers, count)
+            powers = powers * t
+        found = np.zeros(self.window.size)
+        for number, own in enumerate(_coefficients().T @ sums):
+            found[number : number + count] += own
+        for own in self.beyond:
+            found += (own.through @ weights[own.where]) @ self.window.edges[own.side]
+        return found
+
+    def masses(self, weights: Array) -> Array:
+        """Return what the weights of the places of each polynomial add up to."""
+        return np.bincount(self.first.ravel(), weights.ravel(), self.window.size - _POINTS + 1).astype(
+            np.float64, copy=False
+        )
+
+    def outside(self, weights: Array) -> float:
+        """Return what the weights of the places below the window, and of those above it, add up to, without signs."""
+        return sum(abs(float(weights[own.where].sum())) for own in self.beyond)
 
 
-def _polynomials(size: int, z: Array) -> Array:
-    """Return the Chebyshev polynomials of degrees below ``size``, (size, ...)."""
-    found = np.empty((size, *z.shape))
-    found[0], found[1] = 1.0, z
-    for degree in range(2, size):
-        np.multiply(z, found[degree - 1], out=found[degree])
-        found[degree] *= 2.0
-        found[degree] -= found[degree - 2]
-    return found
+@dataclass(frozen=True)
+class _Beyond:
+    """Places beyond an end: which they are, what multiplies the values at three places inside, and the fall."""
+
+    side: int
+    where: AnyArray
+    through: Array
+    fall: Array
+
+    @classmethod
+    def of(cls, window: Window, log_s: Array, where: AnyArray, side: int) -> _Beyond:
+        """Return those beyond one end, -1 or 1."""
+        distance = np.abs(log_s[where] - (window.high if side > 0 else window.low))
+        if side < 0 and window.has_tail:
+            distance = np.zeros_like(distance)
+        through = _through(window.inward, -np.minimum(distance, window.reach))
+        return cls(side, where, through, _STEEP * np.maximum(distance - window.reach, 0.0))
+
+
+def _located(window: Window, log_s: Array) -> tuple[AnyArray, Array]:
+    """Return the first of the ten nodes around each place, and the place from -1 to 1 between first and last."""
+    at = (log_s - window.low) * ((window.size - 1) / (window.high - window.low))
+    np.minimum(np.maximum(at, 0.0, out=at), window.size - 1.0, out=at)
+    first = np.minimum(np.maximum(at - (0.5 * _POINTS - 1.0), 0.0), float(window.size - _POINTS)).astype(
+        np.intp
+    )
+    at -= first
+    at *= 2.0 / (_POINTS - 1)
+    at -= 1.0
+    return first, at
 
 
 def _through(edge: Array, z: Array) -> Array:
@@ -118,78 +198,13 @@ def _through(edge: Array, z: Array) -> Array:
 
 
 @cache
-def _angles(size: int) -> tuple[Array, Array]:
-    """Return Chebyshev nodes, and the matrix from values there to coefficients of the polynomials."""
-    angles = (np.arange(size) + 0.5) * np.pi / size
-    matrix = 2.0 / size * np.cos(np.outer(np.arange(size), angles))
-    matrix[0] *= 0.5
-    return np.cos(angles), matrix
+def _coefficients() -> Array:
+    """Return the matrix from values at ten nodes, from -1 to 1, to the coefficients of their polynomial."""
+    found: Array = np.linalg.inv(np.vander(np.linspace(-1.0, 1.0, _POINTS), increasing=True))  # type: ignore[assignment]
+    return found
 
 
-@dataclass(frozen=True)
-class Interpolant:
-    """The logarithm of a mass M(s), as slope * s and the coefficients of polynomials."""
-
-    window: Window
-    coefficients: Array
-    slope: float
-
-    @classmethod
-    def through(cls, window: Window, log_mass: Array) -> Interpolant:
-        """Return the one with these values at the nodes of a window: the multiple of s leaves nearly a line."""
-        columns = np.stack((window.nodes, np.log(window.nodes), np.ones(window.size)), axis=1)
-        slope = float(np.linalg.lstsq(columns, log_mass)[0][0])
-        return cls(window, window.coefficients(log_mass - slope * window.nodes), slope)
-
-    @property
-    def missed(self) -> float:
-        """About how much polynomials of higher degrees would add: the last coefficients."""
-        return float(np.abs(self.coefficients[-3:]).max())
-
-    def value(self, log_s: Array) -> tuple[Array, Array]:
-        """Return it at places log s, minus infinity far beyond the window, and the basis there."""
-        basis = self.window.basis(log_s)
-        found = self.slope * np.exp(log_s) + np.tensordot(self.coefficients, basis, 1)
-        found -= self.window.beyond(log_s)
-        return found, basis
-
-    def alone(self, log_s: Array) -> Array:
-        """Return it at places log s without the basis, in less time."""
-        low, high = self.window.low, self.window.high
-        z = (2.0 * log_s - low - high) / (high - low)
-        found: Array = np.polynomial.chebyshev.chebval(np.clip(z, -1.0, 1.0), self.coefficients)  # type: ignore[assignment]
-        w = self.window
-        for side in w.sides:
-            beyond = side * z > 1.0
-            if beyond.any():
-                at = np.polynomial.chebyshev.chebval(side * w.edge, self.coefficients)
-                found[beyond] = at @ _through(
-                    w.edge, np.minimum(side * z[beyond], 1.0 + 2.0 * w.reach / (high - low))
-                )
-        found += self.slope * np.exp(log_s)
-        found -= self.window.beyond(log_s)
-        return found
-
-
-@dataclass(frozen=True)
-class Table:
-    """The logarithm of a mass at many places log s: fast, for draws."""
-
-    places: Array
-    values: Array
-    below: float
-
-    @classmethod
-    def of(cls, whole: Interpolant) -> Table:
-        """Return the values of what interpolates with all digits."""
-        places = np.linspace(whole.window.low, whole.window.high, _PLACES)
-        values = whole.value(places)[0]
-        return cls(places, values, float(values[0]) if whole.window.has_tail else -np.inf)
-
-    def alone(self, log_s: Array) -> Array:
-        """Return it at places log s: below a wide window that at its end, elsewhere nothing beyond the ends."""
-        return np.interp(log_s, self.places, self.values, left=self.below, right=-np.inf)
-
-    def value(self, log_s: Array) -> tuple[Array, None]:
-        """Return the same, without a basis."""
-        return self.alone(log_s), None
+@cache
+def _neighbours(size: int) -> AnyArray:
+    """Return the numbers of the ten nodes of each polynomial, (10, n - 9)."""
+    return np.arange(_POINTS)[:, None] + np.arange(size - _POINTS + 1)

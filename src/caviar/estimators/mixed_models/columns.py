@@ -11,8 +11,8 @@ import numpy as np
 
 from ..._errors import DataError
 from ..._typing import AnyArray, Array
-from ...data.frames import Frame, frame_of, index_of, without_absent
-from ...data.labels import text_labels
+from ...data.frames import Frame, frame_of, has_dates, index_of, without_absent
+from ...data.labels import TextLabels, text_labels
 
 _SHOWN = 8
 """Names that a message lists at most."""
@@ -91,9 +91,14 @@ class Rows:
         Raises
         ------
         DataError
-            If it has texts, missing values or infinity; the message names the first row.
+            If it has texts, dates, missing values or infinity; the message names the first row.
         """
         found = self.column(name)
+        if has_dates(found):
+            raise DataError(
+                f"'{name}' has dates or times, which are numbers only in a unit: count them in the one you mean, as in "
+                f"table['{name}'] = (table['{name}'] - table['{name}'].min()).dt.days"
+            )
         if text_labels(found, name) is not None:
             raise DataError(
                 f"'{name}' must have numbers; got {_first_strange(np.asarray(found, dtype=object))}"
@@ -121,7 +126,7 @@ class Rows:
             If a value is missing.
         """
         found = self.column(name)
-        texts = text_labels(found, name)
+        texts = _date_labels(found) if has_dates(found) else text_labels(found, name)
         if texts is None:
             values, whole = self.numbers(name), np.asarray(found)
             # whole numbers as they are: two large ones may be the same number of double precision
@@ -138,7 +143,7 @@ class Rows:
     def labels_that_are_there(self, name: str) -> AnyArray:
         """Return a column of categories as texts, None in rows that lack one."""
         found = self.column(name)
-        texts = text_labels(found, name)
+        texts = _date_labels(found) if has_dates(found) else text_labels(found, name)
         if texts is not None:
             return texts.values.astype(object)
         column = without_absent(found)
@@ -151,6 +156,19 @@ class Rows:
     def are_texts(self, name: str) -> bool:
         """Whether a column has texts or categories, and no numbers."""
         return text_labels(self.column(name), name) is not None
+
+
+def _date_labels(found: Any) -> TextLabels:
+    """Return dates and times as texts, the same ones in any unit that a table may keep them in."""
+    values = np.asarray(found.to_numpy() if hasattr(found, "to_numpy") else found)
+    if values.dtype.kind not in "mM":
+        return TextLabels(
+            np.array([None if own is None else str(own) for own in values.tolist()], dtype=object)
+        )
+    texts = values.astype("M8[ns]" if values.dtype.kind == "M" else "m8[ns]").astype(str)
+    labels = texts.astype(object)
+    labels[np.isnat(values)] = None
+    return TextLabels(labels)
 
 
 def _as_text(value: float) -> str:

@@ -59,6 +59,12 @@ class TellsEvidence(Factored):
         """Names of the observed variables of the model."""
         return frozenset(leaf.name for leaf in self.model.leaves)
 
+    @property
+    def without_prior(self) -> frozenset[str]:
+        """Names of unknowns with a flat prior, and of those that are points: log p(x) has a constant for each."""
+        flat = {name for name, variable in self.model.variables.items() if variable.is_flat}
+        return frozenset(flat | set(self._evaluator.point))
+
     def data_of_model(self, data: Any) -> Any:
         """Return a mapping without the arrays that the model has no name for; tables as they are."""
         if not isinstance(data, Mapping):

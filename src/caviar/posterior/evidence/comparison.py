@@ -9,7 +9,8 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from ..._errors import ModelError, ParameterError
+from ..._errors import DataError, ModelError, ParameterError
+from ..._typing import Array
 from ..pandas_tables import data_frame
 from ..tables import html_table, text_table
 from .evidence import Evidence
@@ -137,11 +138,11 @@ def compare(
     Raises
     ------
     ParameterError
-        If there is no model, or one has no evidence.
+        If there is no model, one has no evidence, or an unknown is a point or has a flat prior in some of them only.
     ModelError
         If the models observe different variables, whose evidences do not compare.
     DataError
-        If the data are not those of a fit.
+        If the fits were to different rows, weights or units, or the data are not those of a fit.
 
     Notes
     -----
@@ -203,6 +204,16 @@ class _HasEvidence(Protocol):
         """Return the part of data that the model has names for."""
         ...
 
+    @property
+    def without_prior(self) -> frozenset[str]:
+        """Names of unknowns with a flat prior, and of those that are points."""
+        ...
+
+    @property
+    def data_summary(self) -> Mapping[str, Any] | None:
+        """What it was fitted to: rows, their weight, and moments of the arrays."""
+        ...
+
     def evidence(self, data: Any, *, method: str) -> Evidence:
         """Return an estimate of the log evidence."""
         ...
@@ -229,6 +240,59 @@ def _require_comparable(posteriors: Any) -> None:
                 f"models of the same data observe the same variables; '{first}' has {sorted(observed[first])}, and "
                 f"'{name}' has {sorted(own)}"
             )
+        only = posteriors[first].without_prior ^ posteriors[name].without_prior
+        if only:
+            which, unknown = (first if min(only) in posteriors[first].without_prior else name), min(only)
+            raise ParameterError(
+                f"'{unknown}' is a point, or has a flat prior, in '{which}' and not in the others: its log p(x) "
+                "depends on units. Give it a proper prior in all of them, or compare the densities of new rows"
+            )
+        _require_same_data((first, posteriors[first]), (name, posteriors[name]))
+
+
+def _require_same_data(one: tuple[str, _HasEvidence], other: tuple[str, _HasEvidence]) -> None:
+    """Raise an error if summaries tell that two fits were to different data; those of files have no moments."""
+    first, second = one[1].data_summary, other[1].data_summary
+    if not first or not second or one[1] is other[1]:
+        return
+    for name in sorted(one[1].observed_names):
+        figures = [_figures(summary, name) for summary in (first, second)]
+        for what, own in figures[0].items():
+            others = figures[1].get(what, own)
+            if own.shape == others.shape and not _are_alike(
+                own, others, figures[0].get("the standard deviation")
+            ):
+                raise DataError(
+                    f"models are compared by the same data, but '{name}' has {what} {_shown(own)} in the fit "
+                    f"'{one[0]}' and {_shown(others)} in '{other[0]}'. Fit all models to the same rows and units"
+                )
+
+
+def _figures(summary: Mapping[str, Any], name: str) -> dict[str, Array]:
+    """Return figures of the observed values of a variable that depend on the data alone, in words."""
+    own: Mapping[str, Any] = summary.get("arrays", {}).get(name, {})
+    found: dict[str, Any] = {}
+    if "shape" in own:
+        found["a number of values of"] = np.prod(own["shape"], dtype=np.float64) - own.get("missing", 0)
+    moments = {"the mean": "mean", "the standard deviation": "standard_deviation"}
+    found |= {what: own[key] for what, key in moments.items() if key in own}
+    if "weight" in summary:
+        found["rows of an average weight of"] = summary["weight"] / summary["rows"]
+    return {what: np.asarray(value, dtype=np.float64) for what, value in found.items()}
+
+
+def _are_alike(own: Array, others: Array, spread: Array | None) -> bool:
+    """Whether two figures are the same as far as single precision keeps them."""
+    slack = 1e-5 * np.abs(own)
+    if spread is not None and spread.shape == own.shape:
+        slack = slack + 1e-5 * spread
+    return bool((np.abs(own - others) <= slack).all())
+
+
+def _shown(value: Array) -> str:
+    flat = np.ravel(value)
+    shown = ", ".join(f"{own:.6g}" for own in flat[:3])
+    return f"{shown}, ..." if flat.size > 3 else shown
 
 
 def _error(error: float) -> str:

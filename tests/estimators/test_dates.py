@@ -1,0 +1,39 @@
+"""Dates are numbers only in a unit: refused where numbers are needed, and labels of groups in any unit."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import caviar as cv
+
+DATES = pd.to_datetime(pd.Series(["2020-01-01", "2020-02-01", None] * 10))
+TABLE = pd.DataFrame({"y": np.random.default_rng(0).normal(size=30), "day": DATES, "since": DATES - DATES[0]})
+
+
+@pytest.mark.parametrize("column", ["day", "since"])
+@pytest.mark.parametrize("kept_by", [pd.DataFrame, pl.from_pandas])
+def test_dates_are_no_numbers(column, kept_by):
+    """A missing date was -9.2e18, and made a slope of its own."""
+    with pytest.raises(cv.DataError, match=f"'{column}' has dates or times"):
+        cv.MixedModel(f"y ~ {column}").fit(kept_by(TABLE))
+    for estimator in (cv.HiddenMarkovModel(2), cv.BayesianGaussianMixture(2), cv.MixedMixture(2)):
+        with pytest.raises(cv.DataError, match=f"column '{column}' of X has dates or times"):
+            estimator.fit(kept_by(TABLE[["y", column]]))
+
+
+def test_an_array_of_dates_is_refused():
+    with pytest.raises(cv.DataError, match="X has dates or times"):
+        cv.GaussianMixture(1).fit(DATES.to_numpy()[:, None])
+
+
+@pytest.mark.parametrize("column", ["day", "since"])
+def test_dates_are_groups_in_any_unit(column):
+    there = TABLE.dropna()
+    model = cv.MixedModel(f"y ~ 1 + (1 | {column})").fit(there)
+    coarse = there.assign(day=there["day"].astype("M8[s]"), since=there["since"].astype("m8[s]"))
+    np.testing.assert_array_equal(model.predict(coarse).mean, model.predict(there).mean)
+    by_text = cv.MixedModel("y ~ 1 + (1 | text)").fit(there.assign(text=there[column].astype(str)))
+    np.testing.assert_allclose(model.posterior_.elbo, by_text.posterior_.elbo, rtol=1e-10)
+    # rows without a date are in a group that was not seen
+    assert np.ptp(model.predict(TABLE).mean[2::3]) == 0
