@@ -174,7 +174,7 @@ def test_names_with_dots_are_told_from_parts():
     assert posterior.interval("a.precision").shape == (2,)
     assert posterior.mean("a.precision").shape == ()
     assert posterior.sd("a").shape == (3,)
-    with pytest.raises(cv.ModelError, match="'a' has 'a'; got 'a.mean'"):
+    with pytest.raises(cv.ModelError, match=r"'a' has 'a'; got 'a\.mean'"):
         posterior.mean("a.mean")
 
 
