@@ -27,8 +27,9 @@ from ...numerics.linalg import cholesky
 from ...numerics.randomness import generator
 from ..evidence.coordinates import Coordinates
 from ..linear_response import LinearResponse
+from ..pending import Pending
 from ..shared_factors import Factored
-from ..uncertainty import Pending, Tell
+from ..uncertainty import Tell
 from .at_once import MOST_NUMBERS, integral_of, separating_of
 from .integrated import Conditional, IntegratedPosterior, at
 from .lattice import Lattice, Place, explored
