@@ -16,7 +16,7 @@ from caviar.engine.evaluation.given_by_passes import Correction, GivenByPasses
 from caviar.engine.response import probed
 from caviar.engine.response.given import GivenInRows
 from caviar.posterior.integration.lattice_of_fits import _between
-from caviar.posterior.pending import Pending
+from caviar.posterior.uncertainty.pending import Pending
 
 OBS = cv.Plate("obs")
 LINKS = {"logistic": (cv.logistic, log_expit), "probit": (cv.probit, log_ndtr)}

@@ -8,7 +8,7 @@ from scipy import stats
 from scipy.sparse import csr_array
 
 import caviar as cv
-from caviar.posterior.pending import Pending
+from caviar.posterior.uncertainty.pending import Pending
 
 OBS = cv.Plate("obs")
 

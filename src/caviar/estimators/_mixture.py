@@ -22,8 +22,8 @@ from ..engine.ascent.status import Status
 from ..fitting.model import Model
 from ..lazy.block_map import map_blocks
 from ..names import with_columns
-from ..posterior.pending import ASKED
 from ..posterior.posterior import Posterior
+from ..posterior.uncertainty.pending import ASKED
 from ._arguments import as_generator, require_whole
 from ._checkpointing import Checkpointing, NextFit
 from ._components import Component

@@ -14,9 +14,9 @@ from ..engine.response.cost import is_cheap_to_second_order, left_out, may_be_pr
 from ..engine.rows.executor import Executor
 from ..engine.rows.row_map import RowMap
 from ..lazy.graph_rows import is_graph
-from ..posterior.pending import ASKED, Pending, PendingIntegrated, PendingToSecondOrder
 from ..posterior.posterior import Posterior
-from ..posterior.uncertainty import KINDS, MeanField, Source
+from ..posterior.uncertainty.known import KINDS, MeanField, Source
+from ..posterior.uncertainty.pending import ASKED, Pending, PendingIntegrated, PendingToSecondOrder
 
 ASK = "fit with uncertainty='linear_response' to have it"
 

@@ -14,7 +14,7 @@ from .._typing import Array
 from ..engine.starts.restarts import distinct_ends, told_ends
 from ..families._marginals import Marginals
 from .summary import Summary, summary_of
-from .uncertainty import HEAVY, KINDS, MeanField, Source, Tell, Uncertainty, ends_of
+from .uncertainty.known import HEAVY, KINDS, MeanField, Source, Tell, Uncertainty, ends_of
 
 _OF_ROWS_BEFORE = "What earlier rows contribute is that of mean field."
 

@@ -27,9 +27,9 @@ from ...numerics.linalg import cholesky
 from ...numerics.randomness import generator
 from ..evidence.coordinates import Coordinates
 from ..linear_response import LinearResponse
-from ..pending import Pending
 from ..shared_factors import Factored
-from ..uncertainty import Tell
+from ..uncertainty.known import Tell
+from ..uncertainty.pending import Pending
 from .at_once import MOST_NUMBERS, integral_of, separating_of
 from .integrated import Conditional, IntegratedPosterior, at
 from .lattice import Lattice, Place, explored

@@ -10,9 +10,9 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from .._errors import ParameterError
-from .._typing import Array
-from ..families._marginals import Ends, Marginals
+from ..._errors import ParameterError
+from ..._typing import Array
+from ...families._marginals import Ends, Marginals
 
 MEAN_FIELD = "Intervals are those of mean field, and may be too narrow"
 LINEAR_RESPONSE = "Standard deviations and intervals are those of linear response."
@@ -30,7 +30,7 @@ KINDS = ("auto", "linear_response", "second_order", "mean_field")
 
 
 Tell: TypeAlias = "Callable[[Any], Uncertainty | None]"
-"""Returns what is shown, from a :class:`~caviar.posterior.pending.Pending`; None if it has nothing."""
+"""Returns what is shown, from a :class:`~caviar.posterior.uncertainty.pending.Pending`; None if it has nothing."""
 
 
 class Source(ABC):

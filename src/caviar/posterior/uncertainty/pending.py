@@ -11,10 +11,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._errors import CaviarError, CaviarWarning, DataError, ModelError
-from ..engine.ascent.problem import Problem
-from ..engine.rows.row_map import RowMap
-from .uncertainty import Corrected, MeanField, Source, Tell, Uncertainty, Widths
+from ..._errors import CaviarError, CaviarWarning, DataError, ModelError
+from ...engine.ascent.problem import Problem
+from ...engine.rows.row_map import RowMap
+from .known import Corrected, MeanField, Source, Tell, Uncertainty, Widths
 
 
 @dataclass(frozen=True, eq=False)
