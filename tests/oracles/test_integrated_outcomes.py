@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import runpy
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,10 +12,11 @@ import pytest
 from scipy.special import log_expit, log_ndtr
 
 import caviar as cv
-from caviar.engine.evaluation.given_by_passes import GivenByPasses
+from caviar.engine.evaluation.given_by_passes import Correction, GivenByPasses
 from caviar.engine.response import probed
 from caviar.engine.response.given import GivenInRows
-from caviar.posterior.uncertainty import Pending
+from caviar.posterior.integration.lattice_of_fits import _between
+from caviar.posterior.uncertainty.pending import Pending
 
 OBS = cv.Plate("obs")
 LINKS = {"logistic": (cv.logistic, log_expit), "probit": (cv.probit, log_ndtr)}
@@ -126,15 +129,14 @@ def test_draws_of_the_factor_tell_what_the_whole_matrix_does(monkeypatch):
     assert drawn.is_available
     for precision in (0.05, 0.3):
         statistics = {"between": family.statistics_of(np.array(precision))}
-        one, other, plain = (
-            kind.fit_at(statistics, None) for kind in (formed, drawn, GivenByPasses(state, ["between"]))
-        )
-        cubes = one.log_density - plain.log_density
+        one, other = (kind.fit_at(statistics, None) for kind in (formed, GivenByPasses(state, ["between"])))
+        cubes, told = one.log_density - other.log_density, drawn.correction(drawn.fit_at(statistics, None))
         assert cubes > 0.3
-        assert other.log_density - plain.log_density == pytest.approx(cubes, rel=0.03)
+        assert told.log_density == pytest.approx(cubes, rel=0.03)
         for name in ("mu", "a"):
             # the rest of the series is left out
-            assert np.allclose(other.sds[name], one.sds[name], rtol=0.05), name
+            sd = np.sqrt(other.sds[name] ** 2 + told.variances[name])
+            assert np.allclose(sd, one.sds[name], rtol=0.05), name
 
 
 @pytest.mark.thinned(2)
@@ -148,6 +150,32 @@ def test_many_groups_are_integrated_by_default(link, method):
         mean, sd = exact.moments(name)
         assert np.allclose((posterior.mean(name) - mean) / sd, 0.0, atol=0.07), name
         assert np.allclose(posterior.sd(name) / sd, 1.0, atol=0.06), name
+
+
+def test_corrections_vary_slowly_so_that_every_second_point_has_one():
+    own = {
+        place: Correction(float(sum(place)), {"a": np.array([place[0]])})
+        for place in ((0, 0), (2, 0), (0, 2), (2, 2))
+    }
+    inherited = Correction(9.0, {"a": np.array([9.0])})
+    found = _between({**own, **dict.fromkeys([(1, 0), (1, 1), (-1, 2), (5, 5)], inherited)}, 2)
+    assert [found[place].log_density for place in ((2, 2), (1, 0), (1, 1), (-1, 2))] == [4.0, 1.0, 2.0, 2.0]
+    assert found[1, 1].variances["a"] == 1.0
+    assert found[5, 5] is inherited
+
+
+@pytest.mark.slow
+def test_crossed_groups_are_integrated_by_default():
+    """Beside the Gibbs sampler of the benchmark, which shares no code with the library."""
+    folder = Path(__file__).parents[2] / "benchmarks"
+    crossed = runpy.run_path(str(folder / "crossed_outcomes.py"))
+    rng, sizes = np.random.default_rng([0, 2]), (40, 30)
+    data = crossed["drawn"](sizes, 1200, rng)
+    posterior = crossed["stated"](sizes, "bound").fit(data, seed=0)
+    assert posterior.uncertainty == "integrated"
+    for name, draws in crossed["sampled"](sizes, data, 2_500, rng).items():
+        lower, upper = np.reshape(posterior.interval(name, 0.9), (2, -1))
+        assert ((draws >= lower) & (draws <= upper)).mean() == pytest.approx(0.9, abs=0.035), name
 
 
 @pytest.mark.slow

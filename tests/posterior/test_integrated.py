@@ -1,5 +1,7 @@
 """Posteriors integrated over some globals: beside quadrature, for one and two numbers; lattices; what is refused."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -138,6 +140,26 @@ def test_a_lattice_finds_a_correlated_density_wherever_it_begins():
     order = np.argsort(vectors[:, 1])
     ends = np.interp([0.05, 0.95], np.cumsum(weights[order]), vectors[order, 1])
     np.testing.assert_allclose(ends, -1.0 + np.sqrt(2.0) * np.array([-1.645, 1.645]), atol=0.02)
+
+
+def test_a_bent_lattice_has_few_points_in_a_long_tail():
+    """Of the log of a Gamma variable, whose density falls off like an exponential on the left."""
+    density, found = stats.loggamma(0.2), []
+    for bend in (0.0, 0.15):
+        empty = Lattice(np.zeros(1), np.array([[0.6]]), {}, bend)
+        points = explored(partial(_log_density_at, density, empty), 1, 9.0)
+        lattice = Lattice(empty.center, empty.root, points, bend)
+        found.append(len(points))
+        vectors, weights = lattice.refined(32)
+        order = np.argsort(vectors[:, 0])
+        ends = np.interp([0.05, 0.95], np.cumsum(weights[order]), vectors[order, 0])
+        np.testing.assert_allclose(density.cdf(ends), [0.05, 0.95], atol=0.005)
+        np.testing.assert_allclose(lattice.moments()[0], density.mean(), atol=0.1)
+    assert found[1] < 0.4 * found[0]
+
+
+def _log_density_at(density, lattice, place, _):
+    return float(density.logpdf(lattice.at(np.array([place]))[0, 0]))
 
 
 def test_a_density_that_does_not_fall_off_is_refused():

@@ -8,7 +8,7 @@ from scipy import stats
 from scipy.sparse import csr_array
 
 import caviar as cv
-from caviar.posterior.uncertainty import Pending
+from caviar.posterior.uncertainty.pending import Pending
 
 OBS = cv.Plate("obs")
 
@@ -164,6 +164,18 @@ def test_unknown_kinds_and_names_are_refused():
     assert posterior.sd("theta.mean") > 0
     with pytest.raises(cv.ModelError, match=r"'theta\.mean' and 'theta\.precision'"):
         posterior.sd("theta")
+
+
+def test_names_with_dots_are_told_from_parts():
+    obs = cv.Plate("obs")
+    a = cv.Normal("a", 0.0, cv.Gamma("a.precision", 2.0, 2.0), plates=cv.Plate("group", 3))
+    x = cv.Normal("x", a[cv.Data("g", plates=obs)], 1.0, plates=obs)
+    posterior = cv.Model(x).fit({"g": [0, 1, 2, 2], "x": [0.1, 1.0, 2.0, 3.0]})
+    assert posterior.interval("a.precision").shape == (2,)
+    assert posterior.mean("a.precision").shape == ()
+    assert posterior.sd("a").shape == (3,)
+    with pytest.raises(cv.ModelError, match=r"'a' has 'a'; got 'a\.mean'"):
+        posterior.mean("a.mean")
 
 
 def test_what_is_known_has_no_interval():

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 
 from .._errors import ParameterError
 from ..engine.ascent.driver import Progress
-from ..posterior.uncertainty import KINDS
+from ..posterior.uncertainty.known import KINDS
 from ._arguments import require_choice, require_number, require_whole
 from ._declared import estimator
 

@@ -23,7 +23,7 @@ from ..fitting.model import Model
 from ..lazy.block_map import map_blocks
 from ..names import with_columns
 from ..posterior.posterior import Posterior
-from ..posterior.uncertainty import ASKED
+from ..posterior.uncertainty.pending import ASKED
 from ._arguments import as_generator, require_whole
 from ._checkpointing import Checkpointing, NextFit
 from ._components import Component

@@ -20,7 +20,7 @@ from ..language import Categorical, Data, Dirichlet, MarkovChain, Plate
 from ..names import with_columns
 from ..posterior.posterior import Posterior
 from ..posterior.prediction import Prediction
-from ..posterior.uncertainty import ASKED
+from ..posterior.uncertainty.pending import ASKED
 from ._arguments import as_generator, require_choice, require_whole
 from ._checkpointing import Checkpointing, NextFit
 from ._components import Component, Estimate

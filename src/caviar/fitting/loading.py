@@ -19,7 +19,7 @@ from ..posterior.documents.shapes import Sizes
 from ..posterior.integration.shown import Integrated
 from ..posterior.posterior import Posterior
 from ..posterior.shared_factors import SharedFactors
-from ..posterior.uncertainty import Corrected, MeanField, Uncertainty, Widths
+from ..posterior.uncertainty.known import Corrected, MeanField, Uncertainty, Widths
 from ..storage import leaves_of_statement
 from .model import Model, _Evaluator
 

@@ -15,15 +15,8 @@ from ..engine.rows.executor import Executor
 from ..engine.rows.row_map import RowMap
 from ..lazy.graph_rows import is_graph
 from ..posterior.posterior import Posterior
-from ..posterior.uncertainty import (
-    ASKED,
-    KINDS,
-    MeanField,
-    Pending,
-    PendingIntegrated,
-    PendingToSecondOrder,
-    Source,
-)
+from ..posterior.uncertainty.known import KINDS, MeanField, Source
+from ..posterior.uncertainty.pending import ASKED, Pending, PendingIntegrated, PendingToSecondOrder
 
 ASK = "fit with uncertainty='linear_response' to have it"
 

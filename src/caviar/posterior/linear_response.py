@@ -24,7 +24,7 @@ from .pandas_tables import along_rows
 from .sensitivity import Sensitivity, sensitivity_of
 from .shared_factors import Factored
 from .summary import Summary, summary_of
-from .uncertainty import HEAVY, Corrected, Widths, ends_of, matched
+from .uncertainty.known import HEAVY, Corrected, Widths, ends_of, matched
 
 _NEARLY_FLAT = 1e-5
 """Smallest eigenvalue below which a direction may be flat: a fit that has not quite settled cannot tell."""

@@ -62,7 +62,7 @@ from .prediction import (
 from .shared_factors import SharedFactors
 from .shown import ShowsUncertainty
 from .simulation import check_count
-from .uncertainty import MeanField, Source
+from .uncertainty.known import MeanField, Source
 
 _SAME_ELBO = 1e-7
 """Difference of two objectives, relative to their size, that is rounding: of the same data it is 1e-12 or less."""

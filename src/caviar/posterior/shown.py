@@ -14,7 +14,7 @@ from .._typing import Array
 from ..engine.starts.restarts import distinct_ends, told_ends
 from ..families._marginals import Marginals
 from .summary import Summary, summary_of
-from .uncertainty import HEAVY, KINDS, MeanField, Source, Tell, Uncertainty, ends_of
+from .uncertainty.known import HEAVY, KINDS, MeanField, Source, Tell, Uncertainty, ends_of
 
 _OF_ROWS_BEFORE = "What earlier rows contribute is that of mean field."
 
@@ -215,7 +215,10 @@ class ShowsUncertainty(ABC):
         return self._shown_as("auto").weighted(name)
 
     def _of_part(self, name: str, level: float, figure: str) -> Array:
-        variable = str(name).partition(".")[0]
+        # the name of a variable may have dots itself
+        variable = str(name)
+        if variable not in tuple(self):
+            variable = variable.rpartition(".")[0] or variable
         found = {variable + own.part: getattr(own, figure) for own in self.marginals(variable, level)}
         if name not in found:
             raise ModelError(f"'{variable}' has {' and '.join(map(repr, found))}; got {name!r}")

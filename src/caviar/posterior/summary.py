@@ -13,7 +13,7 @@ from ..families._marginals import Ends, Marginals
 from ..names import place_in_words
 from .pandas_tables import data_frame
 from .tables import beside, html_table, text_table
-from .uncertainty import Uncertainty
+from .uncertainty.known import Uncertainty
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -125,8 +125,31 @@ class Passed(NamedTuple):
     q: Factors
 
 
+class Correction(NamedTuple):
+    """What a fit at a value lacks, which varies slowly with the value.
+
+    Attributes
+    ----------
+    log_density
+        Of the data and the value.
+    variances
+        Of entries of the other variables, by name, (G,).
+    """
+
+    log_density: float = 0.0
+    variances: Mapping[str, Array] = {}
+
+
 class GivenByPasses(Apart):
-    """The same fits one after the other, by passes over the rows, where these hide something."""
+    """The same fits one after the other, by passes over the rows, where these hide something.
+
+    Attributes
+    ----------
+    every
+        Of a row of values, one in so many takes a correction of its own; for the others it is between those.
+    """
+
+    every: ClassVar[int] = 1
 
     def __init__(self, state: AscentState, names: Collection[str]) -> None:
         super().__init__(state, names)
@@ -164,6 +187,10 @@ class GivenByPasses(Apart):
                     natural[variable] = _between(last[variable], own, step) if step < 1.0 else own
                     self._tell({variable: natural[variable]}, arrays, q)
         return self._passed(elbo, statistics, arrays, q)
+
+    def correction(self, passed: Passed) -> Correction:
+        """Return what is added to the fit at a value."""
+        return Correction()
 
     def _tell(
         self, natural: Mapping[Variable, Statistics], arrays: dict[Hashable, Array], q: dict[Variable, Any]

@@ -51,6 +51,12 @@ _OF_LATTICE, _OF_ALL_FITS = {1: 25, 2: 40}, 1e9
 """About the points of a lattice by its dimensions, and the operations of fits at all of them that are few for any fit:
 about two thirds of a second."""
 
+_OF_BENT, _OF_ALL_BENT = {1: 18, 2: 70}, 1.5e9
+"""The same of a bent lattice beside random directions, which only some of its points take: one to two seconds."""
+
+EVERY = 2
+"""Of a row of such points one in so many takes the random directions."""
+
 _OF_STATISTIC = 200.0
 """Operations for each number of a shared factor: of a response of its sparse precision."""
 
@@ -192,15 +198,15 @@ def n_probes(n_numbers: int) -> int:
 
 
 def is_cheap_to_probe(problem: Problem, n_rows: int, n_numbers: int) -> bool:
-    """Return whether fits with a few passes along random directions at such a lattice cost very little."""
+    """Return whether fits at such a lattice, some with passes along random directions, cost very little."""
     if n_numbers not in _OF_LATTICE:
         return False
     sizes = _sizes_of_members(problem)
     algebra = _OF_STATISTIC * sum(sizes) + float(sum(sizes) - max(sizes, default=0)) ** 3
     # labels that are known are looked up, not multiplied
     of_a_pass = operations_of_a_pass(problem, n_rows)
-    of_probes = 2 * n_probes(sum(sizes)) * (of_a_pass + _DIRECTION + algebra)
-    return _OF_LATTICE[n_numbers] * (_PASSES * of_a_pass + of_probes) <= _OF_ALL_FITS
+    of_probes = 2 * n_probes(sum(sizes)) * (of_a_pass + _DIRECTION + algebra) / EVERY**n_numbers
+    return _OF_BENT[n_numbers] * (_PASSES * of_a_pass + of_probes) <= _OF_ALL_BENT
 
 
 def may_be_probed(problem: Problem, n_rows: int) -> bool:

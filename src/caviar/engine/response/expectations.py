@@ -20,7 +20,7 @@ _IN_SPAN = 1e-9
 
 
 def correction_of_expectations(matrix: Array, columns: Array, meet_rows: AnyArray | None = None) -> float:
-    """Return what is added to the ELBO.
+    """Return what is added to the ELBO; NaN at a saddle point.
 
     Parameters
     ----------
@@ -38,6 +38,8 @@ def correction_of_expectations(matrix: Array, columns: Array, meet_rows: AnyArra
     met = all_met @ basis
     # with the same eigenvalues beside ones, if that is all
     left = met if meet_rows is None else matrix - own + basis @ met @ basis.T
-    _, log_determinant = np.linalg.slogdet(np.eye(len(left)) - left)
+    sign, log_determinant = np.linalg.slogdet(np.eye(len(left)) - left)
+    if sign <= 0:
+        return np.nan
     cubes = float(np.square(all_met).sum() - np.square(met).sum())
     return cubes / 6.0 - 0.5 * float(log_determinant)

@@ -25,6 +25,9 @@ MOST_OF_SHARED = 2_000
 _STENCIL = (4 / 5, -1 / 5, 4 / 105, -1 / 280)
 """Weights of the differences over 1, 2, 3 and 4 steps either way: exact for polynomials of the eighth degree."""
 
+_MOST_TOGETHER = 4_000
+"""Numbers of the changes of all repetitions of a factor that are made together: larger ones gain nothing by it."""
+
 _STEP, _SMALLEST_STEP = 1e-2, 1e-7
 """Of these differences, relative to the natural parameters; less where it leaves the domain."""
 
@@ -206,16 +209,28 @@ def _responses(
     if variable.members:
         return _of_shared(factor.learnt)
     natural = tuple(eta[learnt] for eta in whole)
+    covariance, crossed = (
+        np.concatenate(parts, axis=1) for parts in zip(*_at_once(variable, natural), strict=True)
+    )
     member = variable.family.from_natural(natural)
-    found = [
-        (
-            flat(member.response(change), len(natural[0])),
-            flat(member.response_of_value(change), len(natural[0])),
-        )
-        for change in units(natural)
-    ]
-    covariance, crossed = (np.stack(parts, axis=1) for parts in zip(*found, strict=True))
     return 0.5 * (covariance + covariance.swapaxes(1, 2)), crossed, member.covariance_of_value()
+
+
+def _at_once(variable: Variable, natural: Statistics) -> Iterator[tuple[Array, Array]]:
+    """Yield how statistics (R, c, p) and entries (R, c, G) respond to c changes of one entry of natural parameters.
+
+    Small factors take all changes together, as many distributions.
+    """
+    changes, n = units(natural), len(natural[0])
+    size = sum(eta[0].size for eta in natural) if n else 1
+    together = max(1, _MOST_TOGETHER // max(n * size, 1))
+    for start in range(0, len(changes), together):
+        own = changes[start : start + together]
+        each = tuple(np.concatenate(parts) for parts in zip(*own, strict=True))
+        member = variable.family.from_natural(tuple(np.concatenate([eta] * len(own)) for eta in natural))
+        responses = (flat(found(each), n * len(own)) for found in (member.response, member.response_of_value))
+        statistics, entries = (found.reshape(len(own), n, -1).swapaxes(0, 1) for found in responses)
+        yield statistics, entries
 
 
 def _of_shared(factor: Any) -> tuple[Array, Array, Array]:

@@ -9,13 +9,15 @@ square and product. Of K one block matters, between numbers and products, and it
     \eta_\delta = H V \Sigma^{-1} \delta, \quad \xi_\delta = (V H V \eta_\delta)_\theta,
 
 with the covariances V of the statistics of the factor and the derivative H of the natural parameters. That takes two
-passes for each draw. The draws are the same at all values, so that their error hardly differs between these.
+passes for each draw. The draws are the same at all values, so that their error hardly differs between these. Both vary
+slowly with the values: of a lattice every second one in each direction has draws.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Mapping
+from collections.abc import Collection
 from itertools import pairwise
+from typing import ClassVar
 
 import numpy as np
 
@@ -23,15 +25,16 @@ from ..._typing import Array, Statistics
 from ...families._coupled_response import responded
 from ...families.coupled_normals import CoupledLayout, CoupledNormals
 from ...language import Variable
-from ..ascent.problem import Factors
 from ..ascent.state import AscentState
-from ..evaluation.given_by_passes import GivenByPasses, Passed, has_one_mode
-from .cost import n_probes
+from ..evaluation.given_by_passes import Correction, GivenByPasses, Passed, has_one_mode
+from .cost import EVERY, n_probes
 from .passes.derivative import Derivative
 
 
 class GivenByProbes(GivenByPasses):
     """The fits at values of the known globals, one after the other, each with the cubes of the rows by random draws."""
+
+    every: ClassVar[int] = EVERY
 
     def __init__(self, state: AscentState, names: Collection[str]) -> None:
         super().__init__(state, names)
@@ -47,22 +50,14 @@ class GivenByProbes(GivenByPasses):
             return False
         return len(self._shared) == 1 and not self._others_meet()
 
-    def _passed(
-        self,
-        elbo: float,
-        statistics: Mapping[str, Statistics],
-        arrays: Mapping[Hashable, Array],
-        q: Factors,
-    ) -> Passed:
-        found, state = super()._passed(elbo, statistics, arrays, q), self._state
-        (shared,) = self._shared
-        derivative = Derivative(state.problem, arrays, state.rows, state.warm)
-        cubes, wider = _probed(derivative, shared, q[shared])
-        layout, sds = q[shared].layout, dict(found.sds)
-        for number, member in enumerate(shared.members):
-            own = wider[layout.place(number)]
-            sds[member.name] = np.sqrt(np.square(sds[member.name]) + own)
-        return found._replace(log_density=found.log_density + cubes / 6.0, sds=sds)
+    def correction(self, passed: Passed) -> Correction:
+        (shared,), state = self._shared, self._state
+        derivative = Derivative(state.problem, passed.arrays, state.rows, state.warm)
+        with self._session():
+            cubes, wider = _probed(derivative, shared, passed.q[shared])
+        layout = passed.q[shared].layout
+        places = {member.name: layout.place(number) for number, member in enumerate(shared.members)}
+        return Correction(cubes / 6.0, {name: wider[place] for name, place in places.items()})
 
 
 def _probed(derivative: Derivative, variable: Variable, factor: CoupledNormals) -> tuple[float, Array]:

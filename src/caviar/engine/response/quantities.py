@@ -199,12 +199,17 @@ class Response:
         if not self.has_expectations or self._are_points.any():
             return -0.5 * log_determinant
         with self._session():
-            meet, counts = operator.meet_rows, operator.counts
-            pairs = zip(operator.factors, operator.coordinates, strict=True)
-            names = [own.variable.name for own, place in pairs if meet[place].any()]
-            columns = np.concatenate([self._entries.columns(name) for name in names], axis=1)
+            counts = operator.counts
             matrix = operator.matrix()[np.ix_(counts, counts)]
-        return correction_of_expectations(matrix, columns[counts], meet[counts])
+            return correction_of_expectations(matrix, self._met[counts], operator.meet_rows[counts])
+
+    @property
+    def _met(self) -> Array:
+        """What each number of the factors that meet the rows is in standardised coordinates, (r, n)."""
+        operator = self._operator
+        meet, pairs = operator.meet_rows, zip(operator.factors, operator.coordinates, strict=True)
+        names = [own.variable.name for own, place in pairs if meet[place].any()]
+        return np.concatenate([self._entries.columns(name) for name in names], axis=1)
 
     @property
     def _are_points(self) -> AnyArray:
@@ -324,7 +329,8 @@ class Response:
 
     @cached_property
     def _tilts(self) -> Tilts:
-        return Tilts(self._state, self._operator, self._solution)
+        numbers = self._met if self.has_expectations else None
+        return Tilts(self._state, self._operator, self._solution, numbers)
 
     def has_unseen(self, name: str) -> bool:
         """Whether nothing is observed below some repetitions of a variable: the evidence does not depend on these."""

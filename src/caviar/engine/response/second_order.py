@@ -34,6 +34,7 @@ from ...numerics.linalg import lower_roots
 from ...numerics.records import replaced
 from ..ascent.problem import Problem
 from ..ascent.state import AscentState, at_natural, joined
+from .expectations import correction_of_expectations
 from .factors import FactorResponse, flat, units
 from .operator import ResponseOperator
 from .solution import FLAT, Solution
@@ -65,11 +66,20 @@ class Tilts:
         How its updates respond.
     solution
         What linear response adds to its factors.
+    numbers
+        Where the ELBO has the expected log densities of rows, what each number that meets them is in standardised
+        coordinates, (r, n).
     """
 
-    def __init__(self, state: AscentState, operator: ResponseOperator, solution: Solution) -> None:
+    def __init__(
+        self,
+        state: AscentState,
+        operator: ResponseOperator,
+        solution: Solution,
+        numbers: Array | None = None,
+    ) -> None:
         natural = {own: operator.natural[own] for own in state.problem.order}
-        self._around = landscape_of(replaced(state, natural=natural), operator)
+        self._around = landscape_of(replaced(state, natural=natural), operator, numbers)
         self._solved = solution.excess(np.eye(operator.size)) + np.eye(operator.size)
         # by how much the natural parameters change through those of all updates, with each coordinate
         self._images = self._around.images @ self._solved
@@ -202,8 +212,10 @@ class Landscape(ABC):
         return found
 
 
-def landscape_of(state: AscentState, operator: ResponseOperator) -> Landscape:
+def landscape_of(state: AscentState, operator: ResponseOperator, numbers: Array | None = None) -> Landscape:
     """Return what surrounds a fit, with as few contractions as its terms allow."""
+    if numbers is not None:
+        return InExpectation(state, operator, numbers)
     return (Straight if operator.is_straight else Curved)(state, operator)
 
 
@@ -254,7 +266,25 @@ class Curved(Landscape):
         matrices = np.stack([self.operator.moved_to(state).matrix() for state in places])
         batches = self.batches(np.stack([joined(state.problem, state.natural) for state in places]))
         kept = np.ix_(np.arange(len(places)), self.operator.counts, self.operator.counts)
-        return corrections_of(matrices[kept], self.roots(dict(enumerate(batches)))[kept])
+        return self._corrections(matrices[kept], self.roots(dict(enumerate(batches)))[kept])
+
+    def _corrections(self, matrices: Array, roots: Array) -> Array:
+        """Return the corrections from K and R of the coordinates that count at each place, (m, r, r) both."""
+        return corrections_of(matrices, roots)
+
+
+class InExpectation(Curved):
+    """The landscape where the ELBO has the expected log densities of rows: of Normals the largest terms are cubes."""
+
+    def __init__(self, state: AscentState, operator: ResponseOperator, numbers: Array) -> None:
+        super().__init__(state, operator)
+        self._numbers, self._meet = numbers[operator.counts], operator.meet_rows[operator.counts]
+
+    def _corrections(self, matrices: Array, roots: Array) -> Array:
+        pairs = zip(roots.swapaxes(-1, -2) @ matrices @ roots, roots, strict=True)
+        return np.array(
+            [correction_of_expectations(own, root.T @ self._numbers, self._meet) for own, root in pairs]
+        )
 
 
 def corrections_of(matrices: Array, roots: Array) -> Array:

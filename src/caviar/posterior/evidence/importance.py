@@ -23,7 +23,7 @@ from ..diagnostics.diagnosis import USABLE
 from ..diagnostics.draws import Draws
 from ..diagnostics.pareto import smoothed
 from ..diagnostics.tail import log_mean_of, tail_of
-from ..uncertainty import ends_of
+from ..uncertainty.known import ends_of
 from .coordinates import Coordinates
 from .student import Student
 

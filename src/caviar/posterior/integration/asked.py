@@ -28,7 +28,8 @@ from ...numerics.randomness import generator
 from ..evidence.coordinates import Coordinates
 from ..linear_response import LinearResponse
 from ..shared_factors import Factored
-from ..uncertainty import Pending, Tell
+from ..uncertainty.known import Tell
+from ..uncertainty.pending import Pending
 from .at_once import MOST_NUMBERS, integral_of, separating_of
 from .integrated import Conditional, IntegratedPosterior, at
 from .lattice import Lattice, Place, explored

@@ -27,7 +27,7 @@ from ..._typing import Array
 from ...names import Placed
 from ..evidence.coordinates import Coordinates
 from ..prediction import Prediction
-from ..uncertainty import ends_of
+from ..uncertainty.known import ends_of
 from .lattice import Lattice
 
 _REFINED = {1: 32, 2: 8, 3: 4}

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.ndimage import map_coordinates
 
 from ..._errors import ModelError
-from ..._typing import Array
+from ..._typing import AnyArray, Array
 
 Place: TypeAlias = tuple[int, ...]
 """Whole numbers, one a dimension."""
@@ -22,7 +22,9 @@ MOST = 2_000
 
 @dataclass(frozen=True, eq=False)
 class Lattice:
-    """Vectors ``center + root @ place`` for the places of a lattice, with the log density at some of them.
+    """Vectors ``center + root @ steps`` for the places of a lattice, with the log density at some of them.
+
+    A place k is sinh(b k) / b steps from the centre, with the bend b: in a long tail the points are further apart.
 
     Attributes
     ----------
@@ -30,11 +32,18 @@ class Lattice:
         Shapes (d,) and (d, d), lower triangular; the steps are in the root.
     found
         Log density by place.
+    bend
+        How fast the points get further apart; 0 if they do not.
     """
 
     center: Array
     root: Array
     found: Mapping[Place, float]
+    bend: float = 0.0
+
+    def at(self, places: AnyArray) -> Array:
+        """Return the vectors of places, (n, d) both."""
+        return self.center + _bent(places, self.bend) @ self.root.T
 
     @property
     def places(self) -> Array:
@@ -44,12 +53,17 @@ class Lattice:
     @property
     def vectors(self) -> Array:
         """Of the points, (n, d)."""
-        return self.center + self.places @ self.root.T
+        return self.at(self.places)
 
     @property
     def log_masses(self) -> Array:
         """Log density times the volume of a cell, of each point, (n,): the rule of trapezoids."""
-        return np.array(list(self.found.values())) + np.log(np.diag(self.root)).sum()
+        volumes = np.log(np.diag(self.root)).sum() + self._log_stretch(self.places)
+        return np.array(list(self.found.values())) + volumes
+
+    def _log_stretch(self, places: AnyArray) -> Array:
+        """Return the logs of the cells' volumes, in those at the centre, (n,)."""
+        return np.log(np.cosh(self.bend * places)).sum(axis=1)
 
     def moments(self) -> tuple[Array, Array]:
         """Return mean and covariance of the density, (d,) and (d, d)."""
@@ -71,9 +85,15 @@ class Lattice:
         box[tuple((places - low).T)] = list(self.found.values())
         axes = [np.linspace(0, size - 1, parts * (size - 1) + 1) for size in box.shape]
         fine = np.stack(np.meshgrid(*axes, indexing="ij")).reshape(len(axes), -1)
-        log_density = map_coordinates(box, fine, order=3, mode="nearest")
-        weights = np.exp(log_density - log_density.max())
-        return self.center + (fine.T + low) @ self.root.T, weights / weights.sum()
+        places = fine.T + low
+        log_mass = map_coordinates(box, fine, order=3, mode="nearest") + self._log_stretch(places)
+        weights = np.exp(log_mass - log_mass.max())
+        return self.at(places), weights / weights.sum()
+
+
+def _bent(places: AnyArray, bend: float) -> Array:
+    """Return how many steps places are from the centre."""
+    return np.sinh(bend * places) / bend if bend else np.asarray(places, dtype=np.float64)
 
 
 def explored(

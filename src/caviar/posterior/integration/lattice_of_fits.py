@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import repeat
+from dataclasses import replace
+from itertools import product, repeat
 from typing import Any
 
 import numpy as np
 
-from ...engine.evaluation.given_by_passes import Fits, GivenByPasses, Passed
+from ..._typing import Array
+from ...engine.evaluation.given_by_passes import Correction, Fits, GivenByPasses, Passed
 from ...numerics.linalg import cholesky
 from ...numerics.randomness import generator
 from ..evidence.coordinates import Coordinates
@@ -18,6 +20,10 @@ from .shapes import shapes_of
 
 _STEP, _DEPTH = 1.6, 6.0
 """A step in standard deviations of q, and how far below the highest point the lattice ends, in nats."""
+
+_BEND = {1: 0.15, 2: 0.25}
+"""Of the lattice, by the number of dimensions: where the data do not exclude that groups are alike, the density of a
+precision has a tail of 50 steps."""
 
 _FINER = {1: 32, 2: 8}
 """By the number of dimensions: steps of the finer lattice, on which values have weights, for one of the fits'."""
@@ -46,22 +52,11 @@ def integral_of_fits(factors: Mapping[str, Any], given: GivenByPasses, names: Se
     rng, chosen = generator(0), {name: factors[name] for name in names}
     coordinates = Coordinates.of(chosen, {}, rng)
     of_q = coordinates.vectors({name: own.sample(_OF_Q, rng) for name, own in chosen.items()})
-    center, size = of_q.mean(axis=0), coordinates.size
-    root = _STEP * cholesky(np.reshape(np.cov(of_q.T), (size, size)))
-    found: dict[Place, Passed] = {}
-
-    def log_density(place: Place, beside: Place | None) -> float:
-        vector = (center + root @ np.array(place, dtype=np.float64))[None]
-        values = coordinates.values(vector)
-        statistics = {name: own.family.statistics_of(values[name][0]) for name, own in chosen.items()}
-        found[place] = given.fit_at(statistics, None if beside is None else found[beside])
-        return found[place].log_density + float(coordinates.log_volume(vector)[0])
-
-    lattice = Lattice(center, root, explored(log_density, size, _DEPTH))
+    lattice, fits = _explored(given, chosen, coordinates, of_q)
+    size = coordinates.size
     vectors, weights = lattice.refined(_FINER[size])
     kept = weights >= _LEAST_WEIGHT * weights.max()
     masses = np.exp(lattice.log_masses - np.logaddexp.reduce(lattice.log_masses))
-    fits = [found[place] for place in lattice.found]
     moved, wide = (
         {own: np.stack([getattr(fit, figure)[own] for fit in fits]) for own in fits[0].shifts}
         for figure in ("shifts", "sds")
@@ -73,3 +68,69 @@ def integral_of_fits(factors: Mapping[str, Any], given: GivenByPasses, names: Se
     shared_by = repeat(weights[kept] / weights[kept].sum())
     weights_of = dict(zip(names, shared_by, strict=False))
     return Integral(coordinates.values(vectors[kept]), weights_of, shifts, sds, shapes)
+
+
+def _explored(
+    given: GivenByPasses, chosen: Mapping[str, Any], coordinates: Coordinates, of_q: Array
+) -> tuple[Lattice, list[Passed]]:
+    """Return a lattice where the density of some globals is, and the fits at its points.
+
+    Parameters
+    ----------
+    chosen
+        Factors of these globals.
+    of_q
+        Draws of these.
+    """
+    size = coordinates.size
+    root = _STEP * cholesky(np.reshape(np.cov(of_q.T), (size, size)))
+    empty = Lattice(of_q.mean(axis=0), root, {}, _BEND[size])
+    found: dict[Place, Passed] = {}
+    corrections: dict[Place, Correction] = {}
+
+    def log_density(place: Place, beside: Place | None) -> float:
+        vector = empty.at(np.array([place]))
+        values = coordinates.values(vector)
+        statistics = {name: own.family.statistics_of(values[name][0]) for name, own in chosen.items()}
+        found[place] = given.fit_at(statistics, None if beside is None else found[beside])
+        if beside is None or not any(number % given.every for number in place):
+            corrections[place] = given.correction(found[place])
+        else:
+            corrections[place] = corrections[beside]
+        added = corrections[place].log_density + float(coordinates.log_volume(vector)[0])
+        return found[place].log_density + added
+
+    log_densities = explored(log_density, size, _DEPTH)
+    settled = _between(corrections, given.every)
+    moved = {place: own.log_density - corrections[place].log_density for place, own in settled.items()}
+    lattice = replace(empty, found={place: own + moved[place] for place, own in log_densities.items()})
+    return lattice, [_corrected(found[place], settled[place]) for place in lattice.found]
+
+
+def _between(corrections: Mapping[Place, Correction], every: int) -> dict[Place, Correction]:
+    """Return corrections of which those without one of their own are the mean of those around them."""
+    found = {}
+    for place, own in corrections.items():
+        sides = ({number - number % every, number + -number % every} for number in place)
+        around = [corrections[corner] for corner in product(*sides) if corner in corrections]
+        found[place] = _mean_of(around) if around else own
+    return found
+
+
+def _mean_of(corrections: Sequence[Correction]) -> Correction:
+    first = corrections[0]
+    if len(corrections) == 1:
+        return first
+    variances = {
+        name: np.mean([own.variances[name] for own in corrections], axis=0) for name in first.variances
+    }
+    return Correction(float(np.mean([own.log_density for own in corrections])), variances)
+
+
+def _corrected(passed: Passed, correction: Correction) -> Passed:
+    """Return the fit at a value with its correction."""
+    sds = {
+        name: np.sqrt(np.square(sd) + correction.variances[name]) if name in correction.variances else sd
+        for name, sd in passed.sds.items()
+    }
+    return passed._replace(log_density=passed.log_density + correction.log_density, sds=sds)

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..._typing import Array
 from ...families._marginals import Ends, Marginals
-from ..uncertainty import Corrected, Widths
+from ..uncertainty.known import Corrected, Widths
 from .at_once import Integral, means_of
 from .integrated import Weighted
 from .shapes import LOGITS, at_ends

@@ -18,7 +18,7 @@ from ...names import Names
 from ...numerics.randomness import generator
 from ..pandas_tables import data_frame
 from ..tables import html_table, text_table
-from ..uncertainty import ends_of
+from ..uncertainty.known import ends_of
 
 _MOST_LINES = 10
 """Rows that are printed."""

@@ -9,12 +9,14 @@ monomials. Of a label only pairs of different categories are summed: its covaria
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Protocol, TypeAlias
 
 import numpy as np
 
 from ...._typing import AnyArray, Array
+from ...design.backend import Workspace
 from ...design.features import Feature, FeatureTable
 from ...design.keys import FactorKey
 from ...local.local_factor import LocalFactor
@@ -78,6 +80,7 @@ class Products:
         order = np.argsort(occurs)
         self._ordered: AnyArray = np.stack([first, second])[:, occurs[order]]
         self.pairs: AnyArray = self._order[self._ordered]
+        self._runs = list(self._found_runs())
         rank = np.empty_like(order)
         rank[order] = np.arange(len(order))
         self.places: AnyArray = np.empty((table.n_rows, table.n_rows), dtype=np.intp)
@@ -92,18 +95,24 @@ class Products:
     def write(self, features: Array, out: Array) -> None:
         """Write the products of features (F, B), (M, B)."""
         features = features.take(self._order, axis=0)
-        first, second = self._ordered
-        starts = np.searchsorted(first, np.arange(len(features) + 1))
-        for number, feature in enumerate(features):
-            own = slice(starts[number], starts[number + 1])
-            if own.start == own.stop:
-                continue
-            others, product = second[own], out[own]
-            if others[-1] - others[0] + 1 == len(others):
-                np.multiply(features[others[0] : others[-1] + 1], feature, out=product)
+        for number, own, others, run in self._runs:
+            if run is not None:
+                np.multiply(features[run], features[number], out=out[own])
             else:
+                product = out[own]
                 np.take(features, others, axis=0, out=product, mode="clip")
-                product *= feature
+                product *= features[number]
+
+    def _found_runs(self) -> Iterator[tuple[int, slice, AnyArray, slice | None]]:
+        """Yield each feature, the places of its new products, with which features, and these if all are in a row."""
+        first, second = self._ordered
+        starts = np.searchsorted(first, np.arange(len(self._order) + 1))
+        for number, (start, stop) in enumerate(pairwise(starts.tolist())):
+            if start < stop:
+                others = second[start:stop]
+                run = slice(int(others[0]), int(others[-1]) + 1)
+                is_run = run.stop - run.start == len(others)
+                yield number, slice(start, stop), others, run if is_run else None
 
 
 def _powers(feature: Feature) -> list[tuple[Hashable, ...]]:
@@ -149,14 +158,15 @@ def curvature(
         table, of_table = products[own.factor.key]
         covariances = None if is_one_label(own.factor) else _covariances(work, own)
         own.infer(work, found, keep=False)
-        if covariances is None:
-            covariances = _covariances_of_label(work, own.factor)
-        if work.rows.weights is not None:
-            covariances *= work.rows.weights
+        weights = _of_label(work, own.factor) if covariances is None else _chosen(work, covariances)
         found.fused[pairs_of(own.factor.key)] = _sums_of_pairs(
-            work, covariances, work.features(table), of_table
+            weights, n_pairs(own.factor), work.features(table), of_table, work.scratch
         )
     return found
+
+
+Weights: TypeAlias = "Callable[[slice], Array]"
+"""Returns the weighted covariances of pairs of statistics of some rows of a block, (pairs, B)."""
 
 
 def pairs_of(key: FactorKey) -> FactorKey:
@@ -164,15 +174,28 @@ def pairs_of(key: FactorKey) -> FactorKey:
     return f"{key} pairs"
 
 
-def _covariances_of_label(work: BlockWork, factor: LocalFactor) -> Array:
-    """Return the covariances of pairs of categories of each row, (pairs, B), in the order of an upper triangle."""
-    found = work.scratch.array((factor, "pairs"), (n_pairs(factor), work.rows.n_rows))
-    shares, start = factor.counted(work.state[factor.key], work.rows.columns), 0
-    for category in range(factor.n_rows - 1):
-        stop = start + factor.n_rows - category - 1
-        np.multiply(shares[category + 1 :], -shares[category], out=found[start:stop])
-        start = stop
-    return found
+def _of_label(work: BlockWork, factor: LocalFactor) -> Weights:
+    """Return what makes the covariances of pairs of categories, in the order of an upper triangle."""
+    shares = factor.counted(work.state[factor.key], work.rows.columns)
+    buffer = work.scratch.array((factor, "pairs"), (n_pairs(factor), work.rows.n_rows))
+
+    def of_rows(rows: slice) -> Array:
+        own, found, start = shares[:, rows], buffer[:, : rows.stop - rows.start], 0
+        minus = -own if work.rows.weights is None else -own * work.rows.weights[rows]
+        for category in range(len(own) - 1):
+            stop = start + len(own) - category - 1
+            np.multiply(own[category + 1 :], minus[category], out=found[start:stop])
+            start = stop
+        return found
+
+    return of_rows
+
+
+def _chosen(work: BlockWork, covariances: Array) -> Weights:
+    """Return what chooses the rows of weighted covariances."""
+    if work.rows.weights is not None:
+        covariances *= work.rows.weights
+    return lambda rows: covariances[:, rows]
 
 
 def _covariances(work: BlockWork, inference: Inference) -> Array:
@@ -192,24 +215,23 @@ def _covariances(work: BlockWork, inference: Inference) -> Array:
     return found
 
 
-def _sums_of_pairs(work: BlockWork, weights: Array, features: Array, products: Products) -> Array:
-    """Return the sums over the rows of weights (P, B) times the products of two of the features (F, B), (P, M)."""
+def _sums_of_pairs(
+    weights: Weights, n_weights: int, features: Array, products: Products, scratch: Workspace
+) -> Array:
+    """Return the sums over the rows of weights times the products of two of the features (F, B), (pairs, M)."""
     n_rows = features.shape[1]
-    if len(weights) <= _FEW_WEIGHTS:
+    if n_weights <= _FEW_WEIGHTS:
         first, second = products.pairs
-        return np.array([((features * own) @ features.T)[first, second] for own in weights]).reshape(
-            len(weights), products.number
-        )
-    total = np.zeros((len(weights), products.number))
+        found = [((features * own) @ features.T)[first, second] for own in weights(slice(0, n_rows))]
+        return np.array(found).reshape(n_weights, products.number)
+    total = np.zeros((n_weights, products.number))
     strip = max(_FEWEST_ROWS, _NUMBERS_OF_A_STRIP // products.number)
-    buffer = work.scratch.array(
-        ("products of features", products.number), (products.number, min(strip, n_rows))
-    )
+    buffer = scratch.array(("products of features", products.number), (products.number, min(strip, n_rows)))
     for begin in range(0, n_rows, strip):
-        own = features[:, begin : begin + strip]
-        written = buffer[:, : own.shape[1]]
-        products.write(own, written)
-        total += weights[:, begin : begin + strip] @ written.T
+        rows = slice(begin, min(begin + strip, n_rows))
+        written = buffer[:, : rows.stop - begin]
+        products.write(features[:, rows], written)
+        total += weights(rows) @ written.T
     return total
 
 
