@@ -150,10 +150,9 @@ def _of_fits(request: ComparisonRequest, data: str | None) -> list[dict[str, Any
     with other_choice_told(request.non_numeric, others="categorical, one-hot, or drop"):
         table = rows_of_table(data, numeric.sql, numeric.columns, needs_all=True, categories=places)
     complain_of_indicators(numeric, request.covariances)
-    X = cv.data.Table(table.values, table.columns, places) if request.is_mixed else table.values
     with gathered_warnings(), watching(standard_error(), "ELBO", quiet=request.quiet) as callback:
         found = cv.compare_mixtures(
-            X,
+            table.named(places),
             request.components,
             None if request.is_mixed else request.covariances,
             estimator=cv.MixedMixture() if request.is_mixed else None,

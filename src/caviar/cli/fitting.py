@@ -69,7 +69,7 @@ def fit_to_rows(request: FitRequest, data: str | None, arguments: dict[str, Any]
         names = listed(table.columns)
         raise cv.DataError(f"--model {request.model} takes one column; choose it by --columns from {names}")
     complain_of_columns(table.summary)
-    X = cv.data.Table(table.values, table.columns, places) if request.is_mixed else table.values
+    X = table.named(places)
     with resumptions_told(quiet=request.quiet), renaming_told(table.columns):
         estimator = fitted(request.kind, X, arguments, quiet=request.quiet, checkpoint=request.checkpoint)
     estimator.about_ = _about(request, table, numeric)
