@@ -12,7 +12,7 @@ from caviar.files.naming import listed
 
 from .files import require_writable
 from .fit_request import FitRequest
-from .fits import fitted, origin_of, pictures, print_fit, tell_end
+from .fits import fitted, kept_told, origin_of, pictures, print_fit, tell_end
 from .kinds import KINDS, ModelName
 from .mixtures import document_of, print_results
 from .non_numeric import (
@@ -35,6 +35,12 @@ _CHOICES = "categorical (best for a mixture: each value gets a probability), one
 
 def fit_to_table(request: FitRequest) -> None:
     """Do what ``caviar fit`` does."""
+    with kept_told(request):
+        _fit(request)
+
+
+def _fit(request: FitRequest) -> None:
+    """Fit what was asked for, and print and save the result."""
     if not isinstance(request.model, ModelName):
         fit_stated(request)
         return
