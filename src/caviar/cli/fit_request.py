@@ -165,7 +165,9 @@ def command_that_goes_on(request: FitRequest) -> str:
     Examples
     --------
     >>> arguments, file = {"random_state": 0}, Path("run.ckpt")
-    >>> request = FitRequest("a.csv", None, None, ModelName.EM, {}, arguments, Path("m.caviar"), checkpoint=file)
+    >>> request = FitRequest(
+    ...     "a.csv", None, None, ModelName.EM, {}, arguments, Path("m.caviar"), checkpoint=file
+    ... )
     >>> command_that_goes_on(request)
     'caviar fit a.csv --model em --seed 0 --checkpoint run.ckpt -o m.caviar'
     """
