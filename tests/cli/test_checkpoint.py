@@ -68,3 +68,33 @@ def test_the_checkpoint_of_another_command_is_an_error_in_words(run, eruptions, 
     before = eruptions.read_bytes()
     assert run(*command[:-3], "--checkpoint", eruptions).exit_code == 2
     assert eruptions.read_bytes() == before
+
+
+SEARCH = ("--columns", "waiting", "-k", "auto", "--seed", 3, "--quiet", "--json")
+
+
+def test_a_search_interrupted_before_its_first_end_says_what_was_kept_and_how_it_goes_on(
+    run, eruptions, tmp_path, monkeypatch
+):
+    def stopped(*arguments):
+        raise KeyboardInterrupt
+
+    path, command = tmp_path / "run.ckpt", ("fit", eruptions, *SEARCH)
+    with monkeypatch.context() as patch:
+        patch.setattr("caviar.fitting.model.data_start", stopped)
+        without = run(*command)
+        kept = run(*command, "--checkpoint", path, "-o", tmp_path / "m.caviar")
+    assert (without.exit_code, kept.exit_code) == (1, 1)
+    assert without.stderr == (
+        "interrupted: there is no result yet; nothing was kept; with --checkpoint FILE a fit goes on where it was "
+        "stopped\n"
+    )
+    again = (
+        f"caviar fit {eruptions} --columns waiting --components auto --seed 3 --checkpoint {path} "
+        f"-o {tmp_path / 'm.caviar'}"
+    )
+    assert kept.stderr == (
+        f"interrupted: there is no result yet; what was done is in {path}. To go on: {again}\n"
+    )
+    found = json.loads(run(*again.split()[1:], "--quiet", "--json").stdout)
+    assert found["elbo_trace"] == json.loads(run(*command).stdout)["elbo_trace"]

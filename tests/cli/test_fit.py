@@ -125,8 +125,9 @@ def test_a_saved_model_is_the_fit(run, eruptions, tmp_path):
     result = run("fit", eruptions, *COLUMNS, "--seed", 0, "-o", tmp_path / "m.caviar")
     assert f"saved in {tmp_path / 'm.caviar'}" in result.stdout
     loaded = cv.load(tmp_path / "m.caviar")
+    table = cv.data.Table(X, ("eruptions", "waiting"))
     np.testing.assert_array_equal(
-        loaded.predict_proba(X), cv.BayesianGaussianMixture(2, random_state=0).fit(X).predict_proba(X)
+        loaded.predict_proba(table), cv.BayesianGaussianMixture(2, random_state=0).fit(X).predict_proba(X)
     )
     about = loaded.about_
     assert about["columns"] == ["eruptions", "waiting"]

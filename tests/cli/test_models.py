@@ -9,6 +9,8 @@ import pytest
 import caviar as cv
 from caviar.data import read_table, write_table
 
+pd = pytest.importorskip("pandas")
+
 X = cv.datasets.load_faithful().values
 ABOUT = {"columns": ["eruptions", "waiting"], "rows": 272, "source": "eruptions.csv", "seed": 0}
 
@@ -164,6 +166,30 @@ def test_what_cannot_be_compared_is_refused(run, faithful, options, message):
     result = run("compare", faithful, *options)
     assert result.exit_code == 2
     assert message in " ".join(result.stderr.replace("│", " ").split())
+
+
+def test_errors_and_warnings_of_a_comparison_name_the_model(run, model, tmp_path):
+    # a second model of the same name, of a column of words besides
+    penguins = {"waiting": X[:60, 1], "kind": np.where(X[:60, 0] < 3, "short", "long").tolist()}
+    other = tmp_path / "m.caviar"
+    cv.MixedMixture(2, random_state=0).fit(pd.DataFrame(penguins)).save(other)
+    write_table(
+        tmp_path / "both.csv", {"waiting": X[:3, 1], "eruptions": X[:3, 0], "kind": ["long", "short", "huge"]}
+    )
+    told = run("compare", tmp_path / "both.csv", "--model", model, "--model", other)
+    assert told.exit_code == 0
+    assert told.stderr.startswith(
+        f"warning: {other}: column kind has values that the model was not fitted to"
+    )
+    write_table(tmp_path / "less.csv", {"waiting": X[:3, 1], "kind": ["long", "short", "long"]})
+    refused = run("compare", tmp_path / "less.csv", "--model", other, "--model", model)
+    assert refused.exit_code == 2
+    assert refused.stderr.startswith(
+        f"error: {tmp_path / 'less.csv'} has no column 'eruptions', which {model} needs; its columns are"
+    )
+    write_table(tmp_path / "words.csv", {"waiting": ["a", "b"], "eruptions": [1.0, 2.0]})
+    unread = run("compare", tmp_path / "words.csv", "--model", model, "--model", other)
+    assert unread.stderr.startswith(f"error: {model}: {tmp_path / 'words.csv'}: column 'waiting'")
 
 
 @pytest.mark.slow

@@ -83,7 +83,8 @@ def test_new_rows_are_turned_into_the_same_columns(run, eruptions, tmp_path):
     result = run("predict", tmp_path / "m.caviar", tmp_path / "new.parquet", "-o", tmp_path / "out.csv")
     assert result.exit_code == 0
     rows = np.array([[0, 1, *X[0]], [np.nan, np.nan, *X[1]], [np.nan, np.nan, *X[2]]])
-    expected = cv.load(tmp_path / "m.caviar").score_samples(rows)
+    model = cv.load(tmp_path / "m.caviar")
+    expected = model.score_samples(cv.data.Table(rows, tuple(model.feature_names_in_)))
     np.testing.assert_allclose(read_table(tmp_path / "out.csv").values[:, -1], expected)
 
 

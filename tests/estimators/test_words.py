@@ -1,11 +1,15 @@
 """Words in a table: refused by name where numbers are needed; identifiers are no categories."""
 
+import warnings
+
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 import caviar as cv
 
 pd = pytest.importorskip("pandas")
+pa = pytest.importorskip("pyarrow")
 
 
 def table(n_rows: int = 60):
@@ -75,6 +79,50 @@ def test_a_mixture_of_gaussians_names_the_column_of_an_array_of_words():
         cv.GaussianMixture(2).fit(np.array([["1", "a"], ["2", "b"], ["3", "b"]]))
 
 
-def test_a_table_of_caviar_is_refused_in_words():
-    with pytest.raises(cv.DataError, match="give its values, or a DataFrame"):
-        cv.BayesianGaussianMixture(1).fit(cv.data.Table(np.ones((3, 1)), ("a",)))
+TABLE = cv.data.Table(cv.datasets.load_faithful().values, ("eruptions", "waiting"))
+
+
+@pytest.mark.parametrize("table", [TABLE, cv.datasets.load_faithful()], ids=["read", "shipped"])
+@pytest.mark.parametrize(
+    "estimator",
+    [cv.GaussianMixture(2), cv.MixedMixture(2), cv.HiddenMarkovModel(2)],
+    ids=lambda own: type(own).__name__,
+)
+def test_a_table_of_caviar_has_names_as_a_frame_has(estimator, table):
+    fit = clone(estimator).set_params(random_state=0, max_iter=100).fit(table)
+    assert fit.feature_names_in_.tolist() == ["eruptions", "waiting"]
+    frame = pd.DataFrame(table.values, columns=list(table.columns))
+    of_frame = clone(estimator).set_params(random_state=0, max_iter=100).fit(frame)
+    assert fit.elbo_ == of_frame.elbo_
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert np.array_equal(fit.predict(table), fit.predict(frame))
+        # and an array of the fit without names takes the table
+        bare = clone(estimator).set_params(random_state=0, max_iter=100).fit(table.values)
+        bare.predict(TABLE)
+    for names in (("waiting", "eruptions"), ("eruptions", "wait")):
+        with pytest.raises(
+            cv.DataError, match="the columns must be those of the fit, eruptions, waiting; got"
+        ):
+            fit.predict(cv.data.Table(TABLE.values, names))
+    with pytest.raises(cv.DataError, match="the fit had 2 columns; got 1, eruptions"):
+        bare.predict(cv.data.Table(TABLE.values[:, :1], ("eruptions",)))
+
+
+def test_a_table_of_caviar_with_words_is_refused_by_what_takes_numbers():
+    table = cv.data.Table(np.array([[1.0, 0.0], [2.0, 1.0], [2.5, 1.0]]), ("a", "kind"), {"kind": ("x", "y")})
+    with pytest.raises(
+        cv.DataError,
+        match=r"column 'kind' of X does not contain numbers: it has 'x' in row 0; .*MixedMixture",
+    ):
+        cv.BayesianGaussianMixture(1).fit(table)
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pa.Table.from_pydict], ids=["pandas", "arrow"])
+@pytest.mark.parametrize("held_out", [None, 0.2])
+def test_the_best_of_a_comparison_has_the_names_of_the_frame(make, held_out):
+    table = make(dict(zip(TABLE.columns, TABLE.values.T, strict=True)))
+    found = cv.compare_mixtures(table, 1, "full", held_out=held_out, random_state=0, n_init=1)
+    assert found.best.feature_names_in_.tolist() == ["eruptions", "waiting"]
+    of_array = cv.compare_mixtures(TABLE.values, 1, "full", held_out=held_out, random_state=0, n_init=1)
+    assert found.best.elbo_ == of_array.best.elbo_

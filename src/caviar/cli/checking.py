@@ -35,8 +35,7 @@ def check_model(
     saved = opened_mixture(model)
     with input_file(data) as file:
         read = saved.data(file, sql)
-    table = read if isinstance(read, cv.data.Table) else None
-    values: Any = read if table is None else saved.fitted._validated(table, reset=False)
+    values: Any = saved.fitted._validated(read, reset=False)
     complete = np.flatnonzero(~np.isnan(values).any(axis=1))
     if not len(complete):
         raise cv.DataError("every row has a missing entry, and the check takes whole rows")
@@ -46,10 +45,8 @@ def check_model(
         left = len(values) - len(complete)
         told = f"; {left:,} rows with missing entries are left out" if left else ""
         say(standard_error(), f"checking on {len(chosen):,} of {len(values):,} rows{told}")
-    rows = values[chosen]
-    if table is not None:
-        # each category by its place among those of the mixture
-        rows = cv.data.Table(rows, table.columns, saved.fitted.categories_)
+    # each category by its place among those of the mixture
+    rows = cv.data.Table(values[chosen], read.columns, getattr(saved.fitted, "categories_", {}))
     with gathered_warnings(), showing_clock(standard_error(), "checking", quiet=quiet):
         found = _verified(saved.fitted, rows, seed)
     if as_json:

@@ -16,7 +16,7 @@ from .opening import opened
 from .progress import watching
 from .results import columns_table, print_document
 from .rows import rows_of_table
-from .speaking import gathered_warnings, plain, say, standard_error, standard_output
+from .speaking import gathered_warnings, plain, say, speaking_of, standard_error, standard_output
 from .tables import input_file, source_name
 from .topic_comparison import compare_topics
 
@@ -100,7 +100,7 @@ def compare(request: ComparisonRequest) -> None:
     """Do what ``caviar compare`` does."""
     with input_file(request.data) as file:
         if request.models:
-            rows = [_of_saved(path, file, request.sql) for path in request.models]
+            rows = [_of_saved(path, file, request) for path in request.models]
         elif request.topics:
             rows = compare_topics(
                 request,
@@ -127,21 +127,24 @@ def _comparable(rows: Sequence[dict[str, Any]]) -> bool:
     return len(meanings) == 1
 
 
-def _of_saved(path: Path, data: str | None, sql: str | None) -> dict[str, Any]:
-    saved = opened(path)
-    about = getattr(saved.fitted, "about_", {})
-    posterior = getattr(saved.fitted, "posterior_", saved.fitted)
-    row = {
-        "model": str(path),
-        **saved.facts(),
-        "converged": bool(getattr(saved.fitted, "converged_", posterior.converged)),
-        "fitted_rows": about.get("rows", (posterior.data_summary or {}).get("rows")),
-        "columns": about.get("columns"),
-    }
-    if data is not None or sql is not None:
+def _of_saved(path: Path, data: str | None, request: ComparisonRequest) -> dict[str, Any]:
+    """Return what a saved model says of itself, and of data."""
+    sql = request.sql
+    with speaking_of(path, request.data or "the query"):
+        saved = opened(path)
+        about = getattr(saved.fitted, "about_", {})
+        posterior = getattr(saved.fitted, "posterior_", saved.fitted)
+        row = {
+            "model": str(path),
+            **saved.facts(),
+            "converged": bool(getattr(saved.fitted, "converged_", posterior.converged)),
+            "fitted_rows": about.get("rows", (posterior.data_summary or {}).get("rows")),
+            "columns": about.get("columns"),
+        }
+        if data is None and sql is None:
+            return row
         with gathered_warnings():
-            row |= saved.judged(data, sql)
-    return row
+            return row | saved.judged(data, sql)
 
 
 def _of_fits(request: ComparisonRequest, data: str | None) -> list[dict[str, Any]]:
@@ -150,10 +153,9 @@ def _of_fits(request: ComparisonRequest, data: str | None) -> list[dict[str, Any
     with other_choice_told(request.non_numeric, others="categorical, one-hot, or drop"):
         table = rows_of_table(data, numeric.sql, numeric.columns, needs_all=True, categories=places)
     complain_of_indicators(numeric, request.covariances)
-    X = cv.data.Table(table.values, table.columns, places) if request.is_mixed else table.values
     with gathered_warnings(), watching(standard_error(), "ELBO", quiet=request.quiet) as callback:
         found = cv.compare_mixtures(
-            X,
+            table.named(places),
             request.components,
             None if request.is_mixed else request.covariances,
             estimator=cv.MixedMixture() if request.is_mixed else None,

@@ -36,7 +36,7 @@ def run_demo(folder: Path, *, as_json: bool, quiet: bool) -> None:
         f"{len(X)} eruptions of the geyser: how long each lasted, and the wait for the next, in minutes.",
     )
     say(console)
-    best = _choose(console, X, quiet=quiet)
+    best = _choose(console, faithful, quiet=quiet)
     best.about_ = {"source": "faithful.csv", "rows": len(X), "columns": list(faithful.columns), "seed": 0}
     print_results(console, best)
     say(console)

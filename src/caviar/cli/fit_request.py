@@ -159,6 +159,23 @@ _ARGUMENTS = {
 """Argument of every mixture -> its option, and the default, which need not be said."""
 
 
+def command_that_goes_on(request: FitRequest) -> str:
+    """Return the command that goes on from the checkpoint of a fit, and writes what it was to write.
+
+    Examples
+    --------
+    >>> arguments, file = {"random_state": 0}, Path("run.ckpt")
+    >>> request = FitRequest(
+    ...     "a.csv", None, None, ModelName.EM, {}, arguments, Path("m.caviar"), checkpoint=file
+    ... )
+    >>> command_that_goes_on(request)
+    'caviar fit a.csv --model em --seed 0 --checkpoint run.ckpt -o m.caviar'
+    """
+    files = (("--checkpoint", request.checkpoint), ("-o", request.output), ("--picture", request.picture))
+    words = [word for name, path in files if path is not None for word in (name, str(path))]
+    return f"{command_of(request)} {shlex.join(words)}"
+
+
 def command_of(request: FitRequest) -> str:
     """Return the command that gives the same fit: with its seed, and without what only says where to write.
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
@@ -11,7 +12,7 @@ from rich.console import Console
 
 import caviar as cv
 
-from .fit_request import FitRequest, command_of
+from .fit_request import FitRequest, command_of, command_that_goes_on
 from .kinds import Kind
 from .progress import watching
 from .results import print_document
@@ -78,6 +79,29 @@ def print_fit(
         say(console, f"saved in {saved}")
     if request.picture is not None:
         say(console, f"plot in {request.picture}")
+
+
+@contextmanager
+def kept_told(request: FitRequest) -> Iterator[None]:
+    """Where a fit is interrupted before it has a result, say what was kept, and by which command it goes on.
+
+    Raises
+    ------
+    Exit
+        If it was interrupted.
+    """
+    try:
+        yield
+    except KeyboardInterrupt as interruption:
+        path = request.checkpoint
+        if path is None:
+            kept = "nothing was kept; with --checkpoint FILE a fit goes on where it was stopped"
+        elif not path.exists():
+            kept = f"nothing was kept, for nothing had been written to {path}"
+        else:
+            kept = f"what was done is in {path}. To go on: {command_that_goes_on(request)}"
+        complain("interrupted", f"there is no result yet; {kept}")
+        raise typer.Exit(FAILURE) from interruption
 
 
 def tell_end(request: FitRequest, status: str, n_iter: int) -> None:

@@ -12,7 +12,7 @@ from caviar.files.naming import listed
 
 from .files import require_writable
 from .fit_request import FitRequest
-from .fits import fitted, origin_of, pictures, print_fit, tell_end
+from .fits import fitted, kept_told, origin_of, pictures, print_fit, tell_end
 from .kinds import KINDS, ModelName
 from .mixtures import document_of, print_results
 from .non_numeric import (
@@ -35,6 +35,12 @@ _CHOICES = "categorical (best for a mixture: each value gets a probability), one
 
 def fit_to_table(request: FitRequest) -> None:
     """Do what ``caviar fit`` does."""
+    with kept_told(request):
+        _fit(request)
+
+
+def _fit(request: FitRequest) -> None:
+    """Fit what was asked for, and print and save the result."""
     if not isinstance(request.model, ModelName):
         fit_stated(request)
         return
@@ -69,7 +75,7 @@ def fit_to_rows(request: FitRequest, data: str | None, arguments: dict[str, Any]
         names = listed(table.columns)
         raise cv.DataError(f"--model {request.model} takes one column; choose it by --columns from {names}")
     complain_of_columns(table.summary)
-    X = cv.data.Table(table.values, table.columns, places) if request.is_mixed else table.values
+    X = table.named(places)
     with resumptions_told(quiet=request.quiet), renaming_told(table.columns):
         estimator = fitted(request.kind, X, arguments, quiet=request.quiet, checkpoint=request.checkpoint)
     estimator.about_ = _about(request, table, numeric)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from math import lgamma
 from pathlib import Path
 from typing import Any
@@ -43,7 +42,7 @@ class GaussianMixtureOfFile(Saved):
         print_origin(console, getattr(self.fitted, "about_", {}))
 
     def data(self, file: str | None, sql: str | None) -> Any:
-        return read_for(self.fitted, self.path, file, sql).values
+        return read_for(self.fitted, self.path, file, sql)
 
     def facts(self) -> dict[str, Any]:
         estimator = self.fitted
@@ -93,14 +92,10 @@ class GaussianMixtureOfFile(Saved):
 
     def _of_rows(self, X: Any) -> dict[str, Any]:
         """Return label, probabilities and density of each row, in their order."""
-        with warnings.catch_warnings():
-            # The columns were chosen by their names, which an array does not carry.
-            warnings.filterwarnings("ignore", message="X does not have valid feature names")
-            probabilities = self.fitted.predict_proba(X)
-            columns = {"label": probabilities.argmax(axis=1)}
-            columns.update({f"probability_{k}": column for k, column in enumerate(probabilities.T)})
-            columns["log_density"] = self.fitted.score_samples(X)
-        return columns
+        probabilities = self.fitted.predict_proba(X)
+        columns = {"label": probabilities.argmax(axis=1)}
+        columns.update({f"probability_{k}": column for k, column in enumerate(probabilities.T)})
+        return {**columns, "log_density": self.fitted.score_samples(X)}
 
     def draws(
         self, data: str | None, n: int | None, seed: int | None, *, with_component: bool

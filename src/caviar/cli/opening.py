@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -121,11 +120,8 @@ def _written(
     as_json: bool,
 ) -> dict[str, Any]:
     """Write the page; return what it shows, if programs are to be told."""
-    with warnings.catch_warnings():
-        # The columns were chosen by their names, which an array does not carry.
-        warnings.filterwarnings("ignore", message="X does not have valid feature names")
-        cv.report.write(fitted, output, rows, source=source, progress=progress)
-        return cv.report.gather(fitted, rows, source=source) if as_json else {}
+    cv.report.write(fitted, output, rows, source=source, progress=progress)
+    return cv.report.gather(fitted, rows, source=source) if as_json else {}
 
 
 def predict_table(

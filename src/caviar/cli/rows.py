@@ -37,12 +37,21 @@ class RowsOfTable:
     summary
         Name -> mean, standard deviation, smallest and largest of the values that are there, and ``numbers_rows`` where
         these seem to number the rows.
+    scanned
+        The table that is read in blocks; None for an array.
     """
 
     values: Any
     columns: tuple[str, ...]
     missing: int
     summary: dict[str, dict[str, float]]
+    scanned: cv.LazyTable | None = None
+
+    def named(self, categories: Mapping[str, Sequence[str]]) -> Any:
+        """Return the rows with the names of their columns, and the words of those that have places."""
+        if self.scanned is not None:
+            return self.scanned
+        return cv.data.Table(self.values, self.columns, categories)
 
     def shown(self) -> Any:
         """Return the rows for a plot: all, or of a large table runs of rows all over it."""
@@ -143,4 +152,4 @@ def _in_blocks(table: cv.LazyTable) -> RowsOfTable:
         name: {**dict(zip(keys, map(float, own), strict=True)), **_numbering(looked.are_found)}
         for (name, *own), looked in zip(figures, numbers, strict=True)
     }
-    return RowsOfTable(rows, names, missing, summary)
+    return RowsOfTable(rows, names, missing, summary, table)

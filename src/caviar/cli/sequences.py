@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import lgamma
 from pathlib import Path
@@ -15,7 +13,6 @@ from rich.console import Console
 
 import caviar as cv
 from caviar.data.table_files import identifier
-from caviar.data.tables import tables_extra
 from caviar.files.naming import listed
 
 from .mixtures import document_of, interval_remark, print_components
@@ -51,10 +48,15 @@ class Sequences:
     names: tuple[Any, ...] = (0,)
 
     def named(self) -> Any:
-        """Return numbers as a table that says the names of its columns; a column of categories as it is."""
-        if self.rows.dtype == object:
-            return self.rows
-        return tables_extra("pyarrow").table(dict(zip(self.columns, self.rows.T, strict=True)))
+        """Return a table that says the names of its columns."""
+        if self.rows.dtype != object:
+            return cv.data.Table(self.rows, self.columns)
+        values = self.rows[:, 0].tolist()
+        words = tuple(dict.fromkeys(value for value in values if value is not None))
+        places = {None: np.nan, **{word: float(place) for place, word in enumerate(words)}}
+        return cv.data.Table(
+            np.array([[places[value]] for value in values]), self.columns, {self.columns[0]: words}
+        )
 
 
 def sequences_of(
@@ -153,7 +155,7 @@ class SequencesOfFile(Saved):
 
     def data(self, file: str | None, sql: str | None) -> Any:
         found = self._read(file, sql)
-        return {"X": found.rows, "lengths": found.lengths}
+        return {"X": found.named(), "lengths": found.lengths}
 
     def facts(self) -> dict[str, Any]:
         hmm = self.fitted
@@ -168,24 +170,21 @@ class SequencesOfFile(Saved):
 
     def judged(self, file: str | None, sql: str | None) -> dict[str, float]:
         found = self._read(file, sql)
-        with _without_names():
-            return {"held_out": self.fitted.score(found.rows, lengths=found.lengths)}
+        return {"held_out": self.fitted.score(found.named(), lengths=found.lengths)}
 
     def predictions(self, file: str | None, sql: str | None, *, quiet: bool) -> dict[str, Any]:
         found, hmm = self._read(file, sql), self.fitted
-        with _without_names():
-            shares = hmm.predict_proba(found.rows, found.lengths)
-            columns: dict[str, Any] = {"state": hmm.predict(found.rows, found.lengths)}
-            columns.update({f"probability_{k}": own for k, own in enumerate(shares.T)})
-            columns["log_density"] = hmm.score_samples(found.rows, found.lengths)
-        return columns
+        rows = found.named()
+        shares = hmm.predict_proba(rows, found.lengths)
+        columns: dict[str, Any] = {"state": hmm.predict(rows, found.lengths)}
+        columns.update({f"probability_{k}": own for k, own in enumerate(shares.T)})
+        return {**columns, "log_density": hmm.score_samples(rows, found.lengths)}
 
     def steps_ahead(self, file: str | None, sql: str | None, n_steps: int) -> dict[str, Any]:
         found, hmm, ahead = self._read(file, sql), self.fitted, n_steps
-        n_sequences = len(found.lengths)
-        with _without_names():
-            shares = hmm.forecast_proba(found.rows, ahead, found.lengths)
-            told = hmm.forecast(found.rows, ahead, found.lengths)
+        n_sequences, rows = len(found.lengths), found.named()
+        shares = hmm.forecast_proba(rows, ahead, found.lengths)
+        told = hmm.forecast(rows, ahead, found.lengths)
         columns = {
             "sequence": np.repeat(np.array(found.names), ahead),
             "step": np.tile(np.arange(1, ahead + 1), n_sequences),
@@ -249,11 +248,3 @@ def print_sequences(console: Console, hmm: cv.HiddenMarkovModel) -> None:
         console.print(table)
         say(console)
     print_end(console, hmm.posterior_, objective="ELBO", value=hmm.elbo_, n_iter=hmm.n_iter_)
-
-
-@contextmanager
-def _without_names() -> Iterator[None]:
-    """Take arrays whose columns were chosen by their names."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="X does not have valid feature names")
-        yield

@@ -5,13 +5,14 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
-from caviar import CaviarError, ConvergenceWarning
+from caviar import CaviarError, ConvergenceWarning, DataError
 
 from .wording import in_options, of_table
 
@@ -56,10 +57,33 @@ def say(console: Console, text: str = "", style: str = "") -> None:
     console.print(Text(plain(text), style), soft_wrap=True)
 
 
+_MODEL: ContextVar[Path | None] = ContextVar("model", default=None)
+"""The one of several models that is spoken of."""
+
+
+@contextmanager
+def speaking_of(model: Path, data: str) -> Iterator[None]:
+    """Name one of several models in each warning and error about it, and the table ``data`` in errors.
+
+    Raises
+    ------
+    DataError
+        If there was an error of the library: its message, with the model.
+    """
+    token = _MODEL.set(model)
+    try:
+        yield
+    except CaviarError as error:
+        told = of_table(str(error), data, model)
+        raise DataError(told if str(model) in told else f"{model}: {told}") from error
+    finally:
+        _MODEL.reset(token)
+
+
 def complain(kind: str, text: str) -> None:
     """Print an error or a warning."""
-    console = standard_error()
-    told = plain(in_options(text))
+    console, model = standard_error(), _MODEL.get()
+    told = plain(in_options(text if model is None or str(model) in text else f"{model}: {text}"))
     line = Text.assemble((f"{kind}: ", "bold red" if kind == "error" else "bold yellow"), told)
     console.print(line, soft_wrap=True)
 

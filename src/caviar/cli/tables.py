@@ -90,7 +90,7 @@ def _require_columns(names: Sequence[str], there: Sequence[str], model: object) 
 
 
 def rows_for_prediction(estimator: Any, model: object, data: str | None, sql: str | None) -> Any:
-    """Return the rows of the columns that a model was fitted to, (N, D); read in blocks where the files are large.
+    """Return the table of the columns that a model was fitted to; read in blocks where the files are large.
 
     Raises
     ------
@@ -98,12 +98,13 @@ def rows_for_prediction(estimator: Any, model: object, data: str | None, sql: st
         If the columns are not there.
     """
     if data is None or not is_large(data):
-        return read_for(estimator, model, data, sql).values
+        return read_for(estimator, model, data, sql)
     names = list(cv.report.column_names(estimator))
     columns, sql = same_numbers(getattr(estimator, "about_", {}), names, sql)
     table = cv.scan(data, columns=columns if has_names(estimator) else None, sql=sql)
     _require_columns(names, table.columns, model)
-    return table.rows()
+    # a model saved by an earlier version has the names apart
+    return table if hasattr(estimator, "feature_names_in_") else table.rows()
 
 
 def absent_columns(estimator: Any, data: str | None, sql: str | None) -> list[str]:

@@ -23,7 +23,7 @@ NUMERIC = {*_INTEGERS, *(f"u{name}" for name in _INTEGERS), "float", "double", "
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A table of finite numbers, or NaN where one is missing, with the names of its columns.
+    """A table of finite numbers, or NaN where one is missing, with the names of its columns; estimators accept it.
 
     Attributes
     ----------

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+from sklearn.utils import check_array
+from sklearn.utils.validation import validate_data
 
 from .._errors import DataError
 from .._typing import AnyArray
-from ..data import Table
 from ..data.frames import has_dates
 from ..data.rows import refuse_unmade
 from ..files.naming import listed, named
@@ -83,6 +84,79 @@ def _require_two_axes(X: Any, hint: str) -> None:
     raise DataError(f"{expected}. {hint}" if hint and len(shape) == 3 else expected)
 
 
+def is_coded(X: Any) -> bool:
+    """Whether X is a table of this library, which tells the categories of its columns of words."""
+    # a table of pandas may have a column with this name
+    return isinstance(getattr(X, "categories", None), Mapping) and hasattr(X, "columns")
+
+
+def validated(estimator: Any, X: Any, *, reset: bool, **how: Any) -> Any:
+    """Return what scikit-learn's ``validate_data`` does; it does not see the names in a table of this library.
+
+    Parameters
+    ----------
+    estimator
+        Remembers number and names of the columns (``reset``), or has those of the fit.
+    X
+        What the user gave.
+    reset
+        Whether this is a fit.
+    how
+        Further arguments of ``validate_data``.
+
+    Raises
+    ------
+    ValueError
+        If X is no such table, or its columns are not those of the fit.
+    """
+    if not is_coded(X):
+        return validate_data(estimator, X, reset=reset, **how)
+    if X.categories and how.get("dtype") is not None:
+        raise TypeError(f"the columns {listed(list(X.categories))} have words")
+    values = _with_words(X) if X.categories else X.values
+    values = check_array(values, input_name="X", estimator=estimator, **how)
+    keep_names(estimator, X.columns, reset=reset)
+    return values
+
+
+def _with_words(X: Any) -> AnyArray:
+    """Return a table of this library as objects, (N, D): numbers and words, None where a word is missing."""
+    values = X.values.astype(object)
+    for j, name in enumerate(X.columns):
+        if name in X.categories:
+            words = X.categories[name]
+            values[:, j] = [None if np.isnan(own) else words[int(own)] for own in X.values[:, j]]
+    return values
+
+
+def names_of(X: Any) -> tuple[str, ...] | None:
+    """Return the names of the columns of a table; None where they are no texts, or there are none."""
+    if isinstance(X, np.ndarray | list | tuple):
+        return None
+    names = getattr(X, "column_names", getattr(X, "columns", None))
+    found = () if names is None or callable(names) else tuple(names)
+    return found if found and all(isinstance(name, str) for name in found) else None
+
+
+def keep_names(estimator: Any, names: Sequence[str], *, reset: bool) -> None:
+    """Remember the names of the columns, or check that they are those of the fit.
+
+    Raises
+    ------
+    DataError
+        If they are others, or another number of a fit without names.
+    """
+    if reset:
+        estimator.feature_names_in_ = np.array(names, dtype=object)
+        estimator.n_features_in_ = len(names)
+        return
+    known = getattr(estimator, "feature_names_in_", None)
+    if known is not None and list(names) != list(map(str, known)):
+        raise DataError(f"the columns must be those of the fit, {listed(list(known))}; got {listed(names)}")
+    if len(names) != estimator.n_features_in_:
+        raise DataError(f"the fit had {estimator.n_features_in_} columns; got {len(names)}, {listed(names)}")
+
+
 def quiet(X: AnyArray) -> AnyArray:
     """Return rows with plain NaN where they are missing.
 
@@ -116,10 +190,6 @@ def words_told(X: Any) -> Iterator[None]:
     try:
         yield
     except (TypeError, ValueError) as error:
-        if isinstance(X, Table):
-            raise DataError(
-                "X is a caviar.data.Table; give its values, or a DataFrame for columns with names"
-            ) from error
         firsts = {name: _first_word(column) for name, column in _columns_of(X)}
         words = {name: found for name, found in firsts.items() if found is not None}
         if not words:
@@ -136,7 +206,9 @@ def words_told(X: Any) -> Iterator[None]:
 
 def _columns_of(X: Any) -> Iterator[tuple[Any, Any]]:
     """Yield the columns of a table by name, and those of an array of texts by number."""
-    if hasattr(X, "columns"):
+    if is_coded(X):
+        yield from zip(X.columns, _with_words(X).T, strict=True)
+    elif hasattr(X, "columns"):
         yield from ((name, X[name]) for name in X.columns)
     elif isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "OU":
         yield from enumerate(X.T)

@@ -19,6 +19,7 @@ from ..data.non_numeric import MOST_CATEGORIES, too_many_values
 from ..data.row_numbers import numbers_rows, remark
 from ..files.naming import listed
 from ..models.mixed_mixture import own_name
+from ._given_tables import is_coded
 from ._lazy_rows import whole
 
 NUMBER, CATEGORY, COUNT = "number", "category", "count"
@@ -46,12 +47,6 @@ class RawTable:
     def entries(self, column: int) -> list[Any]:
         """Return the entries of a column as Python's own numbers and texts."""
         return whole(self.values[:, column], "a column of categories").tolist()
-
-
-def is_coded(X: Any) -> bool:
-    """Whether X is a table of this library, which tells the categories of its columns of words."""
-    # a table of pandas may have a column with this name
-    return isinstance(getattr(X, "categories", None), Mapping) and hasattr(X, "columns")
 
 
 def count_of_rows(X: Any) -> int:

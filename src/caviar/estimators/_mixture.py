@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, DensityMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from .. import _errors as errors
 from .._typing import AnyArray, Array
@@ -29,7 +29,7 @@ from ._checkpointing import Checkpointing, NextFit
 from ._components import Component
 from ._declared import estimator
 from ._fitted import Fitted, keep
-from ._given_tables import quiet, require_table, words_told
+from ._given_tables import quiet, require_table, validated, words_told
 from ._lazy_rows import checked_rows, checked_weights, filled, lazy_rows, row_blocks
 from ._saveable import Saveable
 from ._uncertainty import known_sds, weight_sds
@@ -167,7 +167,7 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         if rows is not None and (rows.ndim == 2 or not isinstance(X, np.ndarray)):
             return checked_rows(self, X, rows, reset=reset)  # type: ignore[return-value]
         with np.errstate(invalid="ignore"), words_told(X):
-            found = validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite="allow-nan")
+            found = validated(self, X, reset=reset, dtype="numeric", ensure_all_finite="allow-nan")
             # a table of Polars with a column of texts comes as objects
             return quiet(found.astype(np.float64) if found.dtype.kind in "OU" else found)
 

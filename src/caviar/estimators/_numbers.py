@@ -6,14 +6,13 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
-from sklearn.utils.validation import validate_data
 
 from .._errors import DataError
 from .._typing import AnyArray
 from ..data import WordCounts
 from ..data.rows import on_host
 from ..datasets import Corpus
-from ._given_tables import quiet, require_table, words_told
+from ._given_tables import quiet, require_table, validated, words_told
 from ._lazy_rows import checked_rows, lazy_rows, whole
 
 _STACKED = (
@@ -44,9 +43,7 @@ def rows_of_numbers(estimator: Any, X: Any, *, reset: bool) -> AnyArray:
             whole(checked_rows(estimator, X, rows, reset=reset), "a sequence"), dtype=np.float64
         )
     with np.errstate(invalid="ignore"), words_told(X):
-        return quiet(
-            validate_data(estimator, X, reset=reset, dtype=np.float64, ensure_all_finite="allow-nan")
-        )
+        return quiet(validated(estimator, X, reset=reset, dtype=np.float64, ensure_all_finite="allow-nan"))
 
 
 def refuse_negative_counts(counts: csr_array) -> None:

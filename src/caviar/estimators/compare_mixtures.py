@@ -19,12 +19,13 @@ from sklearn.utils.validation import check_array
 
 from .._errors import DataError, ParameterError
 from .._typing import AnyArray, Array
+from ..data import Table
 from ..engine.ascent.driver import Progress
 from ..engine.ascent.status import Status
 from ..fitting.progress import lines
 from ._arguments import as_generator, require_choice, require_whole
 from ._checkpointing import Checkpointing
-from ._given_tables import require_table
+from ._given_tables import is_coded, names_of, require_table, words_told
 from ._lazy_rows import checked_weights, lazy_rows, whole
 from ._mixed_columns import count_of_rows, some_rows
 from .automatic.arguments import AUTO_CONCENTRATION, is_auto
@@ -172,11 +173,17 @@ def _checked(like: Any, X: Any, held_out: float | None) -> Any:
     """Return rows as the estimator takes them, after they were checked; a table of several kinds as it is."""
     if isinstance(like, MixedMixture):
         return X
-    rows = lazy_rows(X)
-    if rows is not None:
-        return rows if held_out is None else whole(rows, "held_out")
-    require_table(X)
-    return check_array(X, dtype="numeric", ensure_all_finite="allow-nan", input_name="X")
+    rows, names = lazy_rows(X), names_of(X)
+    if rows is not None and (held_out is not None or (names is not None and rows.is_held)):
+        values = whole(rows, "held_out")
+    elif rows is not None:
+        return rows
+    else:
+        require_table(X)
+        with words_told(X):
+            X = X.values if is_coded(X) and not X.categories else X
+            values = check_array(X, dtype="numeric", ensure_all_finite="allow-nan", input_name="X")
+    return values if names is None else Table(values, names)
 
 
 def _settings(

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from .._errors import DataError
 from .._typing import Array
@@ -41,7 +41,7 @@ from ._declared import estimator
 from ._documents_in_blocks import for_collapsed_passes, total_of
 from ._evidence import HasEvidence
 from ._fitted import Fitted, keep
-from ._given_tables import require_table
+from ._given_tables import require_table, validated
 from ._lazy_rows import checked_documents, checked_weights
 from ._mixture import UnsettledWarning
 from ._numbers import refuse_negative_counts, refuse_texts
@@ -627,7 +627,7 @@ class LatentDirichletAllocation(Words, ClassNamePrefixFeaturesOutMixin, Transfor
         require_table(X)
         if not reset:
             self._refuse_words_in_another_order(X)
-        X = validate_data(
+        X = validated(
             self,
             X,
             reset=reset,

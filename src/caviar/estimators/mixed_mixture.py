@@ -11,11 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._errors import DataError, ParameterError
+from .._errors import ParameterError
 from .._typing import AnyArray, Array
 from ..data.rows import on_host
 from ..densities.outliers import OutlierThreshold
-from ..files.naming import listed
 from ..fitting.model import Model
 from ..lazy.rows import in_memory
 from ..models import mixed_mixture
@@ -28,7 +27,7 @@ from ._data_scale import scale_of
 from ._declared import estimator
 from ._evidence import HasEvidence
 from ._fitted import Fitted, keep
-from ._given_tables import quiet, require_table
+from ._given_tables import is_coded, keep_names, quiet, require_table
 from ._lazy_rows import checked_rows, lazy_rows, whole
 from ._mixed_columns import (
     CATEGORY,
@@ -37,7 +36,6 @@ from ._mixed_columns import (
     Columns,
     RawTable,
     as_objects,
-    is_coded,
     kinds_by_name,
     priors_by_name,
 )
@@ -221,7 +219,7 @@ class MixedMixture(HasEvidence, MixtureEstimator):
         """Return a table as it came, after its names and its number of columns were checked, or are remembered."""
         require_table(X)
         if is_coded(X):
-            self._check_names(X.columns, reset=reset)
+            keep_names(self, X.columns, reset=reset)
             places = {X.columns.index(name): values for name, values in X.categories.items()}
             return RawTable(X.values, places)
         names = X.column_names if type(X).__module__.startswith("pyarrow") else None
@@ -230,27 +228,11 @@ class MixedMixture(HasEvidence, MixtureEstimator):
         if rows is not None and rows.ndim == 2:
             return RawTable(checked_rows(self, X, rows, reset=reset), {})
         if names is not None:
-            self._check_names(names, reset=reset)
+            keep_names(self, names, reset=reset)
             return RawTable(X, {})
         with np.errstate(invalid="ignore"):
             return RawTable(
                 quiet(validate_data(self, X, reset=reset, dtype=None, ensure_all_finite="allow-nan")), {}
-            )
-
-    def _check_names(self, names: Sequence[str], *, reset: bool) -> None:
-        """Remember the names of the columns, or check that they are those of the fit.
-
-        Raises
-        ------
-        DataError
-            If they are others.
-        """
-        if reset:
-            self.feature_names_in_ = np.array(names, dtype=object)
-            self.n_features_in_ = len(names)
-        elif list(names) != list(self._names()):
-            raise DataError(
-                f"the columns must be those of the fit, {listed(self._names())}; got {listed(names)}"
             )
 
     def _check_settings(self) -> None:

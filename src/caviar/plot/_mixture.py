@@ -12,6 +12,7 @@ from .._errors import DataError, ParameterError
 from .._typing import Array
 from ..densities import MixtureDensity
 from ..estimators._components import column_names, covariances_of
+from ..estimators._given_tables import is_coded
 from ..estimators._uncertainty import MeanMarginal, mean_marginal
 from .colours import colours_of
 
@@ -118,7 +119,7 @@ def rows_of(mixture: Mixture, X: Any) -> Array:
             raise DataError(
                 f"the table lacks the columns {', '.join(missing)}, which the mixture was fitted to"
             )
-        X = X[list(own)]
+        X = X.values[:, [X.columns.index(name) for name in own]] if is_coded(X) else X[list(own)]
     try:
         rows = np.asarray(X, dtype=np.float64)
     except (TypeError, ValueError) as error:

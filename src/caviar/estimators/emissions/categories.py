@@ -8,7 +8,6 @@ from difflib import get_close_matches
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils.validation import validate_data
 
 from ..._errors import DataError, ParameterError
 from ..._typing import AnyArray, Array
@@ -19,7 +18,7 @@ from ...posterior.posterior import Posterior
 from ...posterior.prediction import Prediction
 from .._arguments import as_broadcast
 from .._fitted import keep
-from .._given_tables import require_table
+from .._given_tables import require_table, validated
 from .._structure import Label
 from ._emission import Emission, Emitted, Observe, estimates
 
@@ -43,7 +42,7 @@ class Categories(Emission):
         """Return places among the categories, (N, 1), NaN where missing."""
         X = on_host(X)
         require_table(X)
-        X = validate_data(estimator, X, reset=reset, dtype=None, ensure_all_finite="allow-nan")
+        X = validated(estimator, X, reset=reset, dtype=None, ensure_all_finite="allow-nan")
         if X.shape[1] != 1:
             raise DataError(
                 f"emission='categorical' takes one column, a category for each row; X has {X.shape[1]}. Combine "
