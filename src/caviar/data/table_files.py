@@ -213,7 +213,7 @@ def _is_parquet(path: Path) -> bool:
     if not start:
         raise DataError(f"{path} is empty; expected a table in CSV or Parquet")
     if start != b"PAR1" and path.suffix.lower() in _PARQUET_SUFFIXES:
-        raise DataError(f"{path} is no Parquet file, though its name says so; it starts with {start!r}")
+        raise DataError(f"{path} is not a Parquet file, although its name ends so; it starts with {start!r}")
     return start == b"PAR1"
 
 

@@ -243,7 +243,9 @@ def _counted(
 def _checked(text: object, row: int) -> str:
     if isinstance(text, str):
         return text
-    raise DataError(f"document {row} is no text: {named(repr(text))}; give texts, '' for one that is missing")
+    raise DataError(
+        f"document {row} is not a text: {named(repr(text))}; give texts, and '' for a missing one"
+    )
 
 
 def _chosen(

@@ -248,13 +248,13 @@ class FileKeeper:
             )
         if written_by != __version__:
             raise CheckpointError(
-                f"{self._path} is a checkpoint of caviar {written_by!s:.40}, and this is caviar {__version__}, whose "
-                f"fits may differ from it in their last digits. Go on with that version. {REMEDY}"
+                f"{self._path} is a checkpoint of caviar {written_by!s:.40}, and this is caviar {__version__}, whose fits may differ in their last digits. Continue with that version. {REMEDY}"
             )
         if differing:
             told = " and ".join(_difference(name, theirs[name], self._belongs[name]) for name in differing)
             raise CheckpointError(
-                f"{self._path} is the checkpoint of another fit: {told}. Make the same call to go on from it. {REMEDY}"
+                f"{self._path} is the checkpoint of another fit: {told}. Make the same call to continue "
+                f"it. {REMEDY}"
             )
         self._tell_other_arithmetic(document.get("computed_with"))
         return document
@@ -270,8 +270,8 @@ class FileKeeper:
         ]
         if differing:
             warnings.warn(
-                f"{self._path}: this fit was begun with {'; '.join(differing)}. It goes on, and its last digits may "
-                f"differ from those of a fit on one machine",
+                f"{self._path}: this fit began with {'; '.join(differing)}. It continues, and its last "
+                f"digits may differ from those of a fit on one machine",
                 CheckpointWarning,
                 stacklevel=2,
             )

@@ -50,8 +50,8 @@ def warn_about(best: Result, nodes: tuple[Node, ...], settings: Settings, *, def
         )
     if best.lost_in and best.lost <= _OF_THE_ELBO * abs(best.elbo):
         warnings.warn(
-            f"the ELBO is {best.elbo:.3g} nats, of which double precision keeps sixteen digits: it is known to about "
-            f"{best.lost:.1g} nats, and fits whose ELBOs differ by no more are as good as each other.",
+            f"the ELBO is {best.elbo:.3g} nats. Double precision keeps sixteen digits, so it is known to "
+            f"about {best.lost:.1g} nats; fits whose ELBOs differ by less are equally good.",
             LostDigitsWarning,
             stacklevel=_CALLER,
         )

@@ -77,8 +77,8 @@ class Frequencies(Variable):
     def __init__(self, name: str, labels: Expression, *, weights: Expression = None) -> None:
         if not isinstance(labels, Categorical):
             raise ConjugacyError(
-                f"'labels' of Frequencies '{name}' takes a Categorical; got {labels!r}. Known labels have known "
-                f"frequencies: give these as Data, a vector for each group"
+                f"'labels' of Frequencies '{name}' takes a Categorical; got {labels!r}. Known labels have "
+                f"known frequencies: pass these as Data, a vector for each group"
             )
         if len(labels.plates) < 2 or labels.plates[-1].size is None:
             raise PlateError(

@@ -196,9 +196,10 @@ class Indexed(Algebra):
         categories = first.categories if isinstance(first, Label) else None
         if isinstance(first, Label) and categories is None:
             raise ModelError(
-                f"'{node.name}' cannot be indexed by '{first.name}', whose probabilities are Data: how many categories "
-                f"it has is known with these only. Give it the same probability for each of K categories, and add "
-                f"Potential('told', {first.name}) with the logs of the known ones, times K, as data"
+                f"'{node.name}' cannot be indexed by '{first.name}', whose probabilities are Data: its "
+                f"number of categories is unknown until the fit. Give each of its K categories the "
+                f"probability 1 / K, and add Potential('known', {first.name}) with log(K * p) of the "
+                f"known probabilities p as data"
             )
         if categories is None and not isinstance(first, Data):
             raise ModelError(
@@ -296,8 +297,8 @@ class Indexed(Algebra):
         if not self.node.has_parts:
             kind = f"{type(self.node).__name__} '{self.node.name}'"
             raise ModelError(
-                f"{self!r}.{which} does not exist: the {kind} has no parts; a joint factor, a NormalGamma or "
-                f"NormalWishart, has .mean and .precision"
+                f"{self!r}.{which} does not exist: the {kind} has no parts; only joint factors "
+                f"(NormalGamma, NormalWishart) have .mean and .precision"
             )
         return Part(self, which)
 
@@ -378,16 +379,16 @@ def _refuse_twice(node: Node, labels: Sequence[Any]) -> None:
             continue
         stated = f"{node.name}[{', '.join(_spelled(own) for own in before)}]"
         times = "twice" if len(before) == 2 else "three times"
-        chooses = f"'{label.name}' chooses {times} in {stated}"
+        chooses = f"'{label.name}' is used {times} in {stated}"
         if not all(isinstance(own, Indexed) for own in before):
             raise PlateError(
-                f"{chooses}, which is the diagonal of '{node.name}'. Give the diagonal a plate of its own, and choose "
-                f"from that"
+                f"{chooses}, which is the diagonal of '{node.name}'. State the diagonal as a variable "
+                f"with one plate, and choose from that"
             )
         if len(before) > 2 or before[0].by is index.by:
             raise PlateError(
-                f"{chooses}: the labels of two members that meet are updated in turn, those of two different Data; "
-                f"use a Categorical of its own for each further side"
+                f"{chooses}: at most two indices may be labels of one Categorical, each chosen by another "
+                f"Data. Use another Categorical for each further index"
             )
 
 

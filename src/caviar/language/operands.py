@@ -42,9 +42,9 @@ class Operands:
         for slot in self.slots.values():
             if slot.node is node and not node.is_known:
                 raise ConjugacyError(
-                    f"'{node.name}' is used in '{self.name}' of '{self.owner.name}' with two indices; its elements "
-                    f"would be coupled, and no update of all of them at once exists. "
-                    f"Use two variables, or one MultivariateNormal in a dot product."
+                    f"'{node.name}' is used in '{self.name}' of '{self.owner.name}' with two indices, "
+                    f"which couples its elements, so they cannot be updated all at once. Use two "
+                    f"variables, or one MultivariateNormal in a dot product."
                 )
         key = f"{self.name}.{len(self.slots)}"
         self._keys[identity] = key

@@ -212,7 +212,7 @@ def _sparse_counts(node: Node, value: Any) -> Any:
             rows: Any = csr_array(value.astype(np.float64, copy=False))
         rows.check_format(full_check=True)
     except ValueError as error:
-        raise DataError(f"the data of '{node.name}' are no valid sparse matrix: {error}") from error
+        raise DataError(f"the data of '{node.name}' are not a valid sparse matrix: {error}") from error
     if not rows.has_canonical_format or not rows.data.all():
         rows = rows.copy()
         rows.sum_duplicates()

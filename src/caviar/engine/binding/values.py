@@ -272,8 +272,8 @@ def refuse_flat(node: Variable) -> None:
     """Refuse data of a variable whose prior is flat."""
     if node.is_flat:
         raise DataError(
-            f"'{node.name}' has data, but its statement is the flat, improper prior (precision or rate 0), which is no "
-            f"distribution of data; give its {type(node).__name__} a positive one"
+            f"'{node.name}' has data, but its precision or rate is 0, a flat, improper density, which is "
+            f"not a distribution of data; give its {type(node).__name__} a positive one"
         )
 
 

@@ -122,7 +122,9 @@ def _by_variable(problem: Problem, init: Mapping[str, Any]) -> dict[Variable, An
     unknown = [name for name in init if name not in by_name]
     if unknown:
         names = ", ".join(by_name)
-        raise ParameterError(f"init names '{unknown[0]}', which is no latent variable; those are {names}")
+        raise ParameterError(
+            f"init= names '{unknown[0]}', which is not a latent variable; the latent variables are {names}"
+        )
     return {by_name[name]: value for name, value in init.items()}
 
 
