@@ -264,8 +264,8 @@ def _chosen(
         raise DataError(f"no word is left to count: {count} no word of two or more letters")
     if not kept:
         raise DataError(
-            f"no word is left to count: {counts.shape[0]:,} documents have {len(columns):,} words, of which none is in "
-            f"at least {min_documents:,} documents and not a stop word"
+            f"no word is left to count: {counts.shape[0]:,} documents have {len(columns):,} words, but "
+            f"each is a stop word or is in fewer than {min_documents:,} documents"
         )
     if max_words is not None:
         kept = sorted(kept, key=lambda word: (-totals[columns[word]], word))[:max_words]

@@ -99,7 +99,7 @@ def enough(rate: float, n_draws: int) -> int:
     require_whole("n_draws", n_draws, 1)
     if n_draws * rate < _FEWEST_ALARMS:
         raise ParameterError(
-            f"a rate of {rate:g} takes at least {math.ceil(_FEWEST_ALARMS / rate)} draws; got n_draws={n_draws}"
+            f"a rate of {rate:g} needs at least {math.ceil(_FEWEST_ALARMS / rate)} draws; got n_draws={n_draws}"
         )
     return n_draws
 

@@ -108,8 +108,8 @@ class Algebra(Unknown):
     def __rtruediv__(self, other: Any) -> Predictor:
         """Refuse to divide by a variable."""
         raise ModelError(
-            f"nothing can be divided by {self!r}; a predictor is linear in each variable: multiply by one, or state a "
-            f"scale as part of the precision"
+            f"nothing can be divided by {self!r}, because a predictor is linear in each variable: "
+            f"multiply by a variable instead, or put a scale into the precision"
         )
 
 
@@ -268,7 +268,8 @@ def as_predictor(value: Any) -> Predictor:
     if isinstance(value, np.ndarray | list | tuple):
         raise ModelError(
             f"an array in a predictor needs a name and a plate for each axis; got {_size_of(value)}. Write "
-            f"Constant('name', array, plates=obs), or Data('name', plates=obs) with the array in the data"
+            f"Constant('name', array, plates=obs), or Data('name', plates=obs) and pass the array with "
+            f"the data"
             f"{_as_matrix(value)}"
         )
     raise ModelError(

@@ -119,7 +119,9 @@ class Binomial(Answer):
             self._state_link(name, plates, "probability", probability, _HIDDEN[type(probability)], **own)
         elif isinstance(probability, LinkOfProbability):
             raise ModelError(
-                f"'probability' of Binomial '{name}' takes logistic(...) of a predictor, not {probability!r}. State a Bernoulli with a row for each success and each failure, or with two rows and their numbers as sample_weight="
+                f"'probability' of Binomial '{name}' takes logistic(...) of a predictor, not "
+                f"{probability!r}. State a Bernoulli with a row for each success and each failure, or with "
+                f"two rows and their numbers as sample_weight="
             )
         else:
             self._state(name, plates, {**own, "probability": (probability, PROBABILITY)}, dimension=1)

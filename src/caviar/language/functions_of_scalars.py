@@ -159,8 +159,8 @@ class FunctionOfScalar:
         if scale and not support_of(node.own_family).is_positive(scale, shift - least):
             above = "positive" if not least else f"above {least:g}"
             raise ModelError(
-                f"{self._where} must be {above} wherever '{node.name}' may be; {scale:g} * {node.name} {shift:+g} need "
-                f"not be"
+                f"{self._where} must be {above} for every value of '{node.name}'; {scale:g} * {node.name} "
+                f"{shift:+g} is not"
             )
 
     def pieces(self, target: Factor) -> list[_Piece]:

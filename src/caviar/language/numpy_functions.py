@@ -45,7 +45,7 @@ _BEHIND_AN_ARRAY: dict[str, Callable[[Any, Any], Any]] = {
 _OF_POSITIVE = "For positive numbers use a Gamma; a precision or a rate may be a product of several, u * tau"
 _INSTEAD = {
     "exp": f"For a rate or odds that grow with a predictor use cv.exp and cv.logistic: "
-    f"NegativeBinomial(name, cv.exp({it}), size), Bernoulli(name, cv.logistic({it})). " + _OF_POSITIVE,
+    "NegativeBinomial(name, cv.exp({it}), size), Bernoulli(name, cv.logistic({it})). " + _OF_POSITIVE,
     "log": "Take the logarithms of the values and state a Normal for them; a predictor of log counts is "
     "behind a link: "
     "NegativeBinomial(name, exp(...), size)",
@@ -108,5 +108,6 @@ def refuse_array(variable: Any) -> NoReturn:
     """Say that a variable is no array, and what to write instead."""
     raise ModelError(
         f"{variable!r} is a random variable without a value, so NumPy cannot compute with it. "
-        f"{_OTHERWISE}. State several variables of one kind as one with a plate, Normal('a', 0, 1, plates=Plate('entry', 3))"
+        f"{_OTHERWISE}. State several variables of one kind as one with a plate, Normal('a', 0, 1, "
+        f"plates=Plate('entry', 3))"
     )

@@ -65,8 +65,9 @@ def refuse_numbers(operands: Operands, addend: Addend) -> NoReturn:
     rows = "Data('X', plates=row)" if is_array else repr(first)
     name, vector = operands.owner.name, second.spelled if isinstance(second, Algebra) else "v"
     raise ModelError(
-        f"'{operands.name}' of {type(operands.owner).__name__} '{name}' is a vector, and the dot product of {spelled} "
-        f"with {second!r} a number for each row of the first. State the entries as numbers on a plate of rows: "
+        f"'{operands.name}' of {type(operands.owner).__name__} '{name}' must be a vector, but the dot "
+        f"product of {spelled} with {second!r} is a number for each row of the array. State the entries "
+        f"as numbers on a plate of rows: "
         f"Normal('{name}', dot({rows}, {vector}), precision, plates=row); where their noise "
         f"has a known covariance L L', multiply both sides with the inverse of L before, which leaves precision 1"
     )

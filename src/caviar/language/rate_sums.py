@@ -172,7 +172,7 @@ class RateSum:
             self.slots[key] = replace(self.slots[key], along=plate)
         if len({*numbers, *entries}) < len(numbers) + len(entries):
             raise ConjugacyError(
-                f"{self._where} has a variable twice in the product {addend!r}; use two variables"
+                f"{self._where} has the same variable twice in the product {addend!r}; use two variables"
             )
         return _Source(addend.coefficient, letter, numbers, entries, place)
 

@@ -39,7 +39,8 @@ class Unknown:
         """Return how it is written; refuse to write it as a number."""
         if how:
             raise ModelError(
-                f"{self!r} has no number to write as {how!r} before a fit; the fit has it: posterior['name'].mean"
+                f"{self!r} has no number before a fit that could be written as {how!r}; use "
+                f"posterior['name'].mean"
             )
         return str(self)
 
@@ -75,7 +76,8 @@ class Unknown:
     def __len__(self) -> NoReturn:
         """Refuse: it is no list."""
         raise ModelError(
-            f"{self!r} is not a list and has no length: its repetitions are .plates, each with a .size, the length of a "
+            f"{self!r} is not a list and has no length: its repetitions are .plates, each with a .size, "
+            f"the length of a "
             f"vector is .dimension"
         )
 
@@ -86,8 +88,8 @@ class Unknown:
     def __setitem__(self, index: Any, value: Any) -> NoReturn:
         """Refuse: values come with the data."""
         raise ModelError(
-            f"{self!r} takes no values; they are given to the fit, Model(...).fit({{'name': values}}), with NaN where "
-            f"they are not known"
+            f"{self!r} takes no values; pass them to the fit, Model(...).fit({{'name': values}}), with "
+            f"NaN where they are unknown"
         )
 
     def __floordiv__(self, other: Any) -> NoReturn:

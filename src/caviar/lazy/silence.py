@@ -112,8 +112,8 @@ class Watch:
             return asked.result()
         except TimeoutError as error:
             raise ClusterError(
-                f"the cluster at {self.address} did not answer in time ({error}); see whether its scheduler and "
-                f"workers still run, and fit again"
+                f"the cluster at {self.address} did not answer in time ({error}); check that its "
+                f"scheduler and workers still run, and fit again"
             ) from error
 
     def try_briefly(self, function: Callable[..., Any], *arguments: Any, **keywords: Any) -> None:

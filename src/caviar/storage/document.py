@@ -218,7 +218,7 @@ def _parse_header(text: bytes) -> dict[str, Any]:
 
 
 def _refuse(name: str) -> NoReturn:
-    raise ValueError(f"{name:.40} is no number of JSON")
+    raise ValueError(f"{name:.40} is not a number of JSON")
 
 
 def _finite(digits: str) -> float:

@@ -68,8 +68,9 @@ def checked(state: A, step: Callable[[A], A]) -> A | None:
     if after.fell_at:
         refuse_far_priors(state.problem.bound, state.problem.coordinates)
         warnings.warn(
-            f"the update of {after.fell_at}. Exact coordinate ascent cannot do that: either widths in the data differ "
-            f"by more than double precision holds, or it is a bug; then please report it, with the model and data.",
+            f"the update of {after.fell_at}. Exact coordinate ascent cannot lower the ELBO: either scales "
+            f"in the data differ too much for double precision, or this is a bug. Please report it, with "
+            f"the model and data.",
             FallingElboWarning,
             stacklevel=2,
         )

@@ -170,7 +170,8 @@ def _refuse_tied_rows(own: OfNodes, plate: Plate | None) -> None:
     """Refuse locations of the rows whose precision is one for all rows: they are neither local nor global."""
     if plate is not None and plate in own.tied:
         raise PlateError(
-            f"'{own.tied[plate].name}' has a location for each row of data and one precision for all of them (tied=); "
+            f"'{own.tied[plate].name}' has a location for each row of data and one precision for all of "
+            f"them (tied=); "
             f"state a Normal over plate '{plate.name}' with the precision as a variable of its own"
         )
 
@@ -303,14 +304,16 @@ def _choose_data_plate(
             )
         if nested and plate is not nested[0]:
             raise PlateError(
-                f"data_plate='{plate.name}', but plate '{nested[0].name}' lies within another: its repetitions are the "
+                f"data_plate='{plate.name}', but plate '{nested[0].name}' lies within another: its "
+                f"repetitions are the "
                 f"rows of data; leave data_plate= out"
             )
         if plate in chosen:
             owner, index = chosen[plate]
             raise PlateError(
                 f"data_plate='{plate.name}', but {index} of '{owner.name}' chooses from it: any row may "
-                f"use any of its repetitions, so these are not rows of data; name the plate of '{leaves[0].name}', or leave "
+                f"use any of its repetitions, so these are not rows of data; name the plate of "
+                f"'{leaves[0].name}', or leave "
                 f"data_plate= out"
             )
         return plate
