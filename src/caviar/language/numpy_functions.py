@@ -44,7 +44,7 @@ _BEHIND_AN_ARRAY: dict[str, Callable[[Any, Any], Any]] = {
 
 _OF_POSITIVE = "For positive numbers use a Gamma; a precision or a rate may be a product of several, u * tau"
 _INSTEAD = {
-    "exp": f"For a rate or odds that grow with a predictor use cv.exp and cv.logistic: "
+    "exp": "For a rate or odds that grow with a predictor use cv.exp and cv.logistic: "
     "NegativeBinomial(name, cv.exp({it}), size), Bernoulli(name, cv.logistic({it})). " + _OF_POSITIVE,
     "log": "Take the logarithms of the values and state a Normal for them; a predictor of log counts is "
     "behind a link: "

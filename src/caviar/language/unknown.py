@@ -15,8 +15,8 @@ __all__ = ["Unknown"]
 _WITH_VALUES = Number | str | bytes | np.ndarray | list | tuple | set | dict
 
 _CHOICE = (
-    f"Let a Categorical z choose what depends on it, level[z], with level on a plate. Multiply what may "
-    f"be absent by a Bernoulli. Pass known values to the fit, Model(...).fit({'name': values})"
+    "Let a Categorical z choose what depends on it, level[z], with level on a plate. Multiply what may "
+    "be absent by a Bernoulli. Pass known values to the fit, Model(...).fit({'name': values})"
 )
 
 
