@@ -64,7 +64,7 @@ def dialect_of(path: Path) -> CsvDialect:
     Raises
     ------
     DataError
-        If the file is no text in UTF-8, has no line, gives two columns the same name, or its first line is neither
+        If the file is not a text in UTF-8, has no line, gives two columns the same name, or its first line is neither
         names nor numbers.
     """
     with read_in_words(path), opened(path) as lines:

@@ -158,7 +158,7 @@ def _collection(value: Any, is_array: bool) -> _Collection:
 
 
 def _own(task: Any) -> Any:
-    """Return what a graph holds: newer versions wrap what is no task."""
+    """Return what a graph holds: newer versions wrap what is not a task."""
     return getattr(task, "value", task)
 
 

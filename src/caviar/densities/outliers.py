@@ -76,7 +76,7 @@ def flagged_by(
     drawn
         Rows of the distribution, (n, D), without missing entries.
     X
-        Rows, NaN where an entry is missing; those without any entry are no outliers.
+        Rows, NaN where an entry is missing; those without any entry are not outliers.
     rate
         Share of rows of the distribution that exceed the threshold.
     """

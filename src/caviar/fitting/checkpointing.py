@@ -240,7 +240,7 @@ class FileKeeper:
         try:
             written_by, theirs, entropy = document["caviar"], document["belongs"], document["entropy"]
             if not (entropy is None or (isinstance(entropy, int) and entropy >= 0)):
-                raise ValueError("its seed is no number")
+                raise ValueError("its seed is not a number")
             differing = [name for name in self._belongs if theirs[name] != self._belongs[name]]
         except _MISFITS as error:
             raise CheckpointError(f"{self._path} is a damaged checkpoint: {error!r}. {REMEDY}") from error

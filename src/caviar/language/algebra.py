@@ -288,7 +288,7 @@ def _as_matrix(value: Any) -> str:
 
 
 def _size_of(value: Any) -> str:
-    """Return the shape of an array in words; of a list that is no array, its kind."""
+    """Return the shape of an array in words; of a list that is not an array, its kind."""
     try:
         return f"shape {np.shape(value)}"
     except ValueError:

@@ -185,7 +185,7 @@ class Binomial(Answer):
         return np.sqrt(value)
 
     def problem_with(self, value: AnyArray) -> str:
-        """Return what is wrong with numbers that are no counts."""
+        """Return what is wrong with numbers that are not counts."""
         return no_counts(value)
 
     def problem_beside(self, value: AnyArray, known: Mapping[str, AnyArray]) -> str:

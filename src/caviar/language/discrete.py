@@ -291,7 +291,7 @@ class Poisson(Answer):
         return np.sqrt(value)
 
     def problem_with(self, value: AnyArray) -> str:
-        """Return what is wrong with numbers that are no counts."""
+        """Return what is wrong with numbers that are not counts."""
         return no_counts(value)
 
 
@@ -410,7 +410,7 @@ class Multinomial(Variable):
         return np.sqrt(value / np.maximum(value.sum(axis=-1, keepdims=True), 1.0))
 
     def problem_with(self, value: AnyArray) -> str:
-        """Return what is wrong with vectors that are no counts, or do not sum to the number of trials."""
+        """Return what is wrong with vectors that are not counts, or do not sum to the number of trials."""
         problem = no_counts(value)
         if problem or self.trials is None:
             return problem

@@ -1,7 +1,7 @@
 """Joining: the mean and the precision of one joint factor, stated apart, become statistics of that factor.
 
 A Normal whose mean is a predictor with ``theta.mean`` in it, and whose precision is ``theta.precision`` or a product
-with it, has terms such as precision times mean. Their expectation is no product of expectations, for the two are
+with it, has terms such as precision times mean. Their expectation is not a product of expectations, for the two are
 dependent; it is that of a statistic of the joint factor.
 """
 

@@ -139,7 +139,7 @@ class NegativeBinomial(Answer):
     without_link = "product of Gammas"
 
     mixing: Heterogeneity | None = None
-    """What multiplies its mean, where that is no link."""
+    """What multiplies its mean, where that is not a link."""
 
     def __init__(self, name: str, mean: Expression, size: Expression, *, plates: Plates = ()) -> None:
         if isinstance(mean, Exponential):
@@ -241,7 +241,7 @@ class NegativeBinomial(Answer):
         return np.sqrt(value)
 
     def problem_with(self, value: AnyArray) -> str:
-        """Return what is wrong with numbers that are no counts."""
+        """Return what is wrong with numbers that are not counts."""
         return no_counts(value)
 
 

@@ -85,7 +85,7 @@ def applied(name: str, method: str, inputs: tuple[Any, ...], kind: type) -> Any:
     Raises
     ------
     ModelError
-        If it is no operator.
+        If it is not an operator.
     """
     own = _OPERATORS.get(name)
     if own is None or method != "__call__":
@@ -105,7 +105,7 @@ def refuse_function(name: str, variable: Any) -> NoReturn:
 
 
 def refuse_array(variable: Any) -> NoReturn:
-    """Say that a variable is no array, and what to write instead."""
+    """Say that a variable is not an array, and what to write instead."""
     raise ModelError(
         f"{variable!r} is a random variable without a value, so NumPy cannot compute with it. "
         f"{_OTHERWISE}. State several variables of one kind as one with a plate, Normal('a', 0, 1, "

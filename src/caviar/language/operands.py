@@ -58,7 +58,7 @@ class Operands:
 
 
 def refuse_numbers(operands: Operands, addend: Addend) -> NoReturn:
-    """Say that a dot product is no vector, and state its entries as numbers on a plate."""
+    """Say that a dot product is not a vector, and state its entries as numbers on a plate."""
     first, second = addend.dots[0]
     is_array = isinstance(first, list | tuple | np.ndarray)
     spelled = f"an array of shape {np.shape(first)}" if is_array else repr(first)
@@ -101,7 +101,7 @@ def vector_of(operands: Operands, value: Any) -> Node | Indexed | Part:
     Raises
     ------
     ConjugacyError, PlateError
-        If it is no vector.
+        If it is not a vector.
     """
     where = f"dot in '{operands.name}' of '{operands.owner.name}'"
     if isinstance(value, Part):

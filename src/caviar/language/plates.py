@@ -35,7 +35,7 @@ class Plate:
         If ``name`` is not a non-empty string, ``size`` is not a positive whole number, or is given beside ``within``;
         or if names repeat, are not texts, or differ in number from ``size``.
     PlateError
-        If ``within`` is no plate, or lies within another itself.
+        If ``within`` is not a plate, or lies within another itself.
 
     Examples
     --------

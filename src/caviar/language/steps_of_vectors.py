@@ -393,7 +393,7 @@ def _weights_of_inputs(name: str, inputs: Expression, weights: Expression) -> No
 
 
 def _check_chosen_weights(where: str, weights: Indexed) -> None:
-    """Refuse what something chooses if it is no matrix by its rows."""
+    """Refuse what something chooses if it is not a matrix by its rows."""
     node = weights.node
     is_constant = isinstance(node, Constant) and node.event_rank == 1
     if not (is_constant or isinstance(node, MultivariateNormal)) or len(node.plates) < 2:

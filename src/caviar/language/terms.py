@@ -167,7 +167,7 @@ def zero_terms_of(variable: Variable, is_known: Callable[[Node], bool]) -> tuple
     for summand in variable.zeros:
         of_zero = summand.factors[0]
         slot = variable.slots.get(of_zero.slot)
-        # the probability of a link is no number of the model
+        # the probability of a link is not a number of the model
         if slot is not None and of_zero.statistic in slot.role.zeros and is_known(slot.node):
             writer = writer or _Writer(variable, variable.indices)
             terms.append(writer.term(summand))

@@ -26,11 +26,11 @@ class Unknown:
     __hash__ = object.__hash__
 
     def __array__(self, *_: Any, **__: Any) -> NoReturn:
-        """Refuse: it is no array."""
+        """Refuse: it is not an array."""
         refuse_array(self)
 
     def __float__(self) -> NoReturn:
-        """Refuse: it is no number yet."""
+        """Refuse: it is not a number yet."""
         refuse_array(self)
 
     __int__ = __index__ = __complex__ = __float__
@@ -45,7 +45,7 @@ class Unknown:
         return str(self)
 
     def __round__(self, digits: int | None = None) -> NoReturn:
-        """Refuse: it is no number yet."""
+        """Refuse: it is not a number yet."""
         refuse_function("round", self)
 
     def __bool__(self) -> NoReturn:
@@ -74,7 +74,7 @@ class Unknown:
     __gt__ = __le__ = __ge__ = __lt__
 
     def __len__(self) -> NoReturn:
-        """Refuse: it is no list."""
+        """Refuse: it is not a list."""
         raise ModelError(
             f"{self!r} is not a list and has no length: its repetitions are .plates, each with a .size, "
             f"the length of a "
@@ -82,7 +82,7 @@ class Unknown:
         )
 
     def __contains__(self, value: object) -> NoReturn:
-        """Refuse: it is no list."""
+        """Refuse: it is not a list."""
         raise ModelError(f"{self!r} is not a list, and contains nothing while a model is stated. {_CHOICE}")
 
     def __setitem__(self, index: Any, value: Any) -> NoReturn:

@@ -378,7 +378,7 @@ class Variable(Stated):
 
 
 def _refuse_latent_carrier(owner: Variable, slot: str, value: Expression) -> None:
-    """Refuse a parent whose base measure is no function of its statistics: it can only be observed."""
+    """Refuse a parent whose base measure is not a function of its statistics: it can only be observed."""
     node = value.node if isinstance(value, Indexed) else value
     for chooser in value.choosers if isinstance(value, Indexed) else ():
         if isinstance(chooser, Variable):

@@ -374,7 +374,7 @@ class Problem:
 
         The entropy with respect to the family's own measure; for a point mass the log of that measure's
         density, so that the objective is log p(x, theta) with respect to Lebesgue measure. A point that
-        merely starts a factor which is no point mass has the entropy minus infinity: the first update
+        merely starts a factor which is not a point mass has the entropy minus infinity: the first update
         raises the objective to a number. One that is held while others are updated has none, or these
         would never settle.
         """

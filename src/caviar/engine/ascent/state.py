@@ -427,7 +427,7 @@ def watched(found: A, updated: A, half: HalfStep, slack: float = 0.0) -> A:
     before, maximises = half.before, updated.problem.rows.maximises
     end = found if maximises else updated
     slack = max(slack, half.slack)
-    # a NaN is no fall
+    # a NaN is not a fall
     fall = before.value - end.objective.value
     if not (fall > ROUNDING * abs(before.value) and fall > ROUNDING * end.objective.scale + slack):
         return found

@@ -200,7 +200,7 @@ def _sparse_counts(node: Node, value: Any) -> Any:
     Raises
     ------
     DataError
-        If it is empty, its entries are no finite numbers, or its indices are broken.
+        If it is empty, its entries are not finite numbers, or its indices are broken.
     """
     if value.dtype.kind not in "biuf":
         raise DataError(f"the data of '{node.name}' must be numbers; got a sparse {value.dtype.name} matrix")

@@ -283,7 +283,7 @@ def as_weights(sample_weight: Any, n_rows: int) -> Any:
     Raises
     ------
     DataError
-        If they are no weights.
+        If they are not weights.
     """
     if sample_weight is None:
         return None

@@ -154,7 +154,7 @@ class Recentring:
     def _precisions(self, coefficients: Coefficients, like: Array) -> Iterator[tuple[Feature, Array]]:
         """Yield second moments of the leaves with the precision that multiplies them, of the shape of the means.
 
-        Those that all categories share are no features of the labels.
+        Those that all categories share are not features of the labels.
         """
         matrix = coefficients.matrices[self.factor.key]
         for feature, columns in self._squares:

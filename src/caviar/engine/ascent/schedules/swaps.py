@@ -336,7 +336,7 @@ class Mixture:
 
 
 def points_of(table: FeatureTable, rows: RowMap) -> Array:
-    """Return what rows may be cut by: their features that are no squares, (n, d)."""
+    """Return what rows may be cut by: their features that are not squares, (n, d)."""
     features = zip(table.features, table.slices, strict=True)
     every = [(own, where) for own, where in features if own.source is not None and not own.is_tallied]
     chosen = [where for own, where in every if not own.is_square] or [where for _, where in every]

@@ -91,7 +91,7 @@ def repetitions_of(node: Variable, value: AnyArray | MeanPrecision) -> Clamped |
     if not isinstance(value, tuple):
         given = values[0].astype(np.float64)
         labels = values[0].astype(np.intp)
-        # what is no whole number is no label, and refused as it is
+        # what is not a whole number is not a label, and refused as it is
         is_labels = isinstance(node, Label) and np.array_equal(labels, given)
         return Clamped(is_known, labels if is_labels else given)
     _check_precision(node, values[1])

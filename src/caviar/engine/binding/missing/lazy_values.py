@@ -1,6 +1,6 @@
 """Values that are read in blocks: looked over once, and what follows from a block is computed from it.
 
-The values in place of missing entries, and which entries were observed, are no array of all rows: both are computed
+The values in place of missing entries, and which entries were observed, are not arrays of all rows: both are computed
 from each block that is read, as NaN says there.
 """
 
@@ -218,7 +218,7 @@ def lazy_weights(weights: LazyRows, n_rows: int, limits: tuple[float, float]) ->
     Raises
     ------
     DataError
-        If they are no weights; see :func:`~caviar.engine.binding.bind.bind`.
+        If they are not weights; see :func:`~caviar.engine.binding.bind.bind`.
     """
     if weights.shape != (n_rows,):
         raise DataError(f"sample_weight must have shape ({n_rows},), one weight a row; got {weights.shape}")

@@ -187,7 +187,7 @@ def partial_labels(node: Variable, array: AnyArray) -> AnyArray:
     Raises
     ------
     DataError
-        If it is no Categorical, or a known label is off its support.
+        If it is not a Categorical, or a known label is off its support.
     """
     if not isinstance(node, Label):
         raise DataError(

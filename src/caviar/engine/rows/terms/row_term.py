@@ -128,9 +128,9 @@ class RowTerm(ABC):
         Raises
         ------
         TypeError
-            If it is no part of the matrix of one label.
+            If it is not a part of the matrix of one label.
         """
-        raise TypeError(f"{type(self).__name__} is no part of the matrix of one label")
+        raise TypeError(f"{type(self).__name__} is not a part of the matrix of one label")
 
     @abstractmethod
     def forward(self, target: FactorKey, work: BlockWork, coefficients: Coefficients, natural: Array) -> None:
