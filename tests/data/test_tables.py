@@ -208,7 +208,7 @@ def test_files_that_are_not_there_or_are_something_else(csv, tmp_path):
     assert "no Parquet file" in refusal(tmp_path)
     csv("a\n1\n")
     assert "*.csv" in refusal(tmp_path)
-    assert "though its name says so" in refusal(csv("a\n1\n", "not.parquet"))
+    assert "although its name ends so" in refusal(csv("a\n1\n", "not.parquet"))
     assert "or only a part of one" in refusal(csv(b"PAR1 and no more", "cut.parquet"))
     with pytest.raises(ParameterError, match="neither"):
         read_table()

@@ -52,16 +52,16 @@ REFUSED = {
     ),
     "mean with a Gamma": (
         lambda: _y(_dot(_coefficients()), cv.Gamma("tau", 1, 1)),
-        "'mean' of Normal 'y' holds theta.mean, but its precision is not theta.precision.*no longer be a "
+        "'mean' of Normal 'y' contains theta.mean, but its precision is not theta.precision.*would not be a "
         f"MultivariateNormalGamma.*{TOGETHER}.*independent, state a Normal and a Gamma",
     ),
     "precision with a number": (
         lambda: _y(0.0, _coefficients().precision),
-        f"'precision' of Normal 'y' holds theta.precision, but its mean holds no theta.mean.*{TOGETHER}",
+        f"'precision' of Normal 'y' contains theta.precision, but its mean does not contain theta.mean.*{TOGETHER}",
     ),
     "precision with another mean": (
         lambda: _y(cv.Normal("m", 0, 1), _number().precision),
-        r"holds no theta.mean.*Normal\('y', theta.mean, theta.precision\)",
+        r"does not contain theta.mean.*Normal\('y', theta.mean, theta.precision\)",
     ),
     "two joint factors": (
         lambda: _y(_dot(_coefficients()), _coefficients("phi").precision),
@@ -115,7 +115,7 @@ REFUSED = {
     ),
     "precision as a rate": (
         lambda: cv.Gamma("g", 1, _number().precision),
-        "'rate' of Gamma 'g' holds theta.precision, but its mean holds no theta.mean",
+        "'rate' of Gamma 'g' contains theta.precision, but its mean does not contain theta.mean",
     ),
     "precision as the rate of a count": (
         lambda: cv.Poisson("n", _number().precision),

@@ -100,7 +100,7 @@ def refuse_function(name: str, variable: Any) -> NoReturn:
     """Say that a function of a variable has no update, and what to write instead."""
     instead = _INSTEAD.get(name, _OTHERWISE).format(it=variable.spelled)
     raise ModelError(
-        f"NumPy cannot compute {name} of {variable!r}, a random variable without a value. {instead}"
+        f"{name} of {variable!r} has no update: it is a random variable without a value. {instead}"
     )
 
 

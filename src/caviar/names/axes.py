@@ -103,8 +103,8 @@ class ModelAxes:
             for other in self.group(axis):
                 if found.setdefault(other, names) != names:
                     raise ModelError(
-                        f"{in_words(axis)} and {in_words(told_by[other])} run over the same entries, but "
-                        f"have different names: {listed(names)}, and {listed(found[other])}. Name only one "
+                        f"{in_words(axis)} and {in_words(told_by[other])} run over the same positions, "
+                        f"but have different names: {listed(names)}, and {listed(found[other])}. Name only one "
                         f"of them, or give "
                         f"both the same names"
                     )

@@ -164,8 +164,6 @@ def _certainty(rows: Mapping[str, Any], words: Mapping[str, str]) -> list[dict[s
         elif is_test:
             found.append(finding("good", f"{title} is clear", f"{text}."))
         else:
-            text = (
-                f"In-sample {text}. That is not a test: {rows['seen']['words']}, and {rows['seen']['why_not']}."
-            )
+            text = f"In-sample {text}. That is not a test: {rows['seen']['words']}, and {rows['seen']['why_not']}."
             found.append(finding("info", f"{title} is clear", text))
     return found
