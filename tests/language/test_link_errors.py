@@ -57,7 +57,8 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "of a vector": (
         lambda: _y(cv.logistic(W)),
-        "'probability' of Bernoulli 'y' must be a number, but the MultivariateNormal 'w' is a vector. Use a Normal, or a known value.",
+        "'probability' of Bernoulli 'y' must be a number, but the MultivariateNormal 'w' is a vector. Use "
+        "a Normal, or a known value.",
     ),
     "of a square": (
         lambda: _y(cv.probit(A * A)),

@@ -196,7 +196,7 @@ class Bernoulli(Answer):
 
     @property
     def as_label(self) -> str:
-        """What says the same and can index a plate."""
+        """The statement of a Categorical that can index a plate instead."""
         return choosing(self.name, self.plates, self.stated["probability"])
 
     def __init__(self, name: str, probability: Expression, *, plates: Plates = ()) -> None:

@@ -28,7 +28,7 @@ class Frequencies(Variable):
 
     It is a vector of predictors, for ``cv.dot(b, f)`` with a MultivariateNormal: the response of a supervised topic
     model depends on the frequencies of the topics in a document. Frequencies and labels are one factor, a product over
-    the labels, which are updated one after another, each given what the others leave of the response. So no update
+    the labels, which are updated one after another, each given the others. So no update
     lowers the ELBO.
 
     Parameters

@@ -307,7 +307,7 @@ class Answer(Variable):
 
     @property
     def drawn_given(self) -> Iterator[Node]:
-        """Its parents but its hidden variables, which are drawn after it."""
+        """Its parents except its hidden variables, which are drawn after it."""
         return (p for p in self.parents if not (isinstance(p, Hidden) and p.answer is self))
 
     def refuse_as_parent(self, owner: Stated, slot: str) -> None:

@@ -49,7 +49,7 @@ class Node(Algebra):
 
     @property
     def as_label(self) -> str:
-        """What says the same as such a number and can index a plate; empty of everything else."""
+        """The statement of a label that can index a plate instead of this number; empty for everything else."""
         return ""
 
     if not TYPE_CHECKING:

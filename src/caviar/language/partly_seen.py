@@ -271,7 +271,7 @@ class TruncatedNormal(_PartlySeen):
     Raises
     ------
     ModelError, ConjugacyError
-        If there is no end, an end is not known, or mean and precision are a joint factor.
+        If there is no limit, a limit is not known, or mean and precision are a joint factor.
 
     Notes
     -----

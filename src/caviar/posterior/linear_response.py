@@ -647,7 +647,7 @@ class Responds(Factored):
 
         Examples
         --------
-        Two means that only their sum is known of, with a factor each:
+        The data determine only the sum of two means, and each mean has its own factor:
 
         >>> import numpy as np, caviar as cv
         >>> a, b = cv.Normal("a", 0, 1), cv.Normal("b", 0, 1)

@@ -216,7 +216,7 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
 
         Examples
         --------
-        Half of the rows and then the other half are all of them, here where no variable of the rows is hidden:
+        Rows have no hidden variables here, so two halves of the rows give the result of all rows at once:
 
         >>> import caviar as cv
         >>> p = cv.Beta("p", 1, 1)
@@ -631,7 +631,7 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
 
         Examples
         --------
-        Mean and precision of few rows are dependent, and mean field has them independent:
+        With few rows mean and precision depend on each other, but mean field makes them independent:
 
         >>> import caviar as cv
         >>> tau = cv.Gamma("tau", 1, 1)
@@ -774,7 +774,7 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
 
         Examples
         --------
-        With as many columns as half the rows, an interval holds fewer new observations than of those fitted to:
+        With half as many columns as rows, intervals contain fewer new observations than observations of the fit:
 
         >>> import numpy as np, caviar as cv
         >>> rng = np.random.default_rng(0)

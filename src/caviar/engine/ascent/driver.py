@@ -29,7 +29,7 @@ _TOLERATED_ERROR = 1e-3
 
 @dataclass(frozen=True)
 class Progress:
-    """What a callback is told after each pass.
+    """The progress of a fit, as a callback receives it after each pass.
 
     Attributes
     ----------
