@@ -34,7 +34,7 @@ class Shares(ExponentialFamily):
     Raises
     ------
     ParameterError
-        If a total is negative, or probabilities are none.
+        If a total is negative, or probabilities are invalid.
 
     Notes
     -----
