@@ -443,7 +443,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], list[str]]] = {
     ),
     "a number that may be negative": (
         lambda: cv.Gamma("x", cv.Gamma("a", 1, 1) - 1.0, 1.0),
-        ["must be positive wherever 'a' may be; 1 * a -1 need not be"],
+        ["must be positive for every value of 'a'; 1 * a -1 is not"],
     ),
     "too few degrees of freedom": (
         lambda: cv.Wishart("L", cv.Gamma("nu", 1, 1), np.eye(3)),
