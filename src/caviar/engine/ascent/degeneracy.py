@@ -1,8 +1,8 @@
-"""Degenerate steps: those that lead to no finite numbers, to a component on (almost) no data, or down.
+"""Degenerate steps: numbers that are not finite, a component with (almost) no data, or a fall of the objective.
 
 Under a flat prior the objective grows without limit as a component empties or its covariance becomes singular, and
-coordinate ascent climbs there: it collapses. Such an end is no fit; it is told apart by the rows that the component has
-left, and by its precision.
+coordinate ascent climbs there: it collapses. Such an end is not a fit; it is recognised by the rows that the
+component has left, and by its precision.
 """
 
 from __future__ import annotations

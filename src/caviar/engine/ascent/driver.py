@@ -1,4 +1,4 @@
-"""The driver: steps of a schedule until it says that no other follows. It knows no schedule."""
+"""The driver takes steps of a schedule until the schedule ends the fit; it knows only the interface of schedules."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Kept are the reference points of categories, the global factors with their natural parameters, the expected statistics
 and sums over rows that the next update starts from, the terms of the objective, and local factors or sums by batch
-where the next look at the rows starts from those. Compiled from model and data anew are the problem, and the sums that
+where the next pass starts from those. Compiled from model and data anew are the problem, and the sums that
 no factor enters.
 """
 

@@ -1,4 +1,4 @@
-"""Binding: a statement meets its data. Sizes are settled, values checked, and the data plate chosen."""
+"""Binding of a statement to its data: sizes are determined, values checked, and the data plate chosen."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading: what the data have for each node, looked at and checked one by one, before the rows of data are known."""
+"""Reading the data of each node: values are checked one by one, before the rows of data are known."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recentring: when a component needs a reference point of its own.
+"""Recentring: when a component needs its own reference point.
 
 With locations measured from a common point the quadratic form of component k loses about ``eps * (m_k -
 ref)' <Lambda_k> (m_k - ref)``. Where that exceeds ``TOLERATED_LOSS`` the component gets features of its

@@ -1,7 +1,7 @@
 """Starts from what a user gives: values of globals, and of local variables for all rows.
 
-What is said is held while everything else is brought near it, in a first sweep. The rest begins at its prior; or, where
-nothing that is said tells the categories of a label apart, or a product from nothing, at a start from the data.
+Given values are kept while a first sweep updates everything else to match them. The rest begins at its prior, or from
+the data if the given values do not distinguish the categories of a label, or leave a product at zero.
 """
 
 from __future__ import annotations

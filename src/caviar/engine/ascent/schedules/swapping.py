@@ -1,4 +1,4 @@
-"""Swapping: a fit of a mixture that has settled goes on from where two components merged and another one cut lead."""
+"""Swapping: a converged mixture continues from a swap, which merges two components and cuts another in two."""
 
 from __future__ import annotations
 

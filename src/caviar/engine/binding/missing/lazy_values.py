@@ -1,4 +1,4 @@
-"""Values that are read in blocks: looked over once, and what follows from a block is computed from it.
+"""Values that are read in blocks: they are checked once, and then used block by block.
 
 The values in place of missing entries, and which entries were observed, are not arrays of all rows: both are computed
 from each block that is read, as NaN says there.

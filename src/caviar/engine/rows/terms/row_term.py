@@ -1,4 +1,4 @@
-r"""What a row term is asked, and the block of rows that it works on.
+r"""The interface of row terms, and the block of rows that they work on.
 
 The terms of a row are summed twice: with the statistic of a local factor taken out they are its natural parameters
 (``forward``), and with the coefficient taken out they are sums over rows (``backward``),
