@@ -44,7 +44,7 @@ def refuse_twins(names: Sequence[str], where: str) -> None:
     for name in names:
         if name.lower() in seen:
             twins = f"{named(seen[name.lower()])} and {named(name)}"
-            raise DataError(f"{where} has two columns of one name, {twins}; give each a name of its own")
+            raise DataError(f"{where} has two columns with the same name, {twins}; give each another name")
         seen[name.lower()] = name
 
 

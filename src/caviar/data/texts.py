@@ -205,7 +205,7 @@ def count_words(
         return _chosen(*_counted(texts, tokenizer), stopped, min_documents, max_words)
     if stopped or min_documents > 1 or max_words is not None:
         raise ParameterError(
-            "vocabulary says which words are counted; leave stop_words, min_documents and max_words out"
+            "vocabulary lists the words to count; leave stop_words, min_documents and max_words out"
         )
     return _of_vocabulary(*_counted(texts, tokenizer), list(map(str, vocabulary)))
 

@@ -150,7 +150,8 @@ class Connection:
         for address, theirs in found.items():
             if isinstance(theirs, (ImportError, AttributeError)):
                 raise ClusterError(
-                    f"the worker at {address} cannot load this version of caviar, {mine['caviar']} ({theirs}); install "
+                    f"the worker at {address} cannot load this version of caviar, {mine['caviar']} "
+                    f"({theirs}); install "
                     f"the same one there"
                 )
             if isinstance(theirs, BaseException):
@@ -159,8 +160,8 @@ class Connection:
             for name, own in mine.items():
                 if theirs[name] != own:
                     raise ClusterError(
-                        f"the worker at {address} has {name} {theirs[name]}, but this process has {own}; install the "
-                        f"same version on both, so that results are the same bits"
+                        f"the worker at {address} has {name} {theirs[name]}, but this process has {own}; "
+                        f"install the same version on both, so that results are identical to the bit"
                     )
             self._checked.add(address)
         self._tell_other_kernels(addresses & self._checked)
@@ -181,9 +182,10 @@ class Connection:
         told = "; ".join(f"{name} {theirs.get(name)} and not {mine[name]}" for name in differing)
         more = f", as {len(others) - 1} more" if len(others) > 1 else ""
         warnings.warn(
-            f"the worker at {address}{more} computes with other kernels than this process: {told}. The fit is as good, "
-            f"and its last digits may differ from those of a fit here, or of one on other workers. For the same bits "
-            f"start all with the same OPENBLAS_CORETYPE and NPY_DISABLE_CPU_FEATURES, or on processors of one kind",
+            f"the worker at {address}{more} computes with other kernels than this process: {told}. The "
+            f"fit is as good, but its last digits may differ from those of a fit here or on other "
+            f"workers. For identical bits start all with the same OPENBLAS_CORETYPE and "
+            f"NPY_DISABLE_CPU_FEATURES, or on processors of one kind",
             ClusterWarning,
             stacklevel=2,
         )

@@ -69,8 +69,8 @@ def warn_about(best: Result, nodes: tuple[Node, ...], settings: Settings, *, def
             _warn_about_total(node, best)
     if collinear := nearly_singular(nodes, best.q):
         warnings.warn(
-            f"columns that '{collinear}' multiplies are collinear as far as double precision can tell: its prior "
-            f"is lost beside them, and the ELBO may be wrong by a nat or so. Leave one of them out, or tighten the "
+            f"columns that '{collinear}' multiplies are collinear in double precision: their sums swamp "
+            f"its prior, and the ELBO may be wrong by about a nat. Leave one of them out, or tighten the "
             f"prior.",
             LostDigitsWarning,
             stacklevel=_CALLER,

@@ -19,7 +19,7 @@ def choosing(name: str, plates: tuple[Plate, ...], probability: Any) -> str:
         # it is observed
         return f"its values as known labels: Data('{name}_label'{_repeated(plates)})"
     return (
-        "a Categorical of two categories that says the same: "
+        "an equivalent Categorical of two categories: "
         f"Categorical('{name}', {_probabilities(probability)}{_repeated(plates)})"
     )
 

@@ -377,7 +377,7 @@ class Multinomial(Variable):
     def moments_given(self, slots: ExpectedSlots) -> tuple[Array, Array]:
         """Return mean and variance of each count."""
         if self.trials is None:
-            slots.refuse("it is stated without trials, so that nothing says how many draws it counts")
+            slots.refuse("it is stated without trials, so its number of draws is unknown")
         mean, variance = slots.entries("probabilities")
         trials = self.trials.reshape((1,) * (len(self.plates) - self.trials.ndim) + self.trials.shape)[
             ..., None

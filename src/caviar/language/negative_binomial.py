@@ -178,7 +178,7 @@ class NegativeBinomial(Answer):
         if isinstance(size, Indexed | Predictor) or (isinstance(size, Node) and not size.is_known):
             raise ModelError(
                 f"'size' of NegativeBinomial '{name}' must be known where its mean is {mean!r}: a number, an array or "
-                f"Data. An unknown size goes with a mean that is a product of Gammas, such as "
+                f"Data. An unknown size needs a mean that is a product of Gammas, such as "
                 f"NegativeBinomial('{name}', rate[group], size)"
             )
         self.beside = ("size",)

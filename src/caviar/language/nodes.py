@@ -196,10 +196,9 @@ class Indexed(Algebra):
         categories = first.categories if isinstance(first, Label) else None
         if isinstance(first, Label) and categories is None:
             raise ModelError(
-                f"'{node.name}' cannot be indexed by '{first.name}', whose probabilities are Data: its "
-                f"number of categories is unknown until the fit. Give each of its K categories the "
-                f"probability 1 / K, and add Potential('known', {first.name}) with log(K * p) of the "
-                f"known probabilities p as data"
+                f"'{node.name}' cannot be indexed by '{first.name}', whose probabilities are Data: its number of "
+                f"categories is unknown until the fit. Give each of its K categories the probability 1 / K, and add "
+                f"Potential('known', {first.name}) with log(K * p) of the known probabilities p as data"
             )
         if categories is None and not isinstance(first, Data):
             raise ModelError(
@@ -538,13 +537,13 @@ def _as_data(index: Any) -> str:
         return ". Labels that choose come with the data: state Data('group', plates=...) and pass the array to fit"
     if isinstance(known, int | np.integer | slice):
         return (
-            ". A repetition that stands alone is a variable of its own, and the others have a plate; or state "
+            ". State a single repetition as a separate variable, and the others with a plate; or state "
             "Data('group', plates=...) and pass the numbers of the repetitions to fit"
         )
     if not isinstance(known, Node) or not (known.is_known or known.is_zero_or_one):
         return ""
     if known.is_zero_or_one:
-        return f". The {type(known).__name__} '{known.name}' is a number, 0 or 1; what chooses is {known.as_label}"
+        return f". The {type(known).__name__} '{known.name}' is a number, 0 or 1; use {known.as_label}"
     plates = ", ".join(plate.name for plate in known.plates)
     return (
         f". Labels that choose come with the data: state Data('{known.name}', plates=({plates})) instead of the "

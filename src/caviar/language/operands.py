@@ -54,7 +54,7 @@ class Operands:
     def refuse(self, part: Part) -> NoReturn:
         """Say that a part of a joint factor is not used where it may be."""
         where = f"'{self.name}' of {type(self.owner).__name__} '{self.owner.name}'"
-        raise ConjugacyError(f"{where} cannot hold {part!r} like this. {parts_remedy(part)}")
+        raise ConjugacyError(f"{where} cannot contain {part!r} in this form. {parts_remedy(part)}")
 
 
 def refuse_numbers(operands: Operands, addend: Addend) -> NoReturn:

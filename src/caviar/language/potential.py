@@ -85,7 +85,7 @@ class Potential(Variable):
 
     def moments_given(self, slots: ExpectedSlots) -> tuple[Array, Array]:
         """Refuse: a table is not a random number."""
-        slots.refuse("its table of log densities is known, and says nothing of new rows")
+        slots.refuse("its table of log densities is known, and contains nothing about new rows")
 
     def statistics_of(self, value: AnyArray) -> tuple[Array, ...]:
         """Return the table."""

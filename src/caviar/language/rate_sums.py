@@ -80,7 +80,7 @@ def _plate_along(owner: Node, addend: Addend) -> Plate | None:
         names = " and ".join(f"{own!r}" for own in pairs[0])
         raise PlateError(
             f"{where} runs along the one plate that both operands have and '{owner.name}' lacks; {names} share "
-            f"{', '.join(plate.name for plate in shared) or 'none'}. A regression of counts is "
+            f"{', '.join(plate.name for plate in shared) or 'none'}. For a regression of counts use "
             f"NegativeBinomial('{owner.name}', exp(dot(...)), size)"
         )
     (plate,) = shared

@@ -137,10 +137,7 @@ def as_expression(
             if role is PROBABILITY:
                 remedy = "use its logistic(...) or probit(...), which is a probability"
                 if _is_complement(value):
-                    remedy += (
-                        ". For the probability 1 - p, model the other outcome: p is the probability that "
-                        "1 - y is 1"
-                    )
+                    remedy += ". For 1 - p model the other outcome: p is the probability of 1 - y = 1"
             raise ModelError(f"{where} takes no sum or product; {remedy}")
         return value
     if isinstance(value, Link):
@@ -308,7 +305,7 @@ def _check_plates(owner: Stated, slot: Slot) -> None:
             hint = f"{once}: add plate '{plate.name}' to '{owner.name}'"
             if own.through is None and not own.by.is_known and owner.plates:
                 label = f"{own.by.name}[Data('{plate.name}', plates={owner.plates[0].name})]"
-                hint += f", or say of which '{plate.name}' each of its own is: {slot.node.name}[{label}]"
+                hint += f", or give the '{plate.name}' of each of its repetitions: {slot.node.name}[{label}]"
         else:
             choose = f"choose from it with a Categorical: {slot.node.name}[z]"
             hint = f"add plate '{plate.name}' to '{owner.name}', or {choose}"

@@ -173,8 +173,8 @@ def _arrays_of(pairs: list[Any], problem: Problem) -> dict[Hashable, Any]:
 def _blocks(blocks: Any) -> list[Any]:
     if not isinstance(blocks, list):
         raise ParameterError(
-            "checkpoint= is impossible here: local factors depend on each other, and the executor keeps them where "
-            "the rows are. Leave factors= out, so that they are one factor, or leave the executor out"
+            "checkpoint= is impossible here: local factors depend on each other, and the executor keeps "
+            "them with the rows. Leave factors= out, so that they share one factor, or leave executor= out"
         )
     return [_by_key(block) for block in blocks]
 

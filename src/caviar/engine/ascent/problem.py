@@ -458,8 +458,8 @@ def _is_proper(variable: Variable, natural: tuple[Array, ...]) -> bool:
 
 def _why_no_mode(variable: Variable, reason: str) -> str:
     return (
-        f"the point mass of '{variable.name}' has no place: {reason} Leave '{variable.name}' out of point=, "
-        f"so that it has a distribution, or give it a prior whose density vanishes at the edge of its domain"
+        f"the point mass of '{variable.name}' has no optimum: {reason} Leave '{variable.name}' out of "
+        f"point=, so that it gets a distribution, or give it a prior whose density vanishes at the edge of its domain"
     )
 
 

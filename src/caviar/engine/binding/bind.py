@@ -172,7 +172,7 @@ def _refuse_tied_rows(own: OfNodes, plate: Plate | None) -> None:
         raise PlateError(
             f"'{own.tied[plate].name}' has a location for each row of data and one precision for all of "
             f"them (tied=); "
-            f"state a Normal over plate '{plate.name}' with the precision as a variable of its own"
+            f"state a Normal over plate '{plate.name}' and the precision as a separate variable"
         )
 
 

@@ -111,8 +111,8 @@ def _not_numeric(node: Node, array: AnyArray) -> str:
     told = f"the data of '{node.name}' must be numbers; got {example!r} ({type(example).__name__})"
     if isinstance(example, str):
         return (
-            f"{told}. Texts are the labels of a Categorical, or of Data that choose from a plate; a binary outcome is "
-            f"0 or 1, as in values == {example!r}"
+            f"{told}. Only labels of a Categorical, and Data that choose from a plate, may be texts; code "
+            f"a binary outcome as 0 or 1, as in values == {example!r}"
         )
     return told
 
@@ -132,9 +132,7 @@ def _check_finite(name: str, array: AnyArray) -> None:
 def check_support(node: Variable, value: AnyArray) -> None:
     """Refuse data off the support of their variable."""
     if not node.takes_data:
-        raise DataError(
-            f"'{node.name}' is a hidden variable: it is inferred, and takes no data; leave it out"
-        )
+        raise DataError(f"'{node.name}' is a hidden variable: it is inferred and takes no data; leave it out")
     problem = _problem_with(value, node.problem_with)
     if problem:
         raise DataError(f"'{node.name}', a {type(node).__name__}, {problem}")
@@ -304,10 +302,13 @@ def as_weights(sample_weight: Any, n_rows: int) -> Any:
     if not np.any(weights):
         raise DataError("every sample_weight is zero; nothing is left to fit")
     if np.max(weights) > _LARGEST_WEIGHT:
-        raise DataError(f"sample_weight is as large as {np.max(weights):g}; divide all weights by a number")
+        raise DataError(
+            f"the largest sample_weight is {np.max(weights):g}, too large for sums in double "
+            f"precision; divide all weights by a number"
+        )
     if np.max(weights) < _SMALLEST_WEIGHT:
         raise DataError(
-            f"the largest sample_weight is {np.max(weights):g}, of which sums have no digits; multiply all weights "
-            f"by a number"
+            f"the largest sample_weight is {np.max(weights):g}, too small for sums in double precision; "
+            f"multiply all weights by a number"
         )
     return np.ascontiguousarray(weights)
