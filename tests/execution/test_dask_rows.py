@@ -310,9 +310,7 @@ def test_chunks_along_every_axis(client, chunks):
 
 def test_a_chunk_of_another_shape_than_planned(client, rows):
     own = da.from_delayed(client.submit(np.ones, (N, D + 1)), shape=(N, D), dtype=float)
-    with pytest.raises(
-        cv.DataError, match=r"chunk 0 .* shape \(20011, 4\), where its plan says \(20011, 3\)"
-    ):
+    with pytest.raises(cv.DataError, match=r"chunk 0 .* shape \(20011, 4\), but its plan says \(20011, 3\)"):
         settle(cv.models.normal_wishart_mixture(D, 2), {"x": client.persist(own)}, executor=client)
 
 

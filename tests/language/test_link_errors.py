@@ -135,7 +135,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "with data for its hidden variable": (
         lambda: cv.Model(Y).fit({"y": [0, 1], "y.utility": [0.1, 0.2]}),
-        "'y.utility' is a hidden variable: it is inferred, and takes no data; leave it out",
+        "'y.utility' is a hidden variable: it is inferred and takes no data; leave it out",
     ),
     "with a point mass for its hidden variable": (
         lambda: cv.Model(cv.Bernoulli("y", cv.logistic(A))).fit({"y": 1}, point=["y.polya_gamma"]),

@@ -127,7 +127,7 @@ G = cv.Gamma("g", 1, 1)
         (lambda: math.exp(A), "is a random variable"),
         (lambda: round(A), "round of"),
         (lambda: np.array([A, A]), "one with a plate"),
-        (lambda: A[0], "A repetition that stands alone"),
+        (lambda: A[0], "State a single repetition"),
         (
             lambda: cv.MultivariateNormal("y", [A, cv.Normal("b", 0, 1)], np.eye(2)),
             r"'mean' of MultivariateNormal 'y' .*plates=Plate\('entry', 2\)",
