@@ -248,7 +248,7 @@ def _with(rows, place, value):
 
 @pytest.mark.parametrize(
     ("place", "value", "told"),
-    [((17_001, 1), np.inf, "infinity in row 17001"), ((17_001, 1), np.nan, "missing in part")],
+    [((17_001, 1), np.inf, "infinity in row 17001"), ((17_001, 1), np.nan, "some entries missing")],
 )
 def test_what_is_wrong_with_rows_is_told_as_of_arrays(client, rows, decoded, place, value, told):
     wrong = client.persist(da.from_array(_with(rows, place, value), chunks=(3_000, 2)))
