@@ -249,7 +249,7 @@ def test_columns_that_are_not_there(columns, tmp_path):
     table = cv.scan(write(tmp_path / "x.parquet", **columns))
     assert "has no column 'd'; its columns are a, b, c" in refusal(lambda: table["d"])
     assert "has no column 'd'" in refusal(cv.scan, tmp_path / "x.parquet", columns=["a", "d"])
-    assert "two columns of one name" in refusal(lambda: table[["a", "a"]])
+    assert "two columns with the same name" in refusal(lambda: table[["a", "a"]])
     assert "chosen by its name" in refusal(lambda: table[3], error=cv.ParameterError)
     assert "chosen by its name" in refusal(lambda: table[:3], error=cv.ParameterError)
 

@@ -51,7 +51,11 @@ REFUSED = {
         lambda: {"x": rows()},
         "not a Categorical by itself",
     ),
-    "vectors missing in part": (full, lambda: {"x": with_gaps()}, "not a Categorical by itself|missing in part"),
+    "vectors missing in part": (
+        full,
+        lambda: {"x": with_gaps()},
+        "not a Categorical by itself|missing in part",
+    ),
     "labels known in part": (full, lambda: {"x": rows(), "z": labels()}, "labels of 'z' are known in part"),
     "continuous local variables": (
         lambda: cv.models.factor_analysis(2, 1),

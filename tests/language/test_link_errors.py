@@ -12,7 +12,7 @@ OBS, GROUP = cv.Plate("obs"), cv.Plate("group", 3)
 A, W = cv.Normal("a", 0.0, 1.0), cv.MultivariateNormal("w", np.zeros(2), np.eye(2))
 Y = cv.Bernoulli("y", cv.probit(A), plates=OBS)
 IN_A_MEAN = (
-    "a mean is linear in its variables, so that probit(Normal('a')) has no update there. For answers 0 and 1 state "
+    "a mean is linear in its variables, so probit(Normal('a')) has no update there. For answers 0 and 1 state "
     "Bernoulli('y', probit(Normal('a'))); of shares between 0 and 1 take the log-odds as data"
 )
 BELONGS = "is the probability of an observed binary outcome, as in Bernoulli('y', probit(Normal('a')))"
