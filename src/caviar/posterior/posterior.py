@@ -106,6 +106,17 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
     row_marks
         Hashes of up to 1,024 rows of the fit, which :meth:`share_seen` uses; None if the posterior comes from a file of
         an earlier version.
+
+    Examples
+    --------
+    >>> import caviar as cv
+    >>> x = cv.Normal("x", cv.Normal("mean", 0, 0.01), cv.Gamma("tau", 2, 2), plates=cv.Plate("obs"))
+    >>> data = {"x": [1.2, 0.7, 1.9, 1.4, 0.9]}
+    >>> posterior = cv.Model(x).fit(data)
+    >>> print(round(posterior.elbo, 3), posterior.converged)
+    -8.151 True
+    >>> print(posterior["mean"].mean.round(3), posterior.sd("mean").round(3), posterior["tau"].mean.round(3))
+    1.219 0.402 1.644
     """
 
     restart_traces: tuple[Array, ...] = ()
