@@ -73,7 +73,7 @@ class ImproperError(CaviarError, ValueError):
     Attributes
     ----------
     is_proper
-        Of an array of distributions, which can, of their batch shape; None where that is not known.
+        For an array of distributions, which of them can be normalised, in their batch shape; None if unknown.
     """
 
     def __init__(self, message: str = "", is_proper: Any = None) -> None:

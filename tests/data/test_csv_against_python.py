@@ -19,7 +19,7 @@ from caviar.data.csv_dialect import MISSING, dialect_of
 ENDS = [["\n"], ["\n"], ["\r\n"], ["\r\n"], ["\n", "\r\n"], ["\r"], ["\r", "\n"]]
 NUMBERS = ["1", "2", "-3.5", "1e3", ".25", "12345678901", "nan", " 7", "8 ", "+4.", "-0"]
 NO_EXTENSIONS = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
-NO_TABLE = ("two columns of one name", "is empty", "all are empty")
+NO_TABLE = ("two columns with the same name", "is empty", "all are empty")
 
 
 def entry(rng: random.Random, *, odd: bool) -> str:

@@ -189,8 +189,8 @@ def test_what_writers_hide_in_a_folder_is_not_read(tmp_path):
 def test_two_columns_of_one_name_are_refused_in_parquet_files_too(tmp_path):
     table = pa.Table.from_arrays([pa.array([1.0, 2.0]), pa.array([3.0, 4.0])], names=["a", "a"])
     pq.write_table(table, tmp_path / "twins.parquet")
-    assert "two columns of one name, 'a' and 'a'" in refusal(tmp_path / "twins.parquet")
-    assert "two columns of one name" in refusal(tmp_path / "twins.parquet", sql="select * from data")
+    assert "two columns with the same name, 'a' and 'a'" in refusal(tmp_path / "twins.parquet")
+    assert "two columns with the same name" in refusal(tmp_path / "twins.parquet", sql="select * from data")
 
 
 def test_columns_of_other_types_are_refused_by_their_type(tmp_path):
@@ -208,7 +208,7 @@ def test_files_that_are_not_there_or_are_something_else(csv, tmp_path):
     assert "no Parquet file" in refusal(tmp_path)
     csv("a\n1\n")
     assert "*.csv" in refusal(tmp_path)
-    assert "though its name says so" in refusal(csv("a\n1\n", "not.parquet"))
+    assert "although its name ends so" in refusal(csv("a\n1\n", "not.parquet"))
     assert "or only a part of one" in refusal(csv(b"PAR1 and no more", "cut.parquet"))
     with pytest.raises(ParameterError, match="neither"):
         read_table()

@@ -62,9 +62,9 @@ def test_common_words_of_english_are_left_out_by_name():
     ("texts", "arguments", "error", "words"),
     [
         ("one text", {}, cv.ParameterError, "several documents"),
-        (["goal", None], {}, cv.DataError, "document 2 is no text: 'None'"),
+        (["goal", None], {}, cv.DataError, "document 2 is not a text: 'None'"),
         (["a 1 2"], {}, cv.DataError, "1 document has no word of two or more letters"),
-        (["goal", "vote"], {"min_documents": 2}, cv.DataError, "none is in at least 2 documents"),
+        (["goal", "vote"], {"min_documents": 2}, cv.DataError, "is in fewer than 2 documents"),
         (["goal"], {"min_documents": 0}, cv.ParameterError, "min_documents must be a whole number"),
         (["goal"], {"max_words": 1.5}, cv.ParameterError, "max_words, if it is not None, must be"),
         (["goal"], {"stop_words": "german"}, cv.ParameterError, "'english', or a list of words"),

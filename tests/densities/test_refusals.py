@@ -102,7 +102,7 @@ def test_conditions():
 
 def test_questions_of_one_column():
     for ask in (MIXTURE.cdf, MIXTURE.quantile, MIXTURE.interval):
-        with pytest.raises(cv.ParameterError, match=r"this one has 3: take \.marginal\(column\) first"):
+        with pytest.raises(cv.ParameterError, match=r"this one has 3: use \.marginal\(column\) first"):
             ask(0.5)
     one = MIXTURE.marginal(0)
     for p in (-0.1, 1.1, np.nan):
@@ -116,7 +116,7 @@ def test_questions_of_one_column():
 def test_rates_and_numbers_of_draws():
     with pytest.raises(cv.ParameterError, match="rate must be a number between 0 and 1"):
         MIXTURE.outlier_threshold(1.5)
-    with pytest.raises(cv.ParameterError, match="takes at least 10000 draws; got n_draws=100"):
+    with pytest.raises(cv.ParameterError, match="needs at least 10000 draws; got n_draws=100"):
         MIXTURE.outlier_threshold(0.001, n_draws=100)
     with pytest.raises(cv.ParameterError, match="n_draws must be a whole number of at least 1"):
         MIXTURE.impute([[np.nan] * 3], n_draws=0)

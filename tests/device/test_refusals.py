@@ -49,14 +49,18 @@ REFUSED = {
     "a chain": (
         lambda: cv.models.gaussian_hidden_markov_model(2, 2),
         lambda: {"x": rows()},
-        "no Categorical by itself",
+        "not a Categorical by itself",
     ),
-    "vectors missing in part": (full, lambda: {"x": with_gaps()}, "no Categorical by itself|missing in part"),
+    "vectors missing in part": (
+        full,
+        lambda: {"x": with_gaps()},
+        "not a Categorical by itself|missing in part",
+    ),
     "labels known in part": (full, lambda: {"x": rows(), "z": labels()}, "labels of 'z' are known in part"),
     "continuous local variables": (
         lambda: cv.models.factor_analysis(2, 1),
         lambda: {"x": rows()},
-        "no Categorical by itself, but a factor of MultivariateNormal",
+        "not a Categorical by itself, but a factor of MultivariateNormal",
     ),
     "no local variable": (
         lambda: cv.Model(cv.Normal("x", cv.Normal("mean", 0, 1), 1.0, plates=OBS)),

@@ -52,9 +52,9 @@ def test_statements(build: Callable[[], Any], message: str) -> None:
 
 ARGUMENTS_OF_FIT = {
     "point": (1.5, "point is a list of names"),
-    "order": ([["mean"]], r"order names \['mean'\], which is no global"),
+    "order": ([["mean"]], r"order= names \['mean'\], which is not a global"),
     "factors": ([1.5], "factors is a list of groups of names"),
-    "data_plate": (1.5, "data_plate=1.5 is no plate of the model"),
+    "data_plate": (1.5, "data_plate=1.5 is not a plate of the model"),
     "init": (np.array([]), "init is 'auto', 'prior' or a mapping"),
     "n_restarts": (HUGE, "n_restarts must be at most"),
     "sample_weight": (HUGE, "sample_weight must be real numbers"),

@@ -129,7 +129,7 @@ def test_flat_means_give_finite_numbers_from_any_start(arguments, x):
 def test_a_point_mass_without_a_mode_says_so():
     """Nothing is wrong with the numbers: the density is largest at the edge of its domain."""
     model = cv.Model(cv.Categorical("x", cv.Dirichlet("weights", [0.5, 0.5]), plates=cv.Plate("obs")))
-    message = "point mass of 'weights' has no place: A Dirichlet .* Leave 'weights' out of point="
+    message = "point mass of 'weights' has no optimum: A Dirichlet .* Leave 'weights' out of point="
     with pytest.raises(cv.ImproperError, match=message) as caught:
         model.fit({"x": [0, 0]}, point=["weights"])
     assert "double precision" not in str(caught.value)

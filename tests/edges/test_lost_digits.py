@@ -59,5 +59,5 @@ def test_collinear_columns_of_large_numbers_are_told(gap: float, lost: bool) -> 
 def test_an_elbo_beyond_its_digits_is_said_to_be() -> None:
     """Of 1e14 nats double precision keeps 1e-2; nothing cancels, so nothing can be mended."""
     model = cv.Model(cv.Bernoulli("x", cv.Beta("p", 1, 1), plates=cv.Plate("obs")))
-    with pytest.warns(cv.LostDigitsWarning, match="keeps sixteen digits: it is known to about 0.0"):
+    with pytest.warns(cv.LostDigitsWarning, match="keeps sixteen digits, so it is known to about 0.0"):
         model.fit({"x": np.array([0, 1])}, sample_weight=[1e14, 2e14])

@@ -69,7 +69,7 @@ def test_words_are_labels_and_no_numbers():
     by_name = model.fit({**data, "group": ["S01", "S02"]}, seed=0)
     assert by_name.elbo == model.fit({**data, "group": places}, seed=0).elbo
     with pytest.raises(
-        cv.DataError, match=r"the data of 'y' must be numbers; got 'no'.* Texts are the labels"
+        cv.DataError, match=r"the data of 'y' must be numbers; got 'no'.* Only labels of a Categorical"
     ):
         model.fit({**data, "group": places, "y": ["no", "yes"]})
 

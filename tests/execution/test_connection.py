@@ -27,7 +27,7 @@ def test_cluster_errors_are_connection_errors():
 
 @pytest.mark.parametrize("address", ["10.0.0.1:8786", "nonsense://x:1"])
 def test_what_is_no_address(address):
-    with pytest.raises(cv.ParameterError, match="is no address of a scheduler"):
+    with pytest.raises(cv.ParameterError, match="is not the address of a scheduler"):
         cv.models.gaussian_mixture(2, 2).fit(ROWS, executor=address)
 
 

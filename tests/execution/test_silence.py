@@ -237,7 +237,7 @@ def test_a_silence_is_counted_from_the_last_sign_and_told_once():
     ):
         watch.call(time.sleep, 20)
     assert len(told) == 1
-    with pytest.raises(cv.ClusterError, match="is silent; make a new client"):
+    with pytest.raises(cv.ClusterError, match="does not respond; make a new client"):
         watch.call(time.sleep, 0)
 
     class Living(Client):

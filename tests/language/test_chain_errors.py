@@ -34,7 +34,7 @@ def model(s: cv.MarkovChain) -> cv.Model:
             cv.PlateError,
             "'transition' of MarkovChain 's' has length 3",
         ),
-        ({"transition": cv.Normal("t", 0, 1, plates=STATE)}, cv.ConjugacyError, "A Dirichlet"),
+        ({"transition": cv.Normal("t", 0, 1, plates=STATE)}, cv.ConjugacyError, "Use a Dirichlet"),
         ({"initial": [0.5, 0.6]}, cv.ModelError, "sum to one"),
         ({"initial": cv.Dirichlet("p", np.ones(2), plates=TIME)}, cv.PlateError, "must be one vector"),
         ({"along": (TIME, STATE)}, cv.PlateError, "runs along one plate"),

@@ -55,51 +55,51 @@ WRONG_FAMILY = {
     ),
     "a Normal as the rate of a count": (
         lambda: cv.Poisson("x", _normal()),
-        ["'rate' of Poisson 'x'", "Normal 'm'", "A Gamma (or a known value) would do"],
+        ["'rate' of Poisson 'x'", "Normal 'm'", "Use a Gamma, or a known value"],
     ),
     "a Beta as the concentration of a broken stick": (
         lambda: cv.StickBreaking("w", cv.Beta("b", 1, 1), 3),
-        ["'concentration' of StickBreaking 'w'", "Beta 'b'", "A Gamma (or a known value) would do"],
+        ["'concentration' of StickBreaking 'w'", "Beta 'b'", "Use a Gamma, or a known value"],
     ),
     "a Gamma as mean": (
         lambda: cv.Normal("x", _gamma(), 1.0),
-        ["'mean' of Normal 'x'", "Gamma 'tau'", "A Normal (or a known value) would do"],
+        ["'mean' of Normal 'x'", "Gamma 'tau'", "Use a Normal, or a known value"],
     ),
     "a Normal as precision": (
         lambda: cv.Normal("x", 0.0, _normal()),
-        ["'precision' of Normal 'x'", "Normal 'm'", "A Gamma (or a known value) would do"],
+        ["'precision' of Normal 'x'", "Normal 'm'", "Use a Gamma, or a known value"],
     ),
     "a Wishart as the precision of a number": (
         lambda: cv.Normal("x", 0.0, _wishart()),
-        ["'precision' of Normal 'x'", "Wishart 'W'", "A Gamma"],
+        ["'precision' of Normal 'x'", "Wishart 'W'", "Use a Gamma"],
     ),
     "a Gamma as the precision of a vector": (
         lambda: cv.MultivariateNormal("x", np.zeros(2), _gamma()),
-        ["'precision' of MultivariateNormal 'x'", "Gamma 'tau'", "A Wishart (or a known value) would do"],
+        ["'precision' of MultivariateNormal 'x'", "Gamma 'tau'", "Use a Wishart, or a known value"],
     ),
     "a Normal as the mean of a vector": (
         lambda: cv.MultivariateNormal("x", _normal(), np.eye(2)),
         [
             "'mean' of MultivariateNormal 'x' must be a vector",
             "Normal 'm' is a number",
-            "A MultivariateNormal",
+            "Use a MultivariateNormal",
         ],
     ),
     "a vector as the mean of a number": (
         lambda: cv.Normal("x", _vector(), 1.0),
-        ["'mean' of Normal 'x' must be a number", "MultivariateNormal 'mu' is a vector", "A Normal"],
+        ["'mean' of Normal 'x' must be a number", "MultivariateNormal 'mu' is a vector", "Use a Normal"],
     ),
     "a Beta as probabilities": (
         lambda: cv.Categorical("z", cv.Beta("b", 1, 1)),
         [
             "'probabilities' of Categorical 'z'",
             "Beta 'b'",
-            "A Dirichlet or a StickBreaking (or a known value) would do",
+            "Use a Dirichlet or a StickBreaking, or a known value",
         ],
     ),
     "a Dirichlet as one probability": (
         lambda: cv.Bernoulli("y", cv.Dirichlet("p", np.ones(2))),
-        ["'probability' of Bernoulli 'y'", "Dirichlet 'p'", "A Beta (or a known value) would do"],
+        ["'probability' of Bernoulli 'y'", "Dirichlet 'p'", "Use a Beta, or a known value"],
     ),
     "a random shape": (
         lambda: cv.MultivariateNormalGamma("x", np.zeros(2), np.eye(2), _gamma("a"), 1.0),
@@ -115,18 +115,18 @@ WRONG_FAMILY = {
     ),
     "a Normal as a number of a Beta": (
         lambda: cv.Beta("p", _normal("a"), 2.0),
-        ["'a' of Beta 'p'", "Normal 'a'", "A Gamma (or a known value) would do"],
+        ["'a' of Beta 'p'", "Normal 'a'", "Use a Gamma, or a known value"],
     ),
     "a random inverse scale of the wrong kind": (
         lambda: cv.Wishart("L", 3, _vector()),
-        ["'inverse_scale' of Wishart 'L'", "MultivariateNormal 'mu'", "A Wishart"],
+        ["'inverse_scale' of Wishart 'L'", "MultivariateNormal 'mu'", "Use a Wishart"],
     ),
     "a joint factor beside a precision": (
         lambda: cv.MultivariateNormal("x", _normal_wishart(), np.eye(2)),
         [
             "'mean' of MultivariateNormal 'x'",
             "NormalWishart",
-            "carries its own precision",
+            "includes the precision",
             "leave precision= out",
         ],
     ),

@@ -52,16 +52,16 @@ REFUSED = {
     ),
     "mean with a Gamma": (
         lambda: _y(_dot(_coefficients()), cv.Gamma("tau", 1, 1)),
-        "'mean' of Normal 'y' holds theta.mean, but its precision is not theta.precision.*no longer be a "
+        "'mean' of Normal 'y' contains theta.mean, but its precision is not theta.precision.*would not be a "
         f"MultivariateNormalGamma.*{TOGETHER}.*independent, state a Normal and a Gamma",
     ),
     "precision with a number": (
         lambda: _y(0.0, _coefficients().precision),
-        f"'precision' of Normal 'y' holds theta.precision, but its mean holds no theta.mean.*{TOGETHER}",
+        f"'precision' of Normal 'y' contains theta.precision, but its mean does not contain theta.mean.*{TOGETHER}",
     ),
     "precision with another mean": (
         lambda: _y(cv.Normal("m", 0, 1), _number().precision),
-        r"holds no theta.mean.*Normal\('y', theta.mean, theta.precision\)",
+        r"does not contain theta.mean.*Normal\('y', theta.mean, theta.precision\)",
     ),
     "two joint factors": (
         lambda: _y(_dot(_coefficients()), _coefficients("phi").precision),
@@ -79,11 +79,11 @@ REFUSED = {
     "a square": (_square, "'theta' appears twice in one product"),
     "precision as a mean": (
         lambda: _y(_number().precision, 1.0),
-        "'mean' of Normal 'y' cannot hold theta.precision",
+        "'mean' of Normal 'y' cannot contain theta.precision",
     ),
     "mean as a precision": (
         lambda: _y(0.0, 2.0 * _number().mean),
-        "'precision' of Normal 'y' cannot hold theta.mean",
+        "'precision' of Normal 'y' cannot contain theta.mean",
     ),
     "a vector as a number": (
         lambda: _y(_coefficients().mean, 1.0),
@@ -91,15 +91,15 @@ REFUSED = {
     ),
     "a vector in a sum": (
         lambda: _y(1.0 + (theta := _coefficients()).mean, theta.precision),
-        "'mean' of Normal 'y' cannot hold theta.mean",
+        "'mean' of Normal 'y' cannot contain theta.mean",
     ),
     "a number in a dot product": (
         lambda: _y(_dot(theta := _number()), theta.precision),
-        "'mean' of Normal 'y' cannot hold theta.mean",
+        "'mean' of Normal 'y' cannot contain theta.mean",
     ),
     "the mean of a matrix": (
         lambda: _y(_dot(_wishart()), 1.0),
-        r"cannot hold theta.mean.*MultivariateNormal\('x', theta.mean, theta.precision\), and nowhere else",
+        r"cannot contain theta.mean.*MultivariateNormal\('x', theta.mean, theta.precision\), and nowhere else",
     ),
     "a matrix with another mean": (
         lambda: cv.MultivariateNormal("x", np.zeros(2), _wishart().precision),
@@ -115,7 +115,7 @@ REFUSED = {
     ),
     "precision as a rate": (
         lambda: cv.Gamma("g", 1, _number().precision),
-        "'rate' of Gamma 'g' holds theta.precision, but its mean holds no theta.mean",
+        "'rate' of Gamma 'g' contains theta.precision, but its mean does not contain theta.mean",
     ),
     "precision as the rate of a count": (
         lambda: cv.Poisson("n", _number().precision),
@@ -148,7 +148,10 @@ def test_other_variables_have_no_parts():
             (np.zeros(2), 0, 1, 1),
             "zero, which states the flat prior, density 1, together with shape=0, rate=0",
         ),
-        ((np.zeros(2), np.eye(2), 0, 0), "'shape' .* must be positive; 1 - D/2 goes with mean_precision=0"),
+        (
+            (np.zeros(2), np.eye(2), 0, 0),
+            "'shape' .* must be positive; 1 - D/2 is possible only with mean_precision=0",
+        ),
         ((np.zeros(2), np.eye(2), -1, 1), "must be positive and finite"),
         ((np.zeros(2), 0.5, 1, 1), r"must be a 2 x 2 matrix.*write 0.5 \* np.eye\(2\)"),
     ],

@@ -28,16 +28,16 @@ def model(s: cv.LinearGaussianChain) -> cv.Model:
     ("arguments", "error", "says"),
     [
         ({"mean": np.zeros(3)}, cv.PlateError, "dimension 3|length 2"),
-        ({"mean": cv.Normal("m", 0, 1)}, cv.ConjugacyError, "A MultivariateNormal"),
+        ({"mean": cv.Normal("m", 0, 1)}, cv.ConjugacyError, "Use a MultivariateNormal"),
         (
             {"mean": cv.MultivariateNormal("m", np.zeros(2), np.eye(2), plates=TIME)},
             cv.PlateError,
             "the same for all sequences",
         ),
-        ({"precision": 0}, cv.ModelError, "must be positive definite; it is 0"),
-        ({"noise_precision": np.zeros((2, 2))}, cv.ModelError, "must be positive definite; it is 0"),
+        ({"precision": 0}, cv.ModelError, "must be positive definite; got 0"),
+        ({"noise_precision": np.zeros((2, 2))}, cv.ModelError, "must be positive definite; got 0"),
         ({"noise_precision": -np.eye(2)}, cv.ModelError, "must be positive definite"),
-        ({"noise_precision": cv.Gamma("q", 1, 1)}, cv.ConjugacyError, "A Wishart"),
+        ({"noise_precision": cv.Gamma("q", 1, 1)}, cv.ConjugacyError, "Use a Wishart"),
         (
             {"noise_precision": cv.diagonal(cv.Gamma("q", 1, 1, plates=cv.Plate("r", 3)))},
             cv.PlateError,

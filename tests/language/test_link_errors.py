@@ -12,17 +12,18 @@ OBS, GROUP = cv.Plate("obs"), cv.Plate("group", 3)
 A, W = cv.Normal("a", 0.0, 1.0), cv.MultivariateNormal("w", np.zeros(2), np.eye(2))
 Y = cv.Bernoulli("y", cv.probit(A), plates=OBS)
 IN_A_MEAN = (
-    "a mean is linear in its variables, so that probit(Normal('a')) has no update there. For answers 0 and 1 state "
+    "a mean is linear in its variables, so probit(Normal('a')) has no update there. For answers 0 and 1 state "
     "Bernoulli('y', probit(Normal('a'))); of shares between 0 and 1 take the log-odds as data"
 )
 BELONGS = "is the probability of an observed binary outcome, as in Bernoulli('y', probit(Normal('a')))"
 KNOWN = (
-    "Where the probability is known, give it to the Bernoulli itself; a known array in a predictor is a Constant or a "
+    "If the probability is known, give it to the Bernoulli itself; a known array in a predictor is a Constant or a "
     "Data"
 )
 OBSERVED = (
-    "its probability is a link, so it can only be observed. The hidden 'y.utility' makes the predictor conjugate given "
-    "the answer, and an unknown answer has no update. Let 'y' be a leaf of the model, or give it a Beta."
+    "its probability is a link, so it can only be observed. An unknown answer has no update, "
+    "because the hidden 'y.utility' makes the predictor conjugate only given the answer. Make 'y' a leaf "
+    "of the model, or give it a Beta."
 )
 
 
@@ -33,34 +34,36 @@ def _y(probability: Any) -> cv.Bernoulli:
 REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "of a number": (
         lambda: cv.probit(0.3),
-        f"probit takes a predictor, a Normal or sums and products as probit(dot(X, w) + a); got float. {KNOWN}",
+        f"probit takes a predictor: a Normal, or sums and products such as probit(dot(X, w) + a); got float. {KNOWN}",
     ),
     "of an array": (
         lambda: cv.logistic(np.zeros(3)),
-        f"logistic takes a predictor, a Normal or sums and products as logistic(dot(X, w) + a); got ndarray. {KNOWN}",
+        f"logistic takes a predictor: a Normal, or sums and products such as logistic(dot(X, w) + a); got "
+        f"ndarray. {KNOWN}",
     ),
     "forgotten": (
         lambda: _y(cv.dot(cv.Data("X", plates=OBS), W)),
-        "'probability' of Bernoulli 'y' takes no sum or product; take its logistic(...) or probit(...), which is a "
+        "'probability' of Bernoulli 'y' takes no sum or product; use its logistic(...) or probit(...), which is a "
         "probability",
     ),
     "of a link": (
         lambda: cv.probit(cv.logistic(A)),
-        "logistic(Normal('a')) is a link and no part of a predictor; take the link of the whole sum",
+        "logistic(Normal('a')) is a link, which cannot be a part of a predictor; take the link of the whole sum",
     ),
     "of a Gamma": (
         lambda: _y(cv.probit(cv.Gamma("g", 1, 1))),
-        "'probability' of Bernoulli 'y' cannot be the Gamma 'g'. A Normal (or a known value) would do. Its log density "
+        "'probability' of Bernoulli 'y' cannot be the Gamma 'g'. Use a Normal, or a known value. Its log density "
         "needs the expected x, xx there; a Gamma has log_x, x.",
     ),
     "of a vector": (
         lambda: _y(cv.logistic(W)),
-        "'probability' of Bernoulli 'y' must be a number, but the MultivariateNormal 'w' is a vector. A Normal (or a "
-        "known value) would do.",
+        "'probability' of Bernoulli 'y' must be a number, but the MultivariateNormal 'w' is a vector. Use "
+        "a Normal, or a known value.",
     ),
     "of a square": (
         lambda: _y(cv.probit(A * A)),
-        "'a' appears twice in one product of 'probability' of 'y', whose square would need its fourth moment. Use two "
+        "'a' appears twice in one product of 'probability' of 'y', whose square would need its fourth "
+        "moment. Use two "
         "variables, or square a known column beforehand.",
     ),
     "of a plate that is not chosen from": (
@@ -98,11 +101,11 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "in a sum": (
         lambda: 1.0 + cv.probit(A),
-        "probit(Normal('a')) is a link and no part of a predictor; take the link of the whole sum",
+        "probit(Normal('a')) is a link, which cannot be a part of a predictor; take the link of the whole sum",
     ),
     "in a product": (
         lambda: A * cv.probit(A),
-        "probit(Normal('a')) is a link and no part of a predictor; take the link of the whole sum",
+        "probit(Normal('a')) is a link, which cannot be a part of a predictor; take the link of the whole sum",
     ),
     "of a latent answer": (
         lambda: cv.Normal("x", Y, 1.0, plates=OBS),
@@ -114,7 +117,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "of a hidden variable with another child": (
         lambda: cv.Normal("x", Y.hidden, 1.0, plates=OBS),
-        "'mean' of Normal 'x' cannot be 'y.utility', which is hidden behind 'y': state a Normal, and let both depend "
+        "'mean' of Normal 'x' cannot be 'y.utility', the hidden variable of 'y': state a Normal, and let both depend "
         "on it",
     ),
     "with the name of its hidden variable taken": (
@@ -132,11 +135,11 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "with data for its hidden variable": (
         lambda: cv.Model(Y).fit({"y": [0, 1], "y.utility": [0.1, 0.2]}),
-        "'y.utility' is a hidden variable: it is inferred, and takes no data; leave it out",
+        "'y.utility' is a hidden variable: it is inferred and takes no data; leave it out",
     ),
     "with a point mass for its hidden variable": (
         lambda: cv.Model(cv.Bernoulli("y", cv.logistic(A))).fit({"y": 1}, point=["y.polya_gamma"]),
-        "'y.polya_gamma' is hidden behind 'y' and cannot be a point mass; leave it out of point=",
+        "'y.polya_gamma' is the hidden variable of 'y' and cannot be a point mass; leave it out of point=",
     ),
 }
 

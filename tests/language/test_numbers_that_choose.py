@@ -18,9 +18,9 @@ EARLIER = np.array([1, 0, 1, 1])
 
 def stated_in(number: cv.Bernoulli) -> str:
     """Return what the message offers in the place of a number as an index."""
-    with pytest.raises(cv.ModelError, match=r"is a number, 0 or 1; what chooses is") as error:
+    with pytest.raises(cv.ModelError, match=r"is a number, 0 or 1; use ") as error:
         cv.Normal("level", 0.0, 1.0, plates=KIND)[number]
-    found = re.search(r"what chooses is .*?((?:Categorical|Data)\(.*)$", str(error.value))
+    found = re.search(r"is a number, 0 or 1; use .*?((?:Categorical|Data)\(.*)$", str(error.value))
     assert found is not None
     return found[1]
 

@@ -48,8 +48,8 @@ STATEMENTS = {
     "one label twice": (
         lambda: (lambda z: _means((cv.Plate("a", 2), cv.Plate("b", 2)))[z, z])(_label(2)),
         [
-            "'z' chooses twice in m[z, z], which is the diagonal of 'm'",
-            "Give the diagonal a plate of its own",
+            "'z' is used twice in m[z, z], which is the diagonal of 'm'",
+            "State the diagonal as a variable with one plate",
         ],
     ),
     "a plate twice": (
@@ -70,7 +70,7 @@ STATEMENTS = {
     ),
     "a Wishart without a dimension": (
         lambda: cv.Wishart("W", 3, 0),
-        ["dimension D of 'W' cannot be told", "a D x D matrix"],
+        ["dimension D of 'W' does not follow", "a D x D matrix"],
     ),
     "a number for a precision matrix": (
         lambda: cv.MultivariateNormal("x", np.zeros(2), 3.0),
@@ -161,7 +161,7 @@ DATA = {
     ),
     "vectors of another length": (
         lambda: _mixture().fit({"x": np.zeros((4, 3))}),
-        ["'x' has dimension 2", "event shape (3,)"],
+        ["'x' has dimension 2", "each value in its data has shape (3,)"],
     ),
     "arrays of different numbers of rows": (
         lambda: _noisy().fit({"x": [1.0, 2.0, 3.0], "noise": [1.0, 2.0]}),
@@ -173,7 +173,7 @@ DATA = {
     ),
     "a data plate that is none": (
         lambda: _mixture().fit({"x": np.zeros((4, 2))}, data_plate="rows"),
-        ["data_plate='rows' is no plate of the model", "obs, component"],
+        ["data_plate='rows' is not a plate of the model", "obs, component"],
     ),
 }
 

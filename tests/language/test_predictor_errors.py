@@ -67,8 +67,8 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "one variable with two indices": (
         _two_indices,
-        "'a' is used in 'mean' of 'y' with two indices; its elements would be coupled, and no update of all of them at "
-        "once exists. Use two variables, or one MultivariateNormal in a dot product.",
+        "'a' is used in 'mean' of 'y' with two indices, which couples its elements, so they cannot be "
+        "updated all at once. Use two variables, or one MultivariateNormal in a dot product.",
     ),
     "a dot product with a plate of numbers": (
         lambda: _y(cv.dot(_data(), _normal(plates=PAIR))),
@@ -108,7 +108,8 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "vectors of unknown length": (
         lambda: _y(cv.dot(_data("X"), _data("Z"))),
-        "dot in 'mean' of 'y': the length of 'X' and 'Z' is unknown; one of the two must be a MultivariateNormal or a "
+        "dot in 'mean' of 'y': the length of 'X' and 'Z' is unknown; one of the two must be a "
+        "MultivariateNormal or a "
         "Constant",
     ),
     "vectors of two lengths": (
@@ -121,19 +122,20 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "an array without a name": (
         lambda: _normal() + np.zeros(5),
-        "an array in a predictor needs a name, so that its axes have plates; got shape (5,). Write Constant('name', "
-        "array, plates=obs), or Data('name', plates=obs) with the array in the data",
+        "an array in a predictor needs a name and a plate for each axis; got shape (5,). Write Constant('name', "
+        "array, plates=obs), or Data('name', plates=obs) and pass the array with the data",
     ),
     "a matrix without a name": (
         lambda: cv.Gamma("tau", 1, 1) * np.eye(2),
-        "an array in a predictor needs a name, so that its axes have plates; got shape (2, 2). Write Constant('name', "
-        "array, plates=obs), or Data('name', plates=obs) with the array in the data; one matrix, as in a precision, is "
+        "an array in a predictor needs a name and a plate for each axis; got shape (2, 2). Write Constant('name', "
+        "array, plates=obs), or Data('name', plates=obs) and pass the array with the data; one matrix, as "
+        "in a precision, is "
         "Constant('name', array)",
     ),
     "a list": (
         lambda: _normal() * [1.0, 2.0],
-        "an array in a predictor needs a name, so that its axes have plates; got shape (2,). Write Constant('name', "
-        "array, plates=obs), or Data('name', plates=obs) with the array in the data",
+        "an array in a predictor needs a name and a plate for each axis; got shape (2,). Write Constant('name', "
+        "array, plates=obs), or Data('name', plates=obs) and pass the array with the data",
     ),
     "a word": (
         lambda: _normal() + "b",
@@ -149,17 +151,17 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "a division by a variable": (
         lambda: 1.0 / _normal(),
-        "nothing can be divided by Normal('a'); a predictor is linear in each variable: multiply by one, or state a "
-        "scale as part of the precision",
+        "nothing can be divided by Normal('a'), because a predictor is linear in each variable: multiply "
+        "by a variable instead, or put a scale into the precision",
     ),
     "a Gamma in a predictor": (
         lambda: _y(_gamma() * _data()),
-        "'mean' of Normal 'y' cannot be the Gamma 'tau'. A Normal (or a known value) would do. Its log density, in "
+        "'mean' of Normal 'y' cannot be the Gamma 'tau'. Use a Normal, or a known value. Its log density, in "
         "its term -0.5 precision.x mean.xx, needs the expected x, xx there; a Gamma has log_x, x.",
     ),
     "a predictor without a precision": (
         lambda: cv.Normal("y", _normal() + 1.0, plates=OBS),
-        "'precision' of Normal 'y' is missing; only a joint factor (NormalGamma) carries its own",
+        "'precision' of Normal 'y' is missing; only a joint factor (NormalGamma) includes one",
     ),
     "a product of vectors": (
         lambda: cv.MultivariateNormal("x", _vector("v") * _vector("w"), np.eye(2)),
@@ -168,22 +170,23 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "a sum where only a known value goes": (
         lambda: cv.MultivariateNormalGamma("t", np.zeros(2), np.eye(2), _gamma("u") * 2.0, 1.0),
-        "'shape' of MultivariateNormalGamma 't' must be known: no family is conjugate here. Give a number or an array",
+        "'shape' of MultivariateNormalGamma 't' must be known: no family is conjugate here. Give a number "
+        "or an array",
     ),
     "a sum in a precision": (
         lambda: _y(0.0, _gamma("u") + _gamma("v")),
-        "'precision' of Normal 'y' takes a product, as u * tau, but no sum and no dot product, whose logarithm has no "
-        "expectation in closed form",
+        "'precision' of Normal 'y' takes a product, as u * tau, but no sum and no dot product: its "
+        "logarithm has no expectation in closed form",
     ),
     "a sum of two variables in a rate": (
         lambda: cv.Gamma("t", 1.0, _gamma("u") + _gamma("v") + 1.0),
-        "'rate' of Gamma 't' takes a product, as u * tau, and known values added to it, but no other sum and no dot "
-        "product, whose logarithm has no expectation in closed form",
+        "'rate' of Gamma 't' takes a product, as u * tau, and known values added to it, but no other sum "
+        "and no dot product: its logarithm has no expectation in closed form",
     ),
     "a known value added to a precision": (
         lambda: _y(0.0, _gamma("u") + 1.0),
-        "'precision' of Normal 'y' takes a product, as u * tau, but no sum and no dot product, whose logarithm has no "
-        "expectation in closed form",
+        "'precision' of Normal 'y' takes a product, as u * tau, but no sum and no dot product: its "
+        "logarithm has no expectation in closed form",
     ),
     "a negative value added to a rate": (
         lambda: cv.Gamma("t", 1.0, _gamma("u") - 1.0),
@@ -203,13 +206,13 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "a matrix precision without a matrix": (
         lambda: _x(_gamma("u") * _gamma("v")),
-        "'precision' of MultivariateNormal 'x' takes a product of numbers and one matrix, a Wishart or a Constant, as "
-        "u * precision; it has 0 matrices",
+        "'precision' of MultivariateNormal 'x' takes a product of numbers and one matrix, a Wishart or a "
+        "Constant, as u * precision; got 0 matrices",
     ),
     "a product of matrices": (
         lambda: _x(_wishart("L") * _wishart("M")),
-        "'precision' of MultivariateNormal 'x' takes a product of numbers and one matrix, a Wishart or a Constant, as "
-        "u * precision; it has 2 matrices",
+        "'precision' of MultivariateNormal 'x' takes a product of numbers and one matrix, a Wishart or a "
+        "Constant, as u * precision; got 2 matrices",
     ),
     "a matrix of another size in a product": (
         lambda: _x(_gamma("u") * _wishart("L", 3)),
@@ -226,7 +229,8 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "a diagonal of a single number": (
         lambda: cv.diagonal(_gamma()),
-        "diagonal takes a variable with a plate for the diagonal, as Gamma('alpha', 1, 1, plates=Plate('factor', D)); "
+        "diagonal takes a variable with a plate for the diagonal, as Gamma('alpha', 1, 1, "
+        "plates=Plate('factor', D)); "
         "got Gamma('tau')",
     ),
     "a diagonal as a mean": (
@@ -239,7 +243,8 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "two constants of one name": (
         lambda: cv.Model(_y(_normal() * cv.Constant("c", 1.0) + cv.Constant("c", 2.0))),
-        "two parts of the model are both named 'c': Constant('c') and Constant('c'); use one object where both are the "
+        "two parts of the model are both named 'c': Constant('c') and Constant('c'); use one object where "
+        "both are the "
         "same, or rename one",
     ),
 }
@@ -274,8 +279,10 @@ AT_THE_FIT = {
     ),
     "a missing covariate": (
         {"X": [[1.0, 2.0], [1.0, np.nan], [0.0, 0.0], [1.0, 1.0]]},
-        "'X' has a missing value (NaN) in row 1; only observed variables may have missing entries: drop or impute such "
-        "rows, or state a hidden variable that an observed one of this name measures",
+        "'X' has a missing value (NaN) in row 1; only observed variables may have missing entries: drop or "
+        "impute such "
+        "rows, or give the column a distribution: a hidden variable, and an observed one of this name that "
+        "depends on it",
     ),
     "a design matrix of another width": (
         {"X": np.ones((4, 3))},

@@ -211,7 +211,7 @@ DATA = {
     ),
     "a flat density of data": (
         lambda: _fit(cv.Normal("y", cv.Normal("m", 0, 1), 0, plates=OBS), {"y": [0.0, 2.0]}),
-        ["'y' has data", "flat, improper prior"],
+        ["'y' has data", "flat, improper density"],
     ),
     "a known precision below zero": (
         lambda: _fit(
@@ -263,14 +263,14 @@ def test_posterior_says_what_it_has():
         posterior["z"]
     with pytest.raises(cv.ModelError, match="no latent variable 'q'; it has mean, z"):
         posterior.elbo_at({"q": 1}, data)
-    with pytest.raises(cv.ModelError, match="factors= names 'y', which is no local variable; those are z"):
+    with pytest.raises(cv.ModelError, match="factors= names 'y', which is not a local variable; those are z"):
         cv.Model(cv.Normal("x", mean[z], 1.0, plates=OBS)).fit(data, factors=[("z", "y")])
 
 
 @pytest.mark.parametrize(
     ("factors", "point", "fact"),
     [
-        ([["q"]], [], "'q', which is no local variable; this model has none"),
+        ([["q"]], [], "'q', which is not a local variable; this model has none"),
         ("ab", [], "factors is a list of groups of names"),
         ([["a"]], [], "('a',); a factor is shared by two variables or more"),
         ([["a", "q"]], [], "the model has no hidden variable 'q' that all rows share; those are "),

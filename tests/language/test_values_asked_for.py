@@ -24,26 +24,26 @@ ASKED = {
     "and": (lambda own: own and 1, "neither true nor false"),
     "or": (lambda own: own or 1, "neither true nor false"),
     "any": (lambda own: any([own]), "neither true nor false"),
-    "==": (lambda own: own == 3, "has no value that could equal 3"),
-    "!=": (lambda own: own != 1.5, "has no value that could equal 1.5"),
-    "== a text": (lambda own: own == "x", "has no value that could equal 'x'"),
-    "== an array": (lambda own: own == np.ones(2), "has no value that could equal"),
-    "an array ==": (lambda own: np.ones(2) == own, "has no value that could equal"),
-    "np.equal": (lambda own: np.equal(own, 1), "has no value that could equal 1"),
+    "==": (lambda own: own == 3, "has no value that could be compared with 3"),
+    "!=": (lambda own: own != 1.5, "has no value that could be compared with 1.5"),
+    "== a text": (lambda own: own == "x", "has no value that could be compared with 'x'"),
+    "== an array": (lambda own: own == np.ones(2), "has no value that could be compared with"),
+    "an array ==": (lambda own: np.ones(2) == own, "has no value that could be compared with"),
+    "np.equal": (lambda own: np.equal(own, 1), "has no value that could be compared with 1"),
     "<": (lambda own: own < 0, "cannot be compared"),
     "min": (lambda own: min(own, 0), "cannot be compared"),
-    "in": (lambda own: 3 in own, "nothing is in it"),
+    "in": (lambda own: 3 in own, "contains nothing"),
     "len": (len, r"its repetitions are \.plates"),
-    "list": (list, "is no list|can be indexed|cannot be indexed"),
-    "float": (float, "no number or array"),
-    "int": (int, "no number or array"),
-    "complex": (complex, "no number or array"),
-    "range": (range, "no number or array"),
-    "asarray": (np.asarray, "no number or array"),
-    "a list of it": (lambda own: np.array([own, own]), "no number or array"),
-    "math.exp": (math.exp, "no number or array"),
-    "as a percentage": ("{:.0%}".format, "has no number to write as '.0%' before a fit"),
-    "f-string": (lambda own: f"{own:.2f}", "has no number to write as '.2f' before a fit"),
+    "list": (list, "is not a list|can be indexed|cannot be indexed"),
+    "float": (float, "NumPy cannot compute with it"),
+    "int": (int, "NumPy cannot compute with it"),
+    "complex": (complex, "NumPy cannot compute with it"),
+    "range": (range, "NumPy cannot compute with it"),
+    "asarray": (np.asarray, "NumPy cannot compute with it"),
+    "a list of it": (lambda own: np.array([own, own]), "NumPy cannot compute with it"),
+    "math.exp": (math.exp, "NumPy cannot compute with it"),
+    "as a percentage": ("{:.0%}".format, "has no number before a fit that could be written as '.0%'"),
+    "f-string": (lambda own: f"{own:.2f}", "has no number before a fit that could be written as '.2f'"),
     "round": (round, "round of .* has no update"),
     "abs": (abs, "absolute value of .* has no update"),
     "//": (lambda own: own // 2, "a division without rest of .* has no update"),
@@ -51,8 +51,8 @@ ASKED = {
     "%": (lambda own: own % 2, "the rest of a division of .* has no update"),
     "&": (lambda own: own & 1, r"table\[z, v\]"),
     "|": (lambda own: own | own, r"table\[z, v\]"),
-    "~": (lambda own: ~own, "has no opposite"),
-    "assignment": (lambda own: own.__setitem__(0, 1.0), "given to the fit"),
+    "~": (lambda own: ~own, "cannot be negated"),
+    "assignment": (lambda own: own.__setitem__(0, 1.0), "pass them to the fit"),
     "no index": (lambda own: own[()], "indexed|2 indices"),
 }
 
@@ -78,7 +78,7 @@ def test_what_python_needs_of_objects_stays(kind):
 
 
 def test_an_indicator_is_a_bernoulli_and_not_a_comparison():
-    with pytest.raises(cv.ModelError, match="a number times a Bernoulli is there or absent"):
+    with pytest.raises(cv.ModelError, match="Multiply what may be absent by a Bernoulli"):
         cv.Normal("y", MU[Z] * (Z == 1), 1.0, plates=OBS)
 
 

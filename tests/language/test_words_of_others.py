@@ -109,7 +109,7 @@ G = cv.Gamma("g", 1, 1)
 @pytest.mark.parametrize(
     ("state", "message"),
     [
-        (lambda: np.exp(A), r"exp of Normal\('a'\) .*NegativeBinomial\(name, exp\(a\), size\)"),
+        (lambda: np.exp(A), r"exp of Normal\('a'\) .*NegativeBinomial\(name, cv.exp\(a\), size\)"),
         (lambda: np.log(G), r"log of Gamma\('g'\) .*logarithms of the values"),
         (lambda: np.sqrt(G), r"sqrt of Gamma\('g'\) .*precision=Gamma\('tau', 1, 1\)"),
         (lambda: np.tanh(A), r"tanh of .*logistic\(a\)"),
@@ -121,13 +121,13 @@ G = cv.Gamma("g", 1, 1)
         (lambda: np.ones(3) @ V, r"write a dot product as cv\.dot"),
         (lambda: np.ones(3) / A, "nothing can be divided by"),
         (lambda: np.float64(2.0) ** A, "power of .*no update"),
-        (lambda: np.dot(np.ones(3), V), r"'v'\) is a random variable, and no number or array"),
+        (lambda: np.dot(np.ones(3), V), r"'v'\) is a random variable without a value"),
         (lambda: np.where(A, 1.0, 2.0), "is a random variable"),
         (lambda: np.linalg.inv(cv.Wishart("w", 3, np.eye(2))), "is a random variable"),
         (lambda: math.exp(A), "is a random variable"),
         (lambda: round(A), "round of"),
         (lambda: np.array([A, A]), "one with a plate"),
-        (lambda: A[0], "A repetition that stands alone"),
+        (lambda: A[0], "State a single repetition"),
         (
             lambda: cv.MultivariateNormal("y", [A, cv.Normal("b", 0, 1)], np.eye(2)),
             r"'mean' of MultivariateNormal 'y' .*plates=Plate\('entry', 2\)",
@@ -136,7 +136,7 @@ G = cv.Gamma("g", 1, 1)
             lambda: cv.Categorical("y", [P, 1 - P], plates=OBS),
             "'probabilities' of Categorical 'y' .*a Dirichlet",
         ),
-        (lambda: cv.Bernoulli("y", 1 - P, plates=OBS), "count the other outcome"),
+        (lambda: cv.Bernoulli("y", 1 - P, plates=OBS), "model the other outcome"),
         (
             lambda: cv.MultivariateNormal("y", cv.dot(np.ones((4, 3)), V), np.eye(4), plates=OBS),
             r"'mean' of .* an array of shape \(4, 3\) .*Normal\('y', dot\(Data\('X', plates=row\), v\)",

@@ -107,7 +107,7 @@ def test_an_error_of_every_group_is_raised() -> None:
     ("by", "error", "words"),
     [
         ("town", cv.ParameterError, "by='town' names no column; the table has city, x"),
-        (None, cv.ParameterError, "only with by="),
+        (None, cv.ParameterError, "one table needs by="),
         ("city", cv.DataError, "column 'city' has rows without a group"),
     ],
 )

@@ -265,7 +265,7 @@ def test_two_sets_of_names_for_one_axis_are_refused() -> None:
     obs = cv.Plate("obs")
     w = cv.MultivariateNormal("w", np.zeros(2), np.eye(2), names=["b", "a"])
     columns = cv.Data("X", plates=obs, names=["a", "b"])
-    with pytest.raises(cv.ModelError, match="run over the same places, but have different names"):
+    with pytest.raises(cv.ModelError, match="run over the same positions, but have different names"):
         cv.Model(cv.Normal("y", cv.dot(columns, w), 1.0, plates=obs))
 
 

@@ -193,7 +193,7 @@ def test_tables_that_are_not_what_the_model_needs_are_refused(kind: str) -> None
 
 def test_a_vector_without_names_is_asked_for() -> None:
     with pytest.raises(
-        cv.DataError, match="'X' is a vector of several columns, and the model does not say which"
+        cv.DataError, match="'X' is a vector of several columns, and the model does not name them"
     ):
         statement(entries=None).fit(table())
 

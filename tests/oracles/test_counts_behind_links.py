@@ -290,7 +290,7 @@ def test_statements_without_an_update_are_refused_in_words() -> None:
             "'size' of NegativeBinomial 'y' must be known where",
         ),
         (lambda: cv.NegativeBinomial("y", rate, 0), "'size' of NegativeBinomial 'y' must be positive"),
-        (lambda: cv.NegativeBinomial("y", a, 1), "A Gamma"),
+        (lambda: cv.NegativeBinomial("y", a, 1), "Use a Gamma"),
         (lambda: cv.Normal("x", cv.NegativeBinomial("y", cv.exp(a), 1), 1), "its mean is a link"),
     ):
         with pytest.raises(cv.CaviarError, match=message):

@@ -604,7 +604,7 @@ def test_values_of_rows_are_not_known_in_part():
     obs = cv.Plate("obs")
     theta = cv.NormalGamma("theta", 0.0, 1.0, 1.0, 1.0, plates=obs)
     model = cv.Model(cv.Normal("x", theta, plates=obs))
-    with pytest.raises(cv.DataError, match="has a value for each row of data, and takes no data"):
+    with pytest.raises(cv.DataError, match="with a value for each row, and takes no data"):
         model.fit({"x": [1.0, 2.0], "theta": ([np.nan, 0.0], [np.nan, 1.0])})
 
 

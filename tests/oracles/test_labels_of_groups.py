@@ -141,7 +141,7 @@ def test_three_ways_of_choosing_by_one_label_are_refused():
         cv.ConjugacyError, match=r"chooses in 'y' as z\[group\] and as z\[other\] and as z\[third\]"
     ):
         cv.Model(cv.Normal("y", mean, 1.0, plates=RECORD))
-    with pytest.raises(cv.PlateError, match=r"of which 'person' each of its own is: a\[z\[Data"):
+    with pytest.raises(cv.PlateError, match=r"give the 'person' of each of its repetitions: a\[z\[Data"):
         cv.Normal("y", a[z], 1.0, plates=RECORD)
 
 

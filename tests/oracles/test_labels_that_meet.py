@@ -200,9 +200,9 @@ def test_what_cannot_meet_is_refused():
     z = cv.Categorical("z", [0.5, 0.5], plates=person)
     table = cv.Beta("block", 1, 1, plates=tuple(cv.Plate(name, 2) for name in "abc"))
     data = [cv.Data(name, plates=dyad) for name in "rst"]
-    with pytest.raises(cv.PlateError, match=r"'z' chooses three times in block\[z\[r\], z\[s\], z\[t\]\]"):
+    with pytest.raises(cv.PlateError, match=r"'z' is used three times in block\[z\[r\], z\[s\], z\[t\]\]"):
         table[z[data[0]], z[data[1]], z[data[2]]]
-    with pytest.raises(cv.PlateError, match="'z' chooses twice"):
+    with pytest.raises(cv.PlateError, match="'z' is used twice"):
         table[z[data[0]], z[data[0]]]
     with pytest.raises(cv.DataError, match="pairs label 0 of 'z' with itself"):
         stated(4, None, None).fit({"edge": [1, 0], "sender": [0, 1], "receiver": [0, 2]})

@@ -270,7 +270,7 @@ def test_counts_in_pieces_are_added_whatever_their_type(kind: type) -> None:
 
 def test_weights_of_tokens_are_refused() -> None:
     with pytest.raises(
-        cv.DataError, match="sample_weight has no meaning for 'token', which lies within 'document'"
+        cv.DataError, match="sample_weight cannot be given for 'token', which lies within 'document'"
     ):
         model().fit({"word": [np.array([3, 4])]}, sample_weight=[1.0, 2.0], data_plate="token")
 

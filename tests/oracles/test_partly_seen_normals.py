@@ -191,7 +191,7 @@ def test_saved_simulated_and_predicted(tmp_path):
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: cv.TruncatedNormal("y", 0, 1), "'y' has no end: give lower= or upper="),
+        (lambda: cv.TruncatedNormal("y", 0, 1), "'y' has no limit: give lower= or upper="),
         (lambda: cv.TruncatedNormal("y", 0, 1, lower=cv.Normal("a", 0, 1)), "'lower' .* must be known"),
         (lambda: cv.CensoredNormal("y", 0, 1, censored=3), "'censored' .* must be 0 .the value itself."),
         (

@@ -145,7 +145,7 @@ def test_what_is_no_label_and_what_is_no_draw_is_refused() -> None:
         model.simulate(0, sizes={"row": 3})
     with pytest.raises(cv.PlateError, match="has dimension 3"):
         model.fit({"table": TABLE[:, :2]})
-    with pytest.raises(cv.ModelError, match="says nothing of new rows"):
+    with pytest.raises(cv.ModelError, match="contains nothing about new rows"):
         model.fit({"table": TABLE, "z": np.full(5, np.nan)}).predict({"z": [0, 1, 2]})
 
 

@@ -150,7 +150,7 @@ def test_a_saved_posterior_states_the_product_again(tmp_path):
     [
         (lambda r, e: r * r, cv.ConjugacyError, "appears twice"),
         (lambda r, e: -1.0 * r, cv.ModelError, "must be positive"),
-        (lambda r, e: r * cv.Normal("m", 0, 1), cv.ConjugacyError, "A Gamma"),
+        (lambda r, e: r * cv.Normal("m", 0, 1), cv.ConjugacyError, "Use a Gamma"),
     ],
 )
 def test_what_has_no_conjugate_form_is_refused(rate, error, words):

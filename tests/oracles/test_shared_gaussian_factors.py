@@ -642,8 +642,8 @@ def test_a_summary_says_what_is_too_large_to_be_shared_by_default(tmp_path):
     model = cv.Model(cv.Normal("y", mu + a[_rows("i")] + b[_rows("j")], 2.0, plates=OBS))
     posterior = model.fit(data, seed=0)
     told = (
-        "'mu', 'a', 'b' have independent factors. One factor would hold a dense matrix of 241 rows; to share it all "
-        "the same: factors=[('mu', 'a', 'b')]."
+        "'mu', 'a', 'b' have independent factors. One factor would need a dense matrix of 241 rows; "
+        "factors=[('mu', 'a', 'b')] makes them share one."
     )
     assert str(posterior.summary()).endswith(told)
     posterior.save(tmp_path / "large.caviar")

@@ -323,7 +323,7 @@ BAD = {
     "no rows": (sparse.csr_array((0, V)), "are empty"),
     "indices beyond the columns": (
         sparse.csr_array((np.ones(1), np.array([0]), np.array([0, 1])), shape=(1, V)),
-        "no valid sparse matrix",
+        "not a valid sparse matrix",
     ),
 }
 BAD["indices beyond the columns"][0].indices[0] = V + 5

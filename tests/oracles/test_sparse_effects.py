@@ -410,7 +410,7 @@ def _mixed_of_four():
         (lambda: cv.SingleEffect("b", [1.0, 0.0], precision=1.0), "must be positive; leave out"),
         (lambda: cv.SingleEffect("b", 3), "'precision' of SingleEffect 'b' is missing"),
         (lambda: cv.SingleEffect("b", 3, precision=0.0), "none would ever be chosen"),
-        (lambda: cv.SpikeSlab("b", 0.5, precision=1.0), "write length=D"),
+        (lambda: cv.SpikeSlab("b", 0.5, precision=1.0), "give length=D"),
         (lambda: cv.SpikeSlab("b", 1.0, precision=1.0, length=3), "be neither"),
         (lambda: cv.SpikeSlab("b", [0.5, 0.5], precision=1.0, length=3), "length"),
         (

@@ -177,8 +177,8 @@ def test_what_is_no_sum_of_rates_is_refused_in_words() -> None:
     theta, beta = cv.Gamma("theta", 1, 1, plates=part), cv.Gamma("beta", 1, 1, plates=other)
     for state, message in (
         (lambda: cv.Poisson("y", a - b), "must be positive; its addend"),
-        (lambda: cv.Poisson("y", a * a + b), "has a variable twice in the product"),
-        (lambda: cv.Poisson("y", a + cv.Normal("n", 0, 1)), "cannot be the Normal 'n'. A Gamma"),
+        (lambda: cv.Poisson("y", a * a + b), "has the same variable twice in the product"),
+        (lambda: cv.Poisson("y", a + cv.Normal("n", 0, 1)), "cannot be the Normal 'n'. Use a Gamma"),
         (lambda: cv.Poisson("y", cv.dot(theta, beta)), "'theta'.*'beta'.* share none"),
         (lambda: cv.Poisson("y", cv.dot([1.0, 2], theta)), "takes Gammas, or Constants with a plate"),
         (lambda: cv.Normal("x", cv.Poisson("y", a + b), 1), "a Poisson can only be observed"),

@@ -439,11 +439,11 @@ REFUSED: dict[str, tuple[Callable[[], Any], list[str]]] = {
     ),
     "a product of two hidden numbers": (
         lambda: cv.Gamma("x", cv.Gamma("a", 1, 1) * cv.Gamma("b", 1, 1), 1.0),
-        ["product of 'a' and 'b'", "let one of them be known"],
+        ["product of 'a' and 'b'", "Make all but one of them known"],
     ),
     "a number that may be negative": (
         lambda: cv.Gamma("x", cv.Gamma("a", 1, 1) - 1.0, 1.0),
-        ["must be positive wherever 'a' may be; 1 * a -1 need not be"],
+        ["must be positive for every value of 'a'; 1 * a -1 is not"],
     ),
     "too few degrees of freedom": (
         lambda: cv.Wishart("L", cv.Gamma("nu", 1, 1), np.eye(3)),
@@ -451,7 +451,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], list[str]]] = {
     ),
     "no number of categories": (
         lambda: cv.Dirichlet("p", cv.Gamma("a", 1, 1)),
-        ["say how many there are: categories=K"],
+        ["give the number of categories: categories=K"],
     ),
     "a column": (
         lambda: cv.Gamma("x", cv.Gamma("a", 1, 1) * cv.Data("w", plates=ROW), 1.0, plates=ROW),
@@ -463,7 +463,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], list[str]]] = {
     ),
     "a Normal": (
         lambda: cv.Gamma("x", cv.Normal("m", 0, 1), 1.0),
-        ["cannot be the Normal 'm'. A Gamma (or a known value) would do"],
+        ["cannot be the Normal 'm'. Use a Gamma, or a known value"],
     ),
 }
 

@@ -189,7 +189,7 @@ def test_a_tangent_is_where_its_natural_parameters_say() -> None:
         (lambda a: a, 4, "has 3 numbers along plate 'category', but 'categories' is 4"),
         (lambda a: -1.0 * a, None, "must be positive; its factor -1 is not"),
         (lambda a: a * cv.Data("c", plates=GROUP), None, "times one known number"),
-        (lambda a: a + 1.0, None, "for each category by itself or times one known number"),
+        (lambda a: a + 1.0, None, "for each category, alone or times one known number"),
     ],
 )
 def test_other_concentrations_are_refused(concentration: Any, categories: int | None, message: str) -> None:

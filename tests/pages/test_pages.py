@@ -134,7 +134,7 @@ def test_a_model_has_a_picture_and_references(page):
     assert pictures
     for name in pictures:
         assert 0 < (DOCS / "pictures" / name).stat().st_size < 100_000
-    for heading in ("## The story", "## The statement", "## What CAVI does", "## References"):
+    for heading in ("## The model", "## The model in caviar", "## Updates and ELBO", "## References"):
         assert heading in text
 
 

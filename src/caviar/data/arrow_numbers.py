@@ -11,7 +11,7 @@ from .._typing import AnyArray
 
 
 def number_type(kind: Any) -> np.dtype[Any] | None:
-    """Return the type that numbers of an Arrow type are read in: float32 or float64; None if they are no numbers."""
+    """Return the type that numbers of an Arrow type are read in: float32 or float64; None if they are not numbers."""
     types = import_module("pyarrow.types")
     if types.is_dictionary(kind):
         kind = kind.value_type

@@ -64,7 +64,7 @@ def dialect_of(path: Path) -> CsvDialect:
     Raises
     ------
     DataError
-        If the file is no text in UTF-8, has no line, gives two columns the same name, or its first line is neither
+        If the file is not a text in UTF-8, has no line, gives two columns the same name, or its first line is neither
         names nor numbers.
     """
     with read_in_words(path), opened(path) as lines:
@@ -108,9 +108,7 @@ def line_of(paths: Sequence[Path], dialect: CsvDialect, row: int) -> tuple[Path,
     places = ((path, line) for path in paths for line in _lines_of_rows(path, dialect))
     found = next(islice(places, row, None), None)
     if found is None:
-        raise DataError(
-            f"{paths[-1]} changed while it was read: it has no row {row:,} any more. Read it again"
-        )
+        raise DataError(f"{paths[-1]} changed while it was read: row {row:,} is gone. Read it again")
     return found
 
 

@@ -158,7 +158,7 @@ def _collection(value: Any, is_array: bool) -> _Collection:
 
 
 def _own(task: Any) -> Any:
-    """Return what a graph holds: newer versions wrap what is no task."""
+    """Return what a graph holds: newer versions wrap what is not a task."""
     return getattr(task, "value", task)
 
 
@@ -262,8 +262,8 @@ class _Join:
         if lengths != {expected[0]} or cut[0].shape[1:] != self.event_shape:
             shape = (*lengths, *cut[0].shape[1:])
             raise DataError(
-                f"chunk {self.first + number} of the Dask collection has shape {shape}, where its plan says "
-                f"{expected}; what is read must not change meanwhile"
+                f"chunk {self.first + number} of the Dask collection has shape {shape}, but its plan says "
+                f"{expected}; the data must not change while they are read"
             )
         return np.ascontiguousarray(cut[0], dtype=self.dtype)
 

@@ -200,8 +200,9 @@ def _starts(document: Any, layout: Layout) -> AnyArray:
     if len(before) and compute.any(compute.less(after, before)).as_py():
         place = compute.index(compute.less(after, before), True).as_py()
         raise DataError(
-            f"the rows must be in ascending order of {named(str(layout.document))}, so that those of a document are "
-            f"together; {after[place].as_py()!r} comes after {before[place].as_py()!r}. Order them by a query: "
+            f"the rows must be in ascending order of {named(str(layout.document))}, so that the rows of a "
+            f"document are together; {after[place].as_py()!r} comes after {before[place].as_py()!r}. Order "
+            f"them by a query: "
             f"sql='select * from data order by ...'"
         )
     new = compute.not_equal(after, before).to_numpy(zero_copy_only=False)

@@ -66,7 +66,7 @@ def notation_message(label: str, name: str, at: str, texts: Mapping[str, Sequenc
     name
         Name of the column.
     at
-        The first entry of it that is no number, and its place.
+        The first entry of it that is not a number, and its place.
     texts
         Name of each column of texts -> entries that do not read as numbers: the query reads all that look like numbers.
     """

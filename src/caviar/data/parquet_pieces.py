@@ -67,7 +67,7 @@ def _signature(path: Path) -> tuple[int, int]:
 
 def _unreadable(path: Path, error: Exception) -> DataError:
     if isinstance(error, FileNotFoundError):
-        return DataError(f"{path} is no longer there; put it back, or scan the table again")
+        return DataError(f"{path} is missing now; put it back, or scan the table again")
     text = str(error).splitlines()[0]
     if "magic bytes" in text:
         return DataError(f"{path} is not a Parquet file, or only a part of one; write or copy it again")

@@ -44,7 +44,7 @@ def refuse_twins(names: Sequence[str], where: str) -> None:
     for name in names:
         if name.lower() in seen:
             twins = f"{named(seen[name.lower()])} and {named(name)}"
-            raise DataError(f"{where} has two columns of one name, {twins}; give each a name of its own")
+            raise DataError(f"{where} has two columns with the same name, {twins}; give each another name")
         seen[name.lower()] = name
 
 
@@ -213,7 +213,7 @@ def _is_parquet(path: Path) -> bool:
     if not start:
         raise DataError(f"{path} is empty; expected a table in CSV or Parquet")
     if start != b"PAR1" and path.suffix.lower() in _PARQUET_SUFFIXES:
-        raise DataError(f"{path} is no Parquet file, though its name says so; it starts with {start!r}")
+        raise DataError(f"{path} is not a Parquet file, although its name ends so; it starts with {start!r}")
     return start == b"PAR1"
 
 

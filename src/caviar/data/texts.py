@@ -205,7 +205,7 @@ def count_words(
         return _chosen(*_counted(texts, tokenizer), stopped, min_documents, max_words)
     if stopped or min_documents > 1 or max_words is not None:
         raise ParameterError(
-            "vocabulary says which words are counted; leave stop_words, min_documents and max_words out"
+            "vocabulary lists the words to count; leave stop_words, min_documents and max_words out"
         )
     return _of_vocabulary(*_counted(texts, tokenizer), list(map(str, vocabulary)))
 
@@ -243,7 +243,9 @@ def _counted(
 def _checked(text: object, row: int) -> str:
     if isinstance(text, str):
         return text
-    raise DataError(f"document {row} is no text: {named(repr(text))}; give texts, '' for one that is missing")
+    raise DataError(
+        f"document {row} is not a text: {named(repr(text))}; give texts, and '' for a missing one"
+    )
 
 
 def _chosen(
@@ -262,8 +264,8 @@ def _chosen(
         raise DataError(f"no word is left to count: {count} no word of two or more letters")
     if not kept:
         raise DataError(
-            f"no word is left to count: {counts.shape[0]:,} documents have {len(columns):,} words, of which none is in "
-            f"at least {min_documents:,} documents and not a stop word"
+            f"no word is left to count: {counts.shape[0]:,} documents have {len(columns):,} words, but "
+            f"each is a stop word or is in fewer than {min_documents:,} documents"
         )
     if max_words is not None:
         kept = sorted(kept, key=lambda word: (-totals[columns[word]], word))[:max_words]

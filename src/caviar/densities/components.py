@@ -110,6 +110,6 @@ class Components(ABC):
             least = self._least_df()
             what = "mean" if order == 1 else "finite covariance matrix"
             raise ImproperError(
-                f"a Student-t with {least:g} degrees of freedom has no {what}, which takes more than {order}; "
-                f"quantile and interval of a marginal column always exist"
+                f"a Student-t with {least:g} degrees of freedom has no {what}, which needs more than "
+                f"{order}; use quantile or interval of a marginal column"
             )

@@ -236,7 +236,8 @@ class MixtureDensity(Conditionable):
     def _univariate(self, what: str) -> Univariate:
         if self.n_features != 1:
             raise ParameterError(
-                f"{what} is of a mixture with one column; this one has {self.n_features}: take .marginal(column) first"
+                f"{what} needs a mixture with one column; this one has {self.n_features}: use "
+                f".marginal(column) first"
             )
         return Univariate(
             self.weights[:, None] / self.weights.sum(),

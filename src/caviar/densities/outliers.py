@@ -76,7 +76,7 @@ def flagged_by(
     drawn
         Rows of the distribution, (n, D), without missing entries.
     X
-        Rows, NaN where an entry is missing; those without any entry are no outliers.
+        Rows, NaN where an entry is missing; those without any entry are not outliers.
     rate
         Share of rows of the distribution that exceed the threshold.
     """
@@ -99,7 +99,7 @@ def enough(rate: float, n_draws: int) -> int:
     require_whole("n_draws", n_draws, 1)
     if n_draws * rate < _FEWEST_ALARMS:
         raise ParameterError(
-            f"a rate of {rate:g} takes at least {math.ceil(_FEWEST_ALARMS / rate)} draws; got n_draws={n_draws}"
+            f"a rate of {rate:g} needs at least {math.ceil(_FEWEST_ALARMS / rate)} draws; got n_draws={n_draws}"
         )
     return n_draws
 

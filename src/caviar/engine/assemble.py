@@ -307,7 +307,7 @@ def why_not_grouped(one: Problem) -> str:
     ):
         return "its rows meet the globals otherwise than in matrix products"
     if len(one.factors) > 1 or any(type(own) is not CategoricalFactor for own in one.factors):
-        return "what is hidden in its rows is no single Categorical"
+        return "what is hidden in its rows is not a single Categorical"
     if any(own.has_unseen or own.labelled or own.values is None for own in one.factors):
         return "its labels are known in part, or several in a row"
     if compiled.zero_terms or one.groups or one.coupled or one.sequential or bound.row_weights is not None:

@@ -182,7 +182,7 @@ def _check_groups(joint: Any, latent: Sequence[Variable], bound: BoundModel) -> 
     for name in (name for group in joint for name in group if name not in names):
         known = ", ".join(variable.name for variable in latent)
         those = f"those are {known}" if known else "this model has none"
-        raise ModelError(f"factors= names '{name}', which is no local variable; {those}")
+        raise ModelError(f"factors= names '{name}', which is not a local variable; {those}")
 
 
 def _is_groups(joint: Any) -> bool:

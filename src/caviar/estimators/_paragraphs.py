@@ -33,11 +33,11 @@ verbose
 
 [uncertainty]
 uncertainty
-    Which standard deviations and intervals the fit shows, as for :meth:`caviar.Model.fit`: ``"linear_response"``
-    computes them at the end of the fit, for points as standard errors; ``"second_order"`` also corrects means, for few
-    rows; ``"mean_field"`` takes those of the factors; ``"auto"`` integrates over a few parameters where that is
-    quick, and else takes second order or, of more numbers, linear response, if it costs at most as much as the fit, but
-    not for points.
+    Which standard deviations and intervals the fit shows, as for :meth:`caviar.Model.fit`. ``"auto"``: those of the
+    posterior integrated over a few parameters, if that is quick; else those of second order, or with more numbers of
+    linear response, if that costs at most as much as the fit; else mean field, as for points. ``"linear_response"``:
+    computed at the end of the fit; for points these are standard errors. ``"second_order"``: means are corrected,
+    too, for few rows. ``"mean_field"``: those of the factors.
 
 [responsibilities]
 responsibilities

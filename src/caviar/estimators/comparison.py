@@ -49,7 +49,7 @@ _NAMES = tuple(entry.name for entry in fields(ComparisonRow))
 
 @dataclass(frozen=True)
 class MixtureComparison:
-    """Fits of mixtures with different numbers of components and covariance structures; it prints as a table.
+    """Fits of several mixtures, as :func:`caviar.compare_mixtures` returns them. It prints as a table.
 
     Attributes
     ----------

@@ -71,8 +71,9 @@ class Connection:
             except (OSError, MemoryError, EOFError) as error:
                 # of a message of another kind Dask may take the first bytes for its length
                 raise ClusterError(
-                    f"no scheduler answers at {where!r} within {self.timeout:g} s ({error}). Give the address "
-                    f"that 'dask scheduler' prints, as in 'tcp://10.0.0.1:8786', and see that this machine may reach it"
+                    f"no scheduler answers at {where!r} within {self.timeout:g} s ({error}). Give the "
+                    f"address that 'dask scheduler' prints, such as 'tcp://10.0.0.1:8786', and check that "
+                    f"this machine can reach it"
                 ) from error
         with _interrupts_ignored():
             # any free port: the usual one may be another cluster's
@@ -111,8 +112,8 @@ class Connection:
                 self.client.wait_for_workers(1, timeout=self.timeout)
             except TimeoutError as error:
                 raise ClusterError(
-                    f"the cluster of {self.client!r} has no workers, and got none within {self.timeout:g} s; "
-                    f"start some, as by 'dask worker {self._address()}'"
+                    f"the cluster of {self.client!r} has no workers after {self.timeout:g} s; start some, "
+                    f"for example by 'dask worker {self._address()}'"
                 ) from error
             found = self.ask()
         self._check_versions(set(found) - self._checked)
@@ -122,8 +123,9 @@ class Connection:
         """Return the number of threads of each worker that the scheduler knows now."""
         if self.client.status != "running":
             raise ClusterError(
-                f"the connection to the scheduler at {self._address()} is {self.client.status}: it has gone, and with "
-                f"it what the workers held. Start it again, make a new client, and fit again"
+                f"the connection to the scheduler at {self._address()} is {self.client.status}: the "
+                f"scheduler has ended, and the data on the workers are lost. Start it again, make a new "
+                f"client, and fit again"
             )
         try:
             return dict(self.watch.call(self.client.sync, self.client.scheduler.ncores))
@@ -131,8 +133,8 @@ class Connection:
             if isinstance(error, CaviarError):
                 raise
             raise ClusterError(
-                f"the scheduler at {self._address()} cannot be reached any more ({error}); see whether it still runs, "
-                f"and fit again"
+                f"the scheduler at {self._address()} cannot be reached ({error}); check that it still "
+                f"runs, and fit again"
             ) from error
 
     def _address(self) -> str:
@@ -148,7 +150,8 @@ class Connection:
         for address, theirs in found.items():
             if isinstance(theirs, (ImportError, AttributeError)):
                 raise ClusterError(
-                    f"the worker at {address} cannot load this version of caviar, {mine['caviar']} ({theirs}); install "
+                    f"the worker at {address} cannot load this version of caviar, {mine['caviar']} "
+                    f"({theirs}); install "
                     f"the same one there"
                 )
             if isinstance(theirs, BaseException):
@@ -157,8 +160,8 @@ class Connection:
             for name, own in mine.items():
                 if theirs[name] != own:
                     raise ClusterError(
-                        f"the worker at {address} has {name} {theirs[name]}, but this process has {own}; install the "
-                        f"same version on both, so that results are the same bits"
+                        f"the worker at {address} has {name} {theirs[name]}, but this process has {own}; "
+                        f"install the same version on both, so that results are identical to the bit"
                     )
             self._checked.add(address)
         self._tell_other_kernels(addresses & self._checked)
@@ -179,9 +182,10 @@ class Connection:
         told = "; ".join(f"{name} {theirs.get(name)} and not {mine[name]}" for name in differing)
         more = f", as {len(others) - 1} more" if len(others) > 1 else ""
         warnings.warn(
-            f"the worker at {address}{more} computes with other kernels than this process: {told}. The fit is as good, "
-            f"and its last digits may differ from those of a fit here, or of one on other workers. For the same bits "
-            f"start all with the same OPENBLAS_CORETYPE and NPY_DISABLE_CPU_FEATURES, or on processors of one kind",
+            f"the worker at {address}{more} computes with other kernels than this process: {told}. The "
+            f"fit is as good, but its last digits may differ from those of a fit here or on other "
+            f"workers. For identical bits start all with the same OPENBLAS_CORETYPE and "
+            f"NPY_DISABLE_CPU_FEATURES, or on processors of one kind",
             ClusterWarning,
             stacklevel=2,
         )
@@ -194,7 +198,7 @@ def _check_address(where: str) -> None:
         get_address_host_port(where, strict=True)
     except ValueError as error:
         raise ParameterError(
-            f"{where!r} is no address of a scheduler ({error}); write one as 'tcp://10.0.0.1:8786'"
+            f"{where!r} is not the address of a scheduler ({error}); write it as 'tcp://10.0.0.1:8786'"
         ) from error
 
 

@@ -93,8 +93,8 @@ class DaskExecutor(Executor):
             )
         if n_workers is not None and (client is not None or n_workers < 1):
             raise ParameterError(
-                f"n_workers is how many processes to start on this machine, >= 1, where there is no client; "
-                f"got n_workers={n_workers!r}, client={client!r}"
+                f"n_workers is the number of processes to start on this machine, at least 1, if no client "
+                f"is given; got n_workers={n_workers!r}, client={client!r}"
             )
         for name, seconds in (("timeout", timeout), ("deadline", deadline)):
             if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds > 0:
@@ -293,8 +293,8 @@ class _Cluster:
             else:
                 return self._taken(own, found, len(chunks))
         raise ClusterError(
-            f"workers were lost in each of {_ATTEMPTS} attempts at a pass; their logs say why. Often it is memory: "
-            f"each holds its part of the data"
+            f"workers were lost in each of {_ATTEMPTS} attempts at a pass. Their logs say why; often a "
+            f"worker has too little memory for its rows"
         )
 
     def _taken(self, own: _Pass, found: Found, n_chunks: int) -> tuple[Any, list[Any]]:

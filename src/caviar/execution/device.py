@@ -203,7 +203,7 @@ class Device(Executor):
         )
         log.info(message)
         warnings.warn(
-            f"{message} instead: as slow as dtype='float64', and as exact", PrecisionWarning, stacklevel=2
+            f"{message} instead, as slow and as exact as dtype='float64'", PrecisionWarning, stacklevel=2
         )
 
     def _sum(

@@ -1,7 +1,7 @@
 """The tasks of a worker of a cluster: work on its chunks, and sums of sums. Nothing here needs Dask.
 
 Local factors that the next pass starts from stay in the worker's memory, under the name of the pass that left them.
-They are no results of the cluster: its scheduler would have to remember, for each of them, all passes before.
+They are not results of the cluster: its scheduler would have to remember, for each of them, all passes before.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ class Found:
     keeps
         Whether local factors were left for the next pass.
     error
-        Why there are no sums where the work cannot be done: a start that leads nowhere is no failure of a worker.
+        Why there are no sums where the work cannot be done: a start that leads nowhere is not a failure of a worker.
     """
 
     sums: dict[tuple[int, int], Any] = field(default_factory=dict)

@@ -113,7 +113,7 @@ class Counts(ByMoments):
         return np.where(value < 0, 0.0, np.where(mean > 0, found, 1.0))
 
     def log_density(self, value: Array, mean: Array, sd: Array) -> Array:
-        """Return the log probability; minus infinity of what is no whole number of at least 0."""
+        """Return the log probability; minus infinity of what is not a whole number of at least 0."""
         value, mean, variance = np.broadcast_arrays(value, mean, np.square(sd))
         k = np.maximum(np.floor(value), 0.0)
         with np.errstate(invalid="ignore", divide="ignore"):

@@ -41,7 +41,7 @@ def padded(matrix: Array) -> Array:
 def _exponentials(logits: Array, weights: Array, likelihood: Array, largest: Array) -> float:
     """Write exponentials of logits less the largest of each row, (K, N), and these; return their weighted sum.
 
-    NaN if a row has no finite largest one, or what is no number.
+    NaN if a row has no finite largest one, or what is not a number.
     """
     n_states, n_rows = logits.shape
     wholes, total = np.empty(_TILE), 0.0
@@ -201,7 +201,7 @@ def pass_messages(
     initial, transition, returning
         Padded weights of first states, (P,), of steps, (K, P), and of these backward.
     least
-        Scales that are no larger may have lost paths to underflow, and messages of no less than one over it.
+        Scales that are not larger may have lost paths to underflow, and messages of no less than one over it.
     memory
         N * (K + P + 2) numbers.
     marginals, pairs
@@ -211,7 +211,7 @@ def pass_messages(
     -------
     log_scale, largest, expected
         Log-partition of logits less the largest of each row; the sum of these; the expectation of the former. The first
-        is NaN where paths may be lost, or where a logit is no number.
+        is NaN where paths may be lost, or where a logit is not a number.
     """
     n_states, n_rows = logits.shape
     width = len(initial) + 1

@@ -1,4 +1,4 @@
-"""Points at which a bound touches a function: families that are no random variables."""
+"""Points at which a bound touches a function: families that are not random variables."""
 
 from __future__ import annotations
 

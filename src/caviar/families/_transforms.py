@@ -31,7 +31,7 @@ class Transform(ABC):
     """Axes of one value."""
 
     constrains: ClassVar[bool] = True
-    """Whether there are vectors that are no values."""
+    """Whether there are vectors that are not values."""
 
     @abstractmethod
     def forward(self, value: Array) -> Array:

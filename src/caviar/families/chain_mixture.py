@@ -53,7 +53,7 @@ class ChainMixture:
 
     Examples
     --------
-    Two sequences of two steps; what stays is of the first kind, what changes of the second:
+    Two sequences of two steps; chains of the first kind stay in a state, those of the second change:
 
     >>> likely = np.log([[0.9, 0.1], [0.8, 0.2], [0.9, 0.1], [0.2, 0.8]])
     >>> stays = np.array([[[0.9, 0.1], [0.1, 0.9]], [[0.1, 0.9], [0.9, 0.1]]])

@@ -488,7 +488,7 @@ class CoupledNormals(SharedFactor):
         for cross in crosses:
             for places, number in zip((cross.i, cross.j), cross.members, strict=True):
                 if places.dtype.kind != "i" or places.shape != (math.prod(cross.shape),):
-                    raise ValueError(f"pairs of {cross.name!r:.60} that are no whole numbers, one for each")
+                    raise ValueError(f"pairs of {cross.name!r:.60} that are not whole numbers, one for each")
                 if not 0 <= number < len(sizes) or (
                     places.size and not 0 <= places.min() <= places.max() < sizes[number]
                 ):

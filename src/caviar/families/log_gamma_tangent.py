@@ -18,7 +18,7 @@ from caviar.numerics.cached import cached_property
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LogGammaTangent(PointOfBound):
-    r"""Points :math:`\zeta` at which a tangent touches :math:`\log\Gamma`: no random variables.
+    r"""Points :math:`\zeta` at which a tangent touches :math:`\log\Gamma`; these are not random variables.
 
     The function is convex, so that for positive s
 

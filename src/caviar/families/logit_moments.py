@@ -11,7 +11,7 @@ from caviar.families._normal_moments import NormalMoments
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class LogitMoments(NormalMoments):
-    r"""Means m and variances v of Normal log-odds, no random variables: :math:`f(\eta) = \log(1 + e^\eta)`.
+    r"""Means m and variances v of Normal log-odds (not random variables): :math:`f(\eta) = \log(1 + e^\eta)`.
 
     Natural parameters are :math:`(b m, -\tfrac12 b (m^2 + v), -b)`, and the log-partition is
     :math:`-b \langle \log(1 + e^\eta) \rangle`, which is not convex. The expected statistics are those of the

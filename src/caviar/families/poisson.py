@@ -37,7 +37,7 @@ class Poisson(ExponentialFamily):
 
     Notes
     -----
-    The carrier 1/x! is no function of the statistic, and its expectation has no closed form; so a Poisson is in a
+    The carrier 1/x! is not a function of the statistic, and its expectation has no closed form; so a Poisson is in a
     model as an observed variable only.
 
     Examples

@@ -16,7 +16,7 @@ from caviar.numerics.polya_gamma import draw_polya_gamma, small_divergence, tanh
 _FAR = 300.0
 """Half tilts from here on have the hyperbolic tangent 1."""
 _TINY = 1e-100
-"""Tilts below have the mean 1/4; their squares are no normal numbers."""
+"""Tilts below have the mean 1/4; their squares are not normal numbers."""
 _NEAR_ZERO = 0.5
 """Half tilts up to here have their entropy from a series."""
 _ROUNDING = 1e-3
@@ -87,7 +87,7 @@ class PolyaGamma(ExponentialFamily):
 
     @cached_property
     def natural(self) -> Statistics:
-        """(-tilt^2 / 2,); minus infinity where that is no number."""
+        """(-tilt^2 / 2,); minus infinity where that is not a number."""
         with np.errstate(over="ignore"):
             return (-0.5 * self.tilt * self.tilt,)
 
@@ -102,7 +102,7 @@ class PolyaGamma(ExponentialFamily):
 
     @cached_property
     def _is_far(self) -> bool:
-        """Whether some tilt is so large that its hyperbolic cosine is no number."""
+        """Whether some tilt is so large that its hyperbolic cosine is not a number."""
         return bool(self._half.max(initial=0.0) >= _FAR)
 
     @cached_property

@@ -30,7 +30,7 @@ def _derivatives(x: Array) -> tuple[Array, Array, Array]:
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class ProbitMoments(NormalMoments):
-    r"""Means m and variances v of Normal utilities, no random variables: :math:`f(\eta) = -\log \Phi(\eta)`.
+    r"""Means m and variances v of Normal utilities (not random variables): :math:`f(\eta) = -\log \Phi(\eta)`.
 
     Natural parameters are :math:`(b m, -\tfrac12 b (m^2 + v), -b)`, and the log-partition is
     :math:`b \langle \log \Phi(\eta) \rangle`, which is not convex. The expected statistics are those of the

@@ -34,7 +34,7 @@ class Shares(ExponentialFamily):
     Raises
     ------
     ParameterError
-        If a total is negative, or probabilities are none.
+        If a total is negative, or probabilities are invalid.
 
     Notes
     -----
@@ -141,7 +141,7 @@ class Shares(ExponentialFamily):
         return self.mean * (1.0 - self.probabilities)
 
     def log_density(self, value: ArrayLike) -> Array:
-        """Return the log-probability of parts; minus infinity if they are no counts that sum to the total."""
+        """Return the log-probability of parts; minus infinity if they are not counts that sum to the total."""
         x = as_value(value)
         whole = np.all((x >= 0) & (x == np.floor(x)), axis=-1) & (x.sum(axis=-1) == self.total)
         safe = np.where(whole[..., None], x, 0.0)

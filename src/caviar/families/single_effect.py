@@ -29,9 +29,9 @@ class SingleEffect(SparseVector):
     Parameters
     ----------
     inclusion
-        :math:`\alpha`, of each entry to be the one, shape (..., D), summing to one.
+        :math:`\alpha`, the probability that the effect is at each entry, shape (..., D), summing to one.
     slab_mean, slab_precision
-        Of each entry if it is the one, shape (..., D).
+        Mean and precision of each entry if the effect is there, shape (..., D).
 
     Raises
     ------
@@ -129,12 +129,12 @@ class SingleEffect(SparseVector):
         return np.where(included.sum(axis=-1) == 1, each.sum(axis=-1), -np.inf)
 
     def entropy(self) -> Array:
-        """Return that of which entry it is, and the expected one of its value."""
+        """Return the entropy of the place of the effect plus the expected entropy of its size."""
         p = self.inclusion
         return (p * slab_entropy(self.slab_precision) - xlogy(p, p)).sum(axis=-1)
 
     def entropy_about_base(self) -> Array:
-        """Return the entropy about the base measure; an entry that cannot be the one adds nothing."""
+        """Return the entropy about the base measure; an entry of probability zero adds nothing."""
         return self.entropy() - 0.5 * LOG_TWO_PI
 
     def _divergence(self, other: Self) -> Array:

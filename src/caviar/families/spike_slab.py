@@ -27,7 +27,7 @@ class SpikeSlab(SparseVector):
     inclusion
         Probability p that an entry is not zero, shape (..., D), between 0 and 1.
     slab_mean, slab_precision
-        Of each entry where it is not zero, shape (..., D).
+        Mean and precision of each entry if it is not zero, shape (..., D).
 
     Raises
     ------
@@ -117,7 +117,7 @@ class SpikeSlab(SparseVector):
         return np.where(x != 0, one + normal, zero).sum(axis=-1)
 
     def entropy(self) -> Array:
-        """Return that of which entries are zero, and the expected one of the others."""
+        """Return the entropy of which entries are zero plus the expected entropy of the others."""
         return (self._entropy_of_inclusion() + self.inclusion * slab_entropy(self.slab_precision)).sum(
             axis=-1
         )

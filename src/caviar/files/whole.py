@@ -82,7 +82,7 @@ def _move(partial: Path, target: Path) -> None:
 def _flush_entries(folder: Path) -> None:
     """Wait until the entries of a folder are on the disk, where the system can open folders and flush them.
 
-    Some network file systems cannot. The file has taken its place by then, so that this is no error.
+    Some network file systems cannot. The file has taken its place by then, so that this is not an error.
     """
     if os.name == "nt":
         return

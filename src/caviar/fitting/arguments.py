@@ -46,7 +46,8 @@ def known_names(argument: str, names: Sequence[str], known: Mapping[str, Variabl
     for name in names:
         if not isinstance(name, str) or name not in known:
             raise ParameterError(
-                f"{argument} names {name!r}, which is no global latent variable; those are {', '.join(known)}"
+                f"{argument}= names {name!r}, which is not a global latent variable; the global latent "
+                f"variables are {', '.join(known)}"
             )
     return names
 

@@ -113,7 +113,8 @@ class FitsFile:
         found = [document] if self._of_one else document.get("fits")
         if not isinstance(found, list):
             raise CheckpointError(
-                f"{self.path} is the checkpoint of one fit, as caviar.Model.fit makes it, and this call makes several. "
+                f"{self.path} is the checkpoint of one fit, as caviar.Model.fit makes it, and this call "
+                f"makes several. "
                 f"{REMEDY}"
             )
         return found
@@ -128,7 +129,9 @@ class FitsFile:
         if number >= len(self._fits):
             return None
         if not isinstance(self._fits[number], dict):
-            raise CheckpointError(f"{self.path} is a damaged checkpoint: fit {number + 1} is none. {REMEDY}")
+            raise CheckpointError(
+                f"{self.path} is a damaged checkpoint: its fit {number + 1} cannot be read. {REMEDY}"
+            )
         return self._fits[number]
 
     def tell(self, number: int, text: str) -> None:
@@ -172,7 +175,7 @@ class FitsFile:
         except DataError as error:
             self._next_write = time.monotonic() + self._every
             warnings.warn(
-                f"{error}. The fit goes on, and the checkpoint before is as it was",
+                f"{error}. The fit continues, and the earlier checkpoint is kept",
                 CheckpointWarning,
                 stacklevel=2,
             )
@@ -237,24 +240,26 @@ class FileKeeper:
         try:
             written_by, theirs, entropy = document["caviar"], document["belongs"], document["entropy"]
             if not (entropy is None or (isinstance(entropy, int) and entropy >= 0)):
-                raise ValueError("its seed is no number")
+                raise ValueError("its seed is not a number")
             differing = [name for name in self._belongs if theirs[name] != self._belongs[name]]
         except _MISFITS as error:
             raise CheckpointError(f"{self._path} is a damaged checkpoint: {error!r}. {REMEDY}") from error
         if document.get("layout") != _LAYOUT:
             raise CheckpointError(
-                f"{self._path} is a checkpoint of another state of caviar {written_by!s:.40}, which wrote fits in "
-                f"another form. Go on with that one. {REMEDY}"
+                f"{self._path} is a checkpoint of another build of caviar {written_by!s:.40}, which wrote "
+                f"fits in another form. Continue with that build. {REMEDY}"
             )
         if written_by != __version__:
             raise CheckpointError(
-                f"{self._path} is a checkpoint of caviar {written_by!s:.40}, and this is caviar {__version__}, whose "
-                f"fits may differ from it in their last digits. Go on with that version. {REMEDY}"
+                f"{self._path} is a checkpoint of caviar {written_by!s:.40}, and this is caviar "
+                f"{__version__}, whose fits may differ in their last digits. Continue with that version. "
+                f"{REMEDY}"
             )
         if differing:
             told = " and ".join(_difference(name, theirs[name], self._belongs[name]) for name in differing)
             raise CheckpointError(
-                f"{self._path} is the checkpoint of another fit: {told}. Make the same call to go on from it. {REMEDY}"
+                f"{self._path} is the checkpoint of another fit: {told}. Make the same call to continue "
+                f"it. {REMEDY}"
             )
         self._tell_other_arithmetic(document.get("computed_with"))
         return document
@@ -270,8 +275,8 @@ class FileKeeper:
         ]
         if differing:
             warnings.warn(
-                f"{self._path}: this fit was begun with {'; '.join(differing)}. It goes on, and its last digits may "
-                f"differ from those of a fit on one machine",
+                f"{self._path}: this fit began with {'; '.join(differing)}. It continues, and its last "
+                f"digits may differ from those of a fit on one machine",
                 CheckpointWarning,
                 stacklevel=2,
             )

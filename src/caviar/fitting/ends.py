@@ -48,7 +48,7 @@ def _why_not_finite(best: Result) -> str:
 
 def _why_impossible(name: str) -> str:
     return (
-        f"under the known probabilities of zero, the fit ended where '{name}' has the probability 0: the data are "
-        f"impossible, or factors that depend on each other have excluded what is possible together. Give what may "
-        f"happen a probability above 0"
+        f"under the known probabilities of zero, the fit ended where '{name}' has the probability 0: the "
+        f"data are impossible, or factors that depend on each other have together excluded every "
+        f"possibility. Make the known probabilities positive"
     )

@@ -96,7 +96,7 @@ def _distributions_of(
     found = _factors_of(documents, variables, sizes)
     for name, factor in found.items():
         if factor.learnt is not factor:
-            raise TypeError(f"the belief behind a point of {name!r:.40} is no distribution")
+            raise TypeError(f"the belief behind a point of {name!r:.40} is not a distribution")
     return found
 
 
@@ -228,7 +228,7 @@ def _summary(value: Any, model: Model) -> dict[str, Any] | None:
 
 
 def _check_arguments(value: Any) -> None:
-    """Refuse arguments of a fit that are no plain values by name."""
+    """Refuse arguments of a fit that are not plain values by name."""
     if not isinstance(value, dict):
         raise TypeError(f"arguments of a fit {value!r:.40}")
     for name, own in value.items():

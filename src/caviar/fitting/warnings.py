@@ -50,8 +50,8 @@ def warn_about(best: Result, nodes: tuple[Node, ...], settings: Settings, *, def
         )
     if best.lost_in and best.lost <= _OF_THE_ELBO * abs(best.elbo):
         warnings.warn(
-            f"the ELBO is {best.elbo:.3g} nats, of which double precision keeps sixteen digits: it is known to about "
-            f"{best.lost:.1g} nats, and fits whose ELBOs differ by no more are as good as each other.",
+            f"the ELBO is {best.elbo:.3g} nats. Double precision keeps sixteen digits, so it is known to "
+            f"about {best.lost:.1g} nats; fits whose ELBOs differ by less are equally good.",
             LostDigitsWarning,
             stacklevel=_CALLER,
         )
@@ -69,8 +69,8 @@ def warn_about(best: Result, nodes: tuple[Node, ...], settings: Settings, *, def
             _warn_about_total(node, best)
     if collinear := nearly_singular(nodes, best.q):
         warnings.warn(
-            f"columns that '{collinear}' multiplies are collinear as far as double precision can tell: its prior "
-            f"is lost beside them, and the ELBO may be wrong by a nat or so. Leave one of them out, or tighten the "
+            f"columns that '{collinear}' multiplies are collinear in double precision: their sums swamp "
+            f"its prior, and the ELBO may be wrong by about a nat. Leave one of them out, or tighten the "
             f"prior.",
             LostDigitsWarning,
             stacklevel=_CALLER,

@@ -90,8 +90,8 @@ class Algebra(Unknown):
     def __pow__(self, exponent: Any) -> Predictor:
         """Refuse: a predictor is linear in each variable."""
         raise ModelError(
-            f"{self!r} cannot be raised to a power: a predictor is linear in each variable. A variance is stated as a "
-            f"precision, a Gamma; the square of a known column is computed beforehand"
+            f"{self!r} cannot be raised to a power: a predictor is linear in each variable. State a "
+            f"variance by its precision, a Gamma. Compute the square of a known column before the fit"
         )
 
     def __rpow__(self, base: Any) -> Predictor:
@@ -101,15 +101,15 @@ class Algebra(Unknown):
     def __abs__(self) -> Predictor:
         """Refuse: a predictor is linear in each variable."""
         raise ModelError(
-            f"the absolute value of {self!r} has no update: a predictor is linear in each variable. A number that is "
-            f"positive is a Gamma, or a TruncatedNormal that is observed"
+            f"the absolute value of {self!r} has no update: a predictor is linear in each variable. Use a "
+            f"Gamma for a positive number, or a TruncatedNormal for an observed one"
         )
 
     def __rtruediv__(self, other: Any) -> Predictor:
         """Refuse to divide by a variable."""
         raise ModelError(
-            f"nothing can be divided by {self!r}; a predictor is linear in each variable: multiply by one, or state a "
-            f"scale as part of the precision"
+            f"nothing can be divided by {self!r}, because a predictor is linear in each variable: "
+            f"multiply by a variable instead, or put a scale into the precision"
         )
 
 
@@ -250,7 +250,9 @@ def as_predictor(value: Any) -> Predictor:
     if isinstance(value, Predictor):
         return value
     if isinstance(value, Link):
-        raise ModelError(f"{value!r} is a link and no part of a predictor; take the link of the whole sum")
+        raise ModelError(
+            f"{value!r} is a link, which cannot be a part of a predictor; take the link of the whole sum"
+        )
     if isinstance(value, Algebra):
         return Predictor((Addend(1.0, (value,)),))
     if isinstance(value, Real) or (isinstance(value, np.ndarray) and value.ndim == 0):
@@ -265,8 +267,9 @@ def as_predictor(value: Any) -> Predictor:
         return Predictor((Addend(number),))
     if isinstance(value, np.ndarray | list | tuple):
         raise ModelError(
-            f"an array in a predictor needs a name, so that its axes have plates; got {_size_of(value)}. Write "
-            f"Constant('name', array, plates=obs), or Data('name', plates=obs) with the array in the data"
+            f"an array in a predictor needs a name and a plate for each axis; got {_size_of(value)}. Write "
+            f"Constant('name', array, plates=obs), or Data('name', plates=obs) and pass the array with "
+            f"the data"
             f"{_as_matrix(value)}"
         )
     raise ModelError(
@@ -285,7 +288,7 @@ def _as_matrix(value: Any) -> str:
 
 
 def _size_of(value: Any) -> str:
-    """Return the shape of an array in words; of a list that is no array, its kind."""
+    """Return the shape of an array in words; of a list that is not an array, its kind."""
     try:
         return f"shape {np.shape(value)}"
     except ValueError:

@@ -119,9 +119,9 @@ class Binomial(Answer):
             self._state_link(name, plates, "probability", probability, _HIDDEN[type(probability)], **own)
         elif isinstance(probability, LinkOfProbability):
             raise ModelError(
-                f"'probability' of Binomial '{name}' takes logistic(...) of a predictor, not {probability!r}. State a "
-                f"Bernoulli with a row for each success and each failure, or two rows with their numbers as "
-                f"sample_weight="
+                f"'probability' of Binomial '{name}' takes logistic(...) of a predictor, not "
+                f"{probability!r}. State a Bernoulli with a row for each success and each failure, or with "
+                f"two rows and their numbers as sample_weight="
             )
         else:
             self._state(name, plates, {**own, "probability": (probability, PROBABILITY)}, dimension=1)
@@ -185,7 +185,7 @@ class Binomial(Answer):
         return np.sqrt(value)
 
     def problem_with(self, value: AnyArray) -> str:
-        """Return what is wrong with numbers that are no counts."""
+        """Return what is wrong with numbers that are not counts."""
         return no_counts(value)
 
     def problem_beside(self, value: AnyArray, known: Mapping[str, AnyArray]) -> str:

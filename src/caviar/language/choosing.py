@@ -19,7 +19,7 @@ def choosing(name: str, plates: tuple[Plate, ...], probability: Any) -> str:
         # it is observed
         return f"its values as known labels: Data('{name}_label'{_repeated(plates)})"
     return (
-        "a Categorical of two categories that says the same: "
+        "an equivalent Categorical of two categories: "
         f"Categorical('{name}', {_probabilities(probability)}{_repeated(plates)})"
     )
 
@@ -37,7 +37,7 @@ def _probabilities(probability: Any) -> str:
 
 
 def _shapes_of(beta: Beta) -> tuple[str, str]:
-    """Return a and b as they are stated, or their letters where they are no single numbers."""
+    """Return a and b as they are stated, or their letters where they are not single numbers."""
     shapes = beta.stated.get("shapes")
     known = shapes.value if isinstance(shapes, Constant) else None
     if known is None or known.ndim != 1:

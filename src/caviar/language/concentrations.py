@@ -87,8 +87,8 @@ class ConcentrationOfWeights:
         self._values = [float(value) for value in np.unique(more)]
         if len(self._values) > _MOST_VALUES:
             raise ModelError(
-                f"{self._where} adds {len(self._values)} different numbers to hidden weights, of which each needs a "
-                f"function of its own; at most {_MOST_VALUES} are possible"
+                f"{self._where} adds {len(self._values)} different numbers to hidden weights; at most "
+                f"{_MOST_VALUES} are possible, because each needs another function"
             )
         self.is_bound = bool(self._total_key)
 

@@ -9,7 +9,7 @@ from scipy.sparse import issparse
 
 
 def no_counts(value: Any) -> str:
-    """Return what is wrong with numbers that are no counts, or an empty string."""
+    """Return what is wrong with numbers that are not counts, or an empty string."""
     entries = value.data if issparse(value) else value
     wrong = (entries < 0) | (entries != np.floor(entries))
     if not np.any(wrong):

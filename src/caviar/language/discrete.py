@@ -196,7 +196,7 @@ class Bernoulli(Answer):
 
     @property
     def as_label(self) -> str:
-        """What says the same and can index a plate."""
+        """The statement of a Categorical that can index a plate instead."""
         return choosing(self.name, self.plates, self.stated["probability"])
 
     def __init__(self, name: str, probability: Expression, *, plates: Plates = ()) -> None:
@@ -291,7 +291,7 @@ class Poisson(Answer):
         return np.sqrt(value)
 
     def problem_with(self, value: AnyArray) -> str:
-        """Return what is wrong with numbers that are no counts."""
+        """Return what is wrong with numbers that are not counts."""
         return no_counts(value)
 
 
@@ -377,7 +377,7 @@ class Multinomial(Variable):
     def moments_given(self, slots: ExpectedSlots) -> tuple[Array, Array]:
         """Return mean and variance of each count."""
         if self.trials is None:
-            slots.refuse("it is stated without trials, so that nothing says how many draws it counts")
+            slots.refuse("it is stated without trials, so its number of draws is unknown")
         mean, variance = slots.entries("probabilities")
         trials = self.trials.reshape((1,) * (len(self.plates) - self.trials.ndim) + self.trials.shape)[
             ..., None
@@ -410,7 +410,7 @@ class Multinomial(Variable):
         return np.sqrt(value / np.maximum(value.sum(axis=-1, keepdims=True), 1.0))
 
     def problem_with(self, value: AnyArray) -> str:
-        """Return what is wrong with vectors that are no counts, or do not sum to the number of trials."""
+        """Return what is wrong with vectors that are not counts, or do not sum to the number of trials."""
         problem = no_counts(value)
         if problem or self.trials is None:
             return problem

@@ -345,8 +345,8 @@ class _PositiveProduct:
         more = " and known values added to it," if takes_known else ""
         no = "no other sum" if takes_known else "no sum"
         raise ConjugacyError(
-            f"{self._where} takes a product, as u * tau,{more} but {no} and no dot product, whose logarithm has no "
-            f"expectation in closed form"
+            f"{self._where} takes a product, as u * tau,{more} but {no} and no dot product: its logarithm "
+            f"has no expectation in closed form"
         )
 
     def _factors(self, addend: Addend, along: Plate | None) -> _Product:
@@ -377,8 +377,8 @@ class _PositiveProduct:
             (matrices if is_matrix else entries if is_entry else numbers).append(key)
         if self._takes_matrix and len(matrices) != 1:
             raise ConjugacyError(
-                f"{self._where} takes a product of numbers and one matrix, a Wishart or a Constant, as u * precision; "
-                f"it has {len(matrices)} matrices"
+                f"{self._where} takes a product of numbers and one matrix, a Wishart or a Constant, as u "
+                f"* precision; got {len(matrices)} matrices"
             )
         return _Product(addend.coefficient, numbers, entries, matrices, along is not None)
 

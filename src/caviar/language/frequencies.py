@@ -27,9 +27,8 @@ class Frequencies(Variable):
     .. math:: f_k = \sum_n w_n [z_n = k]
 
     It is a vector of predictors, for ``cv.dot(b, f)`` with a MultivariateNormal: the response of a supervised topic
-    model depends on the frequencies of the topics in a document. Frequencies and labels are one factor, a product over
-    the labels, which are updated one after another, each given what the others leave of the response. So no update
-    lowers the ELBO.
+    model depends on the frequencies of the topics in a document. Frequencies and labels are one factor, a product
+    over the labels. Labels are updated one after another, each given the others, so no update lowers the ELBO.
 
     Parameters
     ----------
@@ -38,14 +37,14 @@ class Frequencies(Variable):
     labels
         A Categorical whose last plate runs over the labels of a group, and has a size.
     weights
-        :math:`w`, a vector with one for each label, or Data with a vector for each group. By default each label has
-        the same. Where groups differ in size, pad them: labels with the weight 0 and nothing observed below them count
-        nothing.
+        :math:`w`, a vector with a weight for each label, or Data with a vector for each group. By default all weights
+        are equal. Pad groups of different sizes with labels of weight 0 and without observations below them; these
+        have no effect.
 
     Raises
     ------
     ConjugacyError, PlateError
-        If ``labels`` is no such Categorical.
+        If ``labels`` is not such a Categorical.
 
     Notes
     -----
@@ -77,8 +76,8 @@ class Frequencies(Variable):
     def __init__(self, name: str, labels: Expression, *, weights: Expression = None) -> None:
         if not isinstance(labels, Categorical):
             raise ConjugacyError(
-                f"'labels' of Frequencies '{name}' takes a Categorical; got {labels!r}. Known labels have known "
-                f"frequencies: give these as Data, a vector for each group"
+                f"'labels' of Frequencies '{name}' takes a Categorical; got {labels!r}. Known labels have "
+                f"known frequencies: pass these as Data, a vector for each group"
             )
         if len(labels.plates) < 2 or labels.plates[-1].size is None:
             raise PlateError(

@@ -98,8 +98,8 @@ class FunctionOfScalar:
             )
         if weights and (len(weights) > 1 or shift):
             raise ModelError(
-                f"{self._where} takes a hidden scalar times one known vector, and nothing added to it; add what is "
-                f"known to the vector"
+                f"{self._where} takes a hidden scalar times one known vector, without a sum; add known "
+                f"numbers to the vector"
             )
         return _Affine(distinct[0], scale, weights[0] if weights else None, shift)
 
@@ -117,16 +117,16 @@ class FunctionOfScalar:
             elif isinstance(node, Constant | Data):
                 raise ModelError(
                     f"{self._where} takes a hidden scalar times a number{' or a known vector' if self._rank else ''}; "
-                    f"'{node.name}' differs between repetitions, and each would need a function of its own. Give the "
-                    f"hidden scalar these plates instead"
+                    f"'{node.name}' differs between repetitions, and each would need another function. "
+                    f"Give the hidden scalar these plates instead"
                 )
             else:
                 hidden.append(number)
         if len(hidden) > 1:
             names = " and ".join(f"'{_node(own).name}'" for own in hidden)
             raise ConjugacyError(
-                f"{self._where} holds the product of {names}, whose functions have no expectation in closed form; let "
-                f"one of them be known, as a number"
+                f"{self._where} is the product of {names}, and functions of a product of hidden numbers "
+                f"have no expectation in closed form. Make all but one of them known numbers"
             )
         return coefficient, vectors, hidden
 
@@ -138,8 +138,8 @@ class FunctionOfScalar:
         own = [plate for plate in node.plates if plate not in self._owner.plates]
         if isinstance(self._affine.scalar, Node) and len(own) == 1 and own[0].size is not None:
             raise ConjugacyError(
-                f"{self._where} takes an unknown number for each category by itself or times one known number, as "
-                f"{node.name} or 2.0 * {node.name}, and nothing added to it"
+                f"{self._where} takes an unknown number for each category, alone or times one known "
+                f"number ({node.name} or 2.0 * {node.name}), without a sum"
             )
         if node.value_rank == 1:
             raise ConjugacyError(
@@ -159,8 +159,8 @@ class FunctionOfScalar:
         if scale and not support_of(node.own_family).is_positive(scale, shift - least):
             above = "positive" if not least else f"above {least:g}"
             raise ModelError(
-                f"{self._where} must be {above} wherever '{node.name}' may be; {scale:g} * {node.name} {shift:+g} need "
-                f"not be"
+                f"{self._where} must be {above} for every value of '{node.name}'; {scale:g} * {node.name} "
+                f"{shift:+g} is not"
             )
 
     def pieces(self, target: Factor) -> list[_Piece]:
@@ -189,7 +189,8 @@ class FunctionOfScalar:
             size = self._owner.dimension
             if weights is None and size is None:
                 raise ModelError(
-                    f"{self._where} is a number, the same for all categories; say how many there are: categories=K"
+                    f"{self._where} is one number for all categories; give the number of categories: "
+                    f"categories=K"
                 )
             if shift:
                 raise ModelError(f"{self._where} takes a hidden scalar times known numbers, without a sum")

@@ -12,7 +12,7 @@ _OF_EXPONENTIALS = {
     "effect of each unit: Categorical('y', stick_breaking(dot(X, w) + effect[unit])), or softmax(...)",
 }
 
-_LINEAR = "a mean is linear in its variables, so that {link!r} has no update there. "
+_LINEAR = "a mean is linear in its variables, so {link!r} has no update there. "
 
 _LOGARITHM = (
     "the exponential of a predictor has no update there. Take the logarithm of positive data, "

@@ -1,7 +1,7 @@
 """Joining: the mean and the precision of one joint factor, stated apart, become statistics of that factor.
 
 A Normal whose mean is a predictor with ``theta.mean`` in it, and whose precision is ``theta.precision`` or a product
-with it, has terms such as precision times mean. Their expectation is no product of expectations, for the two are
+with it, has terms such as precision times mean. Their expectation is not a product of expectations, for the two are
 dependent; it is that of a statistic of the joint factor.
 """
 
@@ -59,19 +59,21 @@ def _one_pair(
     assert first is not None
     if not precisions:
         raise ConjugacyError(
-            f"'mean' of {where} holds {first!r}, but its precision is not {first.whole_name}.precision: given the data "
-            f"the two would no longer be a {type(first.node).__name__}. {parts_remedy(first)}"
+            f"'mean' of {where} contains {first!r}, but its precision is not "
+            f"{first.whole_name}.precision: the posterior of the two would not be a "
+            f"{type(first.node).__name__}. {parts_remedy(first)}"
         )
     if not means:
         raise ConjugacyError(
-            f"'{slots[precisions[0]].name}' of {where} holds {first!r}, but its mean holds no {first.whole_name}.mean. "
+            f"'{slots[precisions[0]].name}' of {where} contains {first!r}, but its mean does not contain "
+            f"{first.whole_name}.mean. "
             f"{parts_remedy(first)}"
         )
     apart = [part for part in stated if part is not None and not part.belongs_with(first)]
     if apart or len(means) > 1 or len(precisions) > 1:
         other = (apart or stated)[-1]
         raise ConjugacyError(
-            f"{where} holds {first!r} and {other!r}, parts of different joint factors or of different repetitions. "
+            f"{where} contains {first!r} and {other!r}, parts of different joint factors or of different repetitions. "
             f"{parts_remedy(first)}"
         )
     return means[0], precisions[0]

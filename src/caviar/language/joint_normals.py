@@ -60,7 +60,7 @@ def _checked_tie(kind: str, name: str, plates: Plates, tied: Any) -> Plate:
     Raises
     ------
     PlateError
-        If it is no plate, or not the last of the plates: the message says what to write.
+        If it is not a plate, or not the last of the plates: the message says what to write.
     """
     own = as_plates(plates, name)
     if not isinstance(tied, Plate):

@@ -177,7 +177,7 @@ class LinearGaussianChain(Variable):
                 )
             if slot.role in (PRECISION, PRECISION_MATRIX) and known is not None and not np.any(known):
                 raise ModelError(
-                    f"'{slot.name}' of {where} must be positive definite; it is 0, which is no distribution"
+                    f"'{slot.name}' of {where} must be positive definite; got 0, which is not a distribution"
                 )
 
     @property

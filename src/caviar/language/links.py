@@ -259,8 +259,9 @@ def linked(
     if isinstance(predictor, Algebra):
         return as_predictor(predictor)
     raise ModelError(
-        f"{name} takes a predictor, a Normal or sums and products as {name}(dot(X, w) + a); got "
-        f"{type(predictor).__name__}. Where {known} itself; a known array in a predictor is a Constant or a Data"
+        f"{name} takes a predictor: a Normal, or sums and products such as {name}(dot(X, w) + a); got "
+        f"{type(predictor).__name__}. If {known} itself; a known array in a predictor is a Constant or a "
+        f"Data"
     )
 
 
@@ -306,7 +307,7 @@ class Answer(Variable):
 
     @property
     def drawn_given(self) -> Iterator[Node]:
-        """Its parents but its hidden variables, which are drawn after it."""
+        """Its parents except its hidden variables, which are drawn after it."""
         return (p for p in self.parents if not (isinstance(p, Hidden) and p.answer is self))
 
     def refuse_as_parent(self, owner: Stated, slot: str) -> None:
@@ -316,9 +317,10 @@ class Answer(Variable):
         if any(isinstance(own, Link) for own in self.stated.values()):
             raise ConjugacyError(
                 f"'{slot}' of {type(owner).__name__} '{owner.name}' cannot be the {type(self).__name__} "
-                f"'{self.name}': its {self.linked} is a link, so it can only be observed. The hidden "
-                f"'{self.hidden.name}' makes the predictor conjugate given the answer, and an unknown answer has no "
-                f"update. Let '{self.name}' be a leaf of the model, or give it a {self.without_link}."
+                f"'{self.name}': its {self.linked} is a link, so it can only be observed. An unknown "
+                f"answer has no update, because the hidden '{self.hidden.name}' makes the predictor "
+                f"conjugate only given the answer. Make '{self.name}' a leaf of the model, or give it a "
+                f"{self.without_link}."
             )
 
     linked: ClassVar[str] = "probability"
@@ -377,14 +379,15 @@ class Hidden(Variable):
         """Refuse to be the parent of anything but its answer."""
         if owner is not self.answer:
             raise ConjugacyError(
-                f"'{slot}' of {type(owner).__name__} '{owner.name}' cannot be '{self.name}', which is hidden behind "
-                f"'{self.answer.name}': state a Normal, and let both depend on it"
+                f"'{slot}' of {type(owner).__name__} '{owner.name}' cannot be '{self.name}', the hidden "
+                f"variable of '{self.answer.name}': state a Normal, and let both depend on it"
             )
 
     def mode_of(self, natural: tuple[Array, ...], floor: Array | None = None) -> Any:
         """Refuse a point mass: only with its own distribution is the answer's probability that of the link."""
         raise ParameterError(
-            f"'{self.name}' is hidden behind '{self.answer.name}' and cannot be a point mass; leave it out of point="
+            f"'{self.name}' is the hidden variable of '{self.answer.name}' and cannot be a point mass; "
+            f"leave it out of point="
         )
 
 

@@ -139,7 +139,7 @@ class NegativeBinomial(Answer):
     without_link = "product of Gammas"
 
     mixing: Heterogeneity | None = None
-    """What multiplies its mean, where that is no link."""
+    """What multiplies its mean, where that is not a link."""
 
     def __init__(self, name: str, mean: Expression, size: Expression, *, plates: Plates = ()) -> None:
         if isinstance(mean, Exponential):
@@ -178,7 +178,7 @@ class NegativeBinomial(Answer):
         if isinstance(size, Indexed | Predictor) or (isinstance(size, Node) and not size.is_known):
             raise ModelError(
                 f"'size' of NegativeBinomial '{name}' must be known where its mean is {mean!r}: a number, an array or "
-                f"Data. An unknown size goes with a mean that is a product of Gammas, such as "
+                f"Data. An unknown size needs a mean that is a product of Gammas, such as "
                 f"NegativeBinomial('{name}', rate[group], size)"
             )
         self.beside = ("size",)
@@ -241,7 +241,7 @@ class NegativeBinomial(Answer):
         return np.sqrt(value)
 
     def problem_with(self, value: AnyArray) -> str:
-        """Return what is wrong with numbers that are no counts."""
+        """Return what is wrong with numbers that are not counts."""
         return no_counts(value)
 
 

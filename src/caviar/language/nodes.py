@@ -49,7 +49,7 @@ class Node(Algebra):
 
     @property
     def as_label(self) -> str:
-        """What says the same as such a number and can index a plate; empty of everything else."""
+        """The statement of a label that can index a plate instead of this number; empty for everything else."""
         return ""
 
     if not TYPE_CHECKING:
@@ -196,9 +196,9 @@ class Indexed(Algebra):
         categories = first.categories if isinstance(first, Label) else None
         if isinstance(first, Label) and categories is None:
             raise ModelError(
-                f"'{node.name}' cannot be indexed by '{first.name}', whose probabilities are Data: how many categories "
-                f"it has is known with these only. Give it the same probability for each of K categories, and add "
-                f"Potential('told', {first.name}) with the logs of the known ones, times K, as data"
+                f"'{node.name}' cannot be indexed by '{first.name}', whose probabilities are Data: its number of "
+                f"categories is unknown until the fit. Give each of its K categories the probability 1 / K, and add "
+                f"Potential('known', {first.name}) with log(K * p) of the known probabilities p as data"
             )
         if categories is None and not isinstance(first, Data):
             raise ModelError(
@@ -296,8 +296,8 @@ class Indexed(Algebra):
         if not self.node.has_parts:
             kind = f"{type(self.node).__name__} '{self.node.name}'"
             raise ModelError(
-                f"{self!r}.{which} does not exist: the {kind} has no parts; a joint factor, a NormalGamma or "
-                f"NormalWishart, has .mean and .precision"
+                f"{self!r}.{which} does not exist: the {kind} has no parts; only joint factors "
+                f"(NormalGamma, NormalWishart) have .mean and .precision"
             )
         return Part(self, which)
 
@@ -378,16 +378,16 @@ def _refuse_twice(node: Node, labels: Sequence[Any]) -> None:
             continue
         stated = f"{node.name}[{', '.join(_spelled(own) for own in before)}]"
         times = "twice" if len(before) == 2 else "three times"
-        chooses = f"'{label.name}' chooses {times} in {stated}"
+        chooses = f"'{label.name}' is used {times} in {stated}"
         if not all(isinstance(own, Indexed) for own in before):
             raise PlateError(
-                f"{chooses}, which is the diagonal of '{node.name}'. Give the diagonal a plate of its own, and choose "
-                f"from that"
+                f"{chooses}, which is the diagonal of '{node.name}'. State the diagonal as a variable "
+                f"with one plate, and choose from that"
             )
         if len(before) > 2 or before[0].by is index.by:
             raise PlateError(
-                f"{chooses}: the labels of two members that meet are updated in turn, those of two different Data; "
-                f"use a Categorical of its own for each further side"
+                f"{chooses}: at most two indices may be labels of one Categorical, each chosen by another "
+                f"Data. Use another Categorical for each further index"
             )
 
 
@@ -537,13 +537,13 @@ def _as_data(index: Any) -> str:
         return ". Labels that choose come with the data: state Data('group', plates=...) and pass the array to fit"
     if isinstance(known, int | np.integer | slice):
         return (
-            ". A repetition that stands alone is a variable of its own, and the others have a plate; or state "
+            ". State a single repetition as a separate variable, and the others with a plate; or state "
             "Data('group', plates=...) and pass the numbers of the repetitions to fit"
         )
     if not isinstance(known, Node) or not (known.is_known or known.is_zero_or_one):
         return ""
     if known.is_zero_or_one:
-        return f". The {type(known).__name__} '{known.name}' is a number, 0 or 1; what chooses is {known.as_label}"
+        return f". The {type(known).__name__} '{known.name}' is a number, 0 or 1; use {known.as_label}"
     plates = ", ".join(plate.name for plate in known.plates)
     return (
         f". Labels that choose come with the data: state Data('{known.name}', plates=({plates})) instead of the "

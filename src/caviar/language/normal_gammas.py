@@ -132,8 +132,8 @@ class NormalGamma(Joint):
         known = self.known("shape")
         if not self.is_flat and known is not None and not np.all(known > 0):
             raise ModelError(
-                f"'shape' of {type(self).__name__} '{self.name}' must be positive; {rule} goes with mean_precision=0, "
-                f"rate=0 (the flat prior)"
+                f"'shape' of {type(self).__name__} '{self.name}' must be positive; {rule} is possible "
+                f"only with mean_precision=0, rate=0 (the flat prior)"
             )
 
     def unit_value(self, plates: tuple[int, ...], spread: float) -> Any:

@@ -111,8 +111,8 @@ class NormalWishart(Joint):
         known = self.known("df")
         if not self.is_flat and known is not None and not np.all(known > size - 1):
             raise ModelError(
-                f"'df' of {type(self).__name__} '{self.name}' must be above D - 1 = {size - 1}; {stated} goes with "
-                f"mean_precision=0, inverse_scale=0 (the flat prior)"
+                f"'df' of {type(self).__name__} '{self.name}' must be above D - 1 = {size - 1}; {stated} "
+                f"is possible only with mean_precision=0, inverse_scale=0 (the flat prior)"
             )
 
     def _flat_df(self) -> int | None:

@@ -42,20 +42,20 @@ _BEHIND_AN_ARRAY: dict[str, Callable[[Any, Any], Any]] = {
 }
 """The same behind an array, whose own operator would ask NumPy again."""
 
-_OF_POSITIVE = (
-    "A number that is positive is a Gamma, and a precision or a rate may be a product of these, u * tau"
-)
+_OF_POSITIVE = "For positive numbers use a Gamma; a precision or a rate may be a product of several, u * tau"
 _INSTEAD = {
-    "exp": "Where a rate or odds grow with a predictor, write caviar's own NegativeBinomial(name, exp({it}), size) or "
-    "Bernoulli(name, logistic({it})). " + _OF_POSITIVE,
-    "log": "Take logarithms of the values, and state a Normal of these; a predictor of logarithms is behind a link: "
+    "exp": "For a rate or odds that grow with a predictor use cv.exp and cv.logistic: "
+    "NegativeBinomial(name, cv.exp({it}), size), Bernoulli(name, cv.logistic({it})). " + _OF_POSITIVE,
+    "log": "Take the logarithms of the values and state a Normal for them; a predictor of log counts is "
+    "behind a link: "
     "NegativeBinomial(name, exp(...), size)",
     "sqrt": "A scale is stated by its precision, 1 / sigma**2: Normal(name, mean, precision=Gamma('tau', 1, 1))",
-    "square": "The square of a known column is computed beforehand; a variance is stated as a precision, a Gamma",
+    "square": "Compute the square of a known column before the fit; state a variance by its precision, a "
+    "Gamma",
     "tanh": "A step from 0 to 1 is behind a link: Bernoulli(name, logistic({it}))",
     "reciprocal": "A scale or a variance is stated as its inverse, a precision: Gamma('tau', 1, 1)",
-    "maximum": "Which of two is larger is an answer behind a link: Bernoulli('larger', probit(a - b)), observed as 1; "
-    "values cut off at a known bound are a CensoredNormal",
+    "maximum": "State which of two is larger as an outcome behind a link: Bernoulli('larger', probit(a - "
+    "b)), observed as 1. State values cut off at a known limit as a CensoredNormal",
     "sum": "The sum of a vector is dot({it}, w) with known numbers w, of a few variables a + b",
     "expit": "Write caviar's own Bernoulli(name, logistic({it}))",
 }
@@ -67,8 +67,8 @@ _INSTEAD |= {
 }
 _REDUCED = {"add": "sum", "multiply": "prod"}
 _OTHERWISE = (
-    "A predictor is made of sums and products of variables and known columns, with + and *, and of dot(x, w); a known "
-    "function of known columns is computed beforehand"
+    "A predictor may have sums and products of variables and known columns, with + and *, and dot(x, w). "
+    "Compute functions of known columns before the fit"
 )
 
 
@@ -85,7 +85,7 @@ def applied(name: str, method: str, inputs: tuple[Any, ...], kind: type) -> Any:
     Raises
     ------
     ModelError
-        If it is no operator.
+        If it is not an operator.
     """
     own = _OPERATORS.get(name)
     if own is None or method != "__call__":
@@ -100,13 +100,14 @@ def refuse_function(name: str, variable: Any) -> NoReturn:
     """Say that a function of a variable has no update, and what to write instead."""
     instead = _INSTEAD.get(name, _OTHERWISE).format(it=variable.spelled)
     raise ModelError(
-        f"{name} of {variable!r} has no update: it is a random variable, and no array. {instead}"
+        f"{name} of {variable!r} has no update: it is a random variable without a value. {instead}"
     )
 
 
 def refuse_array(variable: Any) -> NoReturn:
-    """Say that a variable is no array, and what to write instead."""
+    """Say that a variable is not an array, and what to write instead."""
     raise ModelError(
-        f"{variable!r} is a random variable, and no number or array that NumPy could compute with. {_OTHERWISE}. "
-        f"Several variables of a kind are one with a plate, Normal('a', 0, 1, plates=Plate('entry', 3))"
+        f"{variable!r} is a random variable without a value, so NumPy cannot compute with it. "
+        f"{_OTHERWISE}. State several variables of one kind as one with a plate, Normal('a', 0, 1, "
+        f"plates=Plate('entry', 3))"
     )

@@ -42,9 +42,9 @@ class Operands:
         for slot in self.slots.values():
             if slot.node is node and not node.is_known:
                 raise ConjugacyError(
-                    f"'{node.name}' is used in '{self.name}' of '{self.owner.name}' with two indices; its elements "
-                    f"would be coupled, and no update of all of them at once exists. "
-                    f"Use two variables, or one MultivariateNormal in a dot product."
+                    f"'{node.name}' is used in '{self.name}' of '{self.owner.name}' with two indices, "
+                    f"which couples its elements, so they cannot be updated all at once. Use two "
+                    f"variables, or one MultivariateNormal in a dot product."
                 )
         key = f"{self.name}.{len(self.slots)}"
         self._keys[identity] = key
@@ -54,19 +54,20 @@ class Operands:
     def refuse(self, part: Part) -> NoReturn:
         """Say that a part of a joint factor is not used where it may be."""
         where = f"'{self.name}' of {type(self.owner).__name__} '{self.owner.name}'"
-        raise ConjugacyError(f"{where} cannot hold {part!r} like this. {parts_remedy(part)}")
+        raise ConjugacyError(f"{where} cannot contain {part!r} in this form. {parts_remedy(part)}")
 
 
 def refuse_numbers(operands: Operands, addend: Addend) -> NoReturn:
-    """Say that a dot product is no vector, and state its entries as numbers on a plate."""
+    """Say that a dot product is not a vector, and state its entries as numbers on a plate."""
     first, second = addend.dots[0]
     is_array = isinstance(first, list | tuple | np.ndarray)
     spelled = f"an array of shape {np.shape(first)}" if is_array else repr(first)
     rows = "Data('X', plates=row)" if is_array else repr(first)
     name, vector = operands.owner.name, second.spelled if isinstance(second, Algebra) else "v"
     raise ModelError(
-        f"'{operands.name}' of {type(operands.owner).__name__} '{name}' is a vector, and the dot product of {spelled} "
-        f"with {second!r} a number for each row of the first. State the entries as numbers on a plate of rows: "
+        f"'{operands.name}' of {type(operands.owner).__name__} '{name}' must be a vector, but the dot "
+        f"product of {spelled} with {second!r} is a number for each row of the array. State the entries "
+        f"as numbers on a plate of rows: "
         f"Normal('{name}', dot({rows}, {vector}), precision, plates=row); where their noise "
         f"has a known covariance L L', multiply both sides with the inverse of L before, which leaves precision 1"
     )
@@ -100,7 +101,7 @@ def vector_of(operands: Operands, value: Any) -> Node | Indexed | Part:
     Raises
     ------
     ConjugacyError, PlateError
-        If it is no vector.
+        If it is not a vector.
     """
     where = f"dot in '{operands.name}' of '{operands.owner.name}'"
     if isinstance(value, Part):

@@ -157,8 +157,8 @@ def ordered(predictor: Any, thresholds: Any) -> Ordered:
     found = linked("ordered", predictor, "the probabilities are known, give them to the Categorical")
     if isinstance(thresholds, Variable) and not isinstance(thresholds, Thresholds):
         raise ConjugacyError(
-            f"the thresholds of ordered(...) cannot be the {type(thresholds).__name__} '{thresholds.name}': given the "
-            f"utilities they could lie anywhere between two of these, so that no factor moves. Give numbers, or "
+            f"the thresholds of ordered(...) cannot be the {type(thresholds).__name__} "
+            f"'{thresholds.name}': updates would not move a distribution of thresholds. Give numbers, or "
             f"Thresholds('{thresholds.name}', {thresholds.dimension or 1}), which are points"
         )
     if not isinstance(thresholds, Node):

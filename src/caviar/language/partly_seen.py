@@ -271,7 +271,7 @@ class TruncatedNormal(_PartlySeen):
     Raises
     ------
     ModelError, ConjugacyError
-        If there is no end, an end is not known, or mean and precision are a joint factor.
+        If there is no limit, a limit is not known, or mean and precision are a joint factor.
 
     Notes
     -----
@@ -321,7 +321,9 @@ class TruncatedNormal(_PartlySeen):
         plates: Plates = (),
     ) -> None:
         if lower is None and upper is None:
-            raise ModelError(f"TruncatedNormal '{name}' has no end: give lower= or upper=, or state a Normal")
+            raise ModelError(
+                f"TruncatedNormal '{name}' has no limit: give lower= or upper=, or state a Normal"
+            )
         ends = {
             "lower": (-UNBOUNDED if lower is None else lower, END),
             "upper": (UNBOUNDED if upper is None else upper, END),
@@ -353,7 +355,7 @@ class TruncatedNormal(_PartlySeen):
         place = f"; row {where[0]} has" if where else "; got"
         return (
             f"must lie in its window{place} {value[where]:g}, and the window is from {_end(float(lower[where]))} to "
-            f"{_end(float(upper[where]))}. Values known to lie outside are those of a CensoredNormal"
+            f"{_end(float(upper[where]))}. State values of which only a limit is known as a CensoredNormal"
         )
 
     def distribution_given(self, slots: Mapping[str, Any]) -> families.IntervalNormal:

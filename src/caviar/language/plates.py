@@ -35,7 +35,7 @@ class Plate:
         If ``name`` is not a non-empty string, ``size`` is not a positive whole number, or is given beside ``within``;
         or if names repeat, are not texts, or differ in number from ``size``.
     PlateError
-        If ``within`` is no plate, or lies within another itself.
+        If ``within`` is not a plate, or lies within another itself.
 
     Examples
     --------
@@ -116,7 +116,7 @@ def as_names(names: Any, owner: str, size: int | None = None) -> tuple[str, ...]
         found.append(str(name))
     twice = next((name for name, n_times in Counter(found).items() if n_times > 1), None)
     if twice is not None:
-        raise ParameterError(f"names= of {owner} lists '{twice}' twice: each place needs a name of its own")
+        raise ParameterError(f"names= of {owner} lists '{twice}' twice: each place needs another name")
     if not found or (size is not None and len(found) != size):
         wanted = "at least one" if size is None else str(size)
         raise ParameterError(f"names= of {owner} must list {wanted}, one for each place; got {len(found)}")
@@ -134,8 +134,8 @@ def _check_nesting(name: str, size: int | None, within: Plate) -> None:
         )
     if size is not None:
         raise ParameterError(
-            f"plate '{name}' lies within '{within.name}', whose repetitions have different numbers of it: leave out "
-            f"its size, {size}"
+            f"plate '{name}' lies within '{within.name}', whose repetitions have different numbers of it: "
+            f"leave its size {size} out"
         )
 
 
@@ -167,7 +167,5 @@ def as_plates(plates: Plates, owner: str) -> tuple[Plate, ...]:
             )
     names = [plate.name for plate in several]
     if len(set(names)) < len(names):
-        raise PlateError(
-            f"'{owner}' names a plate twice: {', '.join(names)}. Each axis needs a plate of its own."
-        )
+        raise PlateError(f"'{owner}' names a plate twice: {', '.join(names)}. Give each axis another plate.")
     return several

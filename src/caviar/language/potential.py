@@ -84,8 +84,8 @@ class Potential(Variable):
         return Tables(self.name, np.asarray(slots["label"], dtype=np.intp))
 
     def moments_given(self, slots: ExpectedSlots) -> tuple[Array, Array]:
-        """Refuse: a table is no random number."""
-        slots.refuse("its table of log densities is known, and says nothing of new rows")
+        """Refuse: a table is not a random number."""
+        slots.refuse("its table of log densities is known, and contains nothing about new rows")
 
     def statistics_of(self, value: AnyArray) -> tuple[Array, ...]:
         """Return the table."""

@@ -80,7 +80,7 @@ def _plate_along(owner: Node, addend: Addend) -> Plate | None:
         names = " and ".join(f"{own!r}" for own in pairs[0])
         raise PlateError(
             f"{where} runs along the one plate that both operands have and '{owner.name}' lacks; {names} share "
-            f"{', '.join(plate.name for plate in shared) or 'none'}. A regression of counts is "
+            f"{', '.join(plate.name for plate in shared) or 'none'}. For a regression of counts use "
             f"NegativeBinomial('{owner.name}', exp(dot(...)), size)"
         )
     (plate,) = shared
@@ -172,7 +172,7 @@ class RateSum:
             self.slots[key] = replace(self.slots[key], along=plate)
         if len({*numbers, *entries}) < len(numbers) + len(entries):
             raise ConjugacyError(
-                f"{self._where} has a variable twice in the product {addend!r}; use two variables"
+                f"{self._where} has the same variable twice in the product {addend!r}; use two variables"
             )
         return _Source(addend.coefficient, letter, numbers, entries, place)
 

@@ -322,8 +322,7 @@ TOTAL = replace(
     name="total",
     of_scalar=OfScalar(
         ((1.0, 0.0),),
-        advice="State the shapes by their mean and their total, of which one is hidden: "
-        "Beta(name, mean * total, (1 - mean) * total).",
+        advice="State a mean and a total, one of them hidden: Beta(name, mean * total, (1 - mean) * total).",
     ),
 )
 SCALAR = Role("scalar", 0, {}, ("Gamma", "Beta"))

@@ -135,11 +135,9 @@ def as_expression(
         if role not in _TAKE_SUMS and not takes_scalar(role):
             remedy = "give a variable, a number or an array"
             if role is PROBABILITY:
-                remedy = "take its logistic(...) or probit(...), which is a probability"
+                remedy = "use its logistic(...) or probit(...), which is a probability"
                 if _is_complement(value):
-                    remedy += (
-                        ". Where 1 - p is the probability of a 1, count the other outcome: p is that of 1 - y"
-                    )
+                    remedy += ". For 1 - p model the other outcome: p is the probability of 1 - y = 1"
             raise ModelError(f"{where} takes no sum or product; {remedy}")
         return value
     if isinstance(value, Link):
@@ -150,7 +148,7 @@ def as_expression(
     if is_joint:
         joint = "NormalGamma" if role is LOCATION_AND_PRECISION else "NormalWishart"
         raise ModelError(
-            f"{_where(owner, 'precision')} is missing; only a joint factor ({joint}) carries its own"
+            f"{_where(owner, 'precision')} is missing; only a joint factor ({joint}) includes one"
         )
     return as_known(value, where)
 
@@ -205,8 +203,8 @@ def resolve_role(owner: Stated, slot: str, role: Role | RoleOfDimension) -> Role
         return role
     if owner.dimension is None:
         raise PlateError(
-            f"the dimension D of '{owner.name}' cannot be told from its arguments, and {_where(owner, slot)} "
-            f"depends on it; give a vector of length D or a D x D matrix where one is due"
+            f"the dimension D of '{owner.name}' does not follow from its arguments, and {_where(owner, slot)} "
+            f"depends on it; give one of them as a vector of length D or a D x D matrix"
         )
     return role(owner.dimension)
 
@@ -307,7 +305,7 @@ def _check_plates(owner: Stated, slot: Slot) -> None:
             hint = f"{once}: add plate '{plate.name}' to '{owner.name}'"
             if own.through is None and not own.by.is_known and owner.plates:
                 label = f"{own.by.name}[Data('{plate.name}', plates={owner.plates[0].name})]"
-                hint += f", or say of which '{plate.name}' each of its own is: {slot.node.name}[{label}]"
+                hint += f", or give the '{plate.name}' of each of its repetitions: {slot.node.name}[{label}]"
         else:
             choose = f"choose from it with a Categorical: {slot.node.name}[z]"
             hint = f"add plate '{plate.name}' to '{owner.name}', or {choose}"
@@ -335,12 +333,12 @@ def _check_statistics(owner: Stated, slot: Slot, node: Stated) -> None:
     if missing and slot.role in _JOINT:
         (joint,) = slot.role.would_do
         raise ConjugacyError(
-            f"{_where(owner, 'precision')} is missing; only a joint factor ({joint}) carries its own, and "
+            f"{_where(owner, 'precision')} is missing: only a joint factor ({joint}) includes one, and "
             f"'{node.name}' is a {kind}. Give a precision, or a {joint} as mean."
         )
     if missing and slot.role.moves and "precision" in node.family.statistics:
         raise ConjugacyError(
-            f"{where} is the joint factor '{node.name}', a {kind}, which carries its own precision: "
+            f"{where} is the joint factor '{node.name}', a {kind}, which includes the precision: "
             f"leave precision= out"
         )
     if missing:
@@ -382,10 +380,10 @@ def _link(owner: Stated, node: Stated) -> str:
 
 def _remedy(role: Role) -> str:
     if role.would_do:
-        return f"A {' or a '.join(role.would_do)} (or a known value) would do."
+        return f"Use a {' or a '.join(role.would_do)}, or a known value."
     if role.name == "concentration":
         return (
             "Give a number, an array, a Gamma for each category, or one Gamma, which may be times known shares or a "
             "StickBreaking."
         )
-    return "No family is conjugate here; give a number or an array."
+    return "No family is conjugate here. Give a number or an array."

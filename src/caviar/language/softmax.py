@@ -102,7 +102,7 @@ def _plate_of(link: LinkOfClasses, owner: Node) -> Plate:
         names = ", ".join(f"'{plate.name}'" for plate in found) or "none"
         raise PlateError(
             f"{kind} needs a predictor for each category: a plate that its predictor has and '{owner.name}' lacks, as "
-            f"in {kind}(dot(X, w)) with w on Plate('category', K); it has {names}. Say which with "
+            f"in {kind}(dot(X, w)) with w on Plate('category', K); it has {names}. Name it with "
             f"{kind}(..., along=plate)"
         )
     (plate,) = found

@@ -110,7 +110,7 @@ class SparseVector(Variable):
         )
         if self.dimension is None:
             raise ModelError(
-                f"the length of {kind} '{name}' cannot be told from its arguments; write length=D"
+                f"the length of {kind} '{name}' does not follow from its arguments; give length=D"
             )
         for key, value in given.items():
             if value.along is not None and value.along.size != self.dimension:

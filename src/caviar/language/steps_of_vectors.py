@@ -393,7 +393,7 @@ def _weights_of_inputs(name: str, inputs: Expression, weights: Expression) -> No
 
 
 def _check_chosen_weights(where: str, weights: Indexed) -> None:
-    """Refuse what something chooses if it is no matrix by its rows."""
+    """Refuse what something chooses if it is not a matrix by its rows."""
     node = weights.node
     is_constant = isinstance(node, Constant) and node.event_rank == 1
     if not (is_constant or isinstance(node, MultivariateNormal)) or len(node.plates) < 2:
@@ -415,8 +415,8 @@ def _as_diagonal(name: str, noise_precision: Expression, rows: Plate) -> tuple[N
     """Return the diagonal of the noise's precision, with the plate that it runs over."""
     where = f"'noise_precision' of LinearGaussianChain '{name}'"
     remedy = (
-        f"must be diagonal where the transition or the weights of inputs are unknown, so that their rows are "
-        f"independent: give diagonal(q) with a "
+        f"must be diagonal if the transition or the weights of inputs are unknown, because only then are "
+        f"their rows independent: give diagonal(q) with a "
         f"Gamma 'q' over plate '{rows.name}', or a known diagonal matrix"
     )
     if isinstance(noise_precision, Diagonal):

@@ -167,7 +167,7 @@ def zero_terms_of(variable: Variable, is_known: Callable[[Node], bool]) -> tuple
     for summand in variable.zeros:
         of_zero = summand.factors[0]
         slot = variable.slots.get(of_zero.slot)
-        # the probability of a link is no number of the model
+        # the probability of a link is not a number of the model
         if slot is not None and of_zero.statistic in slot.role.zeros and is_known(slot.node):
             writer = writer or _Writer(variable, variable.indices)
             terms.append(writer.term(summand))
@@ -320,8 +320,9 @@ def _uses_of_label(owner: Variable, gate: Variable) -> tuple[Indexed | None, ...
     if len(uses) == 1 or (len(uses) == 2 and None not in uses):
         return tuple(uses)
     raise ConjugacyError(
-        f"'{gate.name}' chooses in '{owner.name}' as {' and as '.join(_spelled(gate, own) for own in uses)}: at most "
-        f"two labels of groups may meet, each chosen by known labels. Use a Categorical of its own for each further one"
+        f"'{gate.name}' chooses in '{owner.name}' as "
+        f"{' and as '.join(_spelled(gate, own) for own in uses)}: at most two labels of groups may meet, "
+        f"each chosen by known labels. Use another Categorical for each further one"
     )
 
 
@@ -382,9 +383,9 @@ def _check_multilinear(variable: Variable, term: Term) -> None:
             continue
         if node in seen:
             raise ConjugacyError(
-                f"'{node.name}' appears twice in the term {term} of {type(variable).__name__} '{variable.name}', so "
-                f"its update would leave the {type(node).__name__} family. Use two variables, or one joint factor "
-                f"passed whole (NormalGamma, NormalWishart)."
+                f"'{node.name}' appears twice in the term {term} of {type(variable).__name__} "
+                f"'{variable.name}', so its update would not be a {type(node).__name__}. Use two "
+                f"variables, or one joint factor passed whole (NormalGamma, NormalWishart)."
             )
         if isinstance(node, Variable):
             seen.add(node)

@@ -15,8 +15,8 @@ __all__ = ["Unknown"]
 _WITH_VALUES = Number | str | bytes | np.ndarray | list | tuple | set | dict
 
 _CHOICE = (
-    "What depends on a label is chosen by it, as level[z] with a Categorical z and level on a plate; a number times a "
-    "Bernoulli is there or absent; values that are known are given to the fit, Model(...).fit({'name': values})"
+    "Let a Categorical z choose what depends on it, level[z], with level on a plate. Multiply what may "
+    "be absent by a Bernoulli. Pass known values to the fit, Model(...).fit({'name': values})"
 )
 
 
@@ -26,11 +26,11 @@ class Unknown:
     __hash__ = object.__hash__
 
     def __array__(self, *_: Any, **__: Any) -> NoReturn:
-        """Refuse: it is no array."""
+        """Refuse: it is not an array."""
         refuse_array(self)
 
     def __float__(self) -> NoReturn:
-        """Refuse: it is no number yet."""
+        """Refuse: it is not a number yet."""
         refuse_array(self)
 
     __int__ = __index__ = __complex__ = __float__
@@ -39,12 +39,13 @@ class Unknown:
         """Return how it is written; refuse to write it as a number."""
         if how:
             raise ModelError(
-                f"{self!r} has no number to write as {how!r} before a fit; the fit has it: posterior['name'].mean"
+                f"{self!r} has no number before a fit that could be written as {how!r}; use "
+                f"posterior['name'].mean"
             )
         return str(self)
 
     def __round__(self, digits: int | None = None) -> NoReturn:
-        """Refuse: it is no number yet."""
+        """Refuse: it is not a number yet."""
         refuse_function("round", self)
 
     def __bool__(self) -> NoReturn:
@@ -58,35 +59,37 @@ class Unknown:
             return self is other
         if isinstance(other, _WITH_VALUES):
             raise ModelError(
-                f"{self!r} has no value that could equal {other!r} while a model is stated. {_CHOICE}"
+                f"{self!r} has no value that could be compared with {other!r} while a model is stated. {_CHOICE}"
             )
         return NotImplemented
 
     def __lt__(self, other: Any) -> bool:
         """Refuse to compare what is unknown."""
         raise ModelError(
-            f"{self!r} and {other!r} cannot be compared. That one is larger is an answer behind a link: "
+            f"{self!r} and {other!r} cannot be compared. State which one is larger as an outcome behind a "
+            f"link: "
             f"Bernoulli('larger', probit(a - b)), observed as 1"
         )
 
     __gt__ = __le__ = __ge__ = __lt__
 
     def __len__(self) -> NoReturn:
-        """Refuse: it is no list."""
+        """Refuse: it is not a list."""
         raise ModelError(
-            f"{self!r} is no list and has no length: its repetitions are .plates, each with a .size, the length of a "
+            f"{self!r} is not a list and has no length: its repetitions are .plates, each with a .size, "
+            f"the length of a "
             f"vector is .dimension"
         )
 
     def __contains__(self, value: object) -> NoReturn:
-        """Refuse: it is no list."""
-        raise ModelError(f"{self!r} is no list, and nothing is in it while a model is stated. {_CHOICE}")
+        """Refuse: it is not a list."""
+        raise ModelError(f"{self!r} is not a list, and contains nothing while a model is stated. {_CHOICE}")
 
     def __setitem__(self, index: Any, value: Any) -> NoReturn:
         """Refuse: values come with the data."""
         raise ModelError(
-            f"{self!r} takes no values; they are given to the fit, Model(...).fit({{'name': values}}), with NaN where "
-            f"they are not known"
+            f"{self!r} takes no values; pass them to the fit, Model(...).fit({{'name': values}}), with "
+            f"NaN where they are unknown"
         )
 
     def __floordiv__(self, other: Any) -> NoReturn:
@@ -104,8 +107,8 @@ class Unknown:
     def __and__(self, other: Any) -> NoReturn:
         """Refuse: what two labels say together is a table."""
         raise ModelError(
-            f"{self!r} is no answer that could be joined with another one. What labels decide together is a table that "
-            f"both choose from: table[z, v] with Categoricals z and v, and table on a plate for each"
+            f"{self!r} cannot be combined by 'and' or 'or'. Let both labels choose from one table: "
+            f"table[z, v] with Categoricals z and v, and table on a plate for each"
         )
 
     __or__ = __xor__ = __rand__ = __ror__ = __rxor__ = __and__
@@ -113,5 +116,6 @@ class Unknown:
     def __invert__(self) -> NoReturn:
         """Refuse: the other outcome is stated."""
         raise ModelError(
-            f"{self!r} has no opposite; of a Bernoulli it is 1 - x, of a label a table in the other order"
+            f"{self!r} cannot be negated; write 1 - x for a Bernoulli, or a table in reverse order for a "
+            f"label"
         )

@@ -378,7 +378,7 @@ class Variable(Stated):
 
 
 def _refuse_latent_carrier(owner: Variable, slot: str, value: Expression) -> None:
-    """Refuse a parent whose base measure is no function of its statistics: it can only be observed."""
+    """Refuse a parent whose base measure is not a function of its statistics: it can only be observed."""
     node = value.node if isinstance(value, Indexed) else value
     for chooser in value.choosers if isinstance(value, Indexed) else ():
         if isinstance(chooser, Variable):
@@ -390,8 +390,9 @@ def _refuse_latent_carrier(owner: Variable, slot: str, value: Expression) -> Non
         return
     kind = type(node).__name__
     raise ConjugacyError(
-        f"'{slot}' of {type(owner).__name__} '{owner.name}' cannot be the {kind} '{node.name}': a {kind} can only be "
-        f"observed. The expectation of its base measure, which a latent count needs, is no function of its statistic "
-        f"{', '.join(node.family.statistics)} and has no closed form. Give a known value, or let "
-        f"'{node.name}' be a leaf of the model."
+        f"'{slot}' of {type(owner).__name__} '{owner.name}' cannot be the {kind} '{node.name}': a {kind} "
+        f"can only be observed. A latent one needs the expectation of its base measure, which is not a "
+        f"function of its statistic "
+        f"{', '.join(node.family.statistics)} and has no closed form. Give a known value, or make "
+        f"'{node.name}' a leaf of the model."
     )

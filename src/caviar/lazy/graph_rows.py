@@ -98,20 +98,20 @@ def explained() -> Iterator[None]:
         raise
     except CancelledError as error:
         raise DataError(
-            "the Dask collection was lost with a worker, and cannot be computed again: what it begins with was sent to "
-            "the cluster by hand. Make it again, and fit again"
+            "the Dask collection was lost with a worker, and cannot be computed again, because its first "
+            "data were scattered to the cluster. Make it again, and fit again"
         ) from error
     except Exception as error:
         # by name, for Dask is not imported here
         if type(error).__name__ == "CommClosedError":
             raise ClusterError(
-                f"the connection to the cluster that computes the Dask collection was lost ({error}); see whether it "
-                f"still runs, and fit again"
+                f"the connection to the cluster that computes the Dask collection was lost ({error}); "
+                f"check that it still runs, and fit again"
             ) from error
         if type(error).__name__ == "KilledWorker":
             raise ClusterError(
-                f"workers died while they computed the Dask collection ({error}); their logs say why. Often it is "
-                f"memory: give it smaller chunks, or the workers more memory"
+                f"workers died while they computed the Dask collection ({error}); their logs say why. "
+                f"Often memory is short: make smaller chunks, or give the workers more memory"
             ) from error
         raise DataError(
             f"a chunk of the Dask collection cannot be computed: {type(error).__name__}: {error}. Find it by "

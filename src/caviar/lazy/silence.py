@@ -112,8 +112,8 @@ class Watch:
             return asked.result()
         except TimeoutError as error:
             raise ClusterError(
-                f"the cluster at {self.address} did not answer in time ({error}); see whether its scheduler and "
-                f"workers still run, and fit again"
+                f"the cluster at {self.address} did not answer in time ({error}); check that its "
+                f"scheduler and workers still run, and fit again"
             ) from error
 
     def try_briefly(self, function: Callable[..., Any], *arguments: Any, **keywords: Any) -> None:
@@ -130,7 +130,9 @@ class Watch:
 
     def _silence(self, workers: Collection[str] | None) -> _Silence:
         if self.is_given_up:
-            raise ClusterError(f"the cluster at {self.address} is silent; make a new client, and fit again")
+            raise ClusterError(
+                f"the cluster at {self.address} does not respond; make a new client, and fit again"
+            )
         return _Silence(f"the scheduler at {self.address}", workers)
 
     def _listen(self, silence: _Silence) -> Collection[str] | None:
@@ -171,8 +173,9 @@ class Watch:
         """
         if self._client.status != "running":
             raise ClusterError(
-                f"the connection to the scheduler at {self.address} is {self._client.status}: it has gone, and with "
-                f"it what the workers held. Start it again, make a new client, and fit again"
+                f"the connection to the scheduler at {self.address} is {self._client.status}: the "
+                f"scheduler has ended, and the data on the workers are lost. Start it again, make a new "
+                f"client, and fit again"
             )
         try:
             found = self._client.sync(self._client.scheduler.identity, callback_timeout=within)

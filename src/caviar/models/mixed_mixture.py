@@ -116,7 +116,7 @@ def mixed_mixture(
 
 
 def own_name(name: str, columns: Collection[str]) -> str:
-    """Return the name of a variable that is no column: with an underscore for as long as a column has the name.
+    """Return the name of a variable that is not a column: with an underscore for as long as a column has the name.
 
     Examples
     --------

@@ -172,7 +172,8 @@ def _from_frame(
         if axis is None:
             if len(node.plates) != 1 or axes.ranks.get(node, 0):
                 raise DataError(
-                    f"'{node.name}' has {_kind_of(axes, node)}, which no column of a table holds: pass a mapping, "
+                    f"'{node.name}' has {_kind_of(axes, node)}, which cannot be one column of a table: "
+                    f"pass a mapping, "
                     f"{{'{node.name}': array, ...}}, with frame['name'] for the columns"
                 )
             if node.name in frame.columns:
@@ -189,7 +190,7 @@ def _from_frame(
         wanted = wanted or (axes.declared if known is None else known.along).get(axis)
         if wanted is None:
             raise DataError(
-                f"'{node.name}' is a vector of several columns, and the model does not say which: name them, "
+                f"'{node.name}' is a vector of several columns, and the model does not name them: write "
                 f"names=['a', 'b'], where {in_words(axis)} {'is' if axis.kind == 'plate' else 'are'} stated, or pass "
                 f"a mapping, {{'{node.name}': frame[['a', 'b']], ...}}"
             )
@@ -350,7 +351,7 @@ def _refuse_positions(
             ):
                 raise DataError(
                     f"'{node.name}' has a value for each name of plate '{plate.name}', but the names are texts of the "
-                    f"data, so it is not known which value belongs to which name: list the names in the order of the "
+                    f"data, so their order is unknown: list the names in the order of the "
                     f"values, Plate('{plate.name}', names=[...])"
                     + (
                         ""
@@ -367,7 +368,7 @@ def _refuse_positions(
             if is_vector and _varies(axes.values[slot.node.name], -1):
                 raise DataError(
                     f"'{slot.name}' has a number for each category of '{by}', but the categories are texts of the "
-                    f"data, so it is not known which number belongs to which category: list the categories in the "
+                    f"data, so their order is unknown: list the categories in the "
                     f"order of the numbers, names=[...]"
                 )
 

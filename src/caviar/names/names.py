@@ -110,7 +110,7 @@ class Names:
 
 def _texts(value: Any, *, once: bool = True) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(own, str) for own in value):
-        raise TypeError(f"names that are no texts: {value!r:.40}")
+        raise TypeError(f"names that are not texts: {value!r:.40}")
     if once and len(set(value)) < len(value):
         raise ValueError("two places of one name")
     return tuple(value)

@@ -26,7 +26,7 @@ def replaced(record: R, **changes: Any) -> R:
     kind: Any = type(record)
     fields, values = kind.__dataclass_fields__, {**record.__dict__, **changes}
     if len(values) > len(fields):
-        # cached properties, or a name that is no field
+        # cached properties, or a name that is not a field
         if not changes.keys() <= fields.keys():
             raise TypeError(f"{kind.__name__} has no field {sorted(changes.keys() - fields.keys())[0]!r}")
         values = {name: values[name] for name in fields}

@@ -35,6 +35,16 @@ class LinearResponse:
 
     :meth:`Posterior.linear_response` makes it. Variables are named as in the summary: a joint factor has
     ``"NAME.mean"`` and ``"NAME.precision"``.
+
+    Examples
+    --------
+    >>> import caviar as cv
+    >>> a, b = cv.Normal("a", 0, 1), cv.Normal("b", 0, 1)
+    >>> data = {"x": [1.0, 1.5, 2.0]}
+    >>> posterior = cv.Model(cv.Normal("x", a + b, 4.0, plates=cv.Plate("obs"))).fit(data, factors="apart")
+    >>> response = posterior.linear_response(data)
+    >>> print(posterior["a"].variance.round(4), response.covariance("a").round(4))  # exact: 13/25
+    0.0769 0.52
     """
 
     def __init__(self, posterior: Any, response: Response) -> None:
@@ -647,7 +657,7 @@ class Responds(Factored):
 
         Examples
         --------
-        Two means that only their sum is known of, with a factor each:
+        The data determine only the sum of two means, and each mean has its own factor:
 
         >>> import numpy as np, caviar as cv
         >>> a, b = cv.Normal("a", 0, 1), cv.Normal("b", 0, 1)

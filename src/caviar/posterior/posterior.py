@@ -106,6 +106,17 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
     row_marks
         Hashes of up to 1,024 rows of the fit, which :meth:`share_seen` uses; None if the posterior comes from a file of
         an earlier version.
+
+    Examples
+    --------
+    >>> import caviar as cv
+    >>> x = cv.Normal("x", cv.Normal("mean", 0, 0.01), cv.Gamma("tau", 2, 2), plates=cv.Plate("obs"))
+    >>> data = {"x": [1.2, 0.7, 1.9, 1.4, 0.9]}
+    >>> posterior = cv.Model(x).fit(data)
+    >>> print(round(posterior.elbo, 3), posterior.converged)
+    -8.151 True
+    >>> print(posterior["mean"].mean.round(3), posterior.sd("mean").round(3), posterior["tau"].mean.round(3))
+    1.219 0.402 1.644
     """
 
     restart_traces: tuple[Array, ...] = ()
@@ -216,7 +227,7 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
 
         Examples
         --------
-        Half of the rows and then the other half are all of them, here where no variable of the rows is hidden:
+        Rows have no hidden variables here, so two halves of the rows give the result of all rows at once:
 
         >>> import caviar as cv
         >>> p = cv.Beta("p", 1, 1)
@@ -631,7 +642,7 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
 
         Examples
         --------
-        Mean and precision of few rows are dependent, and mean field has them independent:
+        With few rows mean and precision depend on each other, but mean field makes them independent:
 
         >>> import caviar as cv
         >>> tau = cv.Gamma("tau", 1, 1)
@@ -774,7 +785,7 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
 
         Examples
         --------
-        With as many columns as half the rows, an interval holds fewer new observations than of those fitted to:
+        With half as many columns as rows, intervals contain fewer new observations than observations of the fit:
 
         >>> import numpy as np, caviar as cv
         >>> rng = np.random.default_rng(0)

@@ -89,7 +89,7 @@ def write(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mappi
     text = json.dumps(document, allow_nan=False, ensure_ascii=False, indent=1).encode()
     if len(text) > _LARGEST_HEADER:
         raise TypeError(
-            f"what is no array takes {len(text):,} bytes as JSON, and {_LARGEST_HEADER:,} is the most"
+            f"what is not an array takes {len(text):,} bytes as JSON, and {_LARGEST_HEADER:,} is the most"
         )
     with replacing(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         archive.writestr(_entry(_HEADER), text)
@@ -205,7 +205,7 @@ def _parse_header(text: bytes) -> dict[str, Any]:
         text.decode(), parse_constant=_refuse, parse_float=_finite, object_pairs_hook=_each_once
     )
     if b"\\u" in text:
-        # half of a pair of surrogates is no character, and could be neither printed nor saved again
+        # half of a pair of surrogates is not a character, and could be neither printed nor saved again
         json.dumps(header, ensure_ascii=False).encode()
     if (
         not isinstance(header, dict)
@@ -218,7 +218,7 @@ def _parse_header(text: bytes) -> dict[str, Any]:
 
 
 def _refuse(name: str) -> NoReturn:
-    raise ValueError(f"{name:.40} is no number of JSON")
+    raise ValueError(f"{name:.40} is not a number of JSON")
 
 
 def _finite(digits: str) -> float:

@@ -197,12 +197,12 @@ def _node_of(entry: Mapping[str, Any], plates: Mapping[str, Plate], nodes: Mappi
 
 def _array(value: Any) -> Any:
     if not isinstance(value, np.ndarray) or value.dtype != np.float64:
-        raise TypeError(f"a value {value!r:.40} that is no array of float64")
+        raise TypeError(f"a value {value!r:.40} that is not an array of float64")
     return value
 
 
 def _variable(nodes: Mapping[str, Node], name: str) -> Variable:
     node = nodes[name]
     if not isinstance(node, Variable):
-        raise TypeError(f"{name!r:.40} is no variable")
+        raise TypeError(f"{name!r:.40} is not a variable")
     return node

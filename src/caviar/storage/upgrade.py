@@ -21,7 +21,7 @@ def upgraded(document: Mapping[str, Any], version: int) -> dict[str, Any]:
     Raises
     ------
     ValueError, LookupError, TypeError, AttributeError
-        If it is no document of that version.
+        If it is not a document of that version.
     """
     found = dict(document)
     if version < 2 and "posterior" in found:

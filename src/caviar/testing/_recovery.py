@@ -36,13 +36,13 @@ def coverage(
     Parameters
     ----------
     model
-        With proper priors.
+        A model with proper priors.
     sizes, data
         As for :meth:`caviar.Model.simulate`.
     replications
-        How many data sets.
+        Number of simulated data sets.
     level
-        Of the intervals.
+        Probability of the intervals, between 0 and 1.
     seed
         Seed of the draws.
     **arguments

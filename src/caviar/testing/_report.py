@@ -10,7 +10,7 @@ from caviar.posterior.tables import text_table
 
 @dataclass(frozen=True)
 class Check:
-    """One claim that was put to the test.
+    """The result of one check of a model.
 
     Attributes
     ----------

@@ -45,14 +45,14 @@ def elbo_slopes(
     Parameters
     ----------
     posterior
-        What was fitted.
+        Posterior of the fit.
     data
         As for the fit.
     n_directions
-        At most how many directions for each factor: every natural parameter by itself where they suffice, else random
-        directions in all of them.
+        Largest number of directions for each factor. If it is at least the number of natural parameters, each of
+        these is one direction; otherwise directions are random.
     seed
-        Of the directions.
+        Seed of the random directions.
     """
     rng = np.random.default_rng(seed)
     factors, elbo_at = posterior._independent, posterior._objective(data)

@@ -1,4 +1,4 @@
-"""Beliefs: factors of an earlier fit in the place of priors, so that more rows can be added to what is known."""
+"""Beliefs: factors of an earlier fit as priors, for more rows of data."""
 
 from __future__ import annotations
 

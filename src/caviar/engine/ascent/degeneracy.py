@@ -1,8 +1,8 @@
-"""Degenerate steps: those that lead to no finite numbers, to a component on (almost) no data, or down.
+"""Degenerate steps: numbers that are not finite, a component with (almost) no data, or a fall of the objective.
 
 Under a flat prior the objective grows without limit as a component empties or its covariance becomes singular, and
-coordinate ascent climbs there: it collapses. Such an end is no fit; it is told apart by the rows that the component has
-left, and by its precision.
+coordinate ascent climbs there: it collapses. Such an end is not a fit; it is recognised by the rows that the
+component has left, and by its precision.
 """
 
 from __future__ import annotations
@@ -68,8 +68,9 @@ def checked(state: A, step: Callable[[A], A]) -> A | None:
     if after.fell_at:
         refuse_far_priors(state.problem.bound, state.problem.coordinates)
         warnings.warn(
-            f"the update of {after.fell_at}. Exact coordinate ascent cannot do that: either widths in the data differ "
-            f"by more than double precision holds, or it is a bug; then please report it, with the model and data.",
+            f"the update of {after.fell_at}. Exact coordinate ascent cannot lower the ELBO: either scales "
+            f"in the data differ too much for double precision, or this is a bug. Please report it, with "
+            f"the model and data.",
             FallingElboWarning,
             stacklevel=2,
         )

@@ -1,4 +1,4 @@
-"""The driver: steps of a schedule until it says that no other follows. It knows no schedule."""
+"""The driver takes steps of a schedule until the schedule ends the fit; it knows only the interface of schedules."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _TOLERATED_ERROR = 1e-3
 
 @dataclass(frozen=True)
 class Progress:
-    """What a callback is told after each pass.
+    """The progress of a fit, as a callback receives it after each pass.
 
     Attributes
     ----------

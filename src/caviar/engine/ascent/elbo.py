@@ -1,4 +1,4 @@
-"""The objective: every term of the expected log joint, and every entropy, each computed once for a state."""
+"""The objective: all terms of the expected log joint and all entropies, each computed once for a state."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Objective:
     arrays
         Their expected statistics, and sums over the rows; not to be changed any more.
     summary
-        Of the look at the rows that the sums are of.
+        Of the pass over the rows that the sums are of.
     is_of_look
         Whether that was made with these global factors.
     """
@@ -117,7 +117,7 @@ class Objective:
         return Objective(problem, self.q, self.arrays, self._summary, is_of_look=self._is_of_look)
 
     def after_look(self, arrays: Mapping[Hashable, Array], summary: Summary) -> Objective:
-        """Return the objective of the same global factors after a look at the rows with them."""
+        """Return the objective of the same global factors after a pass over the rows with them."""
         of_others = self._summary.entropies.keys() - summary.entropies.keys()
         if of_others:
             entropies = {key: self._summary.entropies[key] for key in of_others}

@@ -51,7 +51,7 @@ def refuse_impossible(problem: Problem, source: RowSource) -> None:
             value = problem.bound.values_of(term.owner)
             raise DataError(
                 f"the data of '{term.owner.name}' are impossible: their known probability is 0 ({_written(value)}). "
-                f"Correct them, or give what may happen a probability above 0"
+                f"Correct them, or make their known probability positive"
             )
     zeros = known_zeros(problem)
     if zeros is None:

@@ -2,7 +2,7 @@
 
 Kept are the reference points of categories, the global factors with their natural parameters, the expected statistics
 and sums over rows that the next update starts from, the terms of the objective, and local factors or sums by batch
-where the next look at the rows starts from those. Compiled from model and data anew are the problem, and the sums that
+where the next pass starts from those. Compiled from model and data anew are the problem, and the sums that
 no factor enters.
 """
 
@@ -173,8 +173,8 @@ def _arrays_of(pairs: list[Any], problem: Problem) -> dict[Hashable, Any]:
 def _blocks(blocks: Any) -> list[Any]:
     if not isinstance(blocks, list):
         raise ParameterError(
-            "checkpoint= is impossible here: local factors depend on each other, and the executor keeps them where "
-            "the rows are. Leave factors= out, so that they are one factor, or leave the executor out"
+            "checkpoint= is impossible here: local factors depend on each other, and the executor keeps "
+            "them with the rows. Leave factors= out, so that they share one factor, or leave executor= out"
         )
     return [_by_key(block) for block in blocks]
 

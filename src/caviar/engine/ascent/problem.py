@@ -374,7 +374,7 @@ class Problem:
 
         The entropy with respect to the family's own measure; for a point mass the log of that measure's
         density, so that the objective is log p(x, theta) with respect to Lebesgue measure. A point that
-        merely starts a factor which is no point mass has the entropy minus infinity: the first update
+        merely starts a factor which is not a point mass has the entropy minus infinity: the first update
         raises the objective to a number. One that is held while others are updated has none, or these
         would never settle.
         """
@@ -458,8 +458,8 @@ def _is_proper(variable: Variable, natural: tuple[Array, ...]) -> bool:
 
 def _why_no_mode(variable: Variable, reason: str) -> str:
     return (
-        f"the point mass of '{variable.name}' has no place: {reason} Leave '{variable.name}' out of point=, "
-        f"so that it has a distribution, or give it a prior whose density vanishes at the edge of its domain"
+        f"the point mass of '{variable.name}' has no optimum: {reason} Leave '{variable.name}' out of "
+        f"point=, so that it gets a distribution, or give it a prior whose density vanishes at the edge of its domain"
     )
 
 

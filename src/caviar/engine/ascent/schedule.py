@@ -1,4 +1,4 @@
-"""Schedules: when the globals are updated, and what of the rows that takes. The driver knows no more of them."""
+"""Schedules say when the globals are updated, and from which rows. The driver knows only this interface."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Beginning(Generic[S]):
         Variables whose factors a user gave.
     raced
         Where a race of starts over all rows has brought the factors, from which a schedule may go on as it is; None if
-        a first look at the rows has to be made.
+        a first pass over the rows has to be made.
     rows_raced
         Rows that all passes of the race have gone through together.
     is_from_clusters
@@ -128,7 +128,7 @@ class Ascent(Schedule[A]):
         """Return the state of this schedule where another way has led to: it remembers nothing yet."""
 
     def init(self, beginning: Beginning[A]) -> A:
-        """Return the state after a look at the rows with the global factors of a start."""
+        """Return the state after a pass over the rows with the global factors of a start."""
         return self.at(begin(beginning.problem, beginning.q, beginning.rows))
 
     def finish(self, state: A) -> AscentState:
@@ -181,6 +181,6 @@ class AscentAround(Around[A], Ascent[A]):
 def settled(state: A) -> A:
     """Return a state whose objective changes no more: converged, unless local factors restart from scratch.
 
-    Such ones stop short of their optimum alike in each look at the rows, so they go on from their last ones now.
+    Such ones stop short of their optimum alike in each pass over the rows, so they go on from their last ones now.
     """
     return replaced(state, is_fresh=False, status=None if state.restarts_cold else Status.CONVERGED)

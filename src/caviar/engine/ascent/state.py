@@ -1,6 +1,6 @@
 """States of a fit: global factors with the local factors at their optimum, and the plain step between two.
 
-A state is a value: all that a look at the rows leaves for the next one is a field of it. A step that is refused leaves
+A state is a value: all that a pass leaves for the next one is a field of it. A step that is refused leaves
 the state before as it was.
 """
 
@@ -92,11 +92,11 @@ class AscentState(FitState):
     fell_at
         Which update lowered the objective, and by how much, if any did.
     warm
-        Local factors of the last look at the rows, where the next one starts from them.
+        Local factors of the last pass over the rows, where the next one starts from them.
     by_batch
-        Sums of each batch of rows as its last look left them, where these are kept apart.
+        Sums of each batch of rows as its last pass left them, where these are kept apart.
     is_fresh
-        Whether local factors restart from scratch in each look, as far as the row model wants it and as long as that
+        Whether local factors restart from scratch in each pass, as far as the row model wants it and as long as that
         raises the objective.
     saddles
         Saddle points that were left behind.
@@ -126,7 +126,7 @@ class AscentState(FitState):
 
     @property
     def restarts_cold(self) -> bool:
-        """Whether the local factors restart from scratch in the next look at the rows."""
+        """Whether the local factors restart from scratch in the next pass over the rows."""
         return self.is_fresh and self.problem.rows.begins_anew and bool(self.warm)
 
 
@@ -156,7 +156,7 @@ def retold(state: A) -> A:
 
 @dataclass(frozen=True)
 class HalfStep:
-    """Of a state whose globals were updated: what a look at the rows needs of it.
+    """Of a state whose globals were updated: what a pass over the rows needs of it.
 
     Attributes
     ----------
@@ -208,7 +208,7 @@ def begin(problem: Problem, q: Factors, rows: RowMap, warm: Warm = COLD) -> Asce
 def begun(
     problem: Problem, q: Factors, arrays: dict[Hashable, Array], rows: RowMap, look: Look
 ) -> AscentState:
-    """Return the state after a look at the rows with the given global factors."""
+    """Return the state after a pass over the rows with the given global factors."""
     arrays.update(look.summary.parts)
     objective = Objective(problem, q, arrays, look.summary)
     return AscentState(
@@ -231,7 +231,7 @@ def _completed(
     coefficients: Coefficients,
     natural: Naturals,
 ) -> A:
-    """Return the state at other global factors after a look at all rows; the objective is computed anew."""
+    """Return the state at other global factors after a pass over all rows; the objective is computed anew."""
     rows = state.rows.at(problem.rows)
     look = rows.look(coefficients, state.warm)
     arrays.update(look.summary.parts)
@@ -390,7 +390,7 @@ def _fall(name: str, amount: float) -> str:
 
 
 def advance(state: A) -> A:
-    """Return the state after each global factor was updated in turn, and the local factors in a look at the rows."""
+    """Return the state after each global factor was updated in turn, and the local factors in a pass over the rows."""
     _, after, half = updated_from(state)
     return update_locals(after, half)
 
@@ -427,7 +427,7 @@ def watched(found: A, updated: A, half: HalfStep, slack: float = 0.0) -> A:
     before, maximises = half.before, updated.problem.rows.maximises
     end = found if maximises else updated
     slack = max(slack, half.slack)
-    # a NaN is no fall
+    # a NaN is not a fall
     fall = before.value - end.objective.value
     if not (fall > ROUNDING * abs(before.value) and fall > ROUNDING * end.objective.scale + slack):
         return found
@@ -497,7 +497,7 @@ def _naturals(state: AscentState, like: Naturals) -> Naturals | None:
 
 
 def _looked(state: A, coefficients: Coefficients, batch: int | None) -> A:
-    """Return the state after a look at the rows (of one batch), from scratch as long as that raises the objective.
+    """Return the state after a pass over the rows (of one batch), from scratch as long as that raises the objective.
 
     Factors that go on from those of the last pass keep to what they preferred when the globals were others.
     """

@@ -1,1 +1,1 @@
-"""A statement meets its data: what is known of each node."""
+"""Statements bound to data: what is known of each node."""

@@ -1,4 +1,4 @@
-"""Binding: a statement meets its data. Sizes are settled, values checked, and the data plate chosen."""
+"""Binding of a statement to its data: sizes are determined, values checked, and the data plate chosen."""
 
 from __future__ import annotations
 
@@ -170,8 +170,9 @@ def _refuse_tied_rows(own: OfNodes, plate: Plate | None) -> None:
     """Refuse locations of the rows whose precision is one for all rows: they are neither local nor global."""
     if plate is not None and plate in own.tied:
         raise PlateError(
-            f"'{own.tied[plate].name}' has a location for each row of data and one precision for all of them (tied=); "
-            f"state a Normal over plate '{plate.name}' with the precision as a variable of its own"
+            f"'{own.tied[plate].name}' has a location for each row of data and one precision for all of "
+            f"them (tied=); "
+            f"state a Normal over plate '{plate.name}' and the precision as a separate variable"
         )
 
 
@@ -193,8 +194,8 @@ def _known_in_part(given: Mapping[Node, Any], plate: Plate | None) -> dict[Node,
             refuse_flat(node)
             if is_joint(node):
                 raise DataError(
-                    f"'{node.name}', a {type(node).__name__}, has a value for each row of data, and takes no data: of "
-                    f"the latent variables of rows only a Categorical may be known. Leave '{node.name}' out"
+                    f"'{node.name}', a {type(node).__name__}, is a latent variable with a value for each "
+                    f"row, and takes no data: only a Categorical of the rows may be known. Leave '{node.name}' out"
                 )
             found[node] = Latent(labels=partial_labels(node, value))
             continue
@@ -276,7 +277,8 @@ def _check_event(node: Variable, shape: tuple[int, ...]) -> None:
     event = shape[len(node.plates) :]
     if any(size != node.dimension for size in event):
         raise PlateError(
-            f"'{node.name}' has dimension {node.dimension}, but its data have event shape {event}; state it with the "
+            f"'{node.name}' has dimension {node.dimension}, but each value in its data has shape {event}; "
+            f"state it with the "
             f"dimension of the data, or give data of that dimension"
         )
 
@@ -298,18 +300,20 @@ def _choose_data_plate(
         plate = plates.get(wanted.name if isinstance(wanted, Plate) else str(wanted))
         if plate is None:
             raise PlateError(
-                f"data_plate={wanted!r} is no plate of the model; it has {', '.join(plates) or 'none'}"
+                f"data_plate={wanted!r} is not a plate of the model; its plates are {', '.join(plates) or 'none'}"
             )
         if nested and plate is not nested[0]:
             raise PlateError(
-                f"data_plate='{plate.name}', but plate '{nested[0].name}' lies within another: its repetitions are the "
+                f"data_plate='{plate.name}', but plate '{nested[0].name}' lies within another: its "
+                f"repetitions are the "
                 f"rows of data; leave data_plate= out"
             )
         if plate in chosen:
             owner, index = chosen[plate]
             raise PlateError(
-                f"data_plate='{plate.name}', but {index} of '{owner.name}' chooses from it: any row may use any of its "
-                f"repetitions, so these are no rows of data; name the plate of '{leaves[0].name}', or leave "
+                f"data_plate='{plate.name}', but {index} of '{owner.name}' chooses from it: any row may "
+                f"use any of its repetitions, so these are not rows of data; name the plate of "
+                f"'{leaves[0].name}', or leave "
                 f"data_plate= out"
             )
         return plate
@@ -338,6 +342,6 @@ def _refuse_nested_weights(nodes: Sequence[Node]) -> None:
     for plate in nested_plates(nodes):
         assert plate.within is not None
         raise DataError(
-            f"sample_weight has no meaning for '{plate.name}', which lies within '{plate.within.name}'; counts of "
-            f"categories are passed as a sparse matrix instead of weights"
+            f"sample_weight cannot be given for '{plate.name}', which lies within '{plate.within.name}'; "
+            f"pass counts of categories as a sparse matrix instead"
         )

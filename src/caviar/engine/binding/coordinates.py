@@ -1,4 +1,4 @@
-"""Frame: the reference points that locations are measured from.
+"""Coordinates: the reference points from which locations are measured.
 
 Raw second moments of data far from the origin lose digits: with mean 1e8 and spread 1, xx' has none left. A
 Normal density depends on x - m only, so everything that is compared as a location (the data, their means,

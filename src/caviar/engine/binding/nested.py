@@ -124,7 +124,7 @@ def _from_counts(plate: Plate, along: Mapping[str, Node], data: Mapping[str, Any
     if len(along) > 1:
         other = next(n for n in along if n != name)
         raise DataError(
-            f"the data of '{name}' are counts, which do not tell its {plate.name}s from each other, but '{other}' has "
+            f"the data of '{name}' are counts, which do not distinguish its {plate.name}s, but '{other}' has "
             f"a value for each {plate.name}; pass lists with an array for each {plate.within.name}"
         )
     if len(matrix.shape) == 1:
@@ -167,7 +167,7 @@ def _from_sequences(plate: Plate, along: Mapping[str, Node], data: Mapping[str, 
         if lengths is not None and own != lengths:
             where = next((i for i, (a, b) in enumerate(zip(own, lengths, strict=False)) if a != b), len(own))
             raise PlateError(
-                f"'{name}' has other numbers of {plate.name}s than the data before it, first in "
+                f"'{name}' and the data before it differ in their numbers of {plate.name}s, first in "
                 f"{plate.within.name} {where}"
             )
         lengths = own

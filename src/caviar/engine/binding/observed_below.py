@@ -1,4 +1,4 @@
-r"""Repetitions of global variables without an observation below them, as a group that has no rows: they count nothing.
+r"""Repetitions of global variables without an observation below them, such as groups without rows: they do not count.
 
 Whatever its parents are, the density of such a repetition integrates to one, so the marginal is exact without it:
 

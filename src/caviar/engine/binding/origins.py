@@ -1,4 +1,4 @@
-r"""Origins of rows: what each row is measured from, where one point for all of them would cost digits.
+r"""Origins of rows: the point that each row is measured from if a common point would cost digits.
 
 A difference from one common point has the digits that the distance leaves. So the rows of known groups
 (``mean[group]``) are measured from the median of their group, as the group's location is, and rows with a known mean of

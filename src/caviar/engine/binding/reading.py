@@ -1,4 +1,4 @@
-"""Reading: what the data have for each node, looked at and checked one by one, before the rows of data are known."""
+"""Reading the data of each node: values are checked one by one, before the rows of data are known."""
 
 from __future__ import annotations
 
@@ -200,7 +200,7 @@ def _sparse_counts(node: Node, value: Any) -> Any:
     Raises
     ------
     DataError
-        If it is empty, its entries are no finite numbers, or its indices are broken.
+        If it is empty, its entries are not finite numbers, or its indices are broken.
     """
     if value.dtype.kind not in "biuf":
         raise DataError(f"the data of '{node.name}' must be numbers; got a sparse {value.dtype.name} matrix")
@@ -212,7 +212,7 @@ def _sparse_counts(node: Node, value: Any) -> Any:
             rows: Any = csr_array(value.astype(np.float64, copy=False))
         rows.check_format(full_check=True)
     except ValueError as error:
-        raise DataError(f"the data of '{node.name}' are no valid sparse matrix: {error}") from error
+        raise DataError(f"the data of '{node.name}' are not a valid sparse matrix: {error}") from error
     if not rows.has_canonical_format or not rows.data.all():
         rows = rows.copy()
         rows.sum_duplicates()

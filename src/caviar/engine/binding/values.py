@@ -111,8 +111,8 @@ def _not_numeric(node: Node, array: AnyArray) -> str:
     told = f"the data of '{node.name}' must be numbers; got {example!r} ({type(example).__name__})"
     if isinstance(example, str):
         return (
-            f"{told}. Texts are the labels of a Categorical, or of Data that choose from a plate; a binary outcome is "
-            f"0 or 1, as in values == {example!r}"
+            f"{told}. Only labels of a Categorical, and Data that choose from a plate, may be texts; code "
+            f"a binary outcome as 0 or 1, as in values == {example!r}"
         )
     return told
 
@@ -132,9 +132,7 @@ def _check_finite(name: str, array: AnyArray) -> None:
 def check_support(node: Variable, value: AnyArray) -> None:
     """Refuse data off the support of their variable."""
     if not node.takes_data:
-        raise DataError(
-            f"'{node.name}' is a hidden variable: it is inferred, and takes no data; leave it out"
-        )
+        raise DataError(f"'{node.name}' is a hidden variable: it is inferred and takes no data; leave it out")
     problem = _problem_with(value, node.problem_with)
     if problem:
         raise DataError(f"'{node.name}', a {type(node).__name__}, {problem}")
@@ -272,8 +270,8 @@ def refuse_flat(node: Variable) -> None:
     """Refuse data of a variable whose prior is flat."""
     if node.is_flat:
         raise DataError(
-            f"'{node.name}' has data, but its statement is the flat, improper prior (precision or rate 0), which is no "
-            f"distribution of data; give its {type(node).__name__} a positive one"
+            f"'{node.name}' has data, but its precision or rate is 0, a flat, improper density, which is "
+            f"not a distribution of data; give its {type(node).__name__} a positive one"
         )
 
 
@@ -283,7 +281,7 @@ def as_weights(sample_weight: Any, n_rows: int) -> Any:
     Raises
     ------
     DataError
-        If they are no weights.
+        If they are not weights.
     """
     if sample_weight is None:
         return None
@@ -304,10 +302,13 @@ def as_weights(sample_weight: Any, n_rows: int) -> Any:
     if not np.any(weights):
         raise DataError("every sample_weight is zero; nothing is left to fit")
     if np.max(weights) > _LARGEST_WEIGHT:
-        raise DataError(f"sample_weight is as large as {np.max(weights):g}; divide all weights by a number")
+        raise DataError(
+            f"the largest sample_weight is {np.max(weights):g}, too large for sums in double "
+            f"precision; divide all weights by a number"
+        )
     if np.max(weights) < _SMALLEST_WEIGHT:
         raise DataError(
-            f"the largest sample_weight is {np.max(weights):g}, of which sums have no digits; multiply all weights "
-            f"by a number"
+            f"the largest sample_weight is {np.max(weights):g}, too small for sums in double precision; "
+            f"multiply all weights by a number"
         )
     return np.ascontiguousarray(weights)

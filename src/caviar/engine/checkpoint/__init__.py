@@ -1,1 +1,1 @@
-"""A state of a fit as plain values, and back to the same bits."""
+"""The state of a fit as plain values, restored to the same bits."""

@@ -1,4 +1,4 @@
-"""Marks of the rows of a fit, by which rows that come later are told from those that the fit has seen.
+"""Marks of the rows of a fit, which show whether later rows were among them.
 
 A mark is 32 bits of a hash of a row. The 1,024 smallest are kept: of few rows that is all of them, and of many a
 sample of which it is known, for any row, whether it would be in it. No value can be read back from a mark, for 2^32

@@ -1,4 +1,4 @@
-"""Checkpoints: where a fit is, and ends of starts, as plain values; and again from them, to the same bits."""
+"""Checkpoints: the state of a fit and the ends of its starts as plain values, and restored to the same bits."""
 
 from __future__ import annotations
 

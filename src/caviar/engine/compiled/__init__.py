@@ -1,1 +1,1 @@
-"""Terms as contractions, and what follows from them: sums over rows, updates, local factors."""
+"""Terms as contractions, and the sums over rows, updates and local factors that follow from them."""

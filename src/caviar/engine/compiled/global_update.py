@@ -221,7 +221,7 @@ class GlobalUpdate:
     def natural(self, arrays: Mapping[Hashable, Array]) -> tuple[Array, ...]:
         """Return the natural parameters of the optimal factor."""
         if self.variable.is_point:
-            # its place is no optimum of terms that are linear in it
+            # its place is not an optimum of terms that are linear in it
             return tuple(
                 np.asarray(arrays[StatisticKey(self.variable.name, s)])
                 for s in self.variable.family.statistics

@@ -157,8 +157,8 @@ def _pairs_of(
     itself = np.flatnonzero(np.asarray(first) == np.asarray(second))
     if len(itself):
         raise DataError(
-            f"some row pairs label {first[itself[0]]} of '{variable.name}' with itself; labels that meet are those of "
-            f"two members: leave such rows out"
+            f"a row pairs label {first[itself[0]]} of '{variable.name}' with itself, but each row must "
+            f"pair two different members: leave such rows out"
         )
     formula = contraction.formula
     others = [place for place in range(len(contraction.keys)) if place not in positions]

@@ -42,7 +42,7 @@ class Designs:
         return bool(self._known)
 
     def of(self, rows: Operand, others: Sequence[Operand]) -> Design | None:
-        """Return the rows weighted by the other operands; None if these are no numbers, or rows are not at hand."""
+        """Return the rows weighted by the other operands; None if these are not numbers, or rows are not at hand."""
         if rows.node.plates != (self._bound.data_plate,):
             return None
         if any(own.axes != (self._axis,) for own in others):

@@ -85,7 +85,7 @@ def places_of_own_terms(variables: Sequence[Variable], terms: Sequence[GlobalTer
     """Return where the terms of each global variable's density are that depend on nothing else that is latent.
 
     A hidden variable whose prior is its base measure, as of Pólya and Gamma, has none; the prior of variables with a
-    shared factor is no member of the family of this factor.
+    shared factor is not a member of the family of this factor.
     """
     found = {}
     of_owner: dict[Variable, list[int]] = {}

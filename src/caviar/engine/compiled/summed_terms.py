@@ -129,7 +129,7 @@ class SummedTerms:
         self.in_products = {key: [values[n] for n in own] for key, own in places.in_products.items()}
 
     def beside(self, arrays: Mapping[Hashable, Array]) -> float:
-        """Return the sum of the terms that are no own ones, and are met in no matrix product."""
+        """Return the sum of the terms that are not own ones, and are met in no matrix product."""
         total = self._constant
         for own in values_of(self._linear, arrays):
             total += own

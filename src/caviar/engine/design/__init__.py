@@ -1,1 +1,1 @@
-"""What the rows bring: their known statistics, and the two products with them."""
+"""The known statistics of rows, and the two products with them."""

@@ -273,7 +273,7 @@ class Feature:
         return values[..., :, None, :] * values[..., None, :, :] if self.is_outer else values * values
 
     def of_rows(self, rows: AnyArray, known: Mapping[str, AnyArray] | None = None) -> AnyArray:
-        """Return the statistic of a block of rows (B, ...) that is no power, unsummed and feature-major: (..., B).
+        """Return the statistic of a block of rows (B, ...) that is not a power, unsummed and feature-major: (..., B).
 
         Where it depends on what is known beside the values, that is given by slot.
         """

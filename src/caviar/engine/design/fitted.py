@@ -98,7 +98,7 @@ class Design:
         return found
 
     def _product(self, vectors: Array) -> Array:
-        """Return G v, with one look at the rows: each block is multiplied twice while it is in the cache."""
+        """Return G v, with one pass over the rows: each block is multiplied twice while it is in the cache."""
         if not vectors.any():
             return np.zeros_like(vectors)
         flat = vectors.reshape(-1, vectors.shape[-1]).T

@@ -1,4 +1,4 @@
-"""What kernels ask of a local factor, and what its inference gives."""
+"""What kernels need from a local factor, and the result of its inference."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys: what columns, statistics, features and sums over rows are found by.
+"""Keys of columns, statistics, features and sums over rows.
 
 They are values, equal in every process, so that what is found by them can be sent and saved as it is. A local factor is
 found by the name of its first variable, for no variable has two.

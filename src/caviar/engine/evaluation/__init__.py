@@ -1,1 +1,1 @@
-"""What is asked of a fit afterwards."""
+"""Computations after a fit."""

@@ -1,4 +1,4 @@
-r"""Densities given values of the globals: what a draw from q is weighed with.
+r"""Densities given values of the globals, for the weights of draws from q.
 
 With every global at a point the local factors are exact wherever they do not depend on each other, so the objective is
 

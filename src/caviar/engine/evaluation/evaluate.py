@@ -226,7 +226,7 @@ def points_at(problem: Problem, values: Mapping[str, Any]) -> dict[str, PointMas
         if name not in latent:
             known = ", ".join(repr(other) for other in latent)
             raise ParameterError(
-                f"given= names {name!r}, which is no global variable of the posterior; it has {known}"
+                f"given= names {name!r}, which is not a global variable of the posterior; it has {known}"
             )
         parts = (
             tuple(np.asarray(part, dtype=np.float64) for part in value) if isinstance(value, tuple) else None

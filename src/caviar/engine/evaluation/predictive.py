@@ -81,7 +81,7 @@ def _labels(bound: BoundModel) -> list[Variable]:
     """Return the local Categoricals that are summed over; refuse every other local variable."""
     local = [variable for variable in bound.latent if bound.is_local(variable)]
     if bound.data_plate is None:
-        raise ModelError("a predictive density is one of rows, and the model has no plate with rows of data")
+        raise ModelError("a predictive density needs rows, and the model has no plate with rows of data")
     for variable in local:
         kind = f"{type(variable).__name__} '{variable.name}'"
         if variable.summed:

@@ -81,7 +81,7 @@ class RowsInCategory:
 
     @property
     def owners(self) -> list[Variable]:
-        """The variables whose densities a row multiplies; what is observed once for all rows is no part of one."""
+        """The variables whose densities a row multiplies; what is observed once for all rows is not a part of one."""
         observed = [variable for variable in self.bound.observed if self.bound.is_local(variable)]
         return [*observed, *self.held]
 
@@ -135,7 +135,7 @@ class RowsInCategory:
     def _labels(self, term: Term) -> dict[Axis, Operand]:
         """Return the known labels by which a term can be looked up, by the axis that they choose along.
 
-        What a row has for each label itself is no table that rows share.
+        What a row has for each label itself is not a table that rows share.
         """
         labels = {
             operand.axes[-1]: operand

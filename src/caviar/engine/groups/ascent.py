@@ -1,7 +1,7 @@
 """The ascent of many groups: the step and the moves of the batch schedule, judged group by group.
 
-Groups that have settled leave the batch. A group that needs more than this, such as reference points of its own or the
-refusal of its data, is left to a fit of its own, which says why.
+Groups that have converged leave the batch. A group that needs more, such as its own reference points, or whose data
+are refused, gets a single fit, which says why.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class GroupedState:
     own_entropy
         What the global factors alone add to the objective of each group, (G,).
     sums, entropy
-        Of the last look at the rows: R T', (G, K, F), and the entropy of the labels, (G,).
+        Of the last pass over the rows: R T', (G, K, F), and the entropy of the labels, (G,).
     elbo, change
         Objective of each group, and by how much the last step raised it, in nats a row, (G,).
     memory
@@ -130,7 +130,7 @@ class GroupedState:
 
 
 def looked(state: GroupedState, groups: AnyArray | None = None) -> GroupedState:
-    """Return the state after a look at the rows with the present global factors.
+    """Return the state after a pass over the rows with the present global factors.
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ def _updated(state: GroupedState) -> GroupedState:
 
 
 def _at(state: GroupedState, vector: Array) -> GroupedState:
-    """Return the state at other natural parameters, (G, P), before a look at the rows."""
+    """Return the state at other natural parameters, (G, P), before a pass over the rows."""
     problem, arrays = state.problem.problem, dict(state.arrays)
     naturals = state.problem.apart(vector, state.natural)
     q = {variable: problem.factor(variable, own) for variable, own in naturals.items()}
@@ -175,7 +175,7 @@ def _at(state: GroupedState, vector: Array) -> GroupedState:
 
 
 def _mixed(state: GroupedState, other: GroupedState, groups: AnyArray) -> GroupedState:
-    """Return the state with the global factors of another one in some groups, before a look at the rows of these."""
+    """Return the state with the global factors of another one in some groups, before a pass over the rows of these."""
     natural, arrays = {}, dict(state.arrays)
     for variable, own in state.natural.items():
         natural[variable] = _put(own, other.natural[variable], groups)
@@ -197,7 +197,7 @@ def _put(arrays: Statistics, others: Statistics, groups: AnyArray) -> Statistics
 
 @np.errstate(all="ignore")
 def _stepped(state: GroupedState) -> GroupedState:
-    """Return the state after each global factor was updated in turn, or moved further, and a look at the rows."""
+    """Return the state after each global factor was updated in turn, or moved further, and a pass over the rows."""
     after = _updated(state)
     if not state.natural or state.memory is None:
         return replaced(looked(after), memory=state.memory)

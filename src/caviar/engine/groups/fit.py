@@ -1,4 +1,4 @@
-"""A fit of many groups: the likeliest start of each, others where its labels are not clear, and the best end kept."""
+"""A fit of many groups: each from its most probable start, or from several if its labels are unclear."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 The repetitions share nothing, so one update of a global factor of the repeated statement is the update of each group.
 Compiler, families, contractions and updates are those of a single fit: they see one more plate. What is of its own here
-is the look at the rows, a stack of small products (``rows.py``), and that the objective is a number for each group.
+is the pass over the rows, a stack of small products (``rows.py``), and that the objective is a number for each group.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class GroupedProblem:
     Parameters
     ----------
     one
-        The problem of one of the groups: what a look at the rows of each is.
+        The problem of one of the groups: what a pass over the rows of each is.
     assemble
         Returns the problem of a statement for some data.
     groups

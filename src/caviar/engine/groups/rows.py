@@ -1,4 +1,4 @@
-"""A look at the rows of many groups: one stack of small matrix products in the place of a product for each."""
+"""A pass over the rows of many groups: one stack of small matrix products instead of a product for each."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The factors of what is hidden in a row."""
+"""The factors of the hidden variables of a row."""

@@ -1,1 +1,1 @@
-"""Linear response: how all expected statistics of a fit change together, and what follows from it."""
+"""Linear response: how the expected statistics of a fit change together, and the covariances that follow."""

@@ -1,4 +1,4 @@
-"""Global factors as what responds: covariances of their statistics, square roots of these, and values of people."""
+"""Global factors in linear response: covariances of statistics, their square roots, and values that users see."""
 
 from __future__ import annotations
 

@@ -176,7 +176,7 @@ class GivenInRows(GivenByPasses):
     .. math:: \|K_{12}\|^2 = \tfrac12 \sum_{nm} \kappa_n \kappa_m C_{nm}^3, \qquad
         \log p(x, \theta) \approx L(\theta) - \tfrac12 \log |I - K_{11}| + \tfrac16 \|K_{12}\|^2 .
 
-    :math:`K_{22}` is no part of it, because the expectation under q is linear in q.
+    :math:`K_{22}` is not a part of it, because the expectation under q is linear in q.
     """
 
     @property

@@ -61,7 +61,7 @@ class ResponseOperator(Derivative):
     coordinates
         Of each factor.
     rows_are_apart
-        Whether what the rows hide is eliminated together with a shared factor: it is no part of the matrix.
+        Whether what the rows hide is eliminated together with a shared factor: it is not a part of the matrix.
     """
 
     rows_are_apart = False
@@ -157,7 +157,7 @@ class ResponseOperator(Derivative):
 
     @property
     def forecasts(self) -> AnyArray:
-        """The number of the repetition that each coordinate is of, (r,); -1 where this is no forecast."""
+        """The number of the repetition that each coordinate is of, (r,); -1 where this is not a forecast."""
         are = np.array([own for factor in self.factors for own in factor.forecasts], dtype=bool)
         return self._of_coordinates(np.where(are, np.arange(len(are)), -1))
 

@@ -167,7 +167,8 @@ class Response:
         self.check()
         if self._operator.rows_are_apart:
             raise ModelError(
-                "the determinant of linear response is not formed for large shared factors beside hidden variables of "
+                "the determinant of linear response is not formed for large shared factors beside hidden "
+                "variables of "
                 "the rows"
             )
         with self._session():
@@ -266,8 +267,9 @@ class Response:
             raise ModelError(why_saddle(self.smallest_eigenvalue, self.weakest_direction))
         if self.shift > _UNSETTLED:
             raise ModelError(
-                f"the fit has not settled for these data: its factors would move by {self.shift:.2g} standard "
-                f"deviations yet. Give the data (and sample_weight=) of the fit; or fit with schedule='batch', a lower "
+                f"the fit has not settled for these data: its factors would still move by "
+                f"{self.shift:.2g} standard deviations. Give the data (and sample_weight=) of the fit; or "
+                f"fit with schedule='batch', a lower "
                 f"tol or a higher max_iter"
             )
 
@@ -317,7 +319,7 @@ class Response:
                 f"second order takes at most {ALWAYS_FORMED} coordinates; this model has {operator.size:,}"
             )
         if self._are_points.any():
-            raise ModelError("second order is about distributions, and some variables are point masses")
+            raise ModelError("second order needs distributions, but some variables are point masses")
         if not sds:
             return {}
         with self._session():

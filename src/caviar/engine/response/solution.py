@@ -333,7 +333,7 @@ class Iterated(Solution):
             squared[open_] = renewed
         raise ModelError(
             f"linear response does not settle in {_MOST_STEPS} steps: the objective is nearly flat along some "
-            f"direction; give priors that tell what the data do not"
+            f"direction; give informative priors for what the data do not determine"
         )
 
     def flat(self, columns: Array) -> AnyArray:

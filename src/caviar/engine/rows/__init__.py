@@ -1,1 +1,1 @@
-"""One look at the rows: a map over blocks, and one sum."""
+"""One pass over the rows: a map over blocks, and a sum."""

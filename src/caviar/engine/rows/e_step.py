@@ -30,7 +30,7 @@ from .terms.missing_patterns import MissingPatterns
 from .terms.row_term import BlockWork, RowTerm
 
 _UNFUSED_ROWS = 1024
-"""Rows of a block for a model whose terms are no matrix products."""
+"""Rows of a block for a model whose terms are not matrix products."""
 
 _THOROUGH_SWEEPS = 2000
 """Largest number of sweeps if sequences must be at their optimum."""
@@ -216,7 +216,7 @@ class IndependentRows:
             return f"vectors of the data are missing in part, and {name} has a factor together with them"
         if type(factor) is not CategoricalFactor:
             kinds = " and ".join(type(variable).__name__ for variable in factor.variables)
-            return f"{name} is no Categorical by itself, but a factor of {kinds}"
+            return f"{name} is not a Categorical by itself, but a factor of {kinds}"
         if factor.labelled:
             return f"labels of {name} are known in part"
         if factor.has_unseen:
@@ -448,7 +448,7 @@ class IndependentRows:
         return total[0]
 
     def _contracted_features(self) -> list[Feature]:
-        """Return the features that the terms which are no matrix products need, each once."""
+        """Return the features that the terms which are not matrix products need, each once."""
         return list({f.key: f for local in self.compiled.local_terms for f in local.features}.values())
 
     def summary(self, sums: Sums, static: Sums, coefficients: Coefficients) -> Summary:

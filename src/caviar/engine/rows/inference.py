@@ -1,4 +1,4 @@
-"""A local factor of a block of rows, brought to its optimum: the terms that speak to it, added up and inferred."""
+"""A local factor of a block of rows at its optimum: its terms are added up, and it is inferred."""
 
 from __future__ import annotations
 

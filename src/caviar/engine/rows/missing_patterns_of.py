@@ -54,8 +54,9 @@ def _refuse(leaf: Variable, gaps: Gaps) -> NoReturn:
     row = int(np.argmax(gaps.seen.any(axis=1) & ~gaps.seen.all(axis=1)))
     raise DataError(
         f"'{leaf.name}', a {type(leaf).__name__}, has a missing value (NaN) in row {row}, where the rest of the vector "
-        f"is observed. Its missing entries can be integrated out where its mean and precision depend on global "
-        f"variables and at most one Categorical of the row; here its density has something else of the row. "
+        f"is observed. caviar can integrate missing entries out only if its mean and precision depend on global "
+        f"variables and at most one Categorical of the row; here they depend on another variable of the "
+        f"row. "
         f"{_as_chain(leaf)}tate the columns as numbers, Normal(..., plates=(obs, column)), or drop or impute such rows"
     )
 

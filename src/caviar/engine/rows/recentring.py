@@ -1,4 +1,4 @@
-"""Recentring: when a component needs a reference point of its own.
+"""Recentring: when a component needs its own reference point.
 
 With locations measured from a common point the quadratic form of component k loses about ``eps * (m_k -
 ref)' <Lambda_k> (m_k - ref)``. Where that exceeds ``TOLERATED_LOSS`` the component gets features of its
@@ -154,7 +154,7 @@ class Recentring:
     def _precisions(self, coefficients: Coefficients, like: Array) -> Iterator[tuple[Feature, Array]]:
         """Yield second moments of the leaves with the precision that multiplies them, of the shape of the means.
 
-        Those that all categories share are no features of the labels.
+        Those that all categories share are not features of the labels.
         """
         matrix = coefficients.matrices[self.factor.key]
         for feature, columns in self._squares:

@@ -26,7 +26,7 @@ from .tasks import Chunk, InferBlocks, RowSource, SumStatic, blocks_of, chunked,
 T = TypeVar("T")
 
 Warm: TypeAlias = Mapping[int, Any]
-"""Local factors that the last look left, by number of the chunk; opaque where an executor keeps them with the rows."""
+"""Local factors that the last pass left, by number of the chunk; opaque where an executor keeps them with the rows."""
 
 COLD: Warm = {}
 """No local factors yet."""
@@ -45,16 +45,16 @@ class Precision(Enum):
 
 @dataclass(frozen=True)
 class Look:
-    """What one look at the rows leaves behind.
+    """What one pass over the rows leaves behind.
 
     Attributes
     ----------
     summary
         What the globals need of it.
     warm
-        Local factors, where the next look starts from them.
+        Local factors, where the next pass starts from them.
     by_batch
-        Sums of each batch of rows as its last look left them, where these are kept apart.
+        Sums of each batch of rows as its last pass left them, where these are kept apart.
     """
 
     summary: Summary
@@ -164,7 +164,7 @@ class RowMap:
         by_batch: SumsByBatch | None = None,
         batch: int | None = None,
     ) -> Look:
-        """Return what a look at all rows leaves, or at one batch of them beside the sums of the others.
+        """Return what a pass over all rows leaves, or at one batch of them beside the sums of the others.
 
         Parameters
         ----------
@@ -174,7 +174,7 @@ class RowMap:
             Local factors to start from.
         by_batch, batch
             The sums of each batch, and the only one whose local factors are brought to their optimum: the others stay
-            as their last look left them.
+            as their last pass left them.
         """
         model, fixed = self.model, self.fixed
         if not model.factors:
@@ -195,7 +195,7 @@ class RowMap:
         return Look(model.summary(by_batch.total, fixed, coefficients), warm, by_batch)
 
     def summary(self, coefficients: Coefficients) -> Summary:
-        """Return what the globals need of one look at all rows."""
+        """Return what the globals need of one pass over all rows."""
         return self.look(coefficients).summary
 
     @cached_property

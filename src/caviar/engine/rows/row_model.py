@@ -1,4 +1,4 @@
-"""What the loop asks of a model about a block of rows; what answers is derived by the compiler, or written by hand."""
+"""What the loop needs from a model for a block of rows, derived by the compiler or written by hand."""
 
 from __future__ import annotations
 

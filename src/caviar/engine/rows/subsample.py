@@ -104,7 +104,7 @@ def _few_distinct(source: RowSource) -> Sample | None:
     """Return the distinct ones of rows of which all fit into a sample, in the order of their values, without hashes.
 
     None where a column is more than numbers that were all observed, where there are more of them than an order
-    compares, or where weights are no whole numbers.
+    compares, or where weights are not whole numbers.
     """
     columns, weights = source.read(0, source.n_rows), source.weights(0, source.n_rows)
     if any(key.kind != "value" or type(rows) is not np.ndarray for key, rows in columns.items()):
@@ -366,7 +366,7 @@ def _hash_table(place: int, table: AnyArray) -> AnyArray:
 def _observed(columns: Mapping[ColumnKey, AnyArray], key: ColumnKey, missing: float) -> Any:
     """Return the rows of a column with a number in the place of what is missing.
 
-    What is in its place in the data is no value of the row, and differs with the order of the rows.
+    What is in its place in the data is not a value of the row, and differs with the order of the rows.
     """
     rows: Any = columns[key]
     for is_seen in () if key.is_mark else (columns.get(key.observed), columns.get(key.entries)):

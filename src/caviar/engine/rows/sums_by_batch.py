@@ -1,4 +1,4 @@
-"""Sums of each batch of rows as its last look left them, and their total."""
+"""Sums of each batch of rows as its last pass left them, and their total."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Starts from chance: those after the first, which are there to end elsewhere.
+"""Random starts: those after the first, which may end at other optima.
 
 The first start is the winner of a race between good guesses. It would win it again and again, so the others are fewer
 guesses of the same kinds from other seeds: small clusters merged, k-means, regressions. With every other restart a

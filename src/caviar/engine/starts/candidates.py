@@ -1,4 +1,4 @@
-"""Candidates: what they are made from, and where each begins."""
+"""Candidates of a start: what each is made from, and where it begins."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exchange: clusters that have settled are given to components anew.
+"""Exchange: converged clusters are assigned to components again.
 
 An assignment is made for the clusters of a guess. As a fit settles, rows go from one to another, and the components
 that fitted best may fit no longer: of two with known weights the one with more rows may be left with the smaller

@@ -1,7 +1,7 @@
 """Starts from what a user gives: values of globals, and of local variables for all rows.
 
-What is said is held while everything else is brought near it, in a first sweep. The rest begins at its prior; or, where
-nothing that is said tells the categories of a label apart, or a product from nothing, at a start from the data.
+Given values are kept while a first sweep updates everything else to match them. The rest begins at its prior, or from
+the data if the given values do not distinguish the categories of a label, or leave a product at zero.
 """
 
 from __future__ import annotations
@@ -122,7 +122,9 @@ def _by_variable(problem: Problem, init: Mapping[str, Any]) -> dict[Variable, An
     unknown = [name for name in init if name not in by_name]
     if unknown:
         names = ", ".join(by_name)
-        raise ParameterError(f"init names '{unknown[0]}', which is no latent variable; those are {names}")
+        raise ParameterError(
+            f"init= names '{unknown[0]}', which is not a latent variable; the latent variables are {names}"
+        )
     return {by_name[name]: value for name, value in init.items()}
 
 

@@ -1,4 +1,4 @@
-"""Moves: labels near those of a start, tried in the model itself, and kept if they lead higher."""
+"""Moves: labels near those of a start are tried in the model, and kept if they raise the objective."""
 
 from __future__ import annotations
 

@@ -217,7 +217,7 @@ class Race:
         return left[0]
 
     def run(self, state: BatchState, settings: Settings) -> BatchState | None:
-        """Return where the ascent from a state comes to; None if that is no fit."""
+        """Return where the ascent from a state comes to; None if that is not a fit."""
         settings = replace(settings, max_iter=state.n_iter + settings.max_iter)
         try:
             with warnings.catch_warnings():

@@ -66,7 +66,7 @@ _GUESSES, _MOVES, _COMPARED = 4, 8, 8
 """Guesses, and moves, whose evidence is found, and how many of the best of these the likeness is chosen by."""
 
 _CONCENTRATION = 1.0
-"""Of the likely model's weights, or of its steps, where they are no Dirichlet of the model's."""
+"""Of the likely model's weights, or of its steps, where they are not a Dirichlet of the model."""
 
 _LIKE = 0.1
 """Nats a row by which the likely model may differ from the model where guesses are ranked by it."""

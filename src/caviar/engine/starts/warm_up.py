@@ -55,7 +55,7 @@ def settled(
 def brought_near(
     problem: Problem, q: dict[Variable, Any], fixed: Mapping[Variable, Any], row_map: RowMap
 ) -> Begun:
-    """Return where first sweeps over everything but the fixed globals lead; as they are where that is no fit."""
+    """Return where first sweeps over everything but the fixed globals lead; as they are where that is not a fit."""
     others = [variable for variable in problem.order if variable not in fixed]
     if not others or not fixed:
         return Begun((problem, q))

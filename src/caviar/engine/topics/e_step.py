@@ -168,7 +168,7 @@ class TopicRows:
 
     @property
     def n_curved(self) -> int:
-        """Refuse: documents are no dense products."""
+        """Refuse: documents are not dense products."""
         raise ModelError(_NOT_DENSE)
 
     def curvature(self, rows: Rows, coefficients: Coefficients, scratch: Workspace) -> Sums:

@@ -98,7 +98,7 @@ class ManyFits(Sequence[Any]):
         return len(self.keys)
 
     def __getitem__(self, index: Any) -> Any:
-        """Return the fit in a place, those of a slice, or that of a name that is no number."""
+        """Return the fit in a place, those of a slice, or that of a name that is not a number."""
         if isinstance(index, slice):
             return [self[number] for number in range(*index.indices(len(self)))]
         if isinstance(index, int | np.integer):

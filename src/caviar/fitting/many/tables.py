@@ -84,9 +84,7 @@ def tables_of(statements: ManyStatements, tables: Any, by: str | None) -> Tables
     if by is not None:
         return _by_column(statements, tables, by)
     if frame_of(tables) is not None:
-        raise ParameterError(
-            "one table has several groups only with by=, the name of the column that tells them"
-        )
+        raise ParameterError("one table needs by=, the name of the column with the groups; got none")
     if isinstance(tables, Mapping):
         keys, every = tuple(tables), list(tables.values())
     elif isinstance(tables, Iterable):

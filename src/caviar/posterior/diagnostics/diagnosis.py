@@ -28,7 +28,7 @@ _ROUNDING = 1e-10
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Diagnosis:
-    r"""Diagnosis of how close q is to the posterior, by importance weights of draws from q.
+    r"""How close q is to the posterior, by importance weights of draws from q; see :meth:`Posterior.diagnose`.
 
     .. math:: w_s = \frac{p(x, \theta_s)}{q(\theta_s)}, \qquad \theta_s \sim q
 
@@ -61,6 +61,16 @@ class Diagnosis:
         if the model has no linear response.
     direction
         Direction of this eigenvalue: the variables along which the ELBO changes least, or increases.
+
+    Examples
+    --------
+    >>> import caviar as cv
+    >>> x = cv.Normal("x", cv.Normal("mean", 0, 0.01), cv.Gamma("tau", 2, 2), plates=cv.Plate("obs"))
+    >>> data = {"x": [1.2, 0.7, 1.9, 1.4, 0.9]}
+    >>> posterior = cv.Model(x).fit(data)
+    >>> found = posterior.diagnose(data, seed=0)
+    >>> print(round(found.pareto_k, 2), found.effective_draws > 500, round(found.log_evidence, 1))
+    0.48 True -8.1
 
     References
     ----------

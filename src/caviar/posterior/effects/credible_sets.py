@@ -15,7 +15,7 @@ _MOST = 100
 
 @dataclass(frozen=True)
 class CredibleSet:
-    """The fewest entries that contain an effect with at least a given probability.
+    """The fewest entries that contain an effect with a given probability; see :meth:`Posterior.credible_sets`.
 
     Attributes
     ----------

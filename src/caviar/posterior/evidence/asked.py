@@ -120,7 +120,7 @@ class TellsEvidence(Factored):
 
         Examples
         --------
-        Two means that only their sum is known of; their posterior is Normal:
+        The data determine only the sum of two means; the posterior is Normal:
 
         >>> import caviar as cv
         >>> a, b = cv.Normal("a", 0, 1), cv.Normal("b", 0, 1)

@@ -43,7 +43,7 @@ class ComparedModel:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Models by their evidence, the best first; prints as a table, and as HTML in a notebook."""
+    """Models by their evidence, the best first, as :func:`caviar.compare` returns them. It prints as a table."""
 
     rows: tuple[ComparedModel, ...]
 

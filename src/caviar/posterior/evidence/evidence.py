@@ -21,7 +21,7 @@ correction left out as much. With it 95% are within two errors, and 46% without.
 
 @dataclass(frozen=True)
 class Evidence:
-    """An estimate of log p(x).
+    """An estimate of log p(x), as :meth:`Posterior.evidence` returns it.
 
     Attributes
     ----------
@@ -37,6 +37,16 @@ class Evidence:
         Shape k of the tail of the importance weights; None for other methods.
     because
         Why a better method was not used; empty if no better method exists, or the method was given.
+
+    Examples
+    --------
+    >>> import caviar as cv
+    >>> x = cv.Normal("x", cv.Normal("mean", 0, 0.01), cv.Gamma("tau", 2, 2), plates=cv.Plate("obs"))
+    >>> data = {"x": [1.2, 0.7, 1.9, 1.4, 0.9]}
+    >>> posterior = cv.Model(x).fit(data)
+    >>> found = posterior.evidence(data, seed=0)
+    >>> print(round(found.value, 1), found.method, round(found.elbo, 2))
+    -8.1 importance_sampling -8.15
     """
 
     value: float

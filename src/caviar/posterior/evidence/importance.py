@@ -36,7 +36,7 @@ _ROUNDS = 2
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ImportanceSample:
-    """Draws of the globals with importance weights for the posterior.
+    """Draws of the globals with importance weights; see :meth:`Posterior.importance_sample`.
 
     Attributes
     ----------

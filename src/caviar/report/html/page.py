@@ -37,7 +37,7 @@ def gather(fitted: Any, data: Any = None, *, source: str | None = None) -> dict[
     Raises
     ------
     ParameterError
-        If it is nothing that was fitted, or there are data for a mixture of rows with errors.
+        If ``fitted`` is not a fitted estimator or posterior, or data are given for a mixture of rows with errors.
 
     Examples
     --------

@@ -1,1 +1,1 @@
-"""Schedules: an object each."""
+"""Schedules, one in each module."""

@@ -1,4 +1,4 @@
-r"""Acceleration: where the global factors may be taken instead of to their next update.
+r"""Acceleration: moves of the global factors beyond their next update.
 
 An update moves the natural parameters from :math:`\eta` to :math:`\eta + f`; the expected statistics move by h. In
 conjugate models f is the natural gradient of the objective, and :math:`h \approx F f` its gradient, with F the Fisher

@@ -64,7 +64,7 @@ class Alternating(Schedule[FitState]):
         return after
 
     def finish(self, state: FitState) -> AscentState:
-        """Return the state after a look at all rows."""
+        """Return the state after a pass over all rows."""
         return begin(state.problem, state.q, state.rows)
 
     def to_plain(self, state: FitState) -> dict[str, Any]:

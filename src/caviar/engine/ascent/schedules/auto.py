@@ -1,4 +1,4 @@
-"""Auto: the schedule that a fit has unless a user names one."""
+"""Auto: the default schedule of a fit."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class Batch(Ascent[BatchState]):
     moves
         What is remembered of the moves beyond the updates at first: nothing. None makes no such moves.
     goes_on
-        Whether a fit goes on from where a race of starts has come to, instead of a first look at the rows.
+        Whether a fit goes on from where a race of starts has come to, instead of a first pass over the rows.
     """
 
     moves: Memory | None = field(default=Memory(), repr=False)
@@ -81,7 +81,7 @@ class Batch(Ascent[BatchState]):
         return extended(BatchState, place, memory=self.moves)
 
     def init(self, beginning: Beginning[BatchState]) -> BatchState:
-        """Return the state after a first look at the rows, or where a race of starts has come to."""
+        """Return the state after a first pass over the rows, or where a race of starts has come to."""
         raced = beginning.raced
         if raced is None or not self.goes_on:
             return self.at(begin(beginning.problem, beginning.q, beginning.rows))

@@ -1,4 +1,4 @@
-"""Beyond saddles: a fit that has settled at a saddle point goes on from a higher place."""
+"""Beyond saddles: a fit that has converged to a saddle point leaves it and continues."""
 
 from __future__ import annotations
 

@@ -135,8 +135,8 @@ def _check_all_categories(thresholds: Variable, places: AnyArray, weights: Array
     empty = np.flatnonzero(np.bincount(places, weights, size) == 0)
     if len(empty):
         raise DataError(
-            f"category {empty[0]} was never chosen, so that the thresholds '{thresholds.name}' around it have no "
-            f"place; number the categories without it, or give known thresholds"
+            f"no row has category {empty[0]}, so the data do not determine the thresholds "
+            f"'{thresholds.name}' around it; number the categories without it, or give known thresholds"
         )
 
 

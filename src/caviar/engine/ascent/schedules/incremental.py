@@ -1,4 +1,4 @@
-"""Incremental: the globals are updated after each batch of the rows, with the exact objective all the same."""
+"""Incremental: the globals are updated after each batch of rows, and the objective is still exact."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ class IncrementalState(AscentState):
     Attributes
     ----------
     half
-        What a look at the rows needs of the globals, which are updated; None before the first visit.
+        What a pass over the rows needs of the globals, which are updated; None before the first visit.
     visits
         Number of a batch -> the last visit to it, where the globals are carried on ahead.
     """
@@ -170,7 +170,7 @@ class ByBatches(Ascent[IncrementalState]):
         return extended(IncrementalState, place)
 
     def init(self, beginning: Beginning[IncrementalState]) -> IncrementalState:
-        """Return the state after a look at the rows with the global factors of a start."""
+        """Return the state after a pass over the rows with the global factors of a start."""
         rows = replace(beginning.rows, n_batches=self.n_batches)
         return self.at(begin(beginning.problem, beginning.q, rows))
 

@@ -1,4 +1,4 @@
-"""Mixed precision: sums over the rows in float32 until these lead no further, then in float64."""
+"""Mixed precision: sums over the rows in float32 until the objective no longer rises, then in float64."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class MixedPrecision(AscentAround[A]):
     """
 
     def init(self, beginning: Beginning[A]) -> A:
-        """Return the state after a look at the rows in float32: where a race has come to was found in float64."""
+        """Return the state after a pass over the rows in float32: where a race has come to was found in float64."""
         rows = replace(beginning.rows, precision=Precision.SINGLE)
         return self.own.init(replace(beginning, rows=rows, raced=None))
 

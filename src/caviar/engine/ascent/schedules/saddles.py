@@ -63,7 +63,7 @@ _NOTHING = 1e-2
 """Share of the length of a direction that counts as none of it."""
 
 _SURELY = 5e-3
-"""By how much an eigenvalue lies above 1 that is no error of a difference, nor that of a flat direction."""
+"""By how much an eigenvalue lies above 1 that is not an error of a difference, nor that of a flat direction."""
 
 _NEARLY = 0.02
 """By how much it may lie below 1 for the direction to be tried by a long step, and sweeps from there.
@@ -135,7 +135,7 @@ def beyond_saddle(state: AscentState, least: float, number: int = 0) -> AscentSt
         if not state.natural:
             state = _updated(state)
         with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
-            # what is no number is no direction
+            # what is not a number is not a direction
             largest, way = _steepest(state, np.random.default_rng(number))
         if largest <= 1 - _NEARLY:
             return None
@@ -174,7 +174,7 @@ class _Response:
         self._expected = expected_of(self._problem, self._natural, self._arrays)
         self._warm: Warm = COLD
         if self._problem.rows.keeps_locals:
-            # all differences are of looks that begin alike: what these lack of the optimum is no part of any
+            # all differences are of looks that begin alike: what these lack of the optimum is not a part of any
             self._warm = self._summed(self._expected)[1]
         if self._has_sums_of(state.rows):
             self._updates = joined(self._problem, _updates_at(self._problem, self._arrays))

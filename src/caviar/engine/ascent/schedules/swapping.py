@@ -1,4 +1,4 @@
-"""Swapping: a fit of a mixture that has settled goes on from where two components merged and another one cut lead."""
+"""Swapping: a converged mixture continues from a swap, which merges two components and cuts another in two."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def swapped(state: AscentState, effort: Effort) -> AscentState | None:
     if why_no_swaps(state.problem):
         return None
     with warnings.catch_warnings():
-        # what falls by rounding is left out here, and is no step of the fit
+        # what falls by rounding is left out here, and is not a step of the fit
         warnings.simplefilter("ignore", FallingElboWarning)
         rows = _some_rows(state)
         left = Passes(effort.passes_after(state, rows.source.n_rows))

@@ -1,7 +1,7 @@
-r"""Swaps: two components of a mixture merged, and the place that is left given to half of a third one.
+r"""Swaps: two components of a mixture are merged, and a third one is cut in two.
 
-A fit that has two components in one cluster and one component in two does not get away from there: each small step
-lowers the objective. So what each merge would lose and each cut would gain is told from few looks at some of the rows.
+A fit with two components in one cluster and one component in two clusters cannot improve by small steps: each lowers
+the objective. So what each merge would lose and each cut would gain is told from few looks at some of the rows.
 Components can take any part of the rows in an update of theirs, so K pairs, or K halves, are found in one update, each
 in the place of a component. With natural parameters l of a row's label and responsibilities r, components j in the
 place of others, S, change the objective by about
@@ -336,7 +336,7 @@ class Mixture:
 
 
 def points_of(table: FeatureTable, rows: RowMap) -> Array:
-    """Return what rows may be cut by: their features that are no squares, (n, d)."""
+    """Return what rows may be cut by: their features that are not squares, (n, d)."""
     features = zip(table.features, table.slices, strict=True)
     every = [(own, where) for own, where in features if own.source is not None and not own.is_tallied]
     chosen = [where for own, where in every if not own.is_square] or [where for _, where in every]

@@ -1,4 +1,4 @@
-"""Truncated: a fit whose rows have few responsibilities each, and one look at the end with all of them."""
+"""Truncated: a fit with few responsibilities for each row, and a last pass with all of them."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Truncated(AscentAround[A]):
     looks: Looks
 
     def init(self, beginning: Beginning[A]) -> A:
-        """Return the state after a look at the rows, which finds the components that each may belong to."""
+        """Return the state after a pass over the rows, which finds the components that each may belong to."""
         return self.own.init(replace(beginning, problem=self.looks.few(beginning.problem), raced=None))
 
     def judged(self, before: A, after: A, tol: float) -> A:

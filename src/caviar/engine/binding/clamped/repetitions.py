@@ -40,8 +40,8 @@ def as_pair(node: Variable, value: Any, read: Callable[[Node, Any, int], AnyArra
     kind, rank = type(node).__name__, node.precision_rank
     if node.tied is not None:
         raise DataError(
-            f"'{node.name}', a {kind}, takes no data: its locations share one precision, which is known with all of "
-            f"them or not at all. State means and precision as variables of their own, whose values may be known"
+            f"'{node.name}', a {kind}, takes no data: its locations share one precision, so all of them "
+            f"are known or none. State means and precision as separate variables, whose values may be known"
         )
     if not isinstance(value, Sequence) or len(value) != 2:
         raise DataError(
@@ -53,8 +53,8 @@ def as_pair(node: Variable, value: Any, read: Callable[[Node, Any, int], AnyArra
     expected = mean.shape[:n_plates] + (mean.shape[n_plates:] * 2 if rank else ())
     if precision.shape != expected:
         raise PlateError(
-            f"the precision in the data of '{node.name}', a {kind}, must have shape {expected}, as its mean of shape "
-            f"{mean.shape} tells; got {precision.shape}"
+            f"the precision in the data of '{node.name}', a {kind}, must have shape {expected} to match "
+            f"its mean of shape {mean.shape}; got {precision.shape}"
         )
     return MeanPrecision(mean.astype(np.float64), precision.astype(np.float64))
 
@@ -82,8 +82,8 @@ def repetitions_of(node: Variable, value: AnyArray | MeanPrecision) -> Clamped |
     if not np.array_equal(is_known, found[-1]):
         where = np.argwhere(is_known != found[-1])[0]
         raise DataError(
-            f"'{node.name}', a {type(node).__name__}, has only one of mean and precision{_place(node, where)}; of a "
-            f"repetition give both, or NaN in both"
+            f"'{node.name}', a {type(node).__name__}, has only one of mean and "
+            f"precision{_place(node, where)}; give both for a repetition, or NaN in both"
         )
     if not is_known.any():
         return None
@@ -91,7 +91,7 @@ def repetitions_of(node: Variable, value: AnyArray | MeanPrecision) -> Clamped |
     if not isinstance(value, tuple):
         given = values[0].astype(np.float64)
         labels = values[0].astype(np.intp)
-        # what is no whole number is no label, and refused as it is
+        # what is not a whole number is not a label, and refused as it is
         is_labels = isinstance(node, Label) and np.array_equal(labels, given)
         return Clamped(is_known, labels if is_labels else given)
     _check_precision(node, values[1])
@@ -115,7 +115,8 @@ def _why_whole(node: Variable, where: Sequence[int]) -> str:
             f"the place of '{node.name}', as in Categorical('z', [0.2, 0.8])"
         )
     return (
-        f"{kind} has some entries missing (NaN) and others not{place}: a value is known as a whole or not at all. Give "
+        f"{kind} has some entries missing (NaN) and others not{place}: a value is known as a whole or not "
+        f"at all. Give "
         f"all of its entries, or NaN in all"
     )
 

@@ -1,4 +1,4 @@
-"""Gaps: vectors of which some entries were observed and some were not.
+"""Vectors with some observed and some missing entries.
 
 The rows of data are sorted by which entries they lack, so that what depends on the pattern of missing entries alone is
 made once for all rows that share it; see :mod:`~caviar.engine.rows.terms.missing_patterns` for what that is.

@@ -1,6 +1,6 @@
-"""Values that are read in blocks: looked over once, and what follows from a block is computed from it.
+"""Values that are read in blocks: they are checked once, and then used block by block.
 
-The values in place of missing entries, and which entries were observed, are no array of all rows: both are computed
+The values in place of missing entries, and which entries were observed, are not arrays of all rows: both are computed
 from each block that is read, as NaN says there.
 """
 
@@ -188,8 +188,8 @@ def _refuse_missing(node: Node, start: int, found: _Found) -> None:
     place = _moved(found.in_part, start)
     if isinstance(node, MultivariateNormal) and found.ndim == 2:
         raise DataError(
-            f"'{node.name}' has a vector that is missing in part (NaN), first in row {place[0]}: such rows are brought "
-            f"together by which entries they lack, for which all must be in memory; pass table.to_numpy() if they fit, "
+            f"'{node.name}' has a vector with some entries missing (NaN), first in row {place[0]}: such "
+            f"rows must all be in memory; pass table.to_numpy() if they fit, "
             f"or leave such rows out: sql='select * from data where ...'"
         )
     refuse_partial(node, place)
@@ -206,7 +206,8 @@ def rows_first(node: Node, plate: Plate | None) -> None:
     if node.plates[0] is not plate:
         names = ", ".join(p.name for p in node.plates)
         raise PlateError(
-            f"the data of '{node.name}' are read in blocks of rows, and its rows are no first axis: its plates are "
+            f"the data of '{node.name}' are read in blocks of rows, but the rows are not its first axis: "
+            f"its plates are "
             f"({names}). State the plate of the rows first, or pass an array: .to_numpy()"
         )
 
@@ -217,7 +218,7 @@ def lazy_weights(weights: LazyRows, n_rows: int, limits: tuple[float, float]) ->
     Raises
     ------
     DataError
-        If they are no weights; see :func:`~caviar.engine.binding.bind.bind`.
+        If they are not weights; see :func:`~caviar.engine.binding.bind.bind`.
     """
     if weights.shape != (n_rows,):
         raise DataError(f"sample_weight must have shape ({n_rows},), one weight a row; got {weights.shape}")
@@ -232,10 +233,14 @@ def lazy_weights(weights: LazyRows, n_rows: int, limits: tuple[float, float]) ->
     if not largest:
         raise DataError("every sample_weight is zero; nothing is left to fit")
     if largest > largest_allowed:
-        raise DataError(f"sample_weight is as large as {largest:g}; divide all weights by a number")
+        raise DataError(
+            f"the largest sample_weight is {largest:g}, too large for sums in double "
+            f"precision; divide all weights by a number"
+        )
     if largest < smallest_allowed:
         raise DataError(
-            f"the largest sample_weight is {largest:g}, of which sums have no digits; multiply all weights by a number"
+            f"the largest sample_weight is {largest:g}, too small for sums in double precision; multiply "
+            f"all weights by a number"
         )
     return weights if weights.dtype == np.float64 else Computed(as_double, (weights,), (), np.float64)
 

@@ -87,8 +87,9 @@ def refuse_known_missing(node: Node, place: AnyArray) -> NoReturn:
         Always.
     """
     raise DataError(
-        f"'{node.name}' has a missing value (NaN){_in_row(place)}; only observed variables may have missing "
-        f"entries: drop or impute such rows, or state a hidden variable that an observed one of this name measures"
+        f"'{node.name}' has a missing value (NaN){_in_row(place)}; only observed variables may have "
+        f"missing entries: drop or impute such rows, or give the column a distribution: a hidden "
+        f"variable, and an observed one of this name that depends on it"
     )
 
 
@@ -102,8 +103,8 @@ def refuse_partial(node: Node, place: AnyArray) -> NoReturn:
     """
     raise DataError(
         f"'{node.name}', a {type(node).__name__}, has a missing value (NaN){_in_row(place)}, where the rest of "
-        f"the vector is observed. Vectors may be missing in part where there is one for each row of data, "
-        f"MultivariateNormal(..., plates=obs); drop or impute such rows"
+        f"the vector is observed. Some entries of a vector may be missing only if there is one vector for "
+        f"each row of data, MultivariateNormal(..., plates=obs); drop or impute such rows"
     )
 
 
@@ -186,7 +187,7 @@ def partial_labels(node: Variable, array: AnyArray) -> AnyArray:
     Raises
     ------
     DataError
-        If it is no Categorical, or a known label is off its support.
+        If it is not a Categorical, or a known label is off its support.
     """
     if not isinstance(node, Label):
         raise DataError(
@@ -351,8 +352,8 @@ def refuse_unseen(variable: Variable, seen: AnyArray, observed: Iterable[Variabl
     names = ", ".join(f"'{leaf.name}'" for leaf in observed if is_above(variable, leaf))
     raise DataError(
         f"row {row} leaves the latent '{variable.name}' without an observation below it: all its entries of {names} "
-        f"are missing. It would count as data for its parents, and other hidden values of the row depend on it, so "
-        f"that it cannot be left out. Drop such rows, or fit {names} in a model of its own"
+        f"are missing. It cannot be left out, because other hidden values of the row depend on it. Drop "
+        f"such rows, or fit {names} in a separate model"
     )
 
 

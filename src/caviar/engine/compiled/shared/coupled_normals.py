@@ -153,8 +153,8 @@ def coupled_by_default(
         else:
             names = ", ".join(repr(own.name) for own in members)
             remarks.append(
-                f"{said(members)} have independent factors. One factor would hold a dense matrix of "
-                f"{layout.pattern.n_rest:,} rows; to share it all the same: factors=[({names})]."
+                f"{said(members)} have independent factors. One factor would need a dense matrix of "
+                f"{layout.pattern.n_rest:,} rows; factors=[({names})] makes them share one."
             )
     return groups, " ".join(remarks)
 

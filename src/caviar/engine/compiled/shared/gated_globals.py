@@ -125,7 +125,7 @@ def gated_by_default(
     Parameters
     ----------
     able
-        Globals that are no points, in their order.
+        Globals that are not points, in their order.
     left_out
         Those that share another factor.
     """

@@ -105,7 +105,7 @@ def is_worth_curving(model: RowModel, n_changes: int) -> bool:
 
 
 def look_with_curvature(rows: RowMap, coefficients: Coefficients) -> tuple[Look, dict[FactorKey, Array]]:
-    """Return a look at all rows, and the change of the sums of each local factor with its matrix, (E F, E F)."""
+    """Return a pass over all rows, and the change of the sums of each local factor with its matrix, (E F, E F)."""
     work, chunks = CurveBlocks(rows.model, coefficients), rows.chunks
     total, _ = rows.executor.sum(work, rows.source, chunks, [None] * len(chunks))
     curvature = rows.model.whole_curvature(total)

@@ -33,7 +33,7 @@ class Layout:
     """How blocks are prepared on the host: once for all passes.
 
     Values that features are computed from go feature-major, as they are given, and whitened if in float32. Rows of T
-    that are no powers of a value (one-hot labels, log x!) are computed here.
+    that are not powers of a value (one-hot labels, log x!) are computed here.
 
     Attributes
     ----------

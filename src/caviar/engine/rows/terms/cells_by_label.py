@@ -46,7 +46,7 @@ class CellsByLabel(ContractedTerm):
     def of_term(
         cls, local: LocalTerm, factor_of: Mapping[StatisticKey, LocalFactor]
     ) -> ContractedTerm | None:
-        """Return the row term; None where it is no product of a table (K, L, V), two statistics, and a label."""
+        """Return the row term; None where it is not a product of a table (K, L, V), two statistics, and a label."""
         if not _is_cells(local) or any(factor_of[own].has_unseen for own in local.parts[0].key.local):
             return None
         made = cls(local, factor_of)

@@ -46,7 +46,7 @@ class ChosenByLabels(ContractedTerm):
     def of_term(
         cls, local: LocalTerm, factor_of: Mapping[StatisticKey, LocalFactor]
     ) -> ContractedTerm | None:
-        """Return the row term; None where it is no product of a table, one local statistic, and labels."""
+        """Return the row term; None where it is not a product of a table, one local statistic, and labels."""
         layout = _layout_of(local)
         if layout is None:
             return None

@@ -1,4 +1,4 @@
-"""Terms that are no matrix product: with several known values, or several local variables of a row."""
+"""Terms that are not matrix products: with several known values, or several local variables of a row."""
 
 from __future__ import annotations
 

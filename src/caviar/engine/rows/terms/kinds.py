@@ -54,7 +54,7 @@ def matrix_terms(layout: MatrixLayout | None, others: Sequence[RowTerm] = ()) ->
 def contracted_terms(
     terms: Sequence[LocalTerm], factor_of: Mapping[StatisticKey, LocalFactor]
 ) -> list[ContractedTerm]:
-    """Return the terms of a model that are no matrix products, in its order."""
+    """Return the terms of a model that are not matrix products, in its order."""
     return [
         term
         for local in terms

@@ -1,4 +1,4 @@
-r"""What a row term is asked, and the block of rows that it works on.
+r"""The interface of row terms, and the block of rows that they work on.
 
 The terms of a row are summed twice: with the statistic of a local factor taken out they are its natural parameters
 (``forward``), and with the coefficient taken out they are sums over rows (``backward``),
@@ -128,9 +128,9 @@ class RowTerm(ABC):
         Raises
         ------
         TypeError
-            If it is no part of the matrix of one label.
+            If it is not a part of the matrix of one label.
         """
-        raise TypeError(f"{type(self).__name__} is no part of the matrix of one label")
+        raise TypeError(f"{type(self).__name__} is not a part of the matrix of one label")
 
     @abstractmethod
     def forward(self, target: FactorKey, work: BlockWork, coefficients: Coefficients, natural: Array) -> None:

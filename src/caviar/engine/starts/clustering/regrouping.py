@@ -1,9 +1,9 @@
 """Regrouping: clusters that have settled with two of them merged, or one split, or both.
 
-A fit that has two components in one cluster and one component in two does not get away from there by small steps, and
-other guesses of all clusters at once find other such ends. So pairs that lose little by being merged, and clusters that
-gain much by being split, are found by what a Gaussian for each of them loses or gains. Where all such moves lose much
-the clusters are plain, and need no other guess.
+A fit with two components in one cluster and one component in two clusters cannot leave this optimum by small steps,
+and other guesses of all clusters at once end at similar ones. So pairs that lose little by a merge, and clusters that
+gain much by a split, are found by what a Gaussian for each of them loses or gains. If all such moves lose much, the
+clusters are clear and need no other guess.
 
 Source: Ueda, Nakano, Ghahramani and Hinton, "SMEM algorithm for mixture models" (Neural Computation, 2000).
 """

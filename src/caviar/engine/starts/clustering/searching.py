@@ -1,8 +1,8 @@
-"""Searching: partitions to which merging and splitting leads, from the better ends on.
+"""Searching: partitions reached by merging and splitting, starting from the better ends.
 
-A fit that has two clusters in one place and one cluster in two does not leave it by small steps, and guesses of all
-clusters at once are caught in other such places. At times two moves are needed, of which the first one leads down, so
-the search goes on from several ends.
+A partition with two clusters in one place and one cluster in two cannot be left by small steps, and guesses of all
+clusters at once end at similar ones. Sometimes two moves are needed and the first lowers the objective, so the search
+continues from several ends.
 """
 
 from __future__ import annotations

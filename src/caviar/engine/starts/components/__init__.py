@@ -1,1 +1,1 @@
-"""What distinguishes the components of a start."""
+"""Differences between the components of a start."""

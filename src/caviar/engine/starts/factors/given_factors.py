@@ -12,14 +12,14 @@ from ...binding.clamped.factor import GlobalFactor
 
 
 def refuse_other_factor(problem: Problem, variable: Variable, factor: Any) -> None:
-    """Refuse what is no factor of a global variable of a problem.
+    """Refuse what is not a factor of a global variable of a problem.
 
     Another family would give numbers that mean nothing: statistics are told apart by their place.
 
     Raises
     ------
     ParameterError
-        If it is no distribution of the variable's family, nor a point of it, or has other repetitions or another
+        If it is not a distribution of the variable's family, nor a point of it, or has other repetitions or another
         event shape.
     """
     expected = f"a {variable.family.__name__}"
@@ -45,7 +45,7 @@ def refuse_other_factor(problem: Problem, variable: Variable, factor: Any) -> No
 
 
 def refuse_other_labels(name: str, distribution: Any, shape: tuple[int, ...]) -> None:
-    """Refuse what is no Categorical with probabilities of a shape: rows, other plates, categories.
+    """Refuse what is not a Categorical with probabilities of a shape: rows, other plates, categories.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Pooling: locations of groups that a start brings to where their own data put them.
+"""Pooling: a start moves the locations of groups to the values that their own data suggest.
 
 In a hierarchy the locations of groups begin at a population mean that is itself at its prior. Each sweep moves the two
 together by a small part of the way, all the smaller the more alike the groups are taken to be: correlated random

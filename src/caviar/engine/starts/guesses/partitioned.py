@@ -15,7 +15,7 @@ from .basis import Basis, Guess
 from .points import Cloud
 
 _SEEDS = 4
-"""Further seeds of k-means in models that are no ordinary mixture, and where there are few points."""
+"""Further seeds of k-means in models other than ordinary mixtures, and where there are few points."""
 
 _DRAWS = 12
 """Draws of seeds alone, of few points: a small cluster that no k-means finds has one of them now and then."""
@@ -87,7 +87,7 @@ def _together(
 
 
 def _several(basis: Basis, gate: Gate, several: Sequence[Cloud]) -> Iterator[AnyArray]:
-    """Yield labels of each set of points; of more seeds where the model is no ordinary mixture."""
+    """Yield labels of each set of points; of more seeds where the model is not an ordinary mixture."""
     found: list[AnyArray] = []
     for number, cloud in enumerate(several):
         many = basis.sample.is_part and not number and gate.factor is not None and not gate.variable.summed

@@ -1,9 +1,9 @@
-"""Effects whose precision is learnt: how wide they are at first, in the units of the data.
+"""Effects with a learnt precision: how wide they are at first, in the units of the data.
 
-Two fixed points are far below others. Where the noise is told by data of a thousand, and effects have a prior precision
-of one, all that varies is noise: effects stay at zero, and their precision at its prior. And an entry of a vector with
-zeros is in by its odds, half of whose logarithm is the expected logarithm of the precision of its slab: with a prior
-such as Gamma(0.001, 0.001) it is -1000, so that no entry ever comes in.
+Two fixed points are far below others. If data are in the thousands and effects have a prior precision of one, the first
+updates count all variation as noise: effects stay at zero, and their precision at its prior. And an entry of a vector
+with zeros is in by its odds, half of whose logarithm is the expected logarithm of the precision of its slab: with a
+prior such as Gamma(0.001, 0.001) it is -1000, so that no entry ever comes in.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Scores: hidden locations of the rows, or of groups, that multiply others, guessed by principal components.
 
-Where all locations of a product are at their prior means, 0, no update moves any of them, and from a draw many factors
-fall silent before the rows have told them apart. So one side of each product begins at the scores of the leading
+If all locations of a product are at their prior means, 0, no update moves any of them, and from a draw many factors
+vanish before the rows have distinguished them. So one side of each product begins at the scores of the leading
 components of what the other addends leave of the values; the other side, noise and relevances follow from them by
 their own updates.
 """

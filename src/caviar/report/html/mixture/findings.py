@@ -80,7 +80,7 @@ def _surprise(rows: JudgedRows, seen: Seen, held_out: HeldOut | str) -> dict[str
     if share > largest:
         return _missed(told, share, rows, held_out, largest)
     if not _is_test(seen, held_out):
-        text = f"{seen.label.capitalize()}, {told}. That is no test: {seen.words}, and {held_out}."
+        text = f"{seen.label.capitalize()}, {told}. That is not a test: {seen.words}, and {held_out}."
         return finding("info", "Density is not tested", text)
     if len(judged) < _FEWEST_JUDGED:
         text = f"{told}. So few rows cannot show whether the density fits."
@@ -117,7 +117,7 @@ def _certainty(
         text = f"{text}: read the labels as tendencies, not as groups."
         return finding("note", "Overlapping components", text)
     if not _is_test(seen, held_out):
-        text = f"{seen.label.capitalize()}, {text}. That is no test: {seen.words}, and {held_out}."
+        text = f"{seen.label.capitalize()}, {text}. That is not a test: {seen.words}, and {held_out}."
         return finding("info", "Clear assignments", text)
     return finding(
         "good", "Clear assignments", f"Only {text}." if unsure > 0 else f"Every row{how} is clear."

@@ -140,7 +140,7 @@ def _calibration(own: Mapping[str, Any], seen: Mapping[str, Any]) -> dict[str, s
             "note", "Predictions are off", f"{told}, so these are {words} for these rows.{of_kind}"
         )
     if not is_test:
-        text = f"{told}. That is no test: {seen['words']}, and {seen['why_not']}."
+        text = f"{told}. That is not a test: {seen['words']}, and {seen['why_not']}."
         return finding("info", "Calibration is not tested", text)
     if tested["n"] < _FEWEST_JUDGED:
         text = f"{told}. So few observations cannot distinguish {_LEVEL:.0%} from {_LEVEL - 0.05:.0%}."
@@ -164,8 +164,6 @@ def _certainty(rows: Mapping[str, Any], words: Mapping[str, str]) -> list[dict[s
         elif is_test:
             found.append(finding("good", f"{title} is clear", f"{text}."))
         else:
-            text = (
-                f"In-sample {text}. That is no test: {rows['seen']['words']}, and {rows['seen']['why_not']}."
-            )
+            text = f"In-sample {text}. That is not a test: {rows['seen']['words']}, and {rows['seen']['why_not']}."
             found.append(finding("info", f"{title} is clear", text))
     return found

@@ -1,1 +1,1 @@
-"""Parameter expansion: moves along which the data say nothing, to where the priors like them best."""
+"""Parameter expansion: moves along directions that the data do not determine, to the optimum of the priors."""

@@ -1,4 +1,4 @@
-"""Expanded: another schedule, after each of whose steps hidden vectors are turned to where their priors like them."""
+"""Expanded: another schedule that rotates hidden vectors to the optimum of their priors after each step."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .sparse_priors import SparsePriors, sparse_priors_of
 A = TypeVar("A", bound=AscentState)
 
 _SHARE = 0.05
-"""Of what the last step gained, that a turn must promise to be worth a look at the rows."""
+"""Of what the last step gained, that a turn must promise to be worth a pass over the rows."""
 
 _NEAR = 0.3
 """Nats a row of a step below which precisions are settled: far from an optimum that may lead to another, lower one."""

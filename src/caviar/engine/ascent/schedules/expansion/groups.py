@@ -1,4 +1,4 @@
-"""Groups: hidden vectors that meet in dot products with each other alone, which can all be turned."""
+"""Groups of hidden vectors that occur only in dot products with each other, so all of them can be rotated."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from ...problem import Problem
 from .relevance import settled_precision
 
 _FAR = 0.7
-"""Change of the logarithm of a precision that is worth a look at the rows."""
+"""Change of the logarithm of a precision that is worth a pass over the rows."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-r"""Rotations: vectors that are multiplied only with each other, in the coordinates that their priors like best.
+r"""Rotations: vectors that are multiplied only with each other, in the coordinates that are optimal for their priors.
 
 Where u and w meet in :math:`u'w` alone, :math:`(R u)'(R^{-T} w)` is the same for every R that has an inverse. What
 changes is what the priors say, and the volume. With the second moments C of n vectors, and T = R or :math:`R^{-T}`,

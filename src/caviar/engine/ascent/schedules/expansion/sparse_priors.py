@@ -26,7 +26,7 @@ _ROUNDS = 2
 """Of precisions and probabilities in turn."""
 
 _FAR_PRECISION, _FAR_ODDS = 0.7, 0.3
-"""Change of the logarithm of a precision, and of the log-odds, that is worth a look at the rows."""
+"""Change of the logarithm of a precision, and of the log-odds, that is worth a pass over the rows."""
 
 
 @dataclass(frozen=True, eq=False)
