@@ -180,7 +180,7 @@ def kept_rows(model: RowModel, source: RowSource, bounds: tuple[int, int], scrat
     if model.chains:
         return rows_at(source, bounds)
     if bounds[1] - bounds[0] != source.n_rows:
-        numbers = source.n_rows * sum([table.n_dense for table in model.tables.values()])
+        numbers = source.n_rows * model.n_kept
         if not 0 < numbers <= _KEPT_NUMBERS or source.has_single:
             return rows_at(source, bounds)
 
