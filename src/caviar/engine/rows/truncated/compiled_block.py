@@ -87,12 +87,12 @@ class CompiledBlock(Block):
         super().__init__(terms, rows, coefficients, matrix, scratch)
         self._products = products
         n_categories, n_features = matrix.shape
-        self._padded = np.zeros((n_categories, -(-n_features // _PADDED) * _PADDED))
+        self._padded = _zeros(n_categories, -(-n_features // _PADDED) * _PADDED)
         np.take(matrix, products.columns, axis=1, out=self._padded[:, :n_features])
 
     def sums(self, supports: Supports) -> tuple[Array, float]:
         n_categories, n_padded = self._padded.shape
-        sums = np.zeros((n_categories + 1, n_padded))
+        sums = _zeros(n_categories + 1, n_padded)
         log_partitions = self._add(supports, sums)
         total = np.empty_like(self.matrix)
         total[:, self._products.columns] = sums[:n_categories, : total.shape[1]]
@@ -171,3 +171,10 @@ class CompiledBlock(Block):
         given = self.scratch.array((table, "features of cells"), (table.n_dense, some.n_rows))
         table.fill(some.columns, given, self.scratch)
         return np.ascontiguousarray(given.reshape(table.n_dense, len(cells), -1).transpose(1, 0, 2))
+
+
+def _zeros(n_rows: int, n_columns: int) -> Array:
+    """Return zeros that compiled loops read and write as vectors."""
+    from .kernels import aligned
+
+    return aligned(n_rows * n_columns).reshape(n_rows, n_columns)

@@ -14,22 +14,40 @@ import numpy as np
 
 from ...._typing import AnyArray, Array
 from ....families.compiled_exponentials import exponentials
-from .lanes import TOGETHER, backward, forward, multiply
+from .lanes import TOGETHER, backward, forward, multiply, turn
 
 numba: Any = import_module("numba")
 
 CELL = 16
 """Rows of a cell: four registers of four numbers."""
 
-PADDED = 8
-"""Features are padded to a multiple of this by zeros, so that loops over them have no rest."""
+LINE = 8
+"""Numbers of a line of the cache, to a multiple of which features are padded by zeros."""
 
 _MOST = {"reassoc", "contract", "nsz"}
 """Sums may be taken in any order, as BLAS does."""
 
+_NOTHING = 1e-100
+"""Share below which a row has none of a component: products with less may be too small for fast arithmetic."""
+
 _NEARLY_ONE = 1.0 - 1e-12
 _SLIGHT = 1e-5
 """Share below which -log(1 - share) is share + share^2 / 2 to the last digit that ranks need."""
+
+
+@numba.njit(nogil=True, cache=True)
+def aligned(n: int) -> Array:
+    """Return so many zeros in whole lines of the cache: a vector across two of them takes twice as long and more."""
+    whole = np.zeros(n + LINE)
+    start = (8 * LINE - whole.ctypes.data % (8 * LINE)) // 8 % LINE
+    return whole[start : start + n]
+
+
+@numba.njit(nogil=True, cache=True)
+def _of_members(most: int) -> tuple[Array, Array]:
+    """Return room for numbers of so many members and the rows of a cell, twice; the first has rows for no members."""
+    natural = aligned((most + TOGETHER) * CELL).reshape(most + TOGETHER, CELL)
+    return natural, aligned(most * CELL).reshape(most, CELL)
 
 
 @numba.njit(nogil=True, cache=True)
@@ -56,14 +74,11 @@ def _gather(given: Array, cell: int, pairs: AnyArray, by_feature: Array) -> None
 
 @numba.njit(nogil=True, cache=True)
 def _turn(by_feature: Array, by_row: Array) -> None:
-    """Write the features of a cell row by row, (CELL, F padded): eight at a time, or strides would be long."""
-    flat = by_feature.reshape(-1)
-    for eighth in range(by_row.shape[1] // 8):
-        some = flat[8 * CELL * eighth : 8 * CELL * (eighth + 1)]
-        for v in range(CELL):
-            into = by_row[v, 8 * eighth : 8 * (eighth + 1)]
-            for f in range(8):
-                into[f] = some[CELL * f + v]
+    """Write the features of a cell row by row, (CELL, F padded)."""
+    n, features, rows = by_row.shape[1], by_feature.reshape(-1), by_row.reshape(-1)
+    for f in range(0, n, 8):
+        for v in range(0, CELL, 8):
+            turn(rows, v * n + f, n, features, CELL * f + v, CELL)
 
 
 @numba.njit(nogil=True, cache=True)
@@ -112,7 +127,8 @@ def _add(by_row: Array, members: AnyArray, weights: Array, scale: Array, sums: A
     for m in range(size):
         own = weights[m]
         for v in range(CELL):
-            own[v] *= scale[v]
+            share = own[v] * scale[v]
+            own[v] = share if share > _NOTHING else 0.0
     for m in range(0, size, TOGETHER):
         a, b = n * members[m], n * members[m + 1] if m + 1 < size else nobody
         c, d = n * members[m + 2] if m + 2 < size else nobody, n * members[m + 3] if m + 3 < size else nobody
@@ -146,8 +162,9 @@ def add_cells(
         W, (K, F padded), and the sums, with one row more for nobody; nothing is added where there are no sums.
     """
     n_padded, most = matrix.shape[1], sizes.max()
-    by_feature, by_row = np.zeros((n_padded, CELL)), np.zeros((CELL, n_padded))
-    natural, wholes = np.zeros((most + TOGETHER, CELL)), np.empty((most, CELL))
+    by_feature = aligned(n_padded * CELL).reshape(n_padded, CELL)
+    by_row = aligned(CELL * n_padded).reshape(CELL, n_padded)
+    natural, wholes = _of_members(most)
     top, total = np.empty(CELL), np.empty(CELL)
     for cell in range(len(sizes)):
         size, at = sizes[cell], CELL * cell
@@ -182,8 +199,8 @@ def rank(
     The parameters are those of :func:`add_cells` and of :meth:`Block.ranked`.
     """
     n_padded, size = matrix.shape[1], pools.shape[1]
-    by_feature = np.zeros((n_padded, CELL))
-    natural, wholes = np.empty((size + TOGETHER, CELL)), np.empty((size, CELL))
+    by_feature = aligned(n_padded * CELL).reshape(n_padded, CELL)
+    natural, wholes = _of_members(size)
     top, total, left, scores = np.empty(CELL), np.empty(CELL), np.empty(CELL), np.empty(size)
     for cell in range(len(pools)):
         at, own = CELL * cell, pools[cell]
@@ -262,8 +279,8 @@ def exchange(
     """
     n_padded, (n_cells, size) = matrix.shape[1], places.shape
     most = size + found.shape[1]
-    by_feature = np.zeros((n_padded, CELL))
-    natural, wholes = np.empty((most + TOGETHER, CELL)), np.empty((most, CELL))
+    by_feature = aligned(n_padded * CELL).reshape(n_padded, CELL)
+    natural, wholes = _of_members(most)
     top, total, before = np.empty(CELL), np.empty(CELL), np.empty(CELL)
     every, scores = np.empty(most, dtype=np.int64), np.empty(most)
     for cell in range(n_cells):

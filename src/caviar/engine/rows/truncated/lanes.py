@@ -19,7 +19,7 @@ arrays: Any = import_module("numba.np.arrayobj")
 TOGETHER = 4
 """Members whose sums are in registers together."""
 
-_ROWS, _FEATURES = 16, 8
+_ROWS, _EIGHT = 16, 8
 _DOUBLE = ir.DoubleType()
 
 
@@ -42,8 +42,12 @@ def _repeated(builder: Any, number: Any, size: int) -> Any:
     """Return a vector of one number."""
     whole = ir.VectorType(_DOUBLE, size)
     first = builder.insert_element(ir.Constant(whole, ir.Undefined), number, ir.Constant(ir.IntType(32), 0))
-    places = ir.Constant(ir.VectorType(ir.IntType(32), size), [0] * size)
-    return builder.shuffle_vector(first, ir.Constant(whole, ir.Undefined), places)
+    return _chosen(builder, first, first, [0] * size)
+
+
+def _chosen(builder: Any, one: Any, other: Any, places: Sequence[int]) -> Any:
+    """Return a vector of numbers of two others, side by side."""
+    return builder.shuffle_vector(one, other, ir.Constant(ir.VectorType(ir.IntType(32), len(places)), places))
 
 
 def _plus_product(builder: Any, one: Any, other: Any, total: Any) -> Any:
@@ -74,6 +78,34 @@ def multiply(typing: Any, into: Any, c: Any, one: Any, a: Any, other: Any, b: An
         return context.get_dummy_value()
 
     return numba.types.void(into, c, one, a, other, b), write
+
+
+@extending.intrinsic
+def turn(typing: Any, into: Any, c: Any, n_into: Any, given: Any, a: Any, n_given: Any) -> Any:
+    """Write the 8 x 8 numbers of an array from ``a`` on, rows ``n_given`` apart, as columns from ``c`` on.
+
+    Numbers by themselves would be stored so that a vector of them cannot be loaded before all are in the cache.
+    """
+
+    def write(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        into, c, n_into, given, a, n_given = _data(context, builder, signature.args, values)
+
+        def place(first: Any, length: Any, number: int) -> Any:
+            return builder.add(first, builder.mul(length, ir.Constant(length.type, number)))
+
+        rows = [_loaded(builder, given, place(a, n_given, i), _EIGHT) for i in range(_EIGHT)]
+        for step in (1, 2, 4):
+            # the blocks off the diagonal change places
+            upper = [k - step + _EIGHT if k & step else k for k in range(_EIGHT)]
+            lower = [k + _EIGHT if k & step else k + step for k in range(_EIGHT)]
+            for i in (i for i in range(_EIGHT) if not i & step):
+                pair = rows[i], rows[i + step]
+                rows[i], rows[i + step] = _chosen(builder, *pair, upper), _chosen(builder, *pair, lower)
+        for i, row in enumerate(rows):
+            _stored(builder, row, into, place(c, n_into, i), _EIGHT)
+        return context.get_dummy_value()
+
+    return numba.types.void(into, c, n_into, given, a, n_given), write
 
 
 @extending.intrinsic
@@ -129,20 +161,20 @@ def backward(
 
     def write(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         by_row, n, weights, at, sums, *rows = _data(context, builder, signature.args, values)
-        step = ir.Constant(n.type, _FEATURES)
+        step = ir.Constant(n.type, _EIGHT)
         with cgutils.for_range(builder, builder.sdiv(n, step)) as loop:
             feature = builder.mul(loop.index, step)
             places = [builder.add(row, feature) for row in rows]
-            totals = [_loaded(builder, sums, place, _FEATURES) for place in places]
+            totals = [_loaded(builder, sums, place, _EIGHT) for place in places]
             for v in range(_ROWS):
                 offset = builder.add(builder.mul(n, ir.Constant(n.type, v)), feature)
-                own = _loaded(builder, by_row, offset, _FEATURES)
+                own = _loaded(builder, by_row, offset, _EIGHT)
                 for m in range(len(rows)):
                     where = builder.add(at, ir.Constant(at.type, m * _ROWS + v))
-                    whole = _repeated(builder, builder.load(builder.gep(weights, [where])), _FEATURES)
+                    whole = _repeated(builder, builder.load(builder.gep(weights, [where])), _EIGHT)
                     totals[m] = _plus_product(builder, whole, own, totals[m])
             for place, total in zip(places, totals, strict=True):
-                _stored(builder, total, sums, place, _FEATURES)
+                _stored(builder, total, sums, place, _EIGHT)
         return context.get_dummy_value()
 
     return numba.types.void(by_row, n, weights, at, sums, a, b, c, d), write
