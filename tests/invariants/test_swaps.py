@@ -10,6 +10,7 @@ from thinning import amount
 
 import caviar as cv
 from caviar.engine.ascent.schedules.halves import halves
+from caviar.engine.design.features import FeatureTable
 from caviar.engine.rows.row_map import RowMap
 
 
@@ -138,3 +139,12 @@ def test_components_that_share_a_precision_are_fitted_where_halves_take_all_squa
     mixture = cv.BayesianGaussianMixture(8, covariance_type="tied", random_state=0).fit(rows)
     assert mixture.converged_
     assert (np.diff(mixture.elbo_trace_) >= -1e-12).all()
+
+
+def test_what_merges_and_cuts_are_worth_is_told_from_features_that_passes_keep(monkeypatch):
+    """They take about as many looks at the rows as a fit has passes: features are written once for all of them."""
+    filled: list[int] = []
+    fill = FeatureTable.fill
+    monkeypatch.setattr(FeatureTable, "fill", lambda *given: filled.append(1) or fill(*given))
+    _fit(swaps=True, max_iter=20)
+    assert 0 < len(filled) <= 20

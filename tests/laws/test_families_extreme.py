@@ -466,6 +466,20 @@ def test_log_odds_beyond_the_last_digit_are_kept():
     np.testing.assert_allclose(pair[[0, 0]].complement, np.exp(-50.0), rtol=1e-14)
 
 
+@pytest.mark.parametrize("gap", [0.0, 1.0, 30.0, 100.0])
+def test_entropy_of_labels(gap):
+    """From natural parameters far from 0, one of them minus infinity, and labels that are all but certain."""
+    logits = np.array([0.0, -gap, -1.5 * gap, -np.inf]) - 2.0**20
+    with mp.workdps(DIGITS):
+        weights = [mp.exp(mp.mpf(own)) for own in logits[:3] + 2.0**20]
+        shares = [own / sum(weights) for own in weights]
+        expected = -sum(own * mp.log(own) for own in shares)
+        batch = Categorical.from_natural((np.stack([logits, np.zeros(4)]),)).entropy()
+        for own in (Categorical.from_natural((logits,)).entropy(), batch[0]):
+            close(own, expected, absolute=0.0)
+        close(batch[1], mp.log(4), absolute=0.0)
+
+
 @pytest.mark.parametrize("x", [1e-8, 0.3, 7.0, 1e4, 1e12])
 def test_gain_of_counts(x):
     """What counts add to the log-partition, where both log-partitions are as large as 1e14."""

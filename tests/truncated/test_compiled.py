@@ -4,15 +4,18 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.special import logsumexp
 
 import caviar as cv
 from caviar.engine.design.backend import Workspace
+from caviar.engine.design.features import FeatureTable
 from caviar.engine.rows.truncated import truncated_rows
 from caviar.engine.rows.truncated.block import Block
 from truncated.looking import looking_at
 from truncated.test_one_look import CASES, K
 
 pytest.importorskip("numba")
+kernels = pytest.importorskip("caviar.engine.rows.truncated.kernels")
 compiled_block = pytest.importorskip("caviar.engine.rows.truncated.compiled_block")
 
 
@@ -70,6 +73,42 @@ def test_products_are_the_features(columns):
     assert len(given) == 1 + columns
     found = np.concatenate([given, given[products.pairs[:, 0]] * given[products.pairs[:, 1]]])
     np.testing.assert_array_equal(found, whole[products.columns])
+
+
+@pytest.mark.parametrize("size", [1, 4, 7])
+@pytest.mark.parametrize("columns", [1, 5])
+def test_sums_of_products_in_vectors(columns, size):
+    """Of any number of members, the last of them maybe alone in its vectors, and of features that fill no whole one."""
+    rng, n_padded = np.random.default_rng(size), 8 * -(-(1 + columns * (columns + 3) // 2) // 8)
+    given = rng.normal(size=(2, 1 + columns, 16))
+    pairs = 1 + np.stack(np.triu_indices(columns), axis=1)
+    X = np.concatenate([given[1], given[1, pairs[:, 0]] * given[1, pairs[:, 1]]])
+    matrix, members = np.zeros((9, n_padded)), rng.permutation(9)[:size]
+    matrix[:, : len(X)] = rng.normal(size=(9, len(X)))
+    sums, found = np.zeros((10, n_padded)), np.empty(1)
+    weights, sizes = np.append(np.ones(15), 0.0), np.array([size])
+    kernels.add_cells(given[1:], pairs, np.array([0]), sizes, members, weights, matrix, sums, found)
+    logits = matrix[members, : len(X)] @ X
+    shares = np.exp(logits - logsumexp(logits, axis=0)) * weights
+    np.testing.assert_allclose(found[0], logsumexp(logits, axis=0) @ weights, rtol=1e-12)
+    np.testing.assert_allclose(sums[members, : len(X)], shares @ X.T, rtol=1e-11, atol=1e-12)
+    others = np.setdiff1d(np.arange(9), members)
+    assert not sums[others].any()
+    assert not sums[:9, len(X) :].any()
+
+
+def test_features_of_cells_are_kept_from_pass_to_pass(monkeypatch):
+    model, data, labels, _ = CASES["gaussian"]()
+    filled: list[int] = []
+    fill = FeatureTable.fill
+    monkeypatch.setattr(FeatureTable, "fill", lambda *given: filled.append(1) or fill(*given))
+    counts = []
+    for n_passes in (9, 12):
+        filled.clear()
+        model.fit(data, init={"z": labels}, responsibilities=3, max_iter=n_passes, tol=0.0, accelerate=False)
+        counts.append(len(filled))
+    # all components are asked in the fifth, seventh and eleventh
+    assert counts[1] - counts[0] <= 2
 
 
 def test_without_numba_numpy_does_it(monkeypatch):

@@ -15,6 +15,12 @@ from caviar.families._parameters import read_parameters, refuse_improper, requir
 from caviar.numerics.cached import cached_property
 from caviar.numerics.gamma_function import relative_entropy
 
+_NONE = -800.0
+"""Logarithm of a number that is zero."""
+
+_SMALL = 1e-3
+"""Entropy below which its digits are those of the small probabilities alone."""
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Categorical(ExponentialFamily):
@@ -148,11 +154,17 @@ class Categorical(ExponentialFamily):
 
     def entropy(self) -> Array:
         """Return the entropy; a probability of zero adds nothing."""
-        p = self.probabilities
-        dominant = p > 0.5
-        others = np.where(dominant, 0.0, p).sum(axis=-1, keepdims=True)
-        # the logarithm of a probability close to one is lost in its last digit, but not in those of the others
-        return np.where(dominant, -p * np.log1p(-np.minimum(others, 0.5)), entr(p)).sum(axis=-1)
+        if "natural" not in vars(self):
+            return _entropy(self.probabilities)
+        # no logarithm is taken but that of the largest probability of each
+        p, (logits,) = self.probabilities, self.natural
+        shifted = np.maximum(logits - np.maximum.reduce(logits, axis=-1, keepdims=True), _NONE)
+        entropy = -np.log(np.maximum.reduce(p, axis=-1)) - np.einsum("...k,...k->...", p, shifted)
+        is_small = entropy < _SMALL
+        if is_small.any():
+            entropy = np.array(entropy)
+            entropy[is_small] = _entropy(p[is_small])
+        return entropy
 
     def entropy_about_base(self) -> Array:
         """Return the entropy: the base measure counts, and a probability of zero adds nothing here either."""
@@ -171,6 +183,13 @@ class Categorical(ExponentialFamily):
         edges = self.probabilities.cumsum(axis=-1)
         # a label of probability zero has an empty interval, also at the upper end
         return (uniform[..., np.newaxis] * edges[..., -1:] >= edges).sum(axis=-1)
+
+
+def _entropy(p: Array) -> Array:
+    dominant = p > 0.5
+    others = np.where(dominant, 0.0, p).sum(axis=-1, keepdims=True)
+    # the logarithm of a probability close to one is lost in its last digit, but not in those of the others
+    return np.where(dominant, -p * np.log1p(-np.minimum(others, 0.5)), entr(p)).sum(axis=-1)
 
 
 def _checked_labels(labels: AnyArray, n_categories: int) -> AnyArray:

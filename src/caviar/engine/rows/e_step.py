@@ -172,6 +172,11 @@ class IndependentRows:
         tables = self.compiled.tables
         return {factor: tables[factor] for factor in self.factors if factor in tables}
 
+    @property
+    def n_kept(self) -> int:
+        """Numbers of a row that a pass keeps for the next one: its dense features."""
+        return sum([table.n_dense for table in self.tables.values()])
+
     def thorough(self) -> IndependentRows:
         """Return the model whose first passes sweep until the local factors are at their optimum."""
         if not (self.chains and self.keeps_locals):

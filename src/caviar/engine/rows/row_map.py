@@ -21,7 +21,7 @@ from .row_model import RowModel
 from .sequences import SequencesAtWork, given_sequences, sequence_bounds, tiles_of
 from .subsample import Sample, rows_from
 from .sums_by_batch import SumsByBatch
-from .tasks import Chunk, InferBlocks, RowSource, SumStatic, blocks_of, chunked, chunks_of, rows_at
+from .tasks import Chunk, InferBlocks, RowSource, SumStatic, blocks_of, chunked, chunks_of, kept_rows, rows_at
 
 T = TypeVar("T")
 
@@ -91,6 +91,9 @@ class RowMap:
         Batches of rows whose sums are kept apart, at the most; 0 keeps none apart.
     keeps
         Whether a look leaves local factors for the next one, where the row model keeps them.
+    looks_again
+        Whether natural parameters, and sums of given local factors, are asked for so often that features are kept for
+        them as they are for looks.
     """
 
     model: RowModel
@@ -99,6 +102,7 @@ class RowMap:
     precision: Precision = Precision.DOUBLE
     n_batches: int = 0
     keeps: bool = True
+    looks_again: bool = False
     _found: _Found = field(default_factory=_Found, repr=False)
 
     def at(self, model: RowModel) -> RowMap:
@@ -425,7 +429,11 @@ class RowMap:
         def chunk(number: int) -> Sums:
             total = Sums.zero()
             for bounds in chunks[number].bounds:
-                rows = rows_at(self.source, bounds)
+                rows = (
+                    kept_rows(self.model, self.source, bounds, self._found.scratch)
+                    if self.looks_again
+                    else rows_at(self.source, bounds)
+                )
                 if rows.n_rows:
                     total.add(function(rows))
             return total
@@ -436,6 +444,13 @@ class RowMap:
     def _map_here(self, function: Callable[[Rows], T]) -> Iterator[T]:
         """Yield a function of blocks of rows by themselves, every row in them, computed in this process."""
         bounds = blocks_of(self.model, self.source)
-        yield from self.executor.map(
-            lambda number: function(rows_at(self.source, bounds[number], every=True)), len(bounds)
-        )
+
+        def block(number: int) -> T:
+            own = bounds[number]
+            if self.looks_again:
+                rows = kept_rows(self.model, self.source, own, self._found.scratch)
+                if rows.n_rows == own[1] - own[0]:
+                    return function(rows)
+            return function(rows_at(self.source, own, every=True))
+
+        yield from self.executor.map(block, len(bounds))

@@ -190,6 +190,11 @@ class RowModel(Protocol):
         ...
 
     @property
+    def n_kept(self) -> int:
+        """Numbers of a row that a pass keeps for the next one where all rows are few."""
+        ...
+
+    @property
     def buffer_rows(self) -> int:
         """Numbers of each row of a block that a pass holds in its buffers, about."""
         ...

@@ -114,7 +114,13 @@ class InferBlocks:
         """Return the sums over a chunk, and the local factors of its blocks."""
         total, after = None, []
         for bounds, before in zip(chunk.bounds, carried or [{}] * len(chunk.bounds), strict=True):
-            rows, state = self._rows(source, bounds), before
+            # a piece of a source is another object in each pass
+            rows = (
+                kept_rows(self.rows, source, bounds, self.scratch)
+                if self.is_whole
+                else rows_at(source, bounds)
+            )
+            state = before
             if rows.n_rows:
                 sums, state = self._summarize(rows, before)
                 if total is None:
@@ -124,21 +130,6 @@ class InferBlocks:
             if self.keeps and self.rows.keeps_locals:
                 after.append(state)
         return total or Sums.zero(), after or None
-
-    def _rows(self, source: RowSource, bounds: tuple[int, int]) -> Rows:
-        """Return a block of rows: the same ones in each pass where the features of all of them are few."""
-        if not self.is_whole or self.rows.chains or not self._are_few(source, bounds):
-            # features of one block after another go into one buffer: a new one for each takes longer than to fill it
-            return rows_at(source, bounds)
-        key = "rows with features", bounds
-        return self.scratch.kept(key, (source,), lambda: _with_tables(rows_at(source, bounds)), shared=True)
-
-    def _are_few(self, source: RowSource, bounds: tuple[int, int]) -> bool:
-        """Whether there is no other block, or the features of all blocks are few and no copies in more digits."""
-        if bounds[1] - bounds[0] == source.n_rows:
-            return True
-        numbers = source.n_rows * sum(table.n_dense for table in self.rows.tables.values())
-        return 0 < numbers <= _KEPT_NUMBERS and not source.has_single
 
     def _summarize(self, rows: Rows, before: LocalState) -> tuple[Sums, LocalState]:
         if not self.rows.chains:
@@ -180,9 +171,24 @@ class SumStatic:
         return SumStatic
 
 
-def _with_tables(rows: Rows) -> Rows:
-    """Return rows that keep the features that are made of them, each as long as its model is there."""
-    return replace(rows, tables=WeakKeyDictionary())
+def kept_rows(model: RowModel, source: RowSource, bounds: tuple[int, int], scratch: Workspace) -> Rows:
+    """Return a block of rows, without those of weight zero: the same ones each time where all features are few.
+
+    Of one block there is no other. Features of many are kept where they take little memory, and are no copies in more
+    digits. Others go into one buffer, block after block: a new one for each takes longer than to fill it.
+    """
+    if model.chains:
+        return rows_at(source, bounds)
+    if bounds[1] - bounds[0] != source.n_rows:
+        numbers = source.n_rows * model.n_kept
+        if not 0 < numbers <= _KEPT_NUMBERS or source.has_single:
+            return rows_at(source, bounds)
+
+    def with_tables() -> Rows:
+        # features are kept as long as their model is there
+        return replace(rows_at(source, bounds), tables=WeakKeyDictionary())
+
+    return scratch.kept(("rows with features", bounds), (source,), with_tables, shared=True)
 
 
 def _inferring(coefficients: Coefficients, rows: RowModel, scratch: Workspace) -> InferBlocks:

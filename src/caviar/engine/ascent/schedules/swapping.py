@@ -189,7 +189,8 @@ def _some_rows(state: AscentState) -> RowMap:
     """Return the map over some of the rows: which follows from their values alone."""
     (label,) = state.problem.factors
     most = min(max(_ROWS, _ROWS_OF_A_COMPONENT * label.n_rows), _MOST_NUMBERS // label.n_rows)
-    return RowMap(state.problem.rows, sample_of(state.rows.source, most), state.rows.executor.host)
+    sample = sample_of(state.rows.source, most)
+    return RowMap(state.problem.rows, sample, state.rows.executor.host, looks_again=True)
 
 
 def _higher(here: BatchState, left: Passes, least: float) -> BatchState:

@@ -87,14 +87,15 @@ class CompiledBlock(Block):
         super().__init__(terms, rows, coefficients, matrix, scratch)
         self._products = products
         n_categories, n_features = matrix.shape
-        self._padded = np.zeros((n_categories, -(-n_features // _PADDED) * _PADDED))
+        self._padded = _zeros(n_categories, -(-n_features // _PADDED) * _PADDED)
         np.take(matrix, products.columns, axis=1, out=self._padded[:, :n_features])
 
     def sums(self, supports: Supports) -> tuple[Array, float]:
-        sums = np.zeros_like(self._padded)
+        n_categories, n_padded = self._padded.shape
+        sums = _zeros(n_categories + 1, n_padded)
         log_partitions = self._add(supports, sums)
         total = np.empty_like(self.matrix)
-        total[:, self._products.columns] = sums[:, : total.shape[1]]
+        total[:, self._products.columns] = sums[:n_categories, : total.shape[1]]
         return total, float(log_partitions.sum())
 
     def log_partitions(self, supports: Supports) -> Array:
@@ -143,12 +144,37 @@ class CompiledBlock(Block):
             start += len(run)
 
     def _runs(self, supports: Supports, cells: AnyArray) -> Iterator[tuple[AnyArray, Array]]:
-        """Yield runs of cells, and the features of their rows that are written, (G, B)."""
-        table = self._products.table
-        length = max(1, _RUN // (table.n_dense * supports.cell))
+        """Yield runs of cells, and the features of their rows that are written, (C, G, cell)."""
+        kept = self._kept(supports)
+        length = max(1, _RUN // (self._products.table.n_dense * supports.cell))
         for start in range(0, len(cells), length):
             run = cells[start : start + length]
-            some = rows_at(self.rows, supports.rows_of(run))
-            given = self.scratch.array((table, "features of cells"), (table.n_dense, some.n_rows))
-            table.fill(some.columns, given, self.scratch)
-            yield run, given
+            if kept is None:
+                yield run, self._given(supports, run)
+            else:
+                yield run, kept[run[0] : run[-1] + 1] if run[-1] - run[0] < len(run) else kept[run]
+
+    def _kept(self, supports: Supports) -> Array | None:
+        """Return the features of all cells if those of all rows are few; they are kept from pass to pass."""
+        if self.rows.tables is None:
+            return None
+        table, order = self._products.table, supports.order
+        where = self.rows.where
+        first = where.start if isinstance(where, slice) else int(where[0])
+        key, every = (table, "kept features", first), np.arange(supports.n_cells)
+        return self.scratch.kept(key, (order,), lambda: self._given(supports, every), shared=True)
+
+    def _given(self, supports: Supports, cells: AnyArray) -> Array:
+        """Return the features of the rows of some cells that are written, (C, G, cell)."""
+        table = self._products.table
+        some = rows_at(self.rows, supports.rows_of(cells))
+        given = self.scratch.array((table, "features of cells"), (table.n_dense, some.n_rows))
+        table.fill(some.columns, given, self.scratch)
+        return np.ascontiguousarray(given.reshape(table.n_dense, len(cells), -1).transpose(1, 0, 2))
+
+
+def _zeros(n_rows: int, n_columns: int) -> Array:
+    """Return zeros that compiled loops read and write as vectors."""
+    from .kernels import aligned
+
+    return aligned(n_rows * n_columns).reshape(n_rows, n_columns)

@@ -14,17 +14,21 @@ import numpy as np
 
 from ...._typing import AnyArray, Array
 from ....families.compiled_exponentials import exponentials
+from .lanes import TOGETHER, backward, forward, multiply, turn
 
 numba: Any = import_module("numba")
 
 CELL = 16
 """Rows of a cell: four registers of four numbers."""
 
-PADDED = 8
-"""Features are padded to a multiple of this by zeros, so that loops over them have no rest."""
+LINE = 8
+"""Numbers of a line of the cache, to a multiple of which features are padded by zeros."""
 
 _MOST = {"reassoc", "contract", "nsz"}
 """Sums may be taken in any order, as BLAS does."""
+
+_NOTHING = 1e-100
+"""Share below which a row has none of a component: products with less may be too small for fast arithmetic."""
 
 _NEARLY_ONE = 1.0 - 1e-12
 _SLIGHT = 1e-5
@@ -32,61 +36,60 @@ _SLIGHT = 1e-5
 
 
 @numba.njit(nogil=True, cache=True)
-def _gather(given: Array, at: int, pairs: AnyArray, by_feature: Array, by_row: Array) -> None:
-    """Write the features of a cell, columns ``at`` to ``at + CELL`` of those given and products of pairs of them.
+def aligned(n: int) -> Array:
+    """Return so many zeros in whole lines of the cache: a vector across two of them takes twice as long and more."""
+    whole = np.zeros(n + LINE)
+    start = (8 * LINE - whole.ctypes.data % (8 * LINE)) // 8 % LINE
+    return whole[start : start + n]
+
+
+@numba.njit(nogil=True, cache=True)
+def _of_members(most: int) -> tuple[Array, Array]:
+    """Return room for numbers of so many members and the rows of a cell, twice; the first has rows for no members."""
+    natural = aligned((most + TOGETHER) * CELL).reshape(most + TOGETHER, CELL)
+    return natural, aligned(most * CELL).reshape(most, CELL)
+
+
+@numba.njit(nogil=True, cache=True)
+def _gather(given: Array, cell: int, pairs: AnyArray, by_feature: Array) -> None:
+    """Write the features of a cell: those given, and products of pairs of them.
 
     Parameters
     ----------
     given
-        Shape (G, B).
+        Shape (C, G, CELL).
     pairs
         Two of the given features for each of the others, (F - G, 2).
-    by_feature, by_row
-        The features in both orders, (F padded, CELL) and (CELL, F padded).
+    by_feature
+        The features, (F padded, CELL).
     """
-    n, flat = given.shape[0], by_feature.reshape(-1)
-    for f in range(n):
-        own, into = given[f, at : at + CELL], by_feature[f]
-        for v in range(CELL):
-            into[v] = own[v]
+    n = given.shape[1]
+    at, features, own = CELL * n * cell, by_feature.reshape(-1), given.reshape(-1)
+    for f in range(CELL * n):
+        features[f] = own[at + f]
     for p in range(len(pairs)):
-        one, other, into = by_feature[pairs[p, 0]], by_feature[pairs[p, 1]], by_feature[n + p]
-        for v in range(CELL):
-            into[v] = one[v] * other[v]
-    # eight features at a time: row by row, with strides of a cell, took two fifths of the time of a cell
-    for eighth in range(by_row.shape[1] // 8):
-        some = flat[8 * CELL * eighth : 8 * CELL * (eighth + 1)]
-        for v in range(CELL):
-            into = by_row[v, 8 * eighth : 8 * (eighth + 1)]
-            for f in range(8):
-                into[f] = some[CELL * f + v]
+        one, other = at + CELL * pairs[p, 0], at + CELL * pairs[p, 1]
+        multiply(features, CELL * (n + p), own, one, own, other)
 
 
-@numba.njit(nogil=True, cache=True, fastmath=_MOST)
+@numba.njit(nogil=True, cache=True)
+def _turn(by_feature: Array, by_row: Array) -> None:
+    """Write the features of a cell row by row, (CELL, F padded)."""
+    n, features, rows = by_row.shape[1], by_feature.reshape(-1), by_row.reshape(-1)
+    for f in range(0, n, 8):
+        for v in range(0, CELL, 8):
+            turn(rows, v * n + f, n, features, CELL * f + v, CELL)
+
+
+@numba.njit(nogil=True, cache=True)
 def _naturals(by_feature: Array, members: AnyArray, matrix: Array, natural: Array) -> None:
-    """Write the natural parameters of a cell's rows for its members: (M, CELL)."""
-    flat = by_feature.reshape(-1)
-    for m in range(len(members)):
-        own = matrix[members[m]]
-        out = natural[m]
-        for v in range(CELL):
-            out[v] = 0.0
-        for eighth in range(len(own) // 8):
-            f = 8 * eighth
-            a, b, c, d = own[f], own[f + 1], own[f + 2], own[f + 3]
-            e, g, h, i = own[f + 4], own[f + 5], own[f + 6], own[f + 7]
-            some = flat[CELL * f : CELL * (f + 8)]
-            for v in range(CELL):
-                out[v] += (
-                    a * some[v]
-                    + b * some[v + 16]
-                    + c * some[v + 32]
-                    + d * some[v + 48]
-                    + e * some[v + 64]
-                    + g * some[v + 80]
-                    + h * some[v + 96]
-                    + i * some[v + 112]
-                )
+    """Write the natural parameters of a cell's rows for its members: (M, CELL), and some more rows for no members."""
+    n, last = matrix.shape[1], len(members) - 1
+    for m in range(0, len(members), TOGETHER):
+        a, b = n * members[m], n * members[min(m + 1, last)]
+        c, d = n * members[min(m + 2, last)], n * members[min(m + 3, last)]
+        features, numbers, out = by_feature.reshape(-1), matrix.reshape(-1), natural.reshape(-1)
+        forward(features, n, numbers, a, b, c, d, out, CELL * m)
 
 
 @numba.njit(nogil=True, cache=True, fastmath=_MOST)
@@ -117,27 +120,20 @@ def _totals(weights: Array, n: int, out: Array) -> None:
             out[v] += own[v]
 
 
-@numba.njit(nogil=True, cache=True, fastmath=_MOST)
+@numba.njit(nogil=True, cache=True)
 def _add(by_row: Array, members: AnyArray, weights: Array, scale: Array, sums: Array) -> None:
-    """Add the features of a cell's rows, weighted, to the sums of its members, two at a time."""
-    for m in range(0, len(members) - 1, 2):
-        out, other, own, others = sums[members[m]], sums[members[m + 1]], weights[m], weights[m + 1]
-        for quarter in range(CELL // 4):
-            h = 4 * quarter
-            a, b = own[h] * scale[h], own[h + 1] * scale[h + 1]
-            c, d = own[h + 2] * scale[h + 2], own[h + 3] * scale[h + 3]
-            e, g = others[h] * scale[h], others[h + 1] * scale[h + 1]
-            i, j = others[h + 2] * scale[h + 2], others[h + 3] * scale[h + 3]
-            p, q, r, s = by_row[h], by_row[h + 1], by_row[h + 2], by_row[h + 3]
-            for f in range(len(p)):
-                out[f] += a * p[f] + b * q[f] + c * r[f] + d * s[f]
-                other[f] += e * p[f] + g * q[f] + i * r[f] + j * s[f]
-    if len(members) % 2:
-        out, own = sums[members[-1]], weights[len(members) - 1]
-        for h in range(CELL):
-            a, p = own[h] * scale[h], by_row[h]
-            for f in range(len(p)):
-                out[f] += a * p[f]
+    """Add the features of a cell's rows, weighted, to the sums of its members; the last of the sums are no member's."""
+    n, size, nobody = sums.shape[1], len(members), sums.shape[1] * (len(sums) - 1)
+    for m in range(size):
+        own = weights[m]
+        for v in range(CELL):
+            share = own[v] * scale[v]
+            own[v] = share if share > _NOTHING else 0.0
+    for m in range(0, size, TOGETHER):
+        a, b = n * members[m], n * members[m + 1] if m + 1 < size else nobody
+        c, d = n * members[m + 2] if m + 2 < size else nobody, n * members[m + 3] if m + 3 < size else nobody
+        rows, numbers, total = by_row.reshape(-1), weights.reshape(-1), sums.reshape(-1)
+        backward(rows, n, numbers, CELL * m, total, a, b, c, d)
 
 
 @numba.njit(nogil=True, cache=True)
@@ -157,22 +153,23 @@ def add_cells(
     Parameters
     ----------
     given, pairs
-        Features of the cells' rows, (G, C * CELL), and pairs of them that are multiplied, (F - G, 2).
+        Features of the cells' rows, (C, G, CELL), and pairs of them that are multiplied, (F - G, 2).
     starts, sizes, members
         The components of each cell.
     counted
         Weights of the rows.
     matrix, sums
-        W and the sums, (K, F padded); nothing is added where there are no rows for sums.
+        W, (K, F padded), and the sums, with one row more for nobody; nothing is added where there are no sums.
     """
     n_padded, most = matrix.shape[1], sizes.max()
-    by_feature, by_row = np.zeros((n_padded, CELL)), np.zeros((CELL, n_padded))
-    natural, wholes = np.empty((most, CELL)), np.empty((most, CELL))
+    by_feature = aligned(n_padded * CELL).reshape(n_padded, CELL)
+    by_row = aligned(CELL * n_padded).reshape(CELL, n_padded)
+    natural, wholes = _of_members(most)
     top, total = np.empty(CELL), np.empty(CELL)
     for cell in range(len(sizes)):
         size, at = sizes[cell], CELL * cell
         own = members[starts[cell] : starts[cell] + size]
-        _gather(given, at, pairs, by_feature, by_row)
+        _gather(given, cell, pairs, by_feature)
         _naturals(by_feature, own, matrix, natural)
         _weights(natural, size, top, wholes)
         _totals(natural, size, total)
@@ -182,6 +179,7 @@ def add_cells(
             total[v] = counted[at + v] / total[v]
         log_partitions[cell] = found
         if len(sums):
+            _turn(by_feature, by_row)
             _add(by_row, own, natural, total, sums)
 
 
@@ -201,12 +199,12 @@ def rank(
     The parameters are those of :func:`add_cells` and of :meth:`Block.ranked`.
     """
     n_padded, size = matrix.shape[1], pools.shape[1]
-    by_feature, by_row = np.zeros((n_padded, CELL)), np.zeros((CELL, n_padded))
-    natural, wholes = np.empty((size, CELL)), np.empty((size, CELL))
+    by_feature = aligned(n_padded * CELL).reshape(n_padded, CELL)
+    natural, wholes = _of_members(size)
     top, total, left, scores = np.empty(CELL), np.empty(CELL), np.empty(CELL), np.empty(size)
     for cell in range(len(pools)):
         at, own = CELL * cell, pools[cell]
-        _gather(given, at, pairs, by_feature, by_row)
+        _gather(given, cell, pairs, by_feature)
         _naturals(by_feature, own, matrix, natural)
         _weights(natural, size, top, wholes)
         _totals(natural, size, total)
@@ -267,7 +265,7 @@ def exchange(
     Parameters
     ----------
     given, pairs
-        Features of the cells' rows, (G, C * CELL), and pairs of them that are multiplied, (F - G, 2).
+        Features of the cells' rows, (C, G, CELL), and pairs of them that are multiplied, (F - G, 2).
     places
         Where the members of each cell are, (C, M).
     found, is_new
@@ -281,8 +279,8 @@ def exchange(
     """
     n_padded, (n_cells, size) = matrix.shape[1], places.shape
     most = size + found.shape[1]
-    by_feature, by_row = np.zeros((n_padded, CELL)), np.zeros((CELL, n_padded))
-    natural, wholes = np.empty((most, CELL)), np.empty((most, CELL))
+    by_feature = aligned(n_padded * CELL).reshape(n_padded, CELL)
+    natural, wholes = _of_members(most)
     top, total, before = np.empty(CELL), np.empty(CELL), np.empty(CELL)
     every, scores = np.empty(most, dtype=np.int64), np.empty(most)
     for cell in range(n_cells):
@@ -295,7 +293,7 @@ def exchange(
                 n += 1
         if n == size:
             continue
-        _gather(given, at, pairs, by_feature, by_row)
+        _gather(given, cell, pairs, by_feature)
         _naturals(by_feature, every[:n], matrix, natural)
         _weights(natural, n, top, wholes)
         _totals(natural, size, before)

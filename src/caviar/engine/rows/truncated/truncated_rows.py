@@ -47,6 +47,7 @@ class TruncatedRows(IndependentRows):
     _make_block: Callable[[Rows, Coefficients, Array, Workspace], Block]
     _cell: int
     _dense_rows: int
+    _n_kept: int
 
     @classmethod
     def of(cls, rows: IndependentRows, n_responsibilities: int) -> TruncatedRows:
@@ -69,9 +70,11 @@ class TruncatedRows(IndependentRows):
         dense = not rows.has_centres and not rows.partial.get(label) and not other._table.tallied
         terms = DenseCells(label.key, other._table) if dense else AnyCells(label.key, rows.products)
         other._make_block, other._cell = partial(Block, terms), Block.cell
+        other._n_kept = rows.n_kept
         if isinstance(terms, DenseCells) and can_compile():
             products = Products.of(other._table)
             other._make_block, other._cell = partial(CompiledBlock, terms, products), CompiledBlock.cell
+            other._n_kept = products.table.n_dense
         other.keeps_locals = True
         other._dense_rows, other._block_rows = rows.block_rows, _BLOCK_ROWS
         return other
@@ -79,6 +82,11 @@ class TruncatedRows(IndependentRows):
     @property
     def operations_a_row(self) -> float:
         return 4.0 * self.n_responsibilities * self._table.n_dense
+
+    @property
+    def n_kept(self) -> int:
+        """Numbers of a row that a pass keeps for the next one: no products in compiled loops, which make them."""
+        return self._n_kept
 
     @property
     def buffer_rows(self) -> int:

@@ -32,6 +32,9 @@ from ..products.shares import points_of_rows
 _MOST_POINTS = 1_000
 """Points that are brought into fewer coordinates, where they have more of them than there are points."""
 
+_MANY_COLUMNS = 64, 512
+"""Columns from which on it pays to ask whether they vary in fewer directions, and up to which."""
+
 _SAME = 1e-9
 
 
@@ -277,12 +280,19 @@ def _in_fewer(points: Array) -> Array | None:
     """Return points in no more coordinates than there are points, their distances unchanged; None if too many."""
     n_points, size = points.shape
     if size <= max(n_points, 2):
-        return points
+        return _in_directions(points) if _MANY_COLUMNS[0] <= size <= _MANY_COLUMNS[1] else points
     if n_points > _MOST_POINTS:
         return None
     variances, directions = np.linalg.eigh(points @ points.T)
     kept = variances > _SAME * max(variances[-1], np.finfo(float).tiny)
     return directions[:, kept] * np.sqrt(variances[kept]) if kept.any() else np.zeros((n_points, 1))
+
+
+def _in_directions(points: Array) -> Array:
+    """Return points in the directions in which they vary if those are few, as of columns along a grid."""
+    variances, directions = np.linalg.eigh(points.T @ points)
+    kept = variances > _SAME * max(variances[-1], np.finfo(float).tiny)
+    return points @ directions[:, kept] if 2 * kept.sum() < len(kept) else points
 
 
 def _is_same(one: Array, other: Array) -> bool:
