@@ -98,6 +98,7 @@ class TopicRows:
     most_sweeps = 1
     entries: Sequence[ColumnKey] = ()
     tables: Mapping[LocalFactor, FeatureTable] = {}
+    n_kept = 0
 
     def __init__(
         self,

@@ -6,6 +6,9 @@ import numpy as np
 
 from ...._typing import AnyArray, Array
 
+_DISTANCES = 1 << 18
+"""Distances that are held at a time: 2 MB."""
+
 
 def kmeans(
     points: Array,
@@ -66,11 +69,21 @@ def _centres(
 
 
 def _nearest(points: Array, centres: Array) -> AnyArray:
-    """Return the nearest centre of each point."""
+    """Return the nearest centre of each point: as many points at a time as the cache holds distances of."""
     # |x - c|^2 without |x|^2, which all centres share
-    distances = points @ (-2.0 * centres.T)
-    distances += np.einsum("ij,ij->i", centres, centres)
-    return distances.argmin(axis=1)
+    turned, squares = -2.0 * centres.T, np.einsum("ij,ij->i", centres, centres)
+    length = max(1, _DISTANCES // len(centres))
+    if length >= len(points):
+        distances = points @ turned
+        distances += squares
+        return distances.argmin(axis=1)
+    found, room = np.empty(len(points), dtype=np.int64), np.empty((length, len(centres)))
+    for start in range(0, len(points), length):
+        some = points[start : start + length]
+        distances = np.matmul(some, turned, out=room[: len(some)])
+        distances += squares
+        distances.argmin(axis=1, out=found[start : start + length])
+    return found
 
 
 def _seeds(points: Array, weights: Array, n_clusters: int, rng: np.random.Generator) -> Array:
