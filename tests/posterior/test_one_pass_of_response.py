@@ -6,6 +6,7 @@ import pytest
 import caviar as cv
 from caviar.engine.ascent.state import begin
 from caviar.engine.evaluation.evaluate import in_frame
+from caviar.engine.response import factors
 from caviar.engine.response.operator import ResponseOperator
 from caviar.engine.response.passes.blocks import CurveBlocks, RespondBlocks
 from caviar.engine.response.quantities import Response
@@ -55,6 +56,17 @@ def test_one_pass_gives_what_passes_along_directions_give(make):
     np.testing.assert_allclose(curved.matrix(), expected, rtol=0, atol=1e-12 * np.abs(expected).max())
     columns = np.random.default_rng(0).normal(size=(curved.size, 5))
     np.testing.assert_allclose(curved.apply(columns), expected @ columns, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("most", [1, 60])
+def test_small_factors_respond_to_all_changes_at_once_as_to_one_after_the_other(most, monkeypatch):
+    together = _operator(_with_weights)
+    monkeypatch.setattr(factors, "_MOST_TOGETHER", most)
+    apart = _operator(_with_weights)
+    columns = np.random.default_rng(0).normal(size=(together.size, 5))
+    np.testing.assert_allclose(together.times(columns), apart.times(columns), rtol=1e-12, atol=1e-14)
+    for one, other in zip(together.factors, apart.factors, strict=True):
+        np.testing.assert_allclose(one.covariances, other.covariances, rtol=1e-12)
 
 
 def test_equal_products_of_features_are_summed_once():
