@@ -293,8 +293,7 @@ class MixedMixture(HasEvidence, MixtureEstimator):
             self.max_iter,
             self.tol,
             self._place,
-            self.verbose if callable(self.verbose) else False,
-            next_fit,
+            next_fit=next_fit,
             names=tuple(data),
             label=self._columns.label,
         )
