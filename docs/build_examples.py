@@ -46,7 +46,7 @@ BLOCK = re.compile(
 )
 COMMAND = re.compile(r"^(?:caviar |cat .*\| caviar )(?:.*\\\n)*.*\n", re.MULTILINE)
 PROGRESS = re.compile(
-    r"^(?:(?:fit \d+/\d+  )?(?:start \d+/\d+  )?iteration \d+/\d+  |searching: ).*\n", re.MULTILINE
+    r"^(?:(?:fit \d+/\d+  )?(?:start \d+/\d+  )?(?:iteration \d+/\d+  |searching: )).*\n", re.MULTILINE
 )
 NUMBER = re.compile(r"-?\d+\.?\d*(?:e[+-]?\d+)?")
 

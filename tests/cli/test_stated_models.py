@@ -107,6 +107,9 @@ def test_a_sample_is_that_of_the_posterior(run, regression, hidden, folder, tmp_
     }  # fmt: skip
     expected = posterior.predictive({"time": 7}, seed=3)["x"][0]
     np.testing.assert_allclose(read_table(tmp_path / "new.csv").values, expected)
+    # without a seed they are those of the seed of the fit, or of 0, each time
+    drawn = [run("sample", folder / "hidden.caviar", "-n", 7, *own).stdout for own in ([], [], ["--seed", 0])]
+    assert drawn[0] == drawn[1] == drawn[2]
     run("sample", folder / "regression.caviar", folder / "known.csv", "--seed", 3, "-o", tmp_path / "y.csv")
     expected = regression.predictive(data={"X": X}, seed=3)["y"][0]
     np.testing.assert_allclose(read_table(tmp_path / "y.csv").values[:, 0], expected)

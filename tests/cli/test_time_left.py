@@ -6,14 +6,16 @@ from types import SimpleNamespace
 import pytest
 from rich.console import Console
 
+from caviar.cli.progress import _LiveLine, _SearchLines
 from caviar.cli.remaining import TimeLeft
-from caviar.cli.steps import counting_steps, showing_clock
+from caviar.cli.steps import counting_parts, counting_steps, showing_clock
+from caviar.engine.ascent.driver import Progress, Search
 
 
 def event(iteration, change, restart=0, n_restarts=1, max_iter=500, fit=0, n_fits=1):
     return SimpleNamespace(
         iteration=iteration, change_per_row=change, restart=restart, n_restarts=n_restarts, max_iter=max_iter,
-        fit=fit, n_fits=n_fits,
+        fit=fit, n_fits=n_fits, elbo=-10.0, search=None,
     )  # fmt: skip
 
 
@@ -130,3 +132,42 @@ def test_work_without_steps_has_a_clock_on_a_terminal_and_elsewhere_nothing():
         with showing_clock(console, "writing the report", quiet=quiet, clock=clock):
             clock.now = 12.3
         assert ("writing the report  12.3 s" in out.getvalue()) == is_shown
+
+
+def test_a_search_says_what_it_has_found_and_how_long_it_takes_at_least():
+    clock, out = Clock(), io.StringIO()
+    lines = _SearchLines(Console(file=out, width=200), "ELBO", clock)
+    for now, search in (
+        (1.5, Search(0, float("-inf"), 0, None)),
+        (3.0, Search(2, -1168.05, 1, None)),
+        (4.0, Search(2, -1168.05, 2, 30.0)),
+        (60.0, Search(3, -1160.0, 9, 150.0)),
+    ):
+        clock.now = now
+        lines(Progress(0, 1, 3, 500, -1200.0, 1e-3, search=search))
+    lines.finish()
+    assert out.getvalue().splitlines() == [
+        "searching: first fit  1.5 s",
+        "searching: highest ELBO so far -1168.0500 (K = 2)  1 move tried  3.0 s",
+        "searching: highest ELBO so far -1160.0000 (K = 3)  9 moves tried  60.0 s  at least 2 min left",
+        "searching: highest ELBO so far -1160.0000 (K = 3)  9 moves tried  60.0 s",
+    ]
+    live = _LiveLine("ELBO", 1e-6)
+    live(Progress(1, 4, 3, 500, -1200.0, 1e-3, search=Search(2, -1168.05, 2, 30.0)))
+    assert "start 2/4  searching: highest ELBO so far -1168.0500 (K = 2)  2 moves tried" in str(live.render())
+    assert "at least 30 s left" in str(live.render())
+
+
+def test_sections_of_a_report_are_not_alike():
+    """The first makes the fits and the data sets that the others show: nothing is known before it is done."""
+    now, out = [0.0], io.StringIO()
+    terminal = Console(file=out, force_terminal=True, width=100)
+    with counting_parts(terminal, "sections", first=50, quiet=False, clock=lambda: now[0]) as reach:
+        reach(0, 9)
+        now[0] = 20.0
+    assert "left" not in out.getvalue()
+    with counting_parts(terminal, "sections", first=50, quiet=False, clock=lambda: now[0]) as reach:
+        now[0] = 120.0
+        reach(1, 9)
+    # eight sections of a fiftieth of the first; were they alike, 800 s would be left
+    assert "1 of 9 sections  100.0 s  about 16 s left" in out.getvalue()

@@ -12,6 +12,7 @@ from scipy.sparse import csr_array
 
 import caviar as cv
 from caviar.engine.ascent.status import Status
+from caviar.estimators.automatic.pace import Pace
 from caviar.estimators.automatic.topics import best_of_numbers
 
 RNG = np.random.default_rng(4)
@@ -104,10 +105,10 @@ def test_the_search_begins_from_the_best_of_growing_numbers_and_ends_after_three
         asked.append(number)
         return SimpleNamespace(elbo=elbos[number], status=Status.CONVERGED, number=number)
 
-    assert best_of_numbers(fit, 50).number == 6
+    assert best_of_numbers(fit, 50, Pace()).number == 6
     assert asked == [2, 3, 4, 6, 8, 12, 16]
     asked.clear()
-    assert best_of_numbers(fit, 4).number == 2
+    assert best_of_numbers(fit, 4, Pace()).number == 2
     assert asked == [2, 3, 4]
 
 

@@ -138,6 +138,18 @@ def test_a_model_has_a_picture_and_references(page):
         assert heading in text
 
 
+def test_groups_of_points_are_told_apart_by_their_markers_too():
+    """In grey, or with another colour vision, colours alone are not enough."""
+    lines = [
+        (page.name, line.strip())
+        for page in DOCS.rglob("*.md")
+        for line in page.read_text(encoding="utf-8").splitlines()
+        if ".scatter(" in line and re.search(r'f"C\{', line)
+    ]
+    assert len(lines) > 2
+    assert [own for own in lines if "marker=" not in own[1]] == []
+
+
 def test_every_model_has_a_page():
     """Each public name of ``caviar.models`` stands on a page."""
     text = "".join(page.read_text(encoding="utf-8") for page in (DOCS / "models").glob("*.md"))

@@ -77,7 +77,7 @@ def test_intervals_are_those_to_second_order_where_they_cost_little():
     forest = cv.plot.forest(faithful(), "theta.mean", level=0.8)
     ends = np.moveaxis(posterior.interval("theta.mean", 0.8), 0, -1)
     np.testing.assert_allclose(intervals_of(forest), ends.reshape(-1, 2))
-    assert forest.get_title() == "theta.mean: mean and 80% interval (second order)"
+    assert forest.get_title() == "means: mean and 80% interval (second order)"
     weights = cv.plot.weights(faithful(), level=0.8)
     np.testing.assert_allclose(ends_of(weights.collections[-1]), posterior.interval("weights", 0.8).T)
 
@@ -88,7 +88,7 @@ def test_intervals_of_linear_response_say_so():
     forest = cv.plot.forest(mixture, "theta.mean", level=0.8)
     ends = np.moveaxis(response.interval("theta.mean", 0.8), 0, -1)
     np.testing.assert_allclose(intervals_of(forest), ends.reshape(-1, 2))
-    assert forest.get_title() == "theta.mean: mean and 80% interval (linear response)"
+    assert forest.get_title() == "means: mean and 80% interval (linear response)"
 
 
 def test_a_forest_of_a_fitted_table_knows_its_columns():
@@ -189,7 +189,7 @@ def test_columns_with_other_units_have_a_scale_each():
     table = pd.DataFrame(rows, columns=list(MEASURES))
     mixture = cv.BayesianGaussianMixture(2, random_state=0).fit(table)
     axes = cv.plot.forest(mixture, ["theta.mean", "weights"])
-    assert [ax.get_xlabel() for ax in axes] == [*(f"theta.mean, {name}" for name in MEASURES), "weights"]
+    assert [ax.get_xlabel() for ax in axes] == [*(f"means, {name}" for name in MEASURES), "weights"]
     assert labels_of(axes[3].get_yticklabels()) == ["component 0", "component 1"]
     mean = mixture.posterior_.marginals("theta")[0]
     expected = np.stack([mean.lower[:, 3], mean.upper[:, 3]], axis=1)

@@ -91,7 +91,7 @@ def test_a_prior_that_depends_on_known_columns_needs_the_data():
     ("draw", "says"),
     [
         (lambda: cv.plot.prior_posterior(restarted()), "choose one of 'theta', 'weights'"),
-        (lambda: cv.plot.prior_posterior(faithful(), "theta"), "'theta.mean' or 'theta.precision'"),
+        (lambda: cv.plot.prior_posterior(faithful(), "theta"), "'means' or 'precisions'"),
         (lambda: cv.plot.prior_posterior(chain(), "transition", max_entries=4), "9 entries.*max_entries=9"),
         (
             lambda: cv.plot.prior_posterior(cv.GaussianMixture(2, random_state=0).fit(np.eye(9)), "mean"),

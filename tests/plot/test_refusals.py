@@ -40,7 +40,7 @@ from plot.fits import (
         (lambda: cv.plot.weights(chain(), variable="transition"), r"\(3, 3\).*forest"),
         (lambda: cv.plot.weights(faithful(), names=["a"]), "2 entries, but names= gives 1"),
         (lambda: cv.plot.forest(factors()), "choose one of.*'loadings'"),
-        (lambda: cv.plot.forest(faithful(), "theta"), "'theta.mean' or 'theta.precision'"),
+        (lambda: cv.plot.forest(faithful(), "theta"), "'means' or 'precisions'"),
         (lambda: cv.plot.forest(faithful(), "theta.scale"), "no part 'theta.scale'"),
         (lambda: cv.plot.forest(factors(), "mean", max_entries=3), "max_entries=5"),
         (

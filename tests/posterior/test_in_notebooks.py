@@ -69,7 +69,7 @@ def test_fitted_estimators_show_what_was_learnt():
     assert str(table).startswith(f"Bayesian mixture of Gaussians: ELBO {mixture.elbo_:.6f} nats, converged")
     rows = {(row.variable, row.index): row for row in table.rows}
     mean = mixture.posterior_.mean("theta.mean")[0, 0]
-    np.testing.assert_allclose(rows["theta.mean", "component 0, [0]"].mean, mean)
+    np.testing.assert_allclose(rows["means", "component 0, [0]"].mean, mean)
     assert mean == pytest.approx(mixture.means_[0, 0], abs=0.1 * mixture.means_sd_[0, 0])
     assert len(table.to_frame()) == len(table.rows)
     assert "95% interval" in mixture._repr_html_()

@@ -7,7 +7,7 @@ import pytest
 from scipy import integrate, special, stats
 
 import caviar as cv
-from caviar.families._by_moments import BINARY, COUNTS, REALS
+from caviar.families._by_moments import BINARY, COUNTS, REALS, Counts
 from caviar.language.nodes_of_predictors import nodes, probability_at
 
 OBS = cv.Plate("obs")
@@ -246,3 +246,31 @@ def _predictor(model: cv.MixedModel, known: dict, row: int) -> tuple[float, floa
     finally:
         type(leaf).parts_given = original
     return slots["found"]
+
+
+def test_quantiles_of_counts_are_the_smallest_numbers_that_reach_the_probability(monkeypatch):
+    rng = np.random.default_rng(0)
+    n_parts, n_rows, evaluated = 3, 400, []
+    means = 10.0 ** rng.uniform(-2, 5, (n_parts, n_rows))
+    # binomials, Poissons and negative binomials, some without rows or without a mean
+    variances = means * rng.choice([0.5, 1.0, 1.7, 30.0], means.shape)
+    means[:, :5] = variances[:, :5] = 0.0
+    weights = rng.dirichlet(np.ones(n_parts), n_rows).T
+    parts = tuple(zip(weights, means, np.sqrt(variances), strict=True))
+    below = Counts.below
+
+    def counted(self, value, mean, sd):
+        evaluated.append(np.size(mean))
+        return below(self, value, mean, sd)
+
+    monkeypatch.setattr(Counts, "below", counted)
+    for q in (0.001, 0.025, 0.5, 0.975):
+        found = COUNTS.quantile(q, parts)
+        assert np.all(COUNTS.below_in_mixture(found, parts) >= q)
+        assert np.all(COUNTS.below_in_mixture(found - 1.0, parts) < q)
+    # from 0 upwards 23 to 29 for each row and part; 2 of the calls here check the result
+    assert sum(evaluated) / 4 / means.size - 2 < 14
+    # an infinite mean has weight 0.5: half of the probability is beyond any number
+    endless = tuple((np.array([0.5]), np.array([mean]), np.array([1.0])) for mean in (2.0, np.inf))
+    assert COUNTS.quantile(0.9, endless) == np.inf
+    assert COUNTS.quantile(0.2, endless) == 2.0

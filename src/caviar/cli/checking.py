@@ -76,7 +76,7 @@ def _verified(estimator: Any, rows: Any, seed: int) -> Any:
     # maximum likelihood: all that is learnt is points
     point = tuple(fitted.posterior_.keys()) if isinstance(estimator, cv.GaussianMixture) else ()
     data = fitted._data(fitted._rows_to_predict(rows))
-    return cv.testing.check_model(fitted.posterior_.model, data, seed=seed, point=point)
+    return cv.testing.check_model(fitted.posterior_.model, data, seed=seed, point=point, progress=False)
 
 
 def _print(found: Any) -> None:

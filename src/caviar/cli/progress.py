@@ -7,14 +7,15 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from .remaining import TimeLeft
-from .speaking import say, standard_error
+from .remaining import TimeLeft, time_in_words
+from .speaking import counted, say, standard_error
 
 _TOLD = frozenset(digit * 10**power for power in range(7) for digit in (1, 2, 5))
 """Iterations, and restarts, of which there is a plain line."""
@@ -76,9 +77,21 @@ class _Spoken(logging.Handler):
 def _text(objective: str, event: Any, seconds: float) -> str:
     fit = f"fit {event.fit + 1}/{event.n_fits}  " if event.n_fits > 1 else ""
     start = f"start {event.restart + 1}/{event.n_restarts}  " if event.n_restarts > 1 else ""
+    if event.search is not None:
+        return f"{fit}{start}{_search_text(objective, event.search, seconds)}"
     return (
         f"{fit}{start}iteration {event.iteration}/{event.max_iter}  {objective} {event.elbo:.4f}  "
         f"change per row {event.change_per_row:.2g}  {seconds:.1f} s"
+    )
+
+
+def _search_text(objective: str, search: Any, seconds: float) -> str:
+    """Return how far a search is; what is to come of it is known for the sweep, not for the search."""
+    if not search.n_components:
+        return f"searching: first fit  {seconds:.1f} s"
+    return (
+        f"searching: highest {objective} so far {search.elbo:.4f} (K = {search.n_components})  "
+        f"{counted(search.n_moves, 'move')} tried  {seconds:.1f} s{time_in_words(search.seconds_left, 'at least')}"
     )
 
 
@@ -98,11 +111,11 @@ class _LiveLine:
     def render(self) -> Text:
         """Return the line as it is now."""
         seconds = time.monotonic() - self._start
-        told = (
-            f"starting  {seconds:.1f} s"
-            if self._event is None
-            else _text(self._objective, self._event, seconds) + self._left.words()
-        )
+        if self._event is None:
+            told = f"starting  {seconds:.1f} s"
+        else:
+            left = self._left.words() if self._event.search is None else ""
+            told = _text(self._objective, self._event, seconds) + left
         line = f"{'|/-'[int(4 * seconds) % 3]} {told}  (Ctrl-C keeps the best so far)"
         return Text(line, no_wrap=True, overflow="ellipsis")
 
@@ -143,37 +156,32 @@ class _PlainLines:
     def _tell(self, event: Any) -> None:
         if event is not self._told:
             text = _text(self._objective, event, time.monotonic() - self._start)
-            say(self._console, text + self._left.words())
+            say(self._console, text + (self._left.words() if event.search is None else ""))
         self._told = event
 
 
 class _SearchLines:
-    """A line for the highest objective so far, where it has risen, after 1, 2, 5, 10, ... seconds."""
+    """A line for the highest objective so far after 1, 2, 5, 10, ... seconds, and at the end."""
 
-    def __init__(self, console: Console, objective: str) -> None:
-        self._console, self._objective = console, objective
-        self._start = time.monotonic()
-        self._best, self._told = float("-inf"), float("-inf")
+    def __init__(self, console: Console, objective: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self._console, self._objective, self._clock = console, objective, clock
+        self._start = clock()
+        self._event: Any = None
         self._next = iter(sorted(_TOLD))
         self._due = next(self._next)
 
     def __call__(self, event: Any) -> None:
-        self._best = max(self._best, event.elbo)
-        seconds = time.monotonic() - self._start
+        self._event = event
+        seconds = self._clock() - self._start
         if seconds >= self._due:
             while seconds >= self._due:
                 self._due = next(self._next, math.inf)
-            self._tell()
+            say(self._console, _text(self._objective, event, seconds))
 
     def finish(self) -> None:
-        """Tell the highest objective of all."""
-        self._tell()
-
-    def _tell(self) -> None:
-        if self._best > self._told:
-            seconds = time.monotonic() - self._start
-            say(
-                self._console,
-                f"searching: highest {self._objective} so far {self._best:.4f}  {seconds:.1f} s",
-            )
-        self._told = self._best
+        """Tell how far the search was at its last fit."""
+        event = self._event
+        if event is not None:
+            search = None if event.search is None else replace(event.search, seconds_left=None)
+            told = replace(event, search=search)
+            say(self._console, _text(self._objective, told, self._clock() - self._start))

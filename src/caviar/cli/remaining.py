@@ -69,19 +69,21 @@ class TimeLeft:
         return time_in_words(self.seconds())
 
 
-def time_in_words(left: float | None) -> str:
+def time_in_words(left: float | None, about: str = "about") -> str:
     """Return what is said of seconds that are left; nothing where they are uncertain, or hardly any.
 
     Examples
     --------
     >>> time_in_words(42.1), time_in_words(600), time_in_words(None)
     ('  about 42 s left', '  about 10 min left', '')
+    >>> time_in_words(7200, "at least")
+    '  at least 2.0 h left'
     """
     if left is None or not math.isfinite(left) or left < 2:
         return ""
     if left < 90:
-        return f"  about {left:.0f} s left"
-    return f"  about {left / 60:.0f} min left" if left < 5400 else f"  about {left / 3600:.1f} h left"
+        return f"  {about} {left:.0f} s left"
+    return f"  {about} {left / 60:.0f} min left" if left < 5400 else f"  {about} {left / 3600:.1f} h left"
 
 
 def _iterations_left(then: float, now: float, steps: int, tol: float) -> float:

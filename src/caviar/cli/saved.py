@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -78,3 +79,9 @@ class Saved(ABC):
                 f"{self.path} takes no DATA: it draws whole rows. Only a model with known columns, such as a "
                 f"regression, does"
             )
+
+
+def seed_of_model(about: Mapping[str, Any]) -> int:
+    """Return the seed of a fit, by which its draws are made if the user gives none; 0 where it was not kept."""
+    seed = about.get("seed")
+    return seed if isinstance(seed, int) else 0

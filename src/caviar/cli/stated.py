@@ -13,7 +13,7 @@ import caviar as cv
 
 from .arrays import arrays_for, categories_of, columns_of, wanted_arrays
 from .results import finite, objective_document
-from .saved import Saved
+from .saved import Saved, seed_of_model
 from .speaking import counted, say, standard_error
 from .tables import input_file
 from .wording import in_options
@@ -86,6 +86,7 @@ class PosteriorOfFile(Saved):
     ) -> dict[str, Any]:
         """Return rows of one new data set: the globals drawn from q, and the rest given them."""
         posterior, names = self.fitted, columns_of(self.fitted)
+        seed = seed_of_model((posterior.data_summary or {}).get("about", {})) if seed is None else seed
         known = [name for name, is_observed in wanted_arrays(posterior).items() if not is_observed]
         if known and data is None:
             listed = ", ".join(column for name in known for column in names.get(name, [name]))

@@ -48,7 +48,12 @@ def counting_steps(
 
 @contextmanager
 def counting_parts(
-    console: Console, what: str, *, quiet: bool, clock: Callable[[], float] = time.monotonic
+    console: Console,
+    what: str,
+    *,
+    first: float = 1.0,
+    quiet: bool,
+    clock: Callable[[], float] = time.monotonic,
 ) -> Iterator[Callable[[int, int], None]]:
     """Yield what is to be called with how many parts are done and how many there are, as :func:`counting_steps`.
 
@@ -58,12 +63,14 @@ def counting_parts(
         Where the progress is shown.
     what
         What is done, with its unit: "sections of the report".
+    first
+        How many times as long as another one the first part takes.
     quiet
         Whether to show nothing.
     clock
         What tells the time, in seconds.
     """
-    steps = _Steps(what, 0, clock)
+    steps = _Steps(what, 0, clock, first)
     if quiet:
         yield steps.reach
     elif console.is_terminal:
@@ -104,10 +111,10 @@ def showing_clock(
 
 
 class _Steps:
-    """How many steps are done, and how long the others will take: as long as those before."""
+    """How many steps are done, and how long the others will take: as long as those before, or of the first a part."""
 
-    def __init__(self, what: str, total: int, clock: Callable[[], float]) -> None:
-        self._what, self._total, self._clock = what, total, clock
+    def __init__(self, what: str, total: int, clock: Callable[[], float], first: float = 1.0) -> None:
+        self._what, self._total, self._clock, self._first = what, total, clock, first
         self._done, self._began, self._next = 0, clock(), _FIRST_LINE
 
     def step(self) -> None:
@@ -136,7 +143,9 @@ class _Steps:
     def words(self) -> str:
         """Return how far it is."""
         seconds = self._seconds()
-        left = seconds / self._done * (self._total - self._done) if self._done else None
+        # in units of the steps after the first
+        done = self._first + self._done - 1
+        left = seconds / done * (self._total - self._done) if self._done else None
         done = f"{self._done:,} of {self._total:,} " if self._total else ""
         return f"{done}{self._what}  {seconds:.1f} s{time_in_words(left)}"
 

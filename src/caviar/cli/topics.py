@@ -14,7 +14,7 @@ import caviar as cv
 from .arrays import counts_for
 from .documents import Documents, new_documents
 from .results import columns_table, objective_document, print_end, print_origin
-from .saved import Saved
+from .saved import Saved, seed_of_model
 from .speaking import plain, say
 
 _FEW_WORDS = 10
@@ -73,6 +73,7 @@ class TopicsOfFile(Saved):
         """Return counts of words of new documents, each of the average length of those of the fit."""
         self.refuse_data(data)
         lda, n_documents = self.fitted, n or 1
+        seed = seed_of_model(getattr(lda, "about_", {})) if seed is None else seed
         kept = (lda.posterior_.data_summary or {}).get("arrays", {}).get("word", {})
         length = max(1, round(float(np.sum(kept.get("mean", [100.0])))))
         owners = np.repeat(np.arange(n_documents), length)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +18,9 @@ from ..engine.topics.passes.collapsed import CollapsedTopics
 from ..engine.topics.passes.left_out import LeftOutTopics
 from ..engine.topics.passes.trials import best_of_trials, n_trials
 from ..families import Dirichlet
+from ..fitting.progress import lines, reporter
 from ._arguments import require_choice
+from ._fit_arguments import progress_of
 
 _LEARNS_FROM, _LEARNS_EVERY = 20, 5
 """Pass after which priors are learnt, and passes between two of their updates; sooner, topics run dry."""
@@ -195,6 +198,18 @@ def fit_collapsed(
     return CollapsedFit(
         Dirichlet(concentration), topics.prior, topics.word_prior[:, 0].copy(), number, converged
     )
+
+
+@contextmanager
+def watched(verbose: Any) -> Iterator[Callable[[Progress], object] | None]:
+    """Yield what is called after each collapsed pass, if anything; with ``True`` lines are logged meanwhile."""
+    progress = progress_of(verbose)
+    if progress is True:
+        with lines():
+            yield None
+    else:
+        with reporter(progress) as callback:
+            yield callback
 
 
 def teller(verbose: Any, start: int, n_starts: int, most: int) -> Callable[[int, float], object]:

@@ -37,7 +37,7 @@ class FitArguments(BaseEstimator):
     random_state: Any = None
     n_jobs: int | None = None
     executor: Any = None
-    verbose: bool | int | Callable[[Progress], None] = False
+    verbose: bool | int | Callable[[Progress], None] | None = None
     uncertainty: str = "auto"
 
     def _check_fit_arguments(self) -> None:
@@ -80,7 +80,12 @@ class FitArguments(BaseEstimator):
             "tol": self.tol,
             "max_iter": self.max_iter,
             "executor": self._place,
-            "progress": self.verbose if callable(self.verbose) else bool(self.verbose),
+            "progress": None if self.verbose is None else progress_of(self.verbose),
             # linear response is found once, of the fit that is kept
             "uncertainty": "mean_field" if self.uncertainty == "mean_field" else "auto",
         }
+
+
+def progress_of(verbose: Any) -> Any:
+    """Return the ``progress`` of a fit that ``verbose`` of an estimator asks for."""
+    return verbose if verbose is None or callable(verbose) else bool(verbose)

@@ -29,7 +29,9 @@ executor
 
 [verbose]
 verbose
-    True prints a line for each iteration. A function is called with the progress of each iteration.
+    By default a fit of more than 5 seconds shows one line that changes, if standard error is a terminal, and in
+    notebooks. True prints a line for each iteration, False nothing. A function is called with the
+    :class:`caviar.Progress` of each iteration.
 
 [uncertainty]
 uncertainty

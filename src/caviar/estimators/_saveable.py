@@ -21,6 +21,21 @@ from ..storage import write_saved
 from ._fit_arguments import FitArguments
 from ._fitted import Fitted, keep
 
+_OF_ATTRIBUTES = {
+    "theta.mean": "means",
+    "theta.precision": "precisions",
+    "mean": "means",
+    "precision": "precisions",
+    "rate": "rates",
+    "emission": "emission_probabilities",
+    "mean_precision": "mean_precision_prior",
+    "scale": "covariance_prior",
+}
+"""Variable of a stated model, or part of a joint factor -> what attributes of estimators call it."""
+
+_PART = re.compile(r"\b\w+\.(?:mean|precision)\b")
+"""Part of a joint factor, in a sentence."""
+
 _ATTRIBUTE = re.compile(r"[a-z][a-z0-9_]*_")
 
 
@@ -73,8 +88,20 @@ class Saveable(FitArguments):
             If they do not.
         """
 
+    def _shown_name(self, stated: str) -> str:
+        """Return what users call a variable of the stated model, or a part of one: as the attribute that has it."""
+        return _OF_ATTRIBUTES.get(stated, stated)
+
+    def _stated_name(self, shown: str) -> str:
+        """Return the variable of the stated model that users call so; the name itself if there is none."""
+        parts = (name + part for name in self.posterior_ for part in ("", ".mean", ".precision"))
+        return next((own for own in parts if self._shown_name(own) == shown), shown)
+
     def summary(self, *, level: float = 0.95, max_rows: int | None = 10) -> Summary:
         """Return a table of the learned parameters: mean, standard deviation and central interval of each entry.
+
+        Parameters have the names of the attributes: ``means`` for what :attr:`means_` has, for example. Plots take
+        these names too; ``posterior_`` and ArviZ have those of the stated model.
 
         Parameters
         ----------
@@ -93,7 +120,10 @@ class Saveable(FitArguments):
         value: float = getattr(self, "elbo_", self.posterior_.elbo)
         status = f"{self.posterior_.status.value} (iterations: {self.posterior_.n_iter})"
         title = f"{self._kind_in_words}: {self._objective_in_words} {value:.6f} nats, {status}"
-        return replace(found, title=title)
+        rows = tuple(replace(row, variable=self._shown_name(row.variable)) for row in found.rows)
+        left_out = {self._shown_name(name): count for name, count in found.left_out.items()}
+        remark = _PART.sub(lambda part: self._shown_name(part[0]), found.remark)
+        return replace(found, title=title, rows=rows, left_out=left_out, remark=remark)
 
     def _repr_html_inner(self) -> str:
         """Return scikit-learn's page on the arguments, and below it what was learnt."""

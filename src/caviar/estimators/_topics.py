@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +12,6 @@ from .._errors import ParameterError
 from .._typing import Array
 from ..families import Dirichlet, StickBreaking
 from ..fitting.model import Model
-from ..fitting.progress import lines
 from ..models import latent_dirichlet_allocation
 from ..posterior.posterior import Posterior
 from ._arguments import as_broadcast, require_choice, require_number, require_whole
@@ -21,6 +19,7 @@ from ._checkpointing import NextFit
 from ._collapsed import COLLAPSED, learnt_of
 from ._transitions import KINDS
 from .automatic import Move
+from .automatic.pace import Pace, watched
 from .automatic.topics import AFTER_INTERRUPTION, TopicMoves, best_of_numbers
 
 
@@ -117,24 +116,31 @@ def moved(
     """
     stated = topics_prior(given, counts.shape[1])
     models: dict[int, Model] = {}
+    pace = Pace()
+    with watched(given.verbose, pace) as (tell, progress):
+        # with True there is a line for each pass as well
+        progress = True if arguments["progress"] is True else progress
 
-    def fit(number: int, init: Any, most: int | None, **others: Any) -> Posterior:
-        if number not in models:
-            models[number] = stated._replace(n_topics=number).model(counts.shape[1])
-        max_iter = given.max_iter if most is None else min(most, given.max_iter)
-        # what an interrupted search ends with is no step of it
-        kept = None if most == AFTER_INTERRUPTION else next_fit()
-        own = {**arguments, "max_iter": max_iter, "init": init, "sample_weight": weights, "checkpoint": kept}
-        return models[number].fit({"word": counts}, **{**own, "seed": 0, **others})
+        def fit(number: int, init: Any, most: int | None, **others: Any) -> Posterior:
+            if number not in models:
+                models[number] = stated._replace(n_topics=number).model(counts.shape[1])
+            max_iter = given.max_iter if most is None else min(most, given.max_iter)
+            # what an interrupted search ends with is no step of it
+            kept = None if most == AFTER_INTERRUPTION else next_fit()
+            own = {**arguments, "progress": progress, "max_iter": max_iter, "init": init, "checkpoint": kept}
+            return models[number].fit(
+                {"word": counts}, **{**own, "sample_weight": weights, "seed": 0, **others}
+            )
 
-    def anew(number: int) -> Posterior:
-        return fit(number, "auto", None, seed=generator, n_restarts=given.n_init)
+        def anew(number: int) -> Posterior:
+            return fit(number, "auto", None, seed=generator, n_restarts=given.n_init)
 
-    begun = best_of_numbers(anew, given.n_components)
-    prior = np.broadcast_to(stated.topics, counts.shape[1:])
-    slack = max(1e-10 * abs(begun.elbo), given.tol * counts.shape[0])
-    with lines() if given.verbose is True else nullcontext(lambda move: None) as tell:
-        moves = TopicMoves(counts, weights, prior, fit, given.n_components, begun, slack, generator, tell)
+        begun = best_of_numbers(anew, given.n_components, pace)
+        prior = np.broadcast_to(stated.topics, counts.shape[1:])
+        slack = max(1e-10 * abs(begun.elbo), given.tol * counts.shape[0])
+        moves = TopicMoves(
+            counts, weights, prior, fit, given.n_components, begun, slack, generator, tell, pace
+        )
         return moves.made(given.moves), moves.moves
 
 

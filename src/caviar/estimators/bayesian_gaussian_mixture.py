@@ -114,8 +114,9 @@ class BayesianGaussianMixture(HasEvidence, GaussianEstimator):
     {n_jobs}
     {executor}
     verbose
-        True prints a line for each iteration, or with ``n_components="auto"`` for each move. A function is called with
-        the progress of each iteration over all rows.
+        By default a fit of more than 5 seconds shows one line that changes, if standard error is a terminal, and in
+        notebooks. True prints a line for each iteration, or with ``n_components="auto"`` for each move; False nothing.
+        A function is called with the :class:`caviar.Progress` of each iteration over all rows.
     {uncertainty}
     {responsibilities}
     {swaps}
@@ -359,8 +360,7 @@ class BayesianGaussianMixture(HasEvidence, GaussianEstimator):
             self.max_iter,
             self.tol,
             self._place,
-            self.verbose if callable(self.verbose) else False,
-            next_fit,
+            next_fit=next_fit,
         )
         start = None if start is None else start[rows]
         posterior, self.moves_ = best_search(problem, start, generator, self.n_init, self.verbose)

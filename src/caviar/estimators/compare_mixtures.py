@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import time
 import warnings
-from collections.abc import Callable, Iterable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any
@@ -22,7 +22,7 @@ from .._typing import AnyArray, Array
 from ..data import Table
 from ..engine.ascent.driver import Progress
 from ..engine.ascent.status import Status
-from ..fitting.progress import lines
+from ..fitting.progress import lines, reporter
 from ._arguments import as_generator, require_choice, require_whole
 from ._checkpointing import Checkpointing
 from ._given_tables import is_coded, names_of, require_table, words_told
@@ -47,7 +47,7 @@ def compare_mixtures(
     held_out: float | None = None,
     n_init: int = 3,
     random_state: Any = None,
-    verbose: bool | Callable[[Progress], None] = False,
+    verbose: bool | Callable[[Progress], None] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_every: float = 60.0,
     **arguments: Any,
@@ -80,7 +80,9 @@ def compare_mixtures(
     random_state
         Seed of the starts and of the choice of held-out rows: a whole number, a Generator or a RandomState.
     verbose
-        True prints a line for each fit. A function is called with the progress of each iteration.
+        By default a comparison of more than 5 seconds shows one line that changes, if standard error is a terminal, and
+        in notebooks. True prints a line for each fit, False nothing. A function is called with the
+        :class:`caviar.Progress` of each iteration.
     checkpoint
         Path of a file that keeps the state of the comparison. The same call continues from there and does not repeat
         finished fits; their seconds in the table are then those of reading the file. It needs a ``random_state``.
@@ -142,11 +144,11 @@ def compare_mixtures(
     given = {**_prior_of(like), **arguments, "n_init": n_init}
     kept = Checkpointing(checkpoint, checkpoint_every)
     kept.check(random_state)
-    with kept.opened() as next_fit, lines() if verbose is True else nullcontext(lambda line: None) as tell:
+    with kept.opened() as next_fit, _told(verbose) as (tell, callback):
         table = _Table(X, weights, split, Checkpointing(next_fit))
         seeds = generator.integers(2**31, size=len(settings))
         for number, (setting, seed) in enumerate(zip(settings, seeds, strict=True)):
-            told = _of_fit(verbose, number, len(settings)) if callable(verbose) else False
+            told = False if callback is None else _of_fit(callback, number, len(settings))
             fresh = clone(like).set_params(**given, **setting, random_state=int(seed), verbose=told)
             row = table.added(fresh)
             if row is None:
@@ -158,7 +160,20 @@ def compare_mixtures(
     return table.comparison(len(settings))
 
 
-def _of_fit(tell: Callable[[Progress], None], fit: int, n_fits: int) -> Callable[[Progress], None]:
+@contextmanager
+def _told(
+    verbose: bool | Callable[[Progress], None] | None,
+) -> Iterator[tuple[Callable[[str], object], Callable[[Progress], object] | None]]:
+    """Yield what is told of each fit, and what is called in each, if anything."""
+    if verbose is True:
+        with lines() as tell:
+            yield tell, None
+    else:
+        with reporter(verbose) as callback:
+            yield (lambda line: None), callback
+
+
+def _of_fit(tell: Callable[[Progress], object], fit: int, n_fits: int) -> Callable[[Progress], object]:
     """Return a function that tells the progress of a fit as that of one of several."""
     return lambda event: tell(replace(event, fit=fit, n_fits=n_fits))
 

@@ -338,9 +338,8 @@ class HiddenMarkovModel(HasEvidence):
             self.max_iter,
             self.tol,
             self._place,
-            self.verbose if callable(self.verbose) else False,
-            next_fit,
-            self._emission.values,
+            next_fit=next_fit,
+            values=self._emission.values,
             starts=starts_of(lengths)[kept],
             mixture_of=self._mixture(rows, weights),
         )

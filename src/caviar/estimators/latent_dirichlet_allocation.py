@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import warnings
-from contextlib import nullcontext
 from dataclasses import field
 from typing import Any, ClassVar, Self
 
@@ -22,7 +21,7 @@ from ..engine.ascent.schedules.stochastic import Stochastic as StochasticSteps
 from ..engine.ascent.status import Status
 from ..engine.evaluation.evaluate import objective_at
 from ..fitting.model import Model, _Evaluator
-from ..fitting.progress import lines, reporter
+from ..fitting.progress import reporter
 from ..lazy.rows import in_memory
 from ..lazy.sparse_rows import SparseRows
 from ..posterior.posterior import Posterior
@@ -36,6 +35,7 @@ from ._collapsed import (
     learnt_of,
     refuse_checkpoint,
     teller,
+    watched,
 )
 from ._declared import estimator
 from ._documents_in_blocks import for_collapsed_passes, total_of
@@ -134,7 +134,9 @@ class LatentDirichletAllocation(Words, ClassNamePrefixFeaturesOutMixin, Transfor
     executor
         Where blocks of documents are processed, as for :meth:`caviar.Model.fit`.
     verbose
-        True prints a line for each pass. A function is called with the progress of each pass.
+        By default a fit of more than 5 seconds shows one line that changes, if standard error is a terminal, and in
+        notebooks. True prints a line for each pass, False nothing. A function is called with the
+        :class:`caviar.Progress` of each pass.
     uncertainty
         Which standard deviations and intervals ``posterior_`` shows. ``"auto"`` takes those of linear response if they
         cost at most as much as the fit, as for few topics and a small vocabulary, and mean field otherwise.
@@ -325,9 +327,9 @@ class LatentDirichletAllocation(Words, ClassNamePrefixFeaturesOutMixin, Transfor
         most = self.max_iter if is_whole else LEARNING_PASSES
         seen = for_collapsed_passes(self.method, counts, weights, self.n_components)
         found: list[tuple[Posterior, CollapsedFit]] = []
-        with lines() if self.verbose is True else nullcontext():
+        with watched(self.verbose) as callback:
             for number, rng in enumerate(generator.spawn(self.n_init)):
-                tell = teller(self.verbose, number, self.n_init, most)
+                tell = teller(callback, number, self.n_init, most)
                 fit = fit_collapsed(*seen, priors, learnt, rng, most, tell)
                 keep(self, doc_topic_prior_=fit.doc_topic_prior, topic_word_prior_=fit.topic_word_prior)
                 posterior = self._fitted(

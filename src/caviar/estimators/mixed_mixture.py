@@ -33,6 +33,7 @@ from ._mixed_columns import (
     CATEGORY,
     COUNT,
     NUMBER,
+    PARAMETERS,
     Columns,
     RawTable,
     as_objects,
@@ -198,6 +199,15 @@ class MixedMixture(HasEvidence, MixtureEstimator):
     def _weights_variable(self) -> str:
         return self._columns.weights
 
+    def _shown_name(self, stated: str) -> str:
+        """Return what users call a variable of the stated model: the column, and which parameters of it."""
+        whole, _, part = stated.partition(".")
+        columns = self._columns
+        for name, kind, own in zip(columns.names, columns.kinds, columns.parameters, strict=True):
+            if own == whole and (part or kind != NUMBER):
+                return f"{name} {part or PARAMETERS[kind]}"
+        return "weights" if whole == columns.weights else stated
+
     def _names(self) -> tuple[str, ...]:
         """Return the names that the columns have in the model."""
         names = getattr(self, "feature_names_in_", None)
@@ -293,8 +303,7 @@ class MixedMixture(HasEvidence, MixtureEstimator):
             self.max_iter,
             self.tol,
             self._place,
-            self.verbose if callable(self.verbose) else False,
-            next_fit,
+            next_fit=next_fit,
             names=tuple(data),
             label=self._columns.label,
         )

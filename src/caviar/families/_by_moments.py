@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -103,14 +104,24 @@ class Counts(ByMoments):
     def below(self, value: Array, mean: Array, sd: Array) -> Array:
         """Return the probability."""
         value, mean, variance = np.broadcast_arrays(np.floor(value), mean, np.square(sd))
-        k = np.maximum(value, 0.0)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            fewer, more = _trials(mean, variance), mean**2 / (variance - mean)
-            binomial = betainc(np.maximum(fewer - k, 1e-300), k + 1, 1 - mean / fewer)
-            found = np.where(variance > mean, betainc(more, k + 1, mean / variance), binomial)
-            found = np.where((variance <= mean) & (k >= fewer), 1.0, found)
-        found = np.where(_is_poisson(mean, variance), gammaincc(k + 1, mean), found)
-        return np.where(value < 0, 0.0, np.where(mean > 0, found, 1.0))
+        # each function takes most of the time, and one of them is needed
+        found = np.where(value < 0, 0.0, np.where(mean > 0, np.nan, 1.0))
+        inside = (value >= 0) & (mean > 0)
+        is_poisson = inside & _is_poisson(mean, variance)
+        is_wide, is_narrow = (
+            inside & ~is_poisson & (variance > mean),
+            inside & ~is_poisson & (variance <= mean),
+        )
+        found[is_poisson] = gammaincc(value[is_poisson] + 1, mean[is_poisson])
+        k, m, v = value[is_wide], mean[is_wide], variance[is_wide]
+        with np.errstate(invalid="ignore"):
+            found[is_wide] = betainc(m**2 / (v - m), k + 1, m / v)
+        k, m, v = value[is_narrow], mean[is_narrow], variance[is_narrow]
+        fewer = _trials(m, v)
+        found[is_narrow] = np.where(
+            k >= fewer, 1.0, betainc(np.maximum(fewer - k, 1e-300), k + 1, 1 - m / fewer)
+        )
+        return found
 
     def log_density(self, value: Array, mean: Array, sd: Array) -> Array:
         """Return the log probability; minus infinity of what is not a whole number of at least 0."""
@@ -148,21 +159,51 @@ class Counts(ByMoments):
         return found
 
     def quantile(self, q: float, parts: tuple[tuple[Array, Array, Array], ...]) -> Array:
-        """Return the quantile, by doubling and bisection."""
+        """Return the quantile: from that of a Normal by steps that double, and then by bisection."""
         shape = np.broadcast_shapes(*(np.shape(own) for part in parts for own in part))
-        high = np.ones(shape)
+        flat = [tuple(np.broadcast_to(own, shape).ravel() for own in part) for part in parts]
+
+        def are_short(places: AnyArray, values: Array) -> AnyArray:
+            some = tuple((weight[places], mean[places], sd[places]) for weight, mean, sd in flat)
+            return self.below_in_mixture(values, some) < q
+
+        guess, step = _guess(q, flat)
+        everywhere = np.arange(len(guess))
+        low, high = guess - step, guess + step
+        is_less = are_short(everywhere, low)
+        low, high = np.where(is_less, low, -1.0), np.where(is_less, high, low)
+        places = everywhere[is_less]
         for _ in range(_DOUBLINGS):
-            is_short = self.below_in_mixture(high, parts) < q
-            if not is_short.any():
+            places = places[are_short(places, high[places])]
+            if not len(places):
                 break
-            high = np.where(is_short, 2 * high, high)
-        low = np.full(shape, -1.0)
-        # whole numbers above 1e16 are further apart than 1
-        while np.any(high - low > np.maximum(1.0, 4.0 * np.spacing(high))):
-            middle = np.floor(0.5 * (low + high))
-            is_short = self.below_in_mixture(middle, parts) < q
-            low, high = np.where(is_short, middle, low), np.where(is_short, high, middle)
-        return high
+            low[places] = high[places]
+            step[places] *= 2
+            high[places] += step[places]
+        else:
+            high[places] = np.inf
+        places = everywhere
+        while True:
+            # whole numbers above 1e16 are further apart than 1
+            gap = high[places] - low[places]
+            places = places[gap > np.maximum(1.0, 4.0 * np.spacing(high[places]))]
+            if not len(places):
+                return high.reshape(shape)
+            middle = np.floor(0.5 * (low[places] + high[places]))
+            is_less = are_short(places, middle)
+            low[places[is_less]], high[places[~is_less]] = middle[is_less], middle[~is_less]
+
+
+def _guess(q: float, parts: Sequence[tuple[Array, ...]]) -> tuple[Array, Array]:
+    """Return about where the quantiles of mixtures of counts are, and a step that is small beside their spread."""
+    weights, means, sds = (np.array(own) for own in zip(*parts, strict=True))
+    with np.errstate(all="ignore"):
+        mean = np.where(weights > 0, weights * means, 0.0).sum(axis=0)
+        spread = np.where(weights > 0, weights * (np.square(sds) + np.square(means - mean)), 0.0).sum(axis=0)
+        sd = np.sqrt(spread)
+        guess, step = np.floor(mean + ndtri(q) * sd), np.floor(0.2 * sd)
+    known = np.isfinite(guess) & np.isfinite(step)
+    return np.where(known, np.maximum(guess, 0.0), 0.0), np.where(known, np.maximum(step, 1.0), 1.0)
 
 
 def _is_poisson(mean: Array, variance: Array) -> AnyArray:

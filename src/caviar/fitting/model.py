@@ -176,7 +176,7 @@ class Model(ShownAsGraph):
         schedule: str | StatedSchedule = "auto",
         prior: Posterior | None = None,
         executor: Executor | int | str | Any = None,
-        progress: bool | Callable[[Progress], object] = False,
+        progress: bool | Callable[[Progress], object] | None = None,
         accelerate: bool = True,
         responsibilities: int | str = "auto",
         swaps: bool | str = "auto",
@@ -249,8 +249,9 @@ class Model(ShownAsGraph):
             ``distributed.Client``, or the address of a Dask scheduler, means one. Results are the same to the bit;
             those of :class:`caviar.Device`, a GPU, agree up to rounding.
         progress
-            True prints a line an iteration. A function is called with each :class:`Progress`; if it returns True, the
-            start ends with the status ``"stopped"``.
+            By default a fit of more than 5 seconds shows one line that changes, if standard error is a terminal, and in
+            notebooks. True prints a line an iteration, False nothing. A function is called with each
+            :class:`Progress`; if it returns True, the start ends with the status ``"stopped"``.
         accelerate
             Whether an iteration may move the globals beyond their updates if that raises the objective further. The
             fit reaches the same fixed points in fewer passes. With False every iteration is that of the textbook (and
@@ -483,7 +484,7 @@ class Model(ShownAsGraph):
         init: str | Mapping[str, Any],
         keeper: Keeper,
         settings: Settings,
-        progress: bool | Callable[[Progress], object],
+        progress: bool | Callable[[Progress], object] | None,
         schedule: Schedule[Any],
     ) -> Ends:
         """Return where the starts ended, from the state of the keeper on; if none has an update, say why."""

@@ -12,7 +12,15 @@ from matplotlib.axes import Axes
 from .._errors import ParameterError
 from .._typing import AnyArray
 from ._axes import LINES, in_style, muted, new_axes, new_grid, paper, stroke
-from ._posterior_figures import Figures, check_level, figures_of, places_of, posterior_of
+from ._posterior_figures import (
+    Figures,
+    as_stated,
+    check_level,
+    figures_for,
+    known_names,
+    places_of,
+    posterior_of,
+)
 from .colours import colours_of
 
 _SIMILAR = 10.0
@@ -72,9 +80,10 @@ def forest(
     fitted
         A posterior or a fitted estimator.
     variable
-        Name of a global variable; for a joint factor with its part, as in ``"theta.mean"``. It is optional if there is
-        only one. For a list of names, each variable has a panel with its own scale, and so has each entry of a vector
-        whose entries differ by more than a factor of ten, such as columns in different units.
+        Name of a global variable; for a joint factor with its part, as in ``"theta.mean"``; of an estimator also the
+        name that its ``summary()`` shows, as ``"means"``. It is optional if there is only one. For a list of names,
+        each variable has a panel with its own scale, and so has each entry of a vector whose entries differ by more
+        than a factor of ten, such as columns in different units.
     level
         Probability of the central credible intervals.
     names
@@ -112,9 +121,10 @@ def forest(
     ['w', 'tau']
     """
     level = check_level(level)
+    names, only = as_stated(fitted, names), as_stated(fitted, only)
     if variable is None or isinstance(variable, str):
         figures = _the_one(fitted, variable, level)
-        panel = Panel(figures, figures.name, _entries(fitted, figures, names, only))
+        panel = Panel(figures, figures.title, _entries(fitted, figures, names, only))
         _refuse_many([panel], max_entries)
         ax = new_axes(ax, (5.6, 0.24 * len(panel.entries) + 1.1))
         _draw(ax, panel)
@@ -143,7 +153,7 @@ def _panels(
         raise ParameterError("forest draws one variable or more; got an empty list")
     found: list[Panel] = []
     for name in variables:
-        for figures in figures_of(posterior_of(fitted), name, level):
+        for figures in figures_for(fitted, name, level):
             axes = {*figures.plates, figures.name.partition(".")[0]}
             own_names, own_only = (
                 {axis: own for axis, own in (given or {}).items() if axis in axes} for given in (names, only)
@@ -151,9 +161,9 @@ def _panels(
             entries = _entries(fitted, figures, own_names, own_only)
             parts = _parts(fitted, figures, own_names, own_only)
             if parts:
-                found += [Panel(figures, f"{figures.name}, {title}", own) for title, own in parts]
+                found += [Panel(figures, f"{figures.title}, {title}", own) for title, own in parts]
             else:
-                found.append(Panel(figures, figures.name, entries))
+                found.append(Panel(figures, figures.title, entries))
     return found
 
 
@@ -208,7 +218,7 @@ def _entries(
 def _refuse_many(panels: Sequence[Panel], most: int) -> None:
     n_entries = sum(len(panel.entries) for panel in panels)
     if n_entries > most:
-        names = ", ".join(dict.fromkeys(f"'{panel.figures.name}'" for panel in panels))
+        names = ", ".join(dict.fromkeys(f"'{panel.figures.title}'" for panel in panels))
         raise ParameterError(
             f"{names} {'has' if names.count(',') == 0 else 'have'} {n_entries} entries, too many for one plot; pass "
             f"max_entries={n_entries} to have them all the same, only= for a part, or read them with "
@@ -237,22 +247,22 @@ def _draw(ax: Axes, panel: Panel) -> None:
 def _title(panel: Panel, level: float) -> str:
     figures = panel.figures
     if figures.lower is None:
-        return f"{figures.name}: points"
-    return f"{figures.name}: mean and {figures.told_interval(level)}"
+        return f"{figures.title}: points"
+    return f"{figures.title}: mean and {figures.told_interval(level)}"
 
 
 def _the_one(fitted: Any, variable: str | None, level: float) -> Figures:
     """Return the figures of the variable, or part of one, that is asked for."""
     posterior = posterior_of(fitted)
     if variable is None and len(posterior) > 1:
-        known = ", ".join(repr(name) for name in posterior)
+        known = ", ".join(map(repr, known_names(fitted)))
         raise ParameterError(
             f"forest draws one variable; choose one of {known}, as forest(posterior, 'name'), or give a list of names"
         )
     name = next(iter(posterior)) if variable is None else variable
-    found = figures_of(posterior, name, level)
+    found = figures_for(fitted, name, level)
     if len(found) > 1:
-        parts = " or ".join(repr(figures.name) for figures in found)
+        parts = " or ".join(repr(figures.title) for figures in found)
         raise ParameterError(
             f"{name!r} is a joint factor, whose parts have units of their own; choose {parts}"
         )

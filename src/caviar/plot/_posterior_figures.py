@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from .._errors import ParameterError
 from .._typing import Array
+from ..estimators._saveable import Saveable
 from ..language import Data
 from ..names import place_in_words
 from ..posterior.posterior import Posterior
@@ -31,6 +32,8 @@ class Figures:
         Where the intervals come from, in words; empty if they are exact.
     names
         Names along each axis, as the posterior has them; None if the axis has only numbers.
+    shown
+        What users of an estimator call the variable; empty where that is its name.
     """
 
     name: str
@@ -40,6 +43,12 @@ class Figures:
     upper: Array | None
     source: str = ""
     names: tuple[Sequence[str] | None, ...] = ()
+    shown: str = ""
+
+    @property
+    def title(self) -> str:
+        """What the variable is called where people read it."""
+        return self.shown or self.name
 
     def told_interval(self, level: float) -> str:
         """Return the name of the intervals for a title."""
@@ -83,6 +92,43 @@ def check_level(level: float) -> float:
     if isinstance(level, bool) or not isinstance(level, int | float | np.number) or not 0 < level < 1:
         raise ParameterError(f"level must lie between 0 and 1, such as 0.95; got {level!r}")
     return float(level)
+
+
+def figures_for(fitted: Any, variable: str, level: float) -> list[Figures]:
+    """Return what :func:`figures_of` does; a variable of an estimator may have the name that its summary shows.
+
+    Raises
+    ------
+    ParameterError
+        If there is no such variable.
+    """
+    posterior = posterior_of(fitted)
+    if not isinstance(fitted, Saveable):
+        return figures_of(posterior, variable, level)
+    name = fitted._stated_name(str(variable))
+    if name.partition(".")[0] not in posterior:
+        known = list(dict.fromkeys(map(repr, known_names(fitted))))
+        raise ParameterError(f"the estimator has no parameters {variable!r:.60}; it has {', '.join(known)}")
+    return [replace(own, shown=fitted._shown_name(own.name)) for own in figures_of(posterior, name, level)]
+
+
+def known_names(fitted: Any) -> list[str]:
+    """Return the names of global variables as users of a posterior, or of an estimator, know them."""
+    posterior = posterior_of(fitted)
+    if not isinstance(fitted, Saveable):
+        return list(posterior)
+    return [
+        fitted._shown_name(name + marginal.part)
+        for name in posterior
+        for marginal in posterior.marginals(name, 0.95)
+    ]
+
+
+def as_stated(fitted: Any, given: Mapping[str, Sequence[str]] | None) -> dict[str, Sequence[str]]:
+    """Return names by axis with variables of an estimator by the names of its statement."""
+    if not isinstance(fitted, Saveable):
+        return dict(given or {})
+    return {fitted._stated_name(axis).partition(".")[0]: own for axis, own in (given or {}).items()}
 
 
 def figures_of(posterior: Posterior, variable: str, level: float) -> list[Figures]:
@@ -198,7 +244,7 @@ def places_of(
         if unknown:
             known = ", ".join(map(repr, axes))
             raise ParameterError(
-                f"{argument}= names {unknown[0]!r}, but the axes of '{figures.name}' are {known}"
+                f"{argument}= names {unknown[0]!r}, but the axes of '{figures.title}' are {known}"
             )
     keys = [*figures.plates, *[variable] * (len(shape) - n_plates)]
     along = [names_along(key, size, names.get(key)) for key, size in zip(keys, shape, strict=True)]
@@ -220,5 +266,5 @@ def places_of(
         # one axis needs no words, and several have them in the order of a summary
         many = len(shape) != 1
         label = place_in_words(figures.plates, index, named, chosen) if many else along[0][index[0]]
-        entries.append((label or figures.name, index))
+        entries.append((label or figures.title, index))
     return entries

@@ -11,9 +11,8 @@ from matplotlib.axes import Axes
 from .._errors import ParameterError
 from .._typing import AnyArray
 from ..posterior.diagnostics.curves import Curves, posterior_curves, prior_curves
-from ..posterior.posterior import Posterior
 from ._axes import headline, hide_frame, in_style, muted, new_grid, shade, stroke
-from ._posterior_figures import Figures, figures_of, placed, places_of, posterior_of
+from ._posterior_figures import Figures, as_stated, figures_for, known_names, placed, places_of, posterior_of
 from .colours import colours_of
 
 _ACROSS, _WIDEST = 4, 6.0
@@ -42,8 +41,8 @@ def prior_posterior(
     fitted
         A posterior or a fitted estimator.
     variable
-        Name of a global variable; for a joint factor with its part, as in ``"theta.mean"``. It is optional if there is
-        only one.
+        Name of a global variable; for a joint factor with its part, as in ``"theta.mean"``; of an estimator also the
+        name that its ``summary()`` shows, as ``"means"``. It is optional if there is only one.
     data
         Rows, if the prior depends on known columns; as for the methods of the posterior or estimator.
     names, only
@@ -80,18 +79,17 @@ def prior_posterior(
     >>> print(axes[0].get_xlabel(), "is", axes[0].get_title())
     p is 58% as wide as the prior
     """
-    posterior = posterior_of(fitted)
-    name = _chosen(posterior, variable)
-    own = _with_density(posterior, name)
+    posterior, names, only = posterior_of(fitted), as_stated(fitted, names), as_stated(fitted, only)
+    own = _with_density(fitted, _chosen(fitted, variable))
     lower = own.mean if own.lower is None else own.lower
     places = [(label, at) for label, at in places_of(fitted, own, names, only) if np.isfinite(lower[at])]
     if len(places) > max_entries:
         raise ParameterError(
-            f"'{own.name}' has {len(places)} entries, too many for one plot; pass only= for some of them, or "
+            f"'{own.title}' has {len(places)} entries, too many for one plot; pass only= for some of them, or "
             f"max_entries={len(places)}"
         )
     if not places:
-        raise ParameterError(f"the family of '{own.name}' gives no intervals, so its density is not known")
+        raise ParameterError(f"the family of '{own.title}' gives no intervals, so its density is not known")
     arrays = {} if data is None else placed(fitted, data)
     n_across = min(_ACROSS, len(places))
     n_down = -(-len(places) // n_across)
@@ -102,30 +100,31 @@ def prior_posterior(
     for ax, (label, at) in zip(grid, places, strict=False):
         ends = after.entry(at)
         assert ends is not None
-        title = f"{own.name} {label}" if label.isdigit() else label
+        title = f"{own.title} {label}" if label.isdigit() else label
         _draw(ax, title, None if prior is None else prior.entry(at), ends)
     for ax in grid[len(places) :]:
         ax.set_visible(False)
     grid[0].legend(fontsize="small")
     if axes is None and len(places) > 1:
-        headline(grid[0], f"Prior and posterior of {own.name}")
+        headline(grid[0], f"Prior and posterior of {own.title}")
     return grid[: len(places)]
 
 
-def _with_density(posterior: Posterior, name: str) -> Figures:
+def _with_density(fitted: Any, name: str) -> Figures:
     """Return the figures of a variable, or of a part of a joint factor, that has a density."""
-    figures = figures_of(posterior, name, 0.95)
+    figures = figures_for(fitted, name, 0.95)
     if len(figures) > 1:
-        parts = " or ".join(repr(own.name) for own in figures)
+        parts = " or ".join(repr(own.title) for own in figures)
         raise ParameterError(f"{name!r} is a joint factor; choose {parts}")
     if figures[0].lower is None:
         raise ParameterError(f"{name!r} is a point or a label, which has no density")
     return figures[0]
 
 
-def _chosen(posterior: Posterior, variable: str | None) -> str:
+def _chosen(fitted: Any, variable: str | None) -> str:
+    posterior = posterior_of(fitted)
     if variable is None and len(posterior) > 1:
-        known = ", ".join(map(repr, posterior))
+        known = ", ".join(map(repr, known_names(fitted)))
         raise ParameterError(f"prior_posterior draws one variable; choose one of {known}")
     return next(iter(posterior)) if variable is None else str(variable)
 

@@ -28,6 +28,28 @@ _TOLERATED_ERROR = 1e-3
 
 
 @dataclass(frozen=True)
+class Search:
+    """How far a search for the number of components, states or topics is.
+
+    Attributes
+    ----------
+    n_components
+        Of the best fit so far; 0 before the first.
+    elbo
+        Its objective, in nats.
+    n_moves
+        Moves that were tried.
+    seconds_left
+        How long it takes at least, in seconds; None where nothing is known of it.
+    """
+
+    n_components: int
+    elbo: float
+    n_moves: int
+    seconds_left: float | None
+
+
+@dataclass(frozen=True)
 class Progress:
     """The progress of a fit, as a callback receives it after each pass.
 
@@ -43,6 +65,9 @@ class Progress:
         By how much the iteration changed it, in nats a row.
     fit, n_fits
         Which fit, from 0, of how many that are compared.
+    search
+        Where the fit is one of a search for the number of components: ``n_components``, ``elbo`` and ``n_moves`` of the
+        search, and ``seconds_left``, how long it takes at least, or None.
 
     Examples
     --------
@@ -63,6 +88,7 @@ class Progress:
     change_per_row: float
     fit: int = 0
     n_fits: int = 1
+    search: Search | None = None
 
 
 @dataclass(frozen=True)

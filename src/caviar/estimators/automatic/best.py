@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 
 from ..._typing import Array
 from ...engine.ascent.driver import Progress
 from ...engine.ascent.status import Status
-from ...fitting.progress import lines
 from ...posterior.posterior import Posterior
 from .._mixture import among
 from .move import Move
+from .pace import Pace, watched
 from .problem import Problem
 from .search import Found, search
 
@@ -24,7 +23,7 @@ def best_search(
     start: Array | None,
     generator: np.random.Generator,
     n_searches: int,
-    verbose: bool | int | Callable[[Progress], None],
+    verbose: bool | int | Callable[[Progress], None] | None,
 ) -> tuple[Posterior, list[Move]]:
     """Return where the best of several searches ended, and the moves that it tried.
 
@@ -39,13 +38,16 @@ def best_search(
     n_searches
         How many.
     verbose
-        Whether to print a line for each move.
+        Whether to print a line for each move; or what is told of the progress; None for a line where somebody looks.
     """
-    quiet: Any = nullcontext(lambda move: None)
-    with lines() if verbose is True else quiet as tell:
+    pace = Pace(n_searches)
+    with watched(verbose, pace) as (tell, progress):
+        problem = replace(problem, progress=progress)
         ends: list[Found] = []
         for own in generator.spawn(n_searches):
-            ends.append(search(problem, start, own, tell))
+            if ends:
+                pace.begin()
+            ends.append(search(problem, start, own, tell, pace))
             if ends[-1].is_interrupted:
                 break
     found = max(ends, key=lambda end: end.posterior.elbo)

@@ -12,6 +12,7 @@ from ...engine.ascent.status import Status
 from ...posterior.posterior import Posterior
 from .memory import Memory
 from .move import Groups, Move
+from .pace import Pace, When
 from .problem import Problem, Starts, factors_of
 from .proposals import Proposal, applied, deletions, merge_of, overlapping, split_of
 
@@ -57,9 +58,10 @@ class _Search:
 
     problem: Problem
     generator: np.random.Generator
-    tell: Callable[[Move], None]
+    tell: Callable[[Move], object]
     posterior: Posterior
     n_components: int
+    pace: Pace
     moves: list[Move] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -71,9 +73,11 @@ class _Search:
         """Read the responsibilities of the best mixture on the sample, (n, K)."""
         self.responsibilities = np.asfortranarray(self.sample.responsibilities(self.posterior))
         self.sample_elbo: float | None = None
+        self.pace.best(self.n_components, self.posterior.elbo)
 
     def sweep(self) -> bool:
         """Try moves of each kind; return whether any was accepted."""
+        self.pace.sweep()
         accepted = self.try_all(self.split_proposals())
         if self.n_components > 1:
             accepted |= self.try_all(self.merge_proposals())
@@ -87,6 +91,7 @@ class _Search:
 
     def try_anew(self) -> bool:
         """Fit one component more from new starts; keep it if its ELBO is higher."""
+        self.pace.phase("anew", 1, When.NOTHING_ROSE)
         before = self.posterior.elbo
         after = self.problem.fit(self.n_components + 1, "auto", seed=self.generator)
         return self._judged("anew", (), before, after, self.n_components + 1)
@@ -112,11 +117,13 @@ class _Search:
     ) -> list[Proposal]:
         """Return a proposal for each group, the best first; for components that did not change, the one made before."""
         made: list[tuple[tuple[int, ...], Proposal | None]] = []
+        self.pace.phase(f"propose {kind}", len(groups), When.CHANGED)
         for group in groups:
             is_known, proposal = self.memory.proposal_of(kind, group, self.responsibilities)
             if not is_known:
                 proposal = make(*group)
             made.append((group, None if proposal is None else replace(proposal, components=group)))
+            self.pace.step()
         self.memory.keep(kind, made, self.responsibilities)
         return sorted((p for _, p in made if p is not None), key=lambda proposal: -proposal.gain)
 
@@ -125,13 +132,22 @@ class _Search:
         proposals = [p for p in proposals if not self.memory.was_refused(p, self.responsibilities)]
         promising = [p for p in proposals if p.gain >= 0]
         together = list(_disjoint(promising))
-        while len(together) > 1 and self.n_components > 1:
-            if self.try_together(together):
-                return True
-            together = together[: len(together) // 2]
         others = [p for p in proposals if p.gain < 0]
         singles = promising + [p for i, p in enumerate(others) if self._is_worth_a_fit(p, i)]
-        return any(self.try_together([p]) for p in singles)
+        if proposals:
+            halvings = len(together).bit_length() - 1 if self.n_components > 1 and together else 0
+            self.pace.phase(f"try {proposals[0].kind}", halvings + len(singles))
+        while len(together) > 1 and self.n_components > 1:
+            if self._tried(together):
+                return True
+            together = together[: len(together) // 2]
+        return any(self._tried([p]) for p in singles)
+
+    def _tried(self, proposals: Sequence[Proposal]) -> bool:
+        """Try proposals together, as a step of the search; return whether they were accepted."""
+        accepted = self.try_together(proposals)
+        self.pace.step()
+        return accepted
 
     def _is_worth_a_fit(self, proposal: Proposal, rank: int) -> bool:
         """Return whether a move is tried though it loses by itself; splits always are, where fits are cheap."""
@@ -163,6 +179,7 @@ class _Search:
         accepted = bool(after.elbo - before > self.problem.slack(before))
         move = Move(kind, groups, before, after.elbo, n_components, accepted)
         self.moves.append(move)
+        self.pace.moved()
         self.tell(move)
         if accepted:
             self.posterior, self.n_components = after, n_components
@@ -213,6 +230,7 @@ class _Search:
         if self.posterior.status is not Status.MAX_ITER:
             return False
         before = self.posterior.elbo
+        self.pace.phase("settle", 1, When.NOTHING_ROSE)
         self.posterior = self.problem.fit(self.n_components, factors_of(self.posterior))
         self._look()
         if self.posterior.status is Status.INTERRUPTED:
@@ -233,7 +251,8 @@ def search(
     problem: Problem,
     start: Array | None,
     generator: np.random.Generator,
-    tell: Callable[[Move], None] = lambda move: None,
+    tell: Callable[[Move], object] = lambda move: None,
+    pace: Pace | None = None,
 ) -> Found:
     """Return the mixture that no move improves.
 
@@ -247,6 +266,8 @@ def search(
         Of the starts of splits; the same seed gives the same bits.
     tell
         Called with each move that was tried on all rows.
+    pace
+        Told of each step.
 
     Notes
     -----
@@ -258,7 +279,7 @@ def search(
     first = problem.fit(n_components, init, seed=generator)
     if first.status is Status.INTERRUPTED:
         return Found(first, n_components, (), is_interrupted=True)
-    state = _Search(problem, generator, tell, first, n_components)
+    state = _Search(problem, generator, tell, first, n_components, Pace() if pace is None else pace)
     interrupted = False
     try:
         while state.sweep() or state.settle():

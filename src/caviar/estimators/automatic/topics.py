@@ -16,6 +16,7 @@ from ...families import Dirichlet
 from ...models import latent_dirichlet_allocation
 from ...posterior.posterior import Posterior
 from .move import Groups, Move
+from .pace import Pace
 
 _FIRST = 10
 """Passes after which a move is judged; it goes on once where it may yet catch up."""
@@ -81,6 +82,8 @@ class TopicMoves:
         Of the starts of splits.
     tell
         Called with each move.
+    pace
+        Told of each step.
     moves
         Those tried, in their order.
     """
@@ -93,13 +96,16 @@ class TopicMoves:
     posterior: Posterior
     slack: float
     generator: np.random.Generator
-    tell: Callable[[Move], None]
+    tell: Callable[[Move], object]
+    pace: Pace
     moves: list[Move] = field(default_factory=list)
 
     def made(self, rounds: int) -> Posterior:
         """Return the best posterior after at most so many rounds of moves, settled and in order of size."""
         try:
             for _ in range(rounds if self.posterior.status is not Status.INTERRUPTED else 0):
+                self.pace.sweep()
+                self.pace.phase("settle", 1)
                 self._settle(min(len(self.alive) + _SPARE, self.most))
                 if not self._round():
                     break
@@ -115,10 +121,13 @@ class TopicMoves:
     def _tried(self, kind: Callable[[TopicMoves], Iterator[_Start]]) -> bool:
         """Try moves of a kind, after each accepted one those of the topics then; return whether any was accepted."""
         left, before = _TRIED, len(self.moves)
+        self.pace.phase(kind.__name__, _TRIED)
         while left > 0:
             for own in islice(kind(self), left):
                 left -= 1
-                if self._try(*own):
+                is_accepted = self._try(*own)
+                self.pace.step()
+                if is_accepted:
                     break
             else:
                 break
@@ -153,6 +162,8 @@ class TopicMoves:
         accepted = bool(after.elbo > before + self.slack)
         if accepted:
             self.posterior = after
+            self.pace.best(len(self.alive), after.elbo)
+        self.pace.moved()
         move = Move(kind, group, before, after.elbo, len(self.alive), accepted)
         self.moves.append(move)
         self.tell(move)
@@ -178,13 +189,14 @@ class TopicMoves:
     def _whole(self) -> Posterior:
         """Return the posterior with all topics; of an interrupted search, without the passes that settle it."""
         is_interrupted = self.posterior.status is Status.INTERRUPTED
+        self.pace.sweep()
         found = self.fit(self.most, self._largest(self.most), AFTER_INTERRUPTION if is_interrupted else None)
         if is_interrupted:
             found.status = Status.INTERRUPTED
         return found
 
 
-def best_of_numbers(fit: Callable[[int], Posterior], most: int) -> Posterior:
+def best_of_numbers(fit: Callable[[int], Posterior], most: int, pace: Pace) -> Posterior:
     """Return the topics of highest ELBO among those of growing numbers, where moves begin.
 
     Parameters
@@ -193,9 +205,13 @@ def best_of_numbers(fit: Callable[[int], Posterior], most: int) -> Posterior:
         How many topics -> their posterior, from starts of their own.
     most
         Topics at most, at least 2.
+    pace
+        Told of each number.
     """
-    best, falls = fit(2), 0
-    for number in _numbers(most):
+    best, falls, numbers = fit(2), 0, list(_numbers(most))
+    pace.best(2, best.elbo)
+    for done, number in enumerate(numbers):
+        pace.alike(min(_FALLS - falls, len(numbers) - done))
         if falls == _FALLS or best.status is Status.INTERRUPTED:
             break
         found = fit(number)
@@ -203,6 +219,7 @@ def best_of_numbers(fit: Callable[[int], Posterior], most: int) -> Posterior:
             best.status = found.status
         elif found.elbo > best.elbo:
             best, falls = found, 0
+            pace.best(number, found.elbo)
         else:
             falls += 1
     return best
@@ -296,6 +313,10 @@ def _divided(state: TopicMoves, k: int) -> Array:
         2, len(state.prior), concentration=0.5, word_concentration=state.prior
     )
     found = model.fit(
-        {"word": part}, seed=state.generator, max_iter=_PART_PASSES, sample_weight=state.weights
+        {"word": part},
+        seed=state.generator,
+        max_iter=_PART_PASSES,
+        sample_weight=state.weights,
+        progress=False,
     )
     return found["topics"].concentration

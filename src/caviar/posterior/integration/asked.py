@@ -194,7 +194,14 @@ class Integrates(Factored):
             del arguments["factors"]
         init = {name: self._factors[name] for name in self._factors}
         return type(self.model)(*leaves).fit(
-            pending.data, init=init, seed=0, tol=1e-9, max_iter=2000, uncertainty="mean_field", **arguments
+            pending.data,
+            init=init,
+            seed=0,
+            tol=1e-9,
+            max_iter=2000,
+            progress=False,
+            uncertainty="mean_field",
+            **arguments,
         )
 
     def _integrated_from(
@@ -301,7 +308,14 @@ class _Fits:
         before = self._posterior if start is None else start.posterior
         init = {name: before[name] for name in before if name not in self._names}
         found = self._posterior.model.fit(
-            known, init=init, seed=0, tol=1e-9, max_iter=2000, uncertainty="mean_field", **self._arguments
+            known,
+            init=init,
+            seed=0,
+            tol=1e-9,
+            max_iter=2000,
+            progress=False,
+            uncertainty="mean_field",
+            **self._arguments,
         )
         before_it = 0.0 if start is None else start.correction
         try:
