@@ -224,10 +224,10 @@ def test_states_of_a_linear_dynamical_system_end_where_the_truth_leads(seed, uni
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("data_seed", "seed"), [(1, 1), (2, 0)])
-def test_one_of_two_states_does_not_fall_silent(data_seed, seed):
-    """One did in some drawn starts, which were kept because the other told something: 119 and 222 nats below."""
-    rng = np.random.default_rng(200 + data_seed)
+@pytest.mark.parametrize("seed", [0, 2])
+def test_one_of_two_states_does_not_fall_silent(seed):
+    """One did in some drawn starts, which were kept because the other told something: 119 nats below."""
+    rng = np.random.default_rng(202)
     states = np.cumsum(rng.normal(size=(150, 2)), axis=0)
     x = states @ rng.normal(size=(2, 4)) + rng.normal(size=(150, 4))
     model = cv.models.linear_dynamical_system(4, 3)
