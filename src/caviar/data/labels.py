@@ -169,6 +169,15 @@ def _categories_of(value: Any) -> list[Any] | None:
     return None
 
 
+def are_ordered(value: Any) -> bool:
+    """Whether the type of labels says that their categories go from the lowest to the highest.
+
+    An Enum of Polars does; a categorical type of pandas or Arrow does if it was made so.
+    """
+    kind: Any = getattr(value, "dtype", getattr(value, "type", None))
+    return type(kind).__name__ == "Enum" or bool(getattr(kind, "ordered", False))
+
+
 def _as_objects(value: Any) -> AnyArray:
     """Return an array: of objects, unless the values are numbers."""
     if isinstance(value, np.ma.MaskedArray):
