@@ -16,6 +16,7 @@ from ..data.labels import TextLabels, sequences_of_texts, stated_order, text_lab
 from ..language import Constant, Data, Node, Variable
 from .axes import ModelAxes, NamedAxis, in_words, listed
 from .names import Names
+from .order import refuse_texts_without_order
 
 
 class Placed(dict[str, Any]):
@@ -146,6 +147,7 @@ def _with_columns(
         for other in () if axis in along else axes.group(axis):
             along[other] = wanted
     labels = dict(_labels(axes, data, along, known))
+    refuse_texts_without_order(axes, labels, along)
     learnt = _learnt(axes, labels)
     along |= {axis: names for axis, names in learnt.names.items() if axis not in along}
     _check_sizes(axes, along, labels)
