@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, issparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -629,7 +629,8 @@ class LatentDirichletAllocation(Words, ClassNamePrefixFeaturesOutMixin, Transfor
             self._refuse_words_in_another_order(X)
         X = validate_data(
             self,
-            X,
+            # before entries of a short type are added where several are of one word
+            X.astype(np.float64, copy=False) if issparse(X) and X.dtype.kind in "biu" else X,
             reset=reset,
             accept_sparse="csr",
             dtype=np.float64,
