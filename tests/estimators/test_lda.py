@@ -133,6 +133,17 @@ def test_it_is_a_shell_over_the_model() -> None:
 
 
 @pytest.mark.slow
+def test_counts_of_a_short_type_are_added_without_overflow() -> None:
+    """200 and 200 tokens of one word were 144."""
+    places = ([0, 0, 1, 1], [0, 0, 1, 0])
+    short = sparse.coo_array((np.full(4, 200, dtype=np.uint8), places), shape=(2, 2))
+    one, other = (
+        cv.LatentDirichletAllocation(1, random_state=0).fit(counts)
+        for counts in (short, np.array([[400.0, 0.0], [200.0, 200.0]]))
+    )
+    assert one.posterior_.elbo == pytest.approx(other.posterior_.elbo, rel=1e-12)
+
+
 def test_dense_and_sparse_counts_in_any_form_are_the_same() -> None:
     counts = documents(4)
     expected = fitted(counts)

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from scipy.optimize import approx_fprime, minimize
 from scipy.special import log_ndtr, ndtr
@@ -131,6 +132,25 @@ def test_the_order_comes_from_the_type_or_from_numbers():
     twice = stated.fit(own, sample_weight=np.full(120, 2.0)).fixed_covariance_
     once = cv.MixedModel("rating ~ x", family="ordinal", categories=LEVELS).fit(own).fixed_covariance_
     np.testing.assert_allclose(twice, 0.5 * once, rtol=0.1)
+
+
+@pytest.mark.parametrize("kept_by", [lambda table: table, pa.Table.from_pandas])
+def test_a_type_without_an_order_is_no_order(kept_by):
+    """astype("category") has categories by the alphabet: high, low, middle were thresholds in this order."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=60)
+    places = np.digitize(x + 0.5 * rng.normal(size=60), [-0.5, 0.5])
+    texts = pd.Series(np.array(["low", "middle", "high"])[places])
+    table = pd.DataFrame({"x": x, "rating": texts.astype("category")})
+    model = cv.MixedModel("rating ~ x", family="ordinal")
+    with pytest.raises(cv.DataError, match="nothing tells their order"):
+        model.fit(kept_by(table))
+    levels = pd.CategoricalDtype(["low", "middle", "high"], ordered=True)
+    numbers = model.fit(pd.DataFrame({"x": x, "rating": places})).elbo_
+    assert model.fit(kept_by(table.astype({"rating": levels}))).elbo_ == pytest.approx(numbers, abs=1e-6)
+    # numbers have an order, whatever the order of their categories
+    as_categories = pd.Categorical(places + 1, categories=[3, 1, 2])
+    assert model.fit(table.assign(rating=as_categories)).elbo_ == pytest.approx(numbers, abs=1e-6)
 
 
 @pytest.mark.parametrize(

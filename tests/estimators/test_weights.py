@@ -3,6 +3,7 @@
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import (
@@ -146,3 +147,24 @@ def test_methods_with_batches_depend_on_who_shares_one_as_they_say(arguments):
     assert "may depend on which documents share a batch" in " ".join(
         cv.LatentDirichletAllocation.__doc__.split()
     )
+
+
+@pytest.mark.parametrize(
+    "fit",
+    [
+        cv.GaussianMixture(1).fit,
+        cv.BayesianGaussianMixture(1).fit,
+        cv.BayesianGaussianMixture(1).partial_fit,
+        cv.MixedMixture(1).fit,
+        cv.LatentDirichletAllocation(1, max_iter=200).fit,
+        cv.MixedModel("a ~ b").fit,
+    ],
+)
+def test_weights_with_the_index_in_another_order_are_refused(fit):
+    """They were taken by position, so that rows had the weights of others."""
+    counts = np.random.default_rng(0).poisson(3.0, (20, 2)).astype(float)
+    table = pd.DataFrame(counts, columns=["a", "b"], index=[f"row {n}" for n in range(20)])
+    weights = pd.Series(np.arange(1.0, 21.0), index=table.index)
+    with pytest.raises(cv.DataError, match="sample_weight have the index of X in another order"):
+        fit(table, sample_weight=weights[::-1])
+    fit(table, sample_weight=weights)

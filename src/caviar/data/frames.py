@@ -145,3 +145,33 @@ def has_dates(column: Any) -> bool:
         # the types of Polars and Arrow say so in their names: Date, Datetime(...), timestamp[us], duration[ns], ...
         return str(kind).lower().startswith(("date", "time", "duration"))
     return found in "mM" or str(kind).startswith(("date", "time", "duration"))
+
+
+def refuse_other_order(table: Any, **others: Any) -> None:
+    """Refuse pandas objects by name whose index is that of the table X in another order: rows would be mixed up.
+
+    Raises
+    ------
+    DataError
+        With the name of the first one.
+    """
+    index = index_of(table)
+    for name, value in others.items() if index is not None else ():
+        own = index_of(value)
+        if own is not None and is_other_order(own, index):
+            raise DataError(in_other_order(name, "X"))
+
+
+def is_other_order(own: Any, other: Any) -> bool:
+    """Whether two indices have the same names of rows in different orders."""
+    if own is other or len(own) != len(other) or own.equals(other):
+        return False
+    return bool(own.is_unique and other.is_unique and own.isin(other).all())
+
+
+def in_other_order(name: str, other: str) -> str:
+    """Return what is said of it."""
+    return (
+        f"the rows of {name} have the index of {other} in another order, so rows would be mixed up: align "
+        f"them by .loc or .reindex, or drop the index by .to_numpy()"
+    )

@@ -28,11 +28,14 @@ class TextLabels:
     lengths
         Lengths of the sequences, if the labels are sequences one after another, such as words of documents; otherwise
         None.
+    is_ordered
+        Whether the categories go from the lowest to the highest.
     """
 
     values: AnyArray
     categories: tuple[str, ...] | None = None
     lengths: tuple[int, ...] | None = None
+    is_ordered: bool = False
 
     def distinct(self) -> set[str]:
         """Return the texts that occur, or that the type of the labels lists."""
@@ -92,7 +95,8 @@ def text_labels(value: Any, name: str) -> TextLabels | None:
                 return None
         values = _as_objects(value)
         texts = np.array([None if _is_absent(own) else str(own) for own in values.flat], dtype=object)
-        return TextLabels(texts.reshape(values.shape), tuple(map(str, categories)))
+        order = tuple(map(str, categories))
+        return TextLabels(texts.reshape(values.shape), order, is_ordered=are_ordered(value))
     values = _as_objects(value)
     if values.dtype.kind != "O":
         return None
@@ -167,6 +171,15 @@ def _categories_of(value: Any) -> list[Any] | None:
         first = whole.chunk(0) if hasattr(whole, "chunk") else whole
         return first.dictionary.to_pylist()
     return None
+
+
+def are_ordered(value: Any) -> bool:
+    """Whether the type of labels says that their categories go from the lowest to the highest.
+
+    An Enum of Polars does; a categorical type of pandas or Arrow does if it was made so.
+    """
+    kind: Any = getattr(value, "dtype", getattr(value, "type", None))
+    return type(kind).__name__ == "Enum" or bool(getattr(kind, "ordered", False))
 
 
 def _as_objects(value: Any) -> AnyArray:

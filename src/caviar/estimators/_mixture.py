@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import _errors as errors
 from .._typing import AnyArray, Array
+from ..data.frames import refuse_other_order
 from ..data.rows import on_host
 from ..densities import MixtureDensity
 from ..engine.ascent.status import Status
@@ -289,6 +290,8 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         self, X: Any, y: Any, sample_weight: Any, noise_covariance: Any = None, *, reset: bool
     ) -> RowsToFit:
         """Return what the rows and settings are after they were checked."""
+        if not (y is None and sample_weight is None and noise_covariance is None):
+            refuse_other_order(X, y=y, sample_weight=sample_weight, noise_covariance=noise_covariance)
         X = self._validated(X, reset=reset)
         if sample_weight is not None:
             sample_weight = checked_weights(sample_weight, X)

@@ -9,12 +9,13 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, issparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from .._errors import DataError
 from .._typing import Array
+from ..data.frames import refuse_other_order
 from ..data.rows import on_host
 from ..engine.ascent.schedule import StatedSchedule
 from ..engine.ascent.schedules.stochastic import Stochastic as StochasticSteps
@@ -363,6 +364,7 @@ class LatentDirichletAllocation(Words, ClassNamePrefixFeaturesOutMixin, Transfor
 
     def _documents(self, X: Any, sample_weight: Any, *, reset: bool) -> tuple[csr_array, Array | None]:
         """Return counts of words, and the weights of the documents, after both were checked."""
+        refuse_other_order(X, sample_weight=sample_weight)
         counts = self._validated(X, reset=reset)
         self._check_vocabulary(counts.shape[1])
         return counts, None if sample_weight is None else checked_weights(on_host(sample_weight), counts)
@@ -631,7 +633,8 @@ class LatentDirichletAllocation(Words, ClassNamePrefixFeaturesOutMixin, Transfor
             self._refuse_words_in_another_order(X)
         X = validated(
             self,
-            X,
+            # before entries of a short type are added where several are of one word
+            X.astype(np.float64, copy=False) if issparse(X) and X.dtype.kind in "biu" else X,
             reset=reset,
             accept_sparse="csr",
             dtype=np.float64,

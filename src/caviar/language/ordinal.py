@@ -215,7 +215,7 @@ class UtilityBetween(Hidden):
 def state_ordered(answer: Any, name: str, plates: Any, link: Ordered) -> None:
     """Take a predictor that is cut at thresholds."""
     answer._identify(name, plates)
-    answer.hidden = UtilityBetween(answer, link)
+    answer.hidden, answer.has_order = UtilityBetween(answer, link), True
     arguments: dict[str, Any] = {
         "probabilities": (link.predictor, LOCATION),
         "thresholds": (link.thresholds, THRESHOLDS),

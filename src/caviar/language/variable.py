@@ -53,6 +53,9 @@ class Variable(Stated):
     floor: Array | None = None
     """Smallest variance that a precision may express; only point masses can have one."""
 
+    has_order: bool = False
+    """Whether its categories go from the lowest to the highest."""
+
     is_point: ClassVar[bool] = False
     """Whether its factor is a point mass whatever is asked for, which its own updates leave where it is."""
 

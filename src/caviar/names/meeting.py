@@ -11,11 +11,20 @@ import numpy as np
 
 from .._errors import DataError, PlateError
 from .._typing import Array
-from ..data.frames import Frame, frame_of, in_order_of, index_of, without_absent
+from ..data.frames import (
+    Frame,
+    frame_of,
+    in_order_of,
+    in_other_order,
+    index_of,
+    is_other_order,
+    without_absent,
+)
 from ..data.labels import TextLabels, sequences_of_texts, stated_order, text_labels, whole_texts
 from ..language import Constant, Data, Node, Variable
 from .axes import ModelAxes, NamedAxis, in_words, listed
 from .names import Names
+from .order import refuse_texts_without_order
 
 
 class Placed(dict[str, Any]):
@@ -68,8 +77,8 @@ class NamedData:
         """
         own = index_of(values)
         for what, index in self.indices.items() if own is not None else ():
-            if _is_other_order(own, index):
-                raise DataError(_in_other_order(name, what))
+            if is_other_order(own, index):
+                raise DataError(in_other_order(name, what))
 
 
 def meet(axes: ModelAxes, leaves: Sequence[Variable], data: Any, known: Names | None = None) -> NamedData:
@@ -146,6 +155,7 @@ def _with_columns(
         for other in () if axis in along else axes.group(axis):
             along[other] = wanted
     labels = dict(_labels(axes, data, along, known))
+    refuse_texts_without_order(axes, labels, along)
     learnt = _learnt(axes, labels)
     along |= {axis: names for axis, names in learnt.names.items() if axis not in along}
     _check_sizes(axes, along, labels)
@@ -439,21 +449,7 @@ def _common_index(indices: Mapping[str, Any]) -> Any:
         if any(own is other or own.equals(other) for other in distinct.values()):
             continue
         for other_name, other in distinct.items():
-            if _is_other_order(own, other):
-                raise DataError(_in_other_order(name, other_name))
+            if is_other_order(own, other):
+                raise DataError(in_other_order(name, other_name))
         distinct[name] = own
     return next(iter(distinct.values())) if len(distinct) == 1 else None
-
-
-def _is_other_order(own: Any, other: Any) -> bool:
-    """Whether two indices have the same names of rows in different orders."""
-    if own is other or len(own) != len(other) or own.equals(other):
-        return False
-    return bool(own.is_unique and other.is_unique and own.isin(other).all())
-
-
-def _in_other_order(name: str, other: str) -> str:
-    return (
-        f"the rows of {name} have the index of {other} in another order, so rows would be mixed up: align "
-        f"them by .loc or .reindex, or drop the index by .to_numpy()"
-    )

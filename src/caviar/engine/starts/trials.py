@@ -16,6 +16,7 @@ from functools import partial
 import numpy as np
 
 from ..._errors import ImproperError
+from ..._typing import Array
 from ...language import Variable
 from ..ascent.driver import Settings
 from ..ascent.problem import Problem, statistics_of
@@ -53,7 +54,7 @@ _SILENT = 0.25
 """Nats a value that a start is behind another one whose states do not fall silent."""
 
 _NOTHING = 1e-3
-"""Mean square of loadings, beside that of others, below which states are silent: at 1e-6 they were, at 0.3 not."""
+"""Mean square of loadings, beside that of others, below which a state is silent: at 1e-6 they were, at 0.03 not."""
 
 _ROWS, _FEWEST_ROWS = 20, 4
 """Rows of the sample for each component, and the fewest of a sample that is part of the rows."""
@@ -108,14 +109,22 @@ def unless_silent(
 
 
 def _is_silent(own: BatchState, other: BatchState) -> bool:
-    """Whether what multiplies hidden vectors is nearly nothing beside that of another start: they tell nothing."""
+    """Whether coordinates of hidden vectors tell nothing: what multiplies them is nearly nothing beside another start.
+
+    Coordinates are taken by size, since their order means nothing.
+    """
     products = [product for several in products_of(own.problem).values() for product in several]
     factors = {product.other.variable for product in products} & set(own.q)
     squares = [
-        [float(np.square(np.asarray(state.q[variable].mean)).mean()) for variable in factors]
-        for state in (own, other)
+        [_by_coordinate(np.asarray(state.q[variable].mean)) for variable in factors] for state in (own, other)
     ]
-    return bool(factors) and all(one < _NOTHING * of_other for one, of_other in zip(*squares, strict=True))
+    return any((one < _NOTHING * of_other).any() for one, of_other in zip(*squares, strict=True))
+
+
+def _by_coordinate(mean: Array) -> Array:
+    """Return the mean squares of vectors by coordinate, the largest first."""
+    size = mean.shape[-1] if mean.ndim else 1
+    return np.sort(np.square(mean).reshape(-1, size).mean(axis=0))[::-1]
 
 
 def _n_observed(basis: Basis) -> float:

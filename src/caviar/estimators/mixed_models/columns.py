@@ -12,7 +12,7 @@ import numpy as np
 from ..._errors import DataError
 from ..._typing import AnyArray, Array
 from ...data.frames import Frame, frame_of, has_dates, index_of, without_absent
-from ...data.labels import TextLabels, text_labels
+from ...data.labels import TextLabels, are_ordered, text_labels
 
 _SHOWN = 8
 """Names that a message lists at most."""
@@ -152,6 +152,16 @@ class Rows:
         labels = np.full(len(values), None, dtype=object)
         labels[is_there] = Rows({name: np.asarray(found)[is_there]}).labels(name)[0]
         return labels
+
+    def are_ordered(self, name: str) -> bool:
+        """Whether the categories of a column go from the lowest to the highest: by its type, or as numbers."""
+        column = self.column(name)
+        texts = text_labels(column, name)
+        if texts is None or are_ordered(column):
+            return True
+        return texts.categories is not None and all(
+            np.isfinite([_as_number(own) for own in texts.categories])
+        )
 
     def are_texts(self, name: str) -> bool:
         """Whether a column has texts or categories, and no numbers."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..._errors import DataError, ParameterError
 from ..._typing import AnyArray, Array
-from ...data.labels import text_labels
+from ...data.labels import are_ordered, text_labels
 from ...language import (
     Bernoulli,
     Binomial,
@@ -239,14 +239,15 @@ def categories_of(rows: Rows, response: str, stated: Sequence[Any] | None) -> tu
         if len(set(found)) < len(found):
             raise ParameterError(f"categories are distinct, the lowest first; got {list(stated)!r}")
         refuse_unseen(response, texts, found)
-    elif of_type is None and rows.are_texts(response):
+    elif not rows.are_ordered(response):
         shown = ", ".join(map(repr, sorted(set(texts.tolist()))[:4]))
         raise DataError(
             f"the response '{response}' has texts, and nothing tells their order: give categories=[...], the lowest "
             f"first, of {shown}, or a column of an ordered type"
         )
     else:
-        found = tuple(levels_of(texts, of_type))
+        # the categories of a type that is not ordered are numbers here, which have an order of their own
+        found = tuple(levels_of(texts, of_type if are_ordered(rows.column(response)) else None))
     _check_chosen(response, texts, found)
     return found
 

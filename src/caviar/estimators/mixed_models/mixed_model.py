@@ -12,6 +12,7 @@ from scipy.optimize import minimize_scalar
 from sklearn.utils.validation import check_is_fitted
 
 from ..._errors import ParameterError
+from ...data.frames import refuse_other_order
 from ...engine.ascent.status import Status
 from ...engine.binding.values import as_weights
 from ...posterior.pandas_tables import data_frame
@@ -192,7 +193,7 @@ class MixedModel(HasEvidence):
         categories = self._categories_of(rows, formula)
         kind = family_of(self.family, formula, categories=categories)
         response = kind.values(rows, formula.response)
-        weights = as_weights(sample_weight, len(response))
+        weights = _weights_beside(X, sample_weight, len(response))
         encoding = Encoding.of(formula, rows, has_thresholds=kind.has_thresholds).centred(rows, weights)
         design = design_of(encoding, rows)
         has_noise = kind.has_noise
@@ -472,3 +473,9 @@ def _together(design: Design) -> list[tuple[str, ...]] | str:
     """Return the group of variables that share a factor: all coefficients and effects of groups."""
     labels = [block.label for block in design.blocks]
     return [(COMMON, *labels)] if labels else "apart"
+
+
+def _weights_beside(table: Any, sample_weight: Any, n_rows: int) -> Any:
+    """Return the weights of the rows of a table, whose order they have."""
+    refuse_other_order(table, sample_weight=sample_weight)
+    return as_weights(sample_weight, n_rows)

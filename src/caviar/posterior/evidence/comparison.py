@@ -272,8 +272,8 @@ def _figures(summary: Mapping[str, Any], name: str) -> dict[str, Array]:
     """Return figures of the observed values of a variable that depend on the data alone, in words."""
     own: Mapping[str, Any] = summary.get("arrays", {}).get(name, {})
     found: dict[str, Any] = {}
-    if "shape" in own:
-        found["a number of values of"] = np.prod(own["shape"], dtype=np.float64) - own.get("missing", 0)
+    if "missing" in own:  # of rows that are read from files nobody counted them
+        found["a number of values of"] = np.prod(own["shape"], dtype=np.float64) - own["missing"]
     moments = {"the mean": "mean", "the standard deviation": "standard_deviation"}
     found |= {what: own[key] for what, key in moments.items() if key in own}
     if "weight" in summary:
