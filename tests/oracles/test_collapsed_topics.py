@@ -59,6 +59,30 @@ def test_a_pass_is_that_of_literal_loops() -> None:
     np.testing.assert_allclose(topics.of_topics, topics.of_words.sum(axis=0), rtol=1e-6)
 
 
+@pytest.mark.parametrize("kind", ["plain", "weighted", "words of their own prior"])
+def test_compiled_passes_are_those_of_numpy(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several blocks, a document without words, counts below one, and weights below and above one."""
+    pytest.importorskip("numba")
+    monkeypatch.setattr(engine, "_BLOCK_NUMBERS", 60)
+    rng = np.random.default_rng(4)
+    counts = documents(rng, 20)
+    weights, prior = None, np.array(ETA)
+    if kind == "weighted":
+        counts.data *= rng.choice([0.4, 1.0, 2.5], len(counts.data))
+        weights = rng.choice([0.3, 1.0, 2.0], 20)
+    if kind == "words of their own prior":
+        prior = rng.gamma(1.0, 0.1, counts.shape[1])
+    drawn = rng.dirichlet(np.full(3, 1.0), counts.nnz)
+    one, other = (CollapsedTopics(counts, weights, ALPHA, prior, drawn) for _ in range(2))
+    one.is_compiled, other.is_compiled = True, False
+    assert len(one._blocks) > 4
+    for _ in range(5):
+        assert one.sweep() == pytest.approx(float(other.sweep()), rel=1e-3)
+    for name in ("responsibilities", "of_words", "of_documents", "of_topics"):
+        np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=1e-4, atol=2e-5)
+    assert np.abs(one.responsibilities - drawn).max() > 0.1
+
+
 def test_blocks_are_updated_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
     counts = documents(np.random.default_rng(0), 40)
     monkeypatch.setattr(engine, "_BLOCK_NUMBERS", 100)

@@ -20,6 +20,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.special import digamma, gammaln, xlogy
 
+from ...._extras import can_compile
 from ...._typing import AnyArray, Array
 
 _BLOCK_NUMBERS = 1 << 16
@@ -64,6 +65,17 @@ class _Block:
     by_word: Any
 
 
+@dataclass(frozen=True)
+class _Given:
+    """What all blocks of a pass share: the prior of documents, (K,), and the least that counts and priors leave.
+
+    The least is one number each for documents, words and topics.
+    """
+
+    prior: AnyArray
+    least: tuple[np.float32, np.float32, np.float32]
+
+
 class CollapsedTopics:
     r"""Expected counts of topics, which passes over the documents change in place.
 
@@ -91,6 +103,9 @@ class CollapsedTopics:
         count documents by their weights.
     """
 
+    is_compiled: bool
+    """Whether passes run in compiled loops: where numba is installed."""
+
     def __init__(
         self,
         counts: Any,
@@ -102,7 +117,7 @@ class CollapsedTopics:
         self.counts, self.prior = counts, np.array(doc_topic_prior, dtype=float)
         n_topics = len(self.prior)
         self.word_prior = np.broadcast_to(topic_word_prior, (n_topics, counts.shape[1])).T
-        self._ones = np.ones(n_topics, dtype=np.float32)
+        self._ones, self.is_compiled = np.ones(n_topics, dtype=np.float32), can_compile()
         self._weights = np.ones(counts.shape[0]) if weights is None else weights
         self._blocks = list(_blocks(counts, self._weights, n_topics))
         self.responsibilities = np.array(responsibilities, dtype=np.float32)
@@ -122,46 +137,78 @@ class CollapsedTopics:
         The tokens of a block are updated several times before the topics are.
         """
         moved = 0.0
-        least, is_even = np.float32(self.word_prior.min()), bool(np.ptp(self.word_prior) == 0)
-        totals = self.word_prior.sum(axis=0)
-        least_total = np.float32(totals.min())
+        is_even, totals = bool(np.ptp(self.word_prior) == 0), self.word_prior.sum(axis=0)
+        least = (self.prior.min(), self.word_prior.min(), totals.min())
+        given = _Given(
+            self.prior.astype(np.float32), (np.float32(least[0]), np.float32(least[1]), np.float32(least[2]))
+        )
+        update = self._update_in_loops if self.is_compiled else self._update
         for block in self._blocks:
-            before = self.responsibilities[block.entries]
-            own = before if block.ones_weighted is None else before * block.ones_weighted[:, None]
-            of_words = np.take(self.of_words, block.words, axis=0)
-            prior = (
-                np.float32(self.word_prior[0, 0])
-                if is_even
-                else self.word_prior[block.words].astype(np.float32)
-            )
-            words = np.take(of_words + prior, block.places, axis=0)
-            words -= own
-            np.maximum(words, least, out=words)
-            all_words = (self.of_topics + totals).astype(np.float32) - own
-            words /= np.maximum(all_words, least_total, out=all_words)
-            now, documents = self._updated(block, before, words)
-            change = np.subtract(now, before, out=words)
-            before[:] = now
-            sums = block.by_word @ change
-            of_words += sums
-            self.of_words[block.words] = np.maximum(of_words, 0, out=of_words)
-            self.of_topics += np.ones(len(sums), dtype=np.float32) @ sums
-            self.of_documents[block.documents] = documents
-            moved += float((np.abs(sums, out=sums) @ self._ones).sum())
+            word_prior = self.word_prior[:1] if is_even else self.word_prior[block.words]
+            now = (self.of_topics + totals).astype(np.float32)
+            moved += update(block, word_prior.astype(np.float32), now, given)
         return moved / max(2 * self.of_topics.sum(), np.finfo(float).tiny)
 
-    def _updated(self, block: _Block, before: AnyArray, words: AnyArray) -> tuple[AnyArray, AnyArray]:
-        """Return responsibilities after updates given the factors of the words, and the counts of the documents."""
-        now, prior, least = before, self.prior.astype(np.float32), np.float32(self.prior.min())
-        documents = self.of_documents[block.documents].astype(np.float32)
+    def _update(self, block: _Block, word_prior: AnyArray, totals: AnyArray, given: _Given) -> float:
+        """Update the tokens of a block, and then the counts; return how many changed topics, each of them twice.
+
+        Parameters
+        ----------
+        word_prior
+            Of its words, (W, K) or (1, K).
+        totals
+            Expected counts of topics, their prior included, (K,).
+        """
+        least_of_document, least_of_word, least_of_topic = given.least
+        before = self.responsibilities[block.entries]
+        own = before if block.ones_weighted is None else before * block.ones_weighted[:, None]
+        of_words = np.take(self.of_words, block.words, axis=0)
+        words = np.take(of_words + word_prior, block.places, axis=0)
+        words -= own
+        np.maximum(words, least_of_word, out=words)
+        all_words = totals - own
+        words /= np.maximum(all_words, least_of_topic, out=all_words)
+        now, documents = before, self.of_documents[block.documents].astype(np.float32)
         for _ in range(_UPDATES):
-            then = np.take(documents + prior, block.owners, axis=0)
+            then = np.take(documents + given.prior, block.owners, axis=0)
             then -= now if block.ones is None else now * block.ones[:, None]
-            np.maximum(then, least, out=then)
+            np.maximum(then, least_of_document, out=then)
             then *= words
             then *= np.reciprocal(then @ self._ones)[:, None]
             now, documents = then, block.by_document @ then
-        return now, documents
+        change = np.subtract(now, before, out=words)
+        before[:] = now
+        sums = block.by_word @ change
+        of_words += sums
+        self.of_words[block.words] = np.maximum(of_words, 0, out=of_words)
+        self.of_topics += np.ones(len(sums), dtype=np.float32) @ sums
+        self.of_documents[block.documents] = documents
+        return float((np.abs(sums, out=sums) @ self._ones).sum())
+
+    def _update_in_loops(self, block: _Block, word_prior: AnyArray, totals: AnyArray, given: _Given) -> float:
+        """Do what :meth:`_update` does, in compiled loops."""
+        from .compiled_sweep import update_block
+
+        documents, counts = self.of_documents[block.documents].astype(np.float32), block.by_document.data
+        moved = update_block(
+            self.counts.indptr[block.documents.start : block.documents.stop + 1] - block.entries.start,
+            block.words,
+            block.places,
+            counts,
+            np.minimum(counts, 1.0) if block.ones is None else block.ones,
+            self._weights[block.documents].astype(np.float32),
+            self.of_words,
+            self.of_topics,
+            word_prior,
+            totals,
+            given.prior,
+            given.least,
+            self.responsibilities[block.entries],
+            documents,
+            _UPDATES,
+        )
+        self.of_documents[block.documents] = documents
+        return moved
 
     def bound(self) -> float:
         r"""Return about what the collapsed bound is: the log joint probability at the expected counts, and the entropy.
