@@ -10,6 +10,8 @@ from thinning import amount
 
 import caviar as cv
 import caviar.models
+from caviar.engine.design.scratch import Scratch
+from caviar.engine.topics import kernel
 
 TOPICS, WORDS = 3, 40
 ALPHA, ETA = np.array([0.4, 0.7, 1.1]), 0.3
@@ -311,3 +313,31 @@ def test_point_masses_of_the_topics_do_not_keep_new_documents_from_settling(poin
     entropies = [held.own_entropy(variable, fit[variable.name]) for variable in plan.order]
     assert np.isfinite(entropies).all()
     assert np.isfinite(fit.local(data)["proportions"].mean).all()
+
+
+def test_documents_settle_at_the_same_places_in_fewer_updates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Longer updates after the first ones, of topics that are hard to tell apart."""
+    rng = np.random.default_rng(5)
+    counts = sparse.csr_array(rng.poisson(1.0, (40, 30)).astype(float))
+    shared = rng.dirichlet(np.full(30, 2.0))
+    topics = kernel.TopicWords.of(np.log(0.8 * shared + 0.2 * rng.dirichlet(np.ones(30), 6)))
+    prior, start = np.full(6, 0.3), 0.3 + counts.sum(axis=1)[:, None] / 6 * np.ones(6)
+    update, made, ends = kernel._updated, [0], []
+
+    def counted(now: np.ndarray, *others: np.ndarray) -> np.ndarray | None:
+        made[0] += len(now)
+        return update(now, *others)
+
+    monkeypatch.setattr(kernel, "_updated", counted)
+    for plain in (5_000, 20):
+        monkeypatch.setattr(kernel, "_PLAIN", plain)
+        made[0] = 0
+        found = kernel.ascend_documents(counts, topics, prior, start, Scratch(), most=5_000, tol=1e-11)
+        ends.append((found.concentration, made[0]))
+    (one, n_plain), (other, n_updates) = ends
+    np.testing.assert_allclose(other, one, rtol=1e-6)
+    # the last update is no longer one: it leaves all where it is
+    again = update(other, prior, np.asarray(counts.toarray()), np.tile(topics.scaled, (40, 1, 1)))
+    assert again is not None
+    np.testing.assert_allclose(again, other, rtol=1e-8)
+    assert n_updates < 0.6 * n_plain
