@@ -114,13 +114,7 @@ class InferBlocks:
         """Return the sums over a chunk, and the local factors of its blocks."""
         total, after = None, []
         for bounds, before in zip(chunk.bounds, carried or [{}] * len(chunk.bounds), strict=True):
-            # a piece of a source is another object in each pass
-            rows = (
-                kept_rows(self.rows, source, bounds, self.scratch)
-                if self.is_whole
-                else rows_at(source, bounds)
-            )
-            state = before
+            rows, state = self._rows(source, bounds), before
             if rows.n_rows:
                 sums, state = self._summarize(rows, before)
                 if total is None:
@@ -130,6 +124,12 @@ class InferBlocks:
             if self.keeps and self.rows.keeps_locals:
                 after.append(state)
         return total or Sums.zero(), after or None
+
+    def _rows(self, source: RowSource, bounds: tuple[int, int]) -> Rows:
+        """Return a block of rows: of a piece of a source, which is another object in each pass, nothing is kept."""
+        return (
+            kept_rows(self.rows, source, bounds, self.scratch) if self.is_whole else rows_at(source, bounds)
+        )
 
     def _summarize(self, rows: Rows, before: LocalState) -> tuple[Sums, LocalState]:
         if not self.rows.chains:
