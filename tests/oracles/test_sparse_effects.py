@@ -441,7 +441,7 @@ def test_what_cannot_be_asked_is_refused():
     posterior = regression(cv.SingleEffect("b", 4, precision=1.0), precision=cv.Gamma("tau", 1, 1)).fit(
         {"y": y, "X": X}
     )
-    with pytest.raises(cv.ModelError, match="'tau' is no SingleEffect"):
+    with pytest.raises(cv.ModelError, match="'tau' is not a SingleEffect"):
         posterior.credible_sets(names=["tau"])
     with pytest.raises(cv.ParameterError, match="coverage must lie between 0 and 1"):
         posterior.credible_sets(coverage=1.0)

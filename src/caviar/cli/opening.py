@@ -36,7 +36,7 @@ def opened(path: Path) -> Saved:
     found = cv.load(path)
     if isinstance(found, cv.Model):
         raise cv.DataError(
-            f"{path} holds a model that was stated and not fitted; fit it in Python and save what that gives: "
+            f"{path} contains a model without a fit; fit it in Python and save the posterior: "
             f"caviar.load({str(path)!r}).fit({{'name': array, ...}}).save('fitted.caviar')"
         )
     return _as_saved(found, path)

@@ -65,7 +65,7 @@ class Saved(ABC):
         Raises
         ------
         DataError
-            If its rows are no sequences.
+            If its rows are not sequences.
         """
         raise cv.DataError(
             f"--ahead belongs to hidden Markov models, whose rows are in the order of time; {self.path} holds none"

@@ -41,7 +41,7 @@ class Checkpointing:
         """
         if self.path is not None and random_state is None:
             raise ParameterError(
-                "checkpoint= needs a random_state, so that the same call begins the same: random_state=0"
+                "checkpoint= needs a fixed seed, so the same call has the same start: set random_state=0"
             )
 
     @contextmanager

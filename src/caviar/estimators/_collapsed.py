@@ -103,7 +103,7 @@ def refuse_beside(method: Any, learnt: Learnt, given: Mapping[str, Any]) -> None
         return
     if given["evaluate_every"] > 0:
         raise ParameterError(
-            "evaluate_every looks at the bound, which is not known along collapsed passes: leave it out"
+            "evaluate_every needs the bound, which collapsed passes do not compute: leave it out"
         )
     for name in ("learning_method", "executor", "total_samples"):
         if given[name] != UNHEEDED[name]:

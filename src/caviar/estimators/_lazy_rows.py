@@ -39,7 +39,7 @@ def checked_rows(estimator: Any, X: Any, rows: LazyRows, *, reset: bool) -> Lazy
     Raises
     ------
     DataError
-        If they are no table, or a number is infinite.
+        If they are not a table, or a number is infinite.
     ValueError
         If the columns are others, or have other names.
     """

@@ -130,5 +130,5 @@ def _numbers(table: Any) -> AnyArray:
         try:
             values = values.astype(np.float64)
         except (TypeError, ValueError) as error:
-            raise DataError(f"a table has entries that are no numbers: {error}") from error
+            raise DataError(f"a table has entries that are not numbers: {error}") from error
     return np.asarray(values, dtype=np.float64)

@@ -35,9 +35,7 @@ def check_names(prior: Any) -> None:
         )
     for name in prior:
         if name not in _NAMES:
-            raise ParameterError(
-                f"prior has {name!r}, which it cannot have; what it can have is {', '.join(_NAMES)}"
-            )
+            raise ParameterError(f"prior has an unknown key {name!r}; the known keys are {', '.join(_NAMES)}")
     if ("mean" in prior) != ("mean_precision" in prior):
         raise ParameterError(
             "prior must have both 'mean' and 'mean_precision', or neither for a flat prior of the means"

@@ -56,6 +56,6 @@ def _refuse_effort(lda: Any) -> None:
         value = getattr(lda, name)
         if value is not None:
             raise ParameterError(
-                f"{name}={value!r} has no counterpart: in each pass a document goes on where the last pass left it, "
-                f"and transform finds its optimum. Leave it out; tol and max_iter say how far a fit goes"
+                f"{name}={value!r} is not used here: each pass continues a document where the last pass "
+                f"left it, and transform finds its optimum. Leave it out; tol and max_iter limit the fit"
             )

@@ -377,7 +377,7 @@ class MixedMixture(HasEvidence, MixtureEstimator):
             raise ValueError("categories that are not those of its posterior")
 
     def _parameter_as_plain(self, name: str, value: Any) -> Any:
-        # places of columns are no keys of JSON
+        # places of columns are not keys of JSON
         return (
             kinds_by_name(value, self._names())
             if name == "kinds" and value

@@ -273,7 +273,7 @@ def levels_of(column: Column, only: Sequence[Any] | None, most: int, argument: s
         if unknown:
             listed = ", ".join(map(repr, column.levels[:6])) + (", ..." if len(column.levels) > 6 else "")
             raise ParameterError(
-                f"only= lists {unknown[0]!r}, which is no level of the column; they are {listed}"
+                f"only= lists {unknown[0]!r}, which is not a level of the column; they are {listed}"
             )
         return asked
     if column.levels is None:

@@ -327,7 +327,7 @@ class LinearResponse:
             )
         met = self._posterior._evaluator.named(data)
         if leaf.name not in met.values:
-            raise DataError(f"the data lack '{leaf.name}', whose log density is asked for")
+            raise DataError(f"the data lack '{leaf.name}', which log_predictive needs")
         # refuses values that the variable cannot have
         self._posterior._evaluator.bind(met.values)
         others_known = Placed({name: value for name, value in met.values.items() if name != leaf.name})

@@ -250,7 +250,7 @@ class ShowsUncertainty(ABC):
         return f"{shown.remark}{before}{self._remark_on_tails()}"
 
     def _remark_on_tails(self) -> str:
-        """Say whose standard deviation is infinite, and that this is no error."""
+        """Say whose standard deviation is infinite, and that this is not an error."""
         parts = [
             (name + own.part, own.sd) for name in self for own in self[name].entry_marginals((0.05, 0.95))
         ]

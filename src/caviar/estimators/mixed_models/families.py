@@ -229,7 +229,7 @@ def categories_of(rows: Rows, response: str, stated: Sequence[Any] | None) -> tu
     DataError
         If nothing tells the order of texts, a category was never chosen, or there is only one.
     ParameterError
-        If the stated ones are no distinct texts or numbers.
+        If the stated ones are not distinct texts or numbers.
     """
     texts, of_type = rows.labels(response)
     if not len(texts):
@@ -242,8 +242,8 @@ def categories_of(rows: Rows, response: str, stated: Sequence[Any] | None) -> tu
     elif of_type is None and rows.are_texts(response):
         shown = ", ".join(map(repr, sorted(set(texts.tolist()))[:4]))
         raise DataError(
-            f"the response '{response}' has texts, and nothing tells their order: give categories=[...], the lowest "
-            f"first, of {shown}, or a column of an ordered type"
+            f"the response '{response}' has texts without a known order: give categories=[...], the "
+            f"lowest first, of {shown}, or a column of an ordered type"
         )
     else:
         found = tuple(levels_of(texts, of_type))
@@ -262,8 +262,8 @@ def _check_chosen(response: str, texts: AnyArray, found: tuple[str, ...]) -> Non
     never = next((own for own in found if own not in set(texts.tolist())), None)
     if never is not None:
         raise DataError(
-            f"no row has the category {never!r}, so that the thresholds around it have no place; leave it out of "
-            f"categories="
+            f"no row has the category {never!r}, so the thresholds around it are not determined; leave it "
+            f"out of categories="
         )
     if len(found) < 2:
         raise DataError(f"the response '{response}' is {texts[0]!r} in all rows; there is nothing to explain")
@@ -309,7 +309,7 @@ def trials_of(formula: Formula, rows: Rows, n_rows: int) -> dict[str, Array]:
     Raises
     ------
     DataError
-        If one is no whole number of at least 0.
+        If one is not a whole number of at least 0.
     """
     if not formula.trials:
         return {}

@@ -155,7 +155,7 @@ def _summands(right: str, text: str) -> Iterator[str]:
         if depth == 0 and character in "+-":
             piece = right[start:place].strip()
             if not piece and (sign or place == len(right)):
-                raise ParameterError(f"the formula has nothing beside a {sign or '~'}: {text!r}")
+                raise ParameterError(f"the formula has nothing after a {sign or '~'}: {text!r}")
             if piece:
                 yield piece if sign != "-" else f"-{piece}"
             start, sign = place + 1, character
@@ -213,7 +213,7 @@ def terms_of(effects: str) -> Any:
     Raises
     ------
     ParameterError
-        If it is no formula, or has something else than names, numbers, operators and the known functions.
+        If it is not a formula, or has something else than names, numbers, operators and the known functions.
     ImportError
         If formulaic is not installed.
     """

@@ -138,7 +138,7 @@ class TellsEffects(ABC):
         if strange is not None or not chosen:
             what = "the posterior" if strange is None else repr(strange)
             known = ", ".join(map(repr, every)) or "none"
-            raise ModelError(f"{what} is no {word}; those of the posterior: {known}")
+            raise ModelError(f"{what} is not a {word}; the posterior has: {known}")
         return {name: every[name] for name in chosen}
 
     def _columns_of(self, name: str, data: Mapping[str, Any]) -> AnyArray:

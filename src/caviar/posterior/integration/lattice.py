@@ -110,7 +110,7 @@ def explored(
             if len(found) == MOST:
                 raise ModelError(
                     f"the density of the variables to integrate over does not fall off within {MOST:,} fits; "
-                    f"integrate over fewer of them, or state priors that do not reach so far"
+                    f"integrate over fewer of them, or state narrower priors"
                 )
             found[other] = log_density(other, place)
             heapq.heappush(waiting, (-found[other], other))

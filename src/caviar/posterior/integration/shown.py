@@ -152,7 +152,7 @@ def _listed(names: Collection[str]) -> str:
 
 
 def _check_weights(weights: Any) -> None:
-    """Refuse what is no series of weights that sum to one."""
+    """Refuse what is not a series of weights that sum to one."""
     is_series = isinstance(weights, np.ndarray) and weights.dtype == np.float64 and weights.ndim == 1
     if not is_series or not (weights >= 0).all() or not np.isclose(weights.sum(), 1.0):
         raise ValueError("weights of values that are none")

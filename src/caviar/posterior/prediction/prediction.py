@@ -158,7 +158,7 @@ class Predictions(OfRows):
                 f"{name!r} out of the data to predict it; these data predict {there}"
             )
         if name in self._learnt:
-            raise KeyError(f"{name!r} is no variable of rows: its distribution is posterior[{name!r}]")
+            raise KeyError(f"{name!r} is not a variable of rows: its distribution is posterior[{name!r}]")
         raise KeyError(f"{name!r} is not predicted of these rows; there are {there}")
 
 
