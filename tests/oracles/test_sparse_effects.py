@@ -448,7 +448,7 @@ def test_what_cannot_be_asked_is_refused():
     with pytest.raises(cv.ParameterError, match="the data lack 'X'"):
         posterior.credible_sets({"y": y})
     plain = cv.Model(cv.Normal("y", cv.Normal("m", 0, 1), 1.0, plates=OBS)).fit({"y": y})
-    with pytest.raises(cv.ModelError, match="the posterior is no SingleEffect or SpikeSlab"):
+    with pytest.raises(cv.ModelError, match="the posterior has no SingleEffect or SpikeSlab"):
         plain.inclusion_probabilities()
 
 
