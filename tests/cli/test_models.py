@@ -224,7 +224,7 @@ def test_mixtures_alone_are_checked(run, tmp_path, faithful):
     cv.Model(x).fit({"x": X[:, 0]}, seed=0).save(tmp_path / "p.caviar")
     result = run("check", tmp_path / "p.caviar", faithful)
     assert result.exit_code == 2
-    assert "holds the posterior of a stated model; this command takes mixtures" in result.stderr
+    assert "contains the posterior of a stated model; this command takes mixtures" in result.stderr
 
 
 def test_standard_output_holds_nothing_but_the_table(run, model):

@@ -31,7 +31,7 @@ CLASSES = (cv.GaussianMixture, cv.BayesianGaussianMixture, cv.KnownVarianceMixtu
         ({"n_init": 0}, "n_init"),
         ({"n_jobs": 0}, "n_jobs"),
         ({"n_jobs": -2}, "n_jobs"),
-        ({"n_jobs": 2, "executor": "tcp://127.0.0.1:1"}, "n_jobs=2 asks for threads"),
+        ({"n_jobs": 2, "executor": "tcp://127.0.0.1:1"}, "got n_jobs=2 and executor="),
         ({"executor": 0}, "executor is a number"),
         ({"random_state": "seed"}, "random_state"),
         ({"random_state": -1}, "random_state"),

@@ -239,7 +239,10 @@ def test_the_estimator_gives_its_arguments_to_all_fits():
     [
         ({"estimator": cv.MixedMixture(), "covariance_type": "full"}, "leave covariance_type out"),
         ({"estimator": cv.GaussianMixture()}, "must be a BayesianGaussianMixture or a MixedMixture"),
-        ({"estimator": cv.MixedMixture(), "covariance_prior": 1.0}, "nor has MixedMixture"),
+        (
+            {"estimator": cv.MixedMixture(), "covariance_prior": 1.0},
+            "neither compare_mixtures nor MixedMixture",
+        ),
     ],
 )
 def test_an_estimator_that_does_not_fit_is_refused(arguments, message):

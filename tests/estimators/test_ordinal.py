@@ -139,7 +139,7 @@ def test_the_order_comes_from_the_type_or_from_numbers():
         ({}, {}, "texts without a known order: give categories="),
         ({"categories": ["poor", "fair"]}, {}, "'rating' has 'g"),
         ({"categories": [*LEVELS, "superb"]}, {}, "no row has the category 'superb'"),
-        ({"categories": ["poor", "poor"]}, {}, "categories are distinct"),
+        ({"categories": ["poor", "poor"]}, {}, "categories must be distinct"),
         ({"categories": LEVELS, "formula": "rating ~ 0 + x"}, {}, "replace the intercept"),
         ({"categories": LEVELS, "formula": "rating ~ 1"}, {}, "no common effects"),
         ({"categories": ["poor"]}, {"rating": "poor"}, "is 'poor' in all rows"),

@@ -151,7 +151,7 @@ def _tell_unknown(data: str | None, categories: Mapping[str, Sequence[str]], sql
         complain(
             "warning",
             f"column {name} has values that the model was not fitted to, which count as missing (in "
-            f"{counted(n_rows, 'row')}): {listed(values)}; it knows {listed(categories[name])}",
+            f"{counted(n_rows, 'row')}): {listed(values)}; the fit had {listed(categories[name])}",
         )
 
 

@@ -55,8 +55,8 @@ def opened_mixture(path: Path) -> Saved:
         is_stated = isinstance(saved.fitted, cv.Posterior)
         held = "the posterior of a stated model" if is_stated else f"a {type(saved.fitted).__name__}"
         raise cv.DataError(
-            f"{path} holds {held}; this command takes mixtures, as caviar fit saves them. caviar show, report, predict "
-            f"and sample take it"
+            f"{path} contains {held}; this command takes mixtures, as caviar fit saves them. caviar show, report, "
+            f"predict and sample take it"
         )
     return saved
 

@@ -68,7 +68,8 @@ class Saved(ABC):
             If its rows are not sequences.
         """
         raise cv.DataError(
-            f"--ahead belongs to hidden Markov models, whose rows are in the order of time; {self.path} holds none"
+            f"--ahead belongs to hidden Markov models, whose rows are in the order of time; {self.path} "
+            f"contains another model"
         )
 
     def refuse_data(self, data: str | None) -> None:

@@ -85,7 +85,7 @@ def chosen(available: Sequence[str], columns: Sequence[str] | None, label: str) 
     if columns is None:
         return list(available)
     if isinstance(columns, str):
-        raise ParameterError(f"columns is a list of names; write columns=[{columns!r}]")
+        raise ParameterError(f"columns must be a list of names; write columns=[{columns!r}]")
     if not columns:
         raise ParameterError("expected the name of at least one column; got none")
     refuse_twins(columns, "the choice of columns")

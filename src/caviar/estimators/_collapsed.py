@@ -96,7 +96,8 @@ def refuse_beside(method: Any, learnt: Learnt, given: Mapping[str, Any]) -> None
     require_choice("method", method, (MEAN_FIELD, COLLAPSED))
     if learnt.any and given["total_samples"] is not None:
         raise ParameterError(
-            "priors are learnt from all documents at once, and total_samples= is for those that come bit by bit: give "
+            "priors are learnt from all documents at once, but total_samples= is for documents that "
+            "arrive in parts: give "
             "the priors as numbers, such as doc_topic_prior_ of a fit to the first documents"
         )
     if method != COLLAPSED:
@@ -123,8 +124,8 @@ def refuse_checkpoint(checkpoint: Any) -> None:
     """
     if checkpoint is not None:
         raise ParameterError(
-            "checkpoint= keeps the state of coordinate ascent, not that of collapsed passes, by which "
-            "method='collapsed' fits and priors are learnt: leave it out"
+            "checkpoint= cannot save collapsed passes (of method='collapsed', or to learn priors): leave "
+            "it out"
         )
 
 

@@ -41,7 +41,7 @@ class ManyMixtures(ManyStatements):
             raise ParameterError("fit_many takes no labels and no fixed parameters; fit groups one by one")
         if own.swaps is True:
             raise ParameterError(
-                f"fit_many swaps no components; got swaps={own.swaps!r}. Fit groups one by one"
+                f"fit_many does not swap components; got swaps={own.swaps!r}. Fit groups one by one"
             )
 
     @property

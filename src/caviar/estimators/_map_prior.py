@@ -41,7 +41,7 @@ def check_names(prior: Any) -> None:
             "prior must have both 'mean' and 'mean_precision', or neither for a flat prior of the means"
         )
     if "degrees_of_freedom" in prior and "covariance" not in prior:
-        raise ParameterError("prior has 'degrees_of_freedom' without 'covariance', which it goes with")
+        raise ParameterError("prior has 'degrees_of_freedom' but no 'covariance'; give both")
 
 
 def map_concentration(prior: Mapping[str, Any] | None, n_components: int) -> Array:

@@ -279,7 +279,7 @@ def _places(table: RawTable, column: int, name: str, values: Sequence[Value]) ->
         rows = f"{len(unknown):,} row{'s' * (len(unknown) != 1)}"
         warnings.warn(
             f"column {name} has values that the model was not fitted to, which count as missing (in {rows}): {told}; "
-            f"it knows {listed([str(value) for value in values])}",
+            f"the fit had {listed([str(value) for value in values])}",
             CaviarWarning,
             stacklevel=2,
         )

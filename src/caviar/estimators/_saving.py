@@ -85,7 +85,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 def _check_kind(kind: Any) -> None:
     if kind not in ("Model", "Posterior", *_CLASSES):
         raise ValueError(
-            f"it holds a {kind!r:.60}, and this version knows Model, Posterior, {', '.join(_CLASSES)}"
+            f"it contains a {kind!r:.60}, and this version reads Model, Posterior, {', '.join(_CLASSES)}"
         )
 
 

@@ -42,7 +42,7 @@ def schedule_of(lda: Any) -> StatedSchedule:
     refuse_beside(lda.method, learnt, {name: getattr(lda, name) for name in UNHEEDED})
     if not 0.5 <= lda.learning_decay <= 1:
         raise ParameterError(
-            f"learning_decay must be from 0.5 to 1, for steps whose size falls fast enough to end anywhere; got "
+            f"learning_decay must be from 0.5 to 1, or the steps would not converge; got "
             f"{lda.learning_decay!r}"
         )
     if lda.learning_method == "online":

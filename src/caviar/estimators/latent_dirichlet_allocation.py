@@ -543,9 +543,7 @@ class LatentDirichletAllocation(Words, ClassNamePrefixFeaturesOutMixin, Transfor
         if rest.shape != seen.shape:
             raise DataError(f"held_out must have the shape of X, {seen.shape}; got {rest.shape}")
         if not rest.nnz:
-            raise DataError(
-                "no word is held out, so there is nothing to predict; give documents with more words"
-            )
+            raise DataError("no word is held out; give documents with more words")
         concentration = self._concentrations(seen)
         proportions = concentration / concentration.sum(axis=1, keepdims=True)
         topics = np.ascontiguousarray(self.posterior_["topics"].mean.T)

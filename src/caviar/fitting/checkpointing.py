@@ -94,7 +94,7 @@ class FitsFile:
 
     def __init__(self, path: str | os.PathLike[str], every: float, *, of_one: bool = False) -> None:
         if not isinstance(path, str | os.PathLike):
-            raise ParameterError(f"checkpoint is the path of a file; got {path!r}")
+            raise ParameterError(f"checkpoint must be the path of a file; got {path!r}")
         check_seconds(every)
         self.path, self._every, self._of_one = path, float(every), of_one
         self._fits = self._kept(read_checkpoint(path))
@@ -382,7 +382,9 @@ def check_seconds(every: float) -> None:
         If they are impossible.
     """
     if isinstance(every, bool) or not isinstance(every, Real) or not every >= 0:
-        raise ParameterError(f"checkpoint_every is a number of seconds, 0 for every iteration; got {every!r}")
+        raise ParameterError(
+            f"checkpoint_every must be a number of seconds, 0 for every iteration; got {every!r}"
+        )
 
 
 @contextmanager

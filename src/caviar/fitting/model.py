@@ -355,7 +355,7 @@ class Model(ShownAsGraph):
     def _met(self, data: Any, prior: Posterior | None) -> NamedData:
         """Return data as arrays, in the order of the names of an earlier fit if there was one."""
         if prior is not None and not isinstance(prior, Posterior):
-            raise ParameterError(f"prior is a posterior of this model, given other rows; got {prior!r}")
+            raise ParameterError(f"prior must be a posterior of this model from other rows; got {prior!r}")
         return meet(self.axes, self.structure.leaves, data, None if prior is None else prior.names)
 
     def _plate_like(self, plate: Plate | None) -> Plate | None:

@@ -118,7 +118,7 @@ class MarkovChain(Variable, Label):
         where = f"'transition' of MarkovChain '{self.name}'"
         if transition is None:
             raise ModelError(
-                f"{where} is an array (K, K), or a Dirichlet with a plate of size K; got {transition!r}"
+                f"{where} must be an array (K, K), or a Dirichlet with a plate of size K; got {transition!r}"
             )
         if isinstance(transition, Indexed):
             sizes = [plate.size for plate in transition.node.plates]

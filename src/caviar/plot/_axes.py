@@ -133,7 +133,7 @@ def new_axes(ax: Any, size: tuple[float, float]) -> Axes:
         return _figure(size).add_subplot()
     if not isinstance(ax, Axes):
         raise ParameterError(
-            f"ax= is one Matplotlib Axes, such as plt.subplots()[1]; got {type(ax).__name__}"
+            f"ax= must be one Matplotlib Axes, such as plt.subplots()[1]; got {type(ax).__name__}"
         )
     return ax
 

@@ -192,7 +192,7 @@ class LinearResponse:
         1.018 0.267
         """
         if not names:
-            raise ParameterError("transformed takes a function, and the names of the variables that it is of")
+            raise ParameterError("transformed needs the names of the variables that the function takes")
         parts = [self._part(name) for name in names]
         means = [np.asarray(part.marginals.mean, dtype=np.float64) for part in parts]
         mean = np.asarray(function(*means), dtype=np.float64)
@@ -525,7 +525,7 @@ class LinearResponse:
         if name in self._parts:
             return self._parts[name]
         known = ", ".join(map(repr, self._parts))
-        raise ModelError(f"linear response is of the global variables {known}; got {name!r}")
+        raise ModelError(f"linear response has the global variables {known}; got {name!r}")
 
     @cached_property
     def _parts(self) -> dict[str, _Part]:

@@ -804,8 +804,8 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
         data = self._evaluator.named(data).values
         if not self.is_fit_of(data, sample_weight=sample_weight):
             raise DataError(
-                "expected the data of the fit, of which rows can be left out; q has another ELBO for these. Give the "
-                "data (and sample_weight=) of the fit; rows that the fit has not seen are a test as they are"
+                "expected the data of the fit; q has another ELBO for these data. Give the data (and "
+                "sample_weight=) of the fit; for other rows use log_predictive"
             )
         problem, row_map = self._evaluator.bind(data, sample_weight)
         weights = (
@@ -939,7 +939,9 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
 
         def objective(factors: Mapping[str, Any]) -> float:
             if not isinstance(factors, Mapping):
-                raise ParameterError(f"factors is a mapping from names to distributions; got {factors!r}")
+                raise ParameterError(
+                    f"factors must be a mapping from names to distributions; got {factors!r}"
+                )
             return objective_at(problem, self._shared.changed(self._factors, factors), row_map)
 
         return objective

@@ -42,7 +42,7 @@ def simulate(
     for argument, value in (("sizes", sizes), ("data", data), ("given", given)):
         if not isinstance(value, Mapping):
             told = repr(value) if isinstance(value, str | int | float) else type(value).__name__
-            raise ParameterError(f"{argument}= is a mapping from names to values; got {told}")
+            raise ParameterError(f"{argument}= must be a mapping from names to values; got {told}")
     variables = [node for node in nodes if isinstance(node, Variable)]
     flat = flattened(nodes, data)
     known = known_arrays(nodes, flat.data)
@@ -79,7 +79,7 @@ def log_densities(
     """
     if not isinstance(values, Mapping):
         raise ParameterError(
-            f"values is a mapping from the name of each variable to its value; got {values!r}"
+            f"values must be a mapping from the name of each variable to its value; got {values!r}"
         )
     missing = [n.name for n in nodes if not isinstance(n, Constant) and n.name not in values]
     if missing:

@@ -237,7 +237,7 @@ def categories_of(rows: Rows, response: str, stated: Sequence[Any] | None) -> tu
     if stated is not None:
         found = tuple(own if isinstance(own, str) else f"{own:g}" for own in stated)
         if len(set(found)) < len(found):
-            raise ParameterError(f"categories are distinct, the lowest first; got {list(stated)!r}")
+            raise ParameterError(f"categories must be distinct, the lowest first; got {list(stated)!r}")
         refuse_unseen(response, texts, found)
     elif of_type is None and rows.are_texts(response):
         shown = ", ".join(map(repr, sorted(set(texts.tolist()))[:4]))

@@ -112,7 +112,9 @@ def fit_many(
     statements = _statements_of(what, arguments)
     n_threads = usable_cores() if n_jobs in (None, -1) else n_jobs
     if isinstance(n_threads, bool) or not isinstance(n_threads, int) or n_threads < 1:
-        raise ParameterError(f"n_jobs is a number of threads >= 1, or None for all cores; got {n_jobs!r}")
+        raise ParameterError(
+            f"n_jobs must be a number of threads >= 1, or None for all cores; got {n_jobs!r}"
+        )
     if errors not in ("raise", "skip"):
         raise ParameterError(f"errors is 'raise' or 'skip'; got {errors!r}")
     data = tables_of(statements, tables, by)

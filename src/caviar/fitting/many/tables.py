@@ -92,7 +92,7 @@ def tables_of(statements: ManyStatements, tables: Any, by: str | None) -> Tables
         keys = tuple(range(len(every)))
     else:
         raise ParameterError(
-            f"tables is a list of tables, or a mapping from names of groups to tables; got {tables!r}"
+            f"tables must be a list of tables, or a mapping from names of groups to tables; got {tables!r}"
         )
     if not every:
         raise ParameterError("there is no group: tables is empty")

@@ -151,7 +151,7 @@ class TellsEffects(ABC):
                     rows = [own for own in nodes if isinstance(own, Data)]
                     if rows and any(own.name == name for own in nodes):
                         return self._given(rows[0].name, name, data)
-        raise ModelError(f"'{name}' multiplies no known array of the data; leave the data out")
+        raise ModelError(f"'{name}' does not multiply a known array of the data; leave the data out")
 
     @staticmethod
     def _given(rows: str, name: str, data: Mapping[str, Any]) -> AnyArray:

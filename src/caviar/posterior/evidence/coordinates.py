@@ -101,8 +101,8 @@ class Coordinates:
                 continue
             if not transforms:
                 raise ModelError(
-                    f"'{name}' is a label or a count, which has no proposal of linear response; "
-                    f"posterior.diagnose(data) weighs draws of q"
+                    f"'{name}' is a label or a count, so linear response gives no proposal; "
+                    f"posterior.diagnose(data) uses draws from q"
                 )
             marginals = factor.entry_marginals((0.05, 0.95))
             for part, (transform, own) in enumerate(zip(transforms, marginals, strict=True)):

@@ -110,7 +110,8 @@ class Integrates(Factored):
         names = _checked(over, self._factors)
         if self._evaluator.prior is not None:
             raise ModelError(
-                "the prior of this posterior was an earlier one, and its rows are not in these data; fit the model "
+                "the prior of this posterior was an earlier posterior, whose rows are not in these data; "
+                "fit the model "
                 "to all rows at once to integrate over its globals"
             )
         rng = generator(0)
@@ -346,11 +347,11 @@ def _coordinates(
     for name in names:
         if factors[name].learnt is not factors[name]:
             raise ModelError(
-                f"'{name}' is a point mass or known in part, and so is not integrated over; leave it out"
+                f"'{name}' is a point mass or partly known, so it cannot be integrated over; leave it out"
             )
         if not counted.get(name, np.ones(())).all():
             raise ModelError(
-                f"'{name}' has repetitions without rows, and so is not integrated over; leave it out"
+                f"'{name}' has repetitions without rows, so it cannot be integrated over; leave it out"
             )
     coordinates = Coordinates.of({name: factors[name] for name in names}, counted, rng)
     if coordinates.size not in _STEPS:

@@ -95,7 +95,7 @@ class Incremental(StatedSchedule):
     def __post_init__(self) -> None:
         if not isinstance(self.n_batches, Integral) or not 2 <= self.n_batches <= _MOST_BATCHES:
             raise ParameterError(
-                f"n_batches is a whole number from 2 to {_MOST_BATCHES}; got {self.n_batches!r}"
+                f"n_batches must be a whole number from 2 to {_MOST_BATCHES}; got {self.n_batches!r}"
             )
 
     def resolved(self, problem: Problem, n_rows: int, *, accelerate: bool) -> ByBatches:
