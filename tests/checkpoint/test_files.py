@@ -175,7 +175,7 @@ def test_a_full_disk_is_a_warning_and_the_checkpoint_before_stays(tmp_path, monk
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(whole.os, "fsync", full)
-    with pytest.warns(CheckpointWarning, match="No space left on device. The fit goes on"):
+    with pytest.warns(CheckpointWarning, match="No space left on device. The fit continues"):
         found = fit(path)
     assert_same_bits(found, undisturbed)
     monkeypatch.undo()

@@ -117,7 +117,7 @@ def test_a_column_of_the_model_is_not_overwritten_by_its_component(run, tmp_path
     fitted.save(tmp_path / "m.caviar", about={"columns": ["component", "b"]})
     result = run("sample", tmp_path / "m.caviar", "--with-component")
     assert result.exit_code == 2
-    assert "has a column 'component' of its own" in result.stderr
+    assert "already has a column 'component'" in result.stderr
 
 
 def test_a_comparison_is_that_of_the_library(run, eruptions, tmp_path):

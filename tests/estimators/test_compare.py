@@ -156,12 +156,12 @@ def test_an_interrupted_comparison_has_the_fits_so_far():
     ("arguments", "message"),
     [
         ({"n_components": 0}, "n_components, or each in it, must be a whole number"),
-        ({"n_components": ()}, "at least one each"),
+        ({"n_components": ()}, "must each have at least one value"),
         ({"covariance_type": "round"}, "covariance_type, or each in it, must be"),
         ({"held_out": 1.0}, "held_out must be a share of the rows"),
         ({"held_out": 0.9999}, "leaves none to fit"),
         ({"n_init": 0}, "n_init"),
-        ({"concentration": 1.0}, "no argument 'concentration'"),
+        ({"concentration": 1.0}, "nor BayesianGaussianMixture has an argument 'concentration'"),
     ],
 )
 def test_what_cannot_be_compared_is_refused(arguments, message):
