@@ -37,5 +37,5 @@ def install_command(extra: str) -> str:
 
 @cache
 def can_compile() -> bool:
-    """Return whether numba is installed, of the extra ``compiled``; it is not imported."""
+    """Return whether numba (extra ``compiled``) is installed; it is not imported."""
     return find_spec("numba") is not None

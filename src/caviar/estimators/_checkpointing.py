@@ -46,7 +46,7 @@ class Checkpointing:
 
     @contextmanager
     def opened(self) -> Iterator[NextFit]:
-        """Yield what each of several fits that are made one after another is to go on from."""
+        """Yield the checkpoint that each of several successive fits continues from."""
         check_seconds(self.every)
         if self.path is None:
             yield lambda: None

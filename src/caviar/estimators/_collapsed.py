@@ -199,7 +199,7 @@ def fit_collapsed(
 
 
 def teller(verbose: Any, start: int, n_starts: int, most: int) -> Callable[[int, float], object]:
-    """Return what tells of collapsed passes: a line for each, or a call of a function, which may ask for the end.
+    """Return a reporter of collapsed passes: it logs a line for each, or calls a function, which may stop the passes.
 
     The function gets a :class:`caviar.engine.ascent.driver.Progress`, whose bound and change are NaN: along collapsed
     passes no bound is known.

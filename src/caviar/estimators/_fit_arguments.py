@@ -1,4 +1,4 @@
-"""How an estimator fits: the arguments that all of them have, checked and handed on in one place."""
+"""The fit arguments that all estimators have, checked and passed on in one place."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ class GaussianEstimator(PredictiveMethods, FittedMany):
 
     @abstractmethod
     def _weight_prior(self, n_components: int) -> WeightPrior:
-        """Return how the weights of so many components are distributed."""
+        """Return the prior of the weights, given the number of components."""
 
     def _check_settings(self) -> None:
         super()._check_settings()

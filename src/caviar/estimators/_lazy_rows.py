@@ -23,7 +23,7 @@ _ENTRIES = 2**21
 
 
 def lazy_rows(X: Any) -> LazyRows | None:
-    """Return what is read in blocks, a table or a column of numbers; None for arrays and what becomes one."""
+    """Return rows that are read in blocks, from a table or a column of numbers; None for arrays and the like."""
     rows = as_rows(X)
     if isinstance(rows, SparseRows):
         raise DataError(

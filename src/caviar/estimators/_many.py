@@ -112,7 +112,7 @@ class ManyMixtures(ManyStatements):
 
 
 class _Named(Sequence[Table]):
-    """Arrays as tables: each is made when it is asked for, so that thousands need no collection of garbage."""
+    """Arrays as tables, each made at first use: thousands of objects would start the garbage collector."""
 
     def __init__(self, arrays: list[AnyArray]) -> None:
         self._arrays = arrays

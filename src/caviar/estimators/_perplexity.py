@@ -1,4 +1,4 @@
-"""Perplexity of documents: during a fit, where it is a reason to stop, and of words held out."""
+"""Perplexity of documents: during a fit, which it may stop, and of held-out words."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ def _check_kind(kind: Any) -> None:
 
 
 class _Handed(dict[str, AnyArray]):
-    """Arrays that are handed out once each: what a file asks for cannot be larger than what it holds."""
+    """Arrays of a file, each given out once: a file cannot ask for more memory than it contains."""
 
     def __getitem__(self, name: str) -> AnyArray:
         return self.pop(name)

@@ -188,7 +188,7 @@ class CovarianceStructure(ABC):
         """Return the size of the precisions as Wishart matrices: D, or 1 where columns are independent."""
 
     def n_precisions(self, n_components: int) -> int | None:
-        """Return the number of components that have degrees of freedom of their own; None where all share them."""
+        """Return the number of components with separate degrees of freedom; None if all share them."""
         return n_components
 
     @abstractmethod

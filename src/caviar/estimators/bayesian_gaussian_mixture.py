@@ -368,7 +368,7 @@ class BayesianGaussianMixture(HasEvidence, GaussianEstimator):
         return posterior
 
     def _explanation(self, posterior: Posterior) -> str:
-        """Return why a fit ended where it did; a search that was interrupted is told as one."""
+        """Return why a fit ended; an interrupted search is described as one."""
         if is_auto(self.n_components) and posterior.status is Status.INTERRUPTED:
             return "the search for the number of components was interrupted; this is the best so far"
         return super()._explanation(posterior)
@@ -403,7 +403,7 @@ class BayesianGaussianMixture(HasEvidence, GaussianEstimator):
 
 
 def _known_to(model: Model, starts: str | list[dict[str, Any]]) -> str | list[dict[str, Any]]:
-    """Return starts without factors that the model does not have: a warm start may go on under another prior."""
+    """Return starts without factors that the model does not have: a warm start may continue under another prior."""
     if isinstance(starts, str):
         return starts
     names = model.variables

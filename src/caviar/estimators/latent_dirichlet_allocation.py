@@ -226,7 +226,7 @@ class LatentDirichletAllocation(Words, ClassNamePrefixFeaturesOutMixin, Transfor
     elbo_trace_: ClassVar[Any] = Fitted()
 
     def __sklearn_tags__(self) -> Any:
-        """Return what scikit-learn is told: counts are not negative, and may be sparse."""
+        """Return the tags for scikit-learn: counts are not negative, and may be sparse."""
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.positive_only = True
@@ -562,7 +562,7 @@ class LatentDirichletAllocation(Words, ClassNamePrefixFeaturesOutMixin, Transfor
 
     @property
     def _has_met_words(self) -> bool:
-        """Whether the topics were fitted to any word: without one they are all alike, and no place to go on from."""
+        """Whether the topics were fitted to any word; otherwise they are all alike, and no fit can continue."""
         if not hasattr(self, "posterior_"):
             return False
         prior = np.broadcast_to(self.topic_word_prior_, self.components_.shape)

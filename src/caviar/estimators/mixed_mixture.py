@@ -351,7 +351,7 @@ class MixedMixture(HasEvidence, MixtureEstimator):
         return MixedDensity(posterior, self._columns)
 
     def _name_columns(self, posterior: Posterior) -> None:
-        """Write the categories into the summary; each column is an array of its own, which has its name."""
+        """Write the categories into the summary, by the name of each column."""
         summary = posterior.data_summary
         if not summary:
             return

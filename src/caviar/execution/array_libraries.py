@@ -64,7 +64,7 @@ class ArrayLibrary(ABC):
         return
 
     def mark(self) -> Any:
-        """Return a mark behind what the device has been told to compute until now."""
+        """Return a mark after the computations that the device has been given so far."""
         return None
 
     def reach(self, mark: Any) -> None:

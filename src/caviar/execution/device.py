@@ -251,7 +251,7 @@ class Device(Executor):
 
 
 def _spread_out(source: RowSource, n_rows: int) -> Rows:
-    """Return about so many rows, spread over a source in runs."""
+    """Return about a number of rows, in runs spread over a source."""
     if source.n_rows <= n_rows:
         return rows_at(source, (0, source.n_rows), every=True)
     run = n_rows // _RUNS

@@ -1,4 +1,4 @@
-r"""Markov chains whose steps differ: each row has transition probabilities of its own.
+r"""Markov chains whose steps differ: each row has its own transition probabilities.
 
 .. math::
     q(s) \propto \prod_{t\ \mathrm{first}} \pi_{s_t} \prod_{t\ \mathrm{not\ first}} A_{t, s_{t-1} s_t} \prod_t b_{t s_t}

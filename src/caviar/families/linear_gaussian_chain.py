@@ -281,7 +281,7 @@ def told_by_inputs(own: Array, before: Array, starts: AnyArray) -> Array:
 
 
 def _at(matrices: Array, places: AnyArray) -> Array:
-    """Return the matrices of some steps; the one of all steps as it is."""
+    """Return the matrices of some steps; a matrix shared by all steps is returned unchanged."""
     return matrices if matrices.ndim == 2 else matrices[places]
 
 

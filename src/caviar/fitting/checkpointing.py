@@ -1,4 +1,4 @@
-"""Checkpoints of a fit: when one is written, what it belongs to, and how a fit goes on from it."""
+"""Checkpoints of a fit: when one is written, what it belongs to, and how a fit continues from it."""
 
 from __future__ import annotations
 
@@ -135,12 +135,12 @@ class FitsFile:
         return self._fits[number]
 
     def tell(self, number: int, text: str) -> None:
-        """Log where the last of the fits goes on; of those before nobody needs to hear."""
+        """Log where the last of the fits continues."""
         if number == len(self._fits) - 1:
             log.info("%s: %s%s", self.path, f"fit {number + 1}: " if number else "", text)
 
     def begin(self, number: int, document: Mapping[str, Any]) -> None:
-        """Keep what a fit begins with; with the first, the file is written, to tell before the work that it can be.
+        """Keep what a fit begins with; the first time, write the file, to find out early whether it can be written.
 
         Raises
         ------
@@ -389,7 +389,7 @@ def check_seconds(every: float) -> None:
 
 @contextmanager
 def flushing(keeper: Keeper) -> Iterator[None]:
-    """At the end, and where anything breaks it off, write what is not written yet."""
+    """Write what is not written yet at the end, also after an interruption."""
     try:
         yield
     finally:
@@ -405,7 +405,7 @@ def fingerprints(
     settings: Settings,
     path: object,
 ) -> dict[str, Any]:
-    """Return what tells a fit from others: model, data and settings; nothing without a path.
+    """Return fingerprints of model, data and settings; nothing without a path.
 
     Raises
     ------
@@ -430,7 +430,7 @@ def fingerprints(
 
 
 def _described_seed(seed: Any) -> str | int | None:
-    """Return what tells a seed from others; of a generator, what its next children follow from."""
+    """Return a description of a seed; of a generator, the state that determines its next children."""
     if seed is None or isinstance(seed, int):
         return seed
     if isinstance(seed, np.random.Generator):

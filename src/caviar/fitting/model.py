@@ -365,7 +365,7 @@ class Model(ShownAsGraph):
 
     @property
     def _row_names(self) -> list[str]:
-        """Names of what makes a row of data: what is observed of it, and what is known."""
+        """Names of the observed variables and known arrays of a row of data."""
         return self.structure.fact("names of rows", lambda: _names_of_rows(self.structure))
 
     def simulate(

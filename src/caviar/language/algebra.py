@@ -56,11 +56,11 @@ class Algebra(Unknown):
         return as_predictor(self) * -1.0
 
     def __pos__(self) -> Predictor:
-        """Return it as it is."""
+        """Return the same expression."""
         return as_predictor(self)
 
     def __getitem__(self, index: Any) -> Any:
-        """Refuse: variables are indexed, not what is made of them."""
+        """Refuse: only variables can be indexed, not expressions."""
         raise ModelError(f"{self!r} cannot be indexed; index the variables in it, as a[z] + b[z]")
 
     def __sub__(self, other: Any) -> Predictor:

@@ -160,7 +160,7 @@ class MarkovChainMixture(MarkovChain):
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """What it was stated with; that its own state chooses the transitions need not be said."""
+        """What it was stated with, without the choice of transitions by its own state."""
         return {**self.stated, "transition": self.slots["transition"].node}
 
     def distribution_given(self, slots: Mapping[str, Any]) -> Any:

@@ -96,7 +96,7 @@ class MarkovChain(Variable, Label):
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """What it was stated with; that its own state chooses the transitions need not be said."""
+        """What it was stated with, without the choice of transitions by its own state."""
         slot, others = self.slots["transition"], self._choosers
         return {**self.stated, "transition": Indexed(slot.node, *others) if others else slot.node}
 

@@ -108,7 +108,7 @@ class Dirichlet(Variable):
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """Its concentration, and the number of categories where that does not tell it."""
+        """Its concentration, and the number of categories if the concentration does not determine it."""
         own = self.stated["concentration"]
         if isinstance(own, PredictorAlong):
             return {"concentration": Predictor(own.addends)}

@@ -1,4 +1,4 @@
-"""The steps of a linear Gaussian chain: the same for all, or changed by what is known or hidden of each step.
+"""The steps of a linear Gaussian chain: all the same, or different by known or hidden values of each step.
 
 If they are the same, their density is one in sums over all steps. Otherwise it is one in statistics of each step.
 """
@@ -400,7 +400,7 @@ def _weights_of_inputs(name: str, inputs: Expression, weights: Expression) -> No
 
 
 def _check_chosen_weights(where: str, weights: Indexed) -> None:
-    """Refuse what something chooses if it is not a matrix by its rows."""
+    """Refuse a chosen value that is not a matrix given by its rows."""
     node = weights.node
     is_constant = isinstance(node, Constant) and node.event_rank == 1
     if not (is_constant or isinstance(node, MultivariateNormal)) or len(node.plates) < 2:

@@ -68,7 +68,7 @@ class Structure:
         return {node.name: node for node in self.nodes if isinstance(node, Variable)}
 
     def fact(self, name: str, find: Callable[[], T]) -> T:
-        """Return what follows from the nodes alone, whatever the values of constants are; it is found once."""
+        """Return a fact that follows from the nodes alone, without the values of constants; it is computed once."""
         if name not in self.facts:
             self.facts[name] = find()
         return self.facts[name]
@@ -128,7 +128,7 @@ STRUCTURES = Structures()
 
 
 def _key(nodes: Sequence[Node], leaves: Sequence[Variable]) -> Hashable:
-    """Return what is the same of two statements if they differ in nothing but the values of constants.
+    """Return a key that is equal for two statements that differ only in the values of constants.
 
     Raises
     ------

@@ -36,7 +36,7 @@ class Unknown:
     __int__ = __index__ = __complex__ = __float__
 
     def __format__(self, how: str) -> str:
-        """Return how it is written; refuse to write it as a number."""
+        """Return its text; refuse the formats of numbers."""
         if how:
             raise ModelError(
                 f"{self!r} has no number before a fit that could be written as {how!r}; use "
@@ -53,7 +53,7 @@ class Unknown:
         raise ModelError(f"{self!r} is neither true nor false while a model is stated. {_CHOICE}")
 
     def __eq__(self, other: object) -> bool:
-        """Whether it is this very part of a model; refuse to compare it with values."""
+        """Return whether it is the same object; refuse to compare it with values."""
         if isinstance(other, Unknown):
             # asked of each of several nodes where one is looked for among them
             return self is other

@@ -181,7 +181,7 @@ class Variable(Stated):
         return self.plates
 
     def plates_of(self, statistic: str) -> tuple[Plate, ...]:
-        """Return the plates along which one of its statistics is repeated; none of what is summed over its rows."""
+        """Return the plates along which one of its statistics is repeated, without those that it is summed over."""
         if statistic in self.summed:
             return ()
         return self.plates if self._is_along_tie(statistic) else self.batch_plates
@@ -217,7 +217,7 @@ class Variable(Stated):
         return found
 
     def known(self, slot: str) -> Array | None:
-        """Return the value of a slot if it is a constant; of a sum or product there is no such slot."""
+        """Return the value of a slot if it is a constant; sums and products have no such slot."""
         node = self.slots[slot].node if slot in self.slots else None
         return node.value if isinstance(node, Constant) else None
 

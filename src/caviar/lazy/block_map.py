@@ -170,7 +170,7 @@ class _Together:
         return [None if array is None else array[start:stop] for array in self.arrays]
 
     def between(self, start: int, stop: int) -> _Together:
-        """Return these rows as a source of their own."""
+        """Return a source of these rows."""
         return _Together(tuple(_between(array, start, stop) for array in self.arrays))
 
 

@@ -168,5 +168,5 @@ def blocks_of(rows: Any, size: int = BLOCK_ROWS) -> Iterator[tuple[int, AnyArray
 
 
 def in_memory(rows: Any) -> Any:
-    """Return lazy rows as an array, anything else as it is."""
+    """Return lazy rows as an array, anything else unchanged."""
     return rows.to_numpy() if isinstance(rows, LazyRows) else rows

@@ -135,7 +135,7 @@ class ModelAxes:
         return None
 
     def chosen_by(self, name: str) -> str | None:
-        """Return the plate from which the categories of a variable choose; None if it is not about such categories."""
+        """Return the plate from which the categories of a variable choose; None if there is no such plate."""
         node = self.by_name.get(name)
         if not isinstance(node, Variable) or not node.sums_to_one:
             return None

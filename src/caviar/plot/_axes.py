@@ -47,7 +47,7 @@ R = TypeVar("R")
 
 
 def in_style(draw: Callable[P, R]) -> Callable[P, R]:
-    """Return a function that draws in the style of the library, unless it is given axes, which have a style already."""
+    """Return a function that draws in the style of the library, unless it is given axes."""
 
     @wraps(draw)
     def styled(*arguments: P.args, **keywords: P.kwargs) -> R:
@@ -179,7 +179,7 @@ def in_lines(ax: Axes, text: str) -> str:
 
 
 def slant(ax: Axes) -> None:
-    """Turn the labels along the horizontal axis, so that long ones end at their ticks."""
+    """Turn the labels along the horizontal axis: long ones end at their ticks."""
     for label in ax.get_xticklabels():
         label.set(rotation=35, ha="right", rotation_mode="anchor")
 

@@ -133,7 +133,7 @@ def rows_of(mixture: Mixture, X: Any) -> Array:
 
 
 def thinned(rows: Array, most: int) -> Array:
-    """Return at most so many rows: all, or a fixed random choice of them in their order."""
+    """Return all rows, or a fixed random choice of them in order, up to a number."""
     if len(rows) <= most:
         return rows
     return rows[np.sort(np.random.default_rng(0).choice(len(rows), most, replace=False))]

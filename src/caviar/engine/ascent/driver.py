@@ -116,7 +116,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Settings:
-    """How long a fit goes on, and what it reports to."""
+    """When a fit stops, and where it reports."""
 
     max_iter: int
     tol: float
@@ -159,7 +159,7 @@ def iterate(schedule: Schedule[S], state: S, settings: Settings) -> S:
 
 
 def go_on(schedule: Schedule[S], state: S, settings: Settings) -> Result:
-    """Return where a fit ends that goes on from a state.
+    """Return the end of a fit that continues from a state.
 
     The returned factors are those of the returned objective.
     """

@@ -201,7 +201,7 @@ class Problem:
         return self._again(compile_rows=compile_rows(self._compile_rows))
 
     def with_default_groups(self) -> Problem:
-        """Return this problem with the groups of globals that share a factor if nobody says which."""
+        """Return this problem with the default groups of globals that share a factor."""
         other = copy(self)
         groups, other.on_groups = self.fact(
             "groups by default",

@@ -340,7 +340,7 @@ class Response:
         return self._entries.within(name)
 
     def tells(self, name: str) -> bool:
-        """Whether the variances of a global variable are told: not where they would take very many responses."""
+        """Whether the variances of a global variable are computed; not if this takes very many responses."""
         factor, mine = self._entries.places[name]
         return factor.tells(mine)
 

@@ -130,7 +130,7 @@ class IndependentRows:
 
     @property
     def block_rows(self) -> int:
-        """Rows of a block; it depends only on the model, so that sums have the same bits on every executor."""
+        """Rows of a block; it depends only on the model, so sums have the same bits on every executor."""
         return self._block_rows
 
     def _rows_of_a_block(self) -> int:

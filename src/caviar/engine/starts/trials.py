@@ -1,4 +1,4 @@
-"""Trials: starts that go on for a while before anything else is decided.
+"""Trials: starts that are iterated for a while before anything else is decided.
 
 They are those of models that multiply what several labels choose, which all go on before they race, and the only one of
 an ordinary mixture with very many components.
@@ -89,7 +89,7 @@ def _after_a_while(
 def unless_silent(
     basis: Basis, drawn: Start, others: Sequence[Callable[[], Start]], behind: float = _SILENT
 ) -> Start:
-    """Return a start as it is, or the best of others where it is so far behind: its hidden vectors have fallen silent.
+    """Return a start, or the best of others if its hidden vectors have fallen silent and it is far behind.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def unless_silent(
 
 
 def _is_silent(own: BatchState, other: BatchState) -> bool:
-    """Whether what multiplies hidden vectors is nearly nothing beside that of another start: they tell nothing."""
+    """Whether the multiplier of hidden vectors is nearly zero compared with another start's: they explain nothing."""
     products = [product for several in products_of(own.problem).values() for product in several]
     factors = {product.other.variable for product in products} & set(own.q)
     squares = [

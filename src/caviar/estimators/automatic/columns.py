@@ -13,7 +13,7 @@ from .problem import Problem, Starts
 
 @dataclass(frozen=True)
 class ColumnsProblem(Problem):
-    """Rows whose columns are variables of their own.
+    """Rows whose columns are separate variables.
 
     Attributes
     ----------

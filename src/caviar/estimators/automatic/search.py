@@ -196,7 +196,7 @@ class _Search:
         return None if is_hopeless else factors_of(end)
 
     def _fitted(self, n_components: int, start: Starts, to_reach: float) -> Posterior:
-        """Return where some iterations lead: until the ELBO is reached, or it is clear that it will not be."""
+        """Return the state after some iterations: until the ELBO is reached, or it is clear that it will not be."""
         end = self.problem.fit(n_components, start, max_iter=_FIRST)
         for more in (_SEARCHING, None):
             if end.status is not Status.MAX_ITER or end.n_iter >= self.problem.max_iter:

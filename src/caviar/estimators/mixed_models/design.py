@@ -255,7 +255,7 @@ def _labels_that_are_there(term: GroupTerm, rows: Rows) -> AnyArray:
 
 
 def _escaped(text: str) -> str:
-    r"""Return a text with its colons as ``\:``, so that no two combinations of groups have one name."""
+    r"""Return a text with its colons as ``\:``, to give combinations of groups different names."""
     return text.replace("\\", "\\\\").replace(":", "\\:")
 
 
@@ -310,7 +310,7 @@ def refuse_far(matrix: Array, names: Sequence[str]) -> None:
 
 
 def refuse_useless_groups(term: GroupTerm, texts: Any, n_levels: int, n_rows: int) -> None:
-    """Refuse groups that tell nothing.
+    """Refuse groups without information.
 
     Raises
     ------

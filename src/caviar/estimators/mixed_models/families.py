@@ -252,7 +252,7 @@ def categories_of(rows: Rows, response: str, stated: Sequence[Any] | None) -> tu
 
 
 def _check_chosen(response: str, texts: AnyArray, found: tuple[str, ...]) -> None:
-    """Refuse categories that nobody has, and a single one.
+    """Refuse categories without rows, and a single category.
 
     Raises
     ------

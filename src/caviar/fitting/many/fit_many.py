@@ -188,7 +188,7 @@ def _batch(
     rng: np.random.Generator,
     tell: Callable[[int], None],
 ) -> tuple[Batch | None, AnyArray]:
-    """Return the fits of a batch, and the numbers of the groups that are left to fits of their own."""
+    """Return the fits of a batch, and the numbers of the groups to be fitted one by one."""
     counts = data.counts[groups]
     if len(groups) < _FEWEST or not counts.min():
         return None, groups
@@ -242,7 +242,7 @@ def _assemble(stated: Stated) -> Callable[..., Problem]:
 
 @contextmanager
 def _told(progress: bool | Callable[[int, int], object], n_groups: int) -> Iterator[Callable[[int], None]]:
-    """Yield what is told of groups that are done."""
+    """Yield progress reports of finished groups."""
     done, lock = 0, Lock()
 
     def tell(number: int) -> None:

@@ -1,4 +1,4 @@
-"""Tables by group: from a list, a mapping, or one table with a column that tells the groups."""
+"""Tables by group: from a list, a mapping, or one table with a column of groups."""
 
 from __future__ import annotations
 

@@ -231,7 +231,7 @@ def to_plain(memory: Memory) -> dict[str, Any]:
 
 
 def from_plain(document: Mapping[str, Any]) -> Memory:
-    """Return the memory that these values tell of."""
+    """Return the memory that these plain values describe."""
     place, move = document["place"], document["move"]
     return Memory(
         **{

@@ -116,7 +116,7 @@ class Incremental(StatedSchedule):
 
 
 def most_batches(problem: Problem, n_rows: int) -> int:
-    """Return of how many batches of the rows there is room for what is kept: it follows from the data and the model.
+    """Return the largest number of batches whose sums fit into memory; it depends on the data and the model.
 
     That is twice their sums, of each batch and of neighbours along a tree, and the globals of the last visit.
     """

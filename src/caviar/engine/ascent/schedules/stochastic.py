@@ -131,7 +131,7 @@ class Stochastic(Schedule[StochasticState]):
     settles: ClassVar[bool] = False
 
     def resolved(self, problem: Problem, n_rows: int, *, accelerate: bool) -> Schedule[Any]:
-        """Return this schedule, or batch ascent if the rows have no hidden variables, so that one pass is enough."""
+        """Return this schedule, or batch ascent if the rows have no hidden variables and one pass is enough."""
         if problem.factors:
             return self
         return Batch(goes_on=False) if accelerate else Batch(None, goes_on=False)

@@ -80,7 +80,7 @@ class LazyValues:
 
 
 def lazy_values(node: Node, rows: LazyRows, event_rank: int) -> LazyValues | None:
-    """Return values that are read in blocks, after a look at all of them.
+    """Return values that are read in blocks, after one pass over them.
 
     None for vectors that are missing in part, of rows that are in memory or mapped: they are looked at as an array.
 
@@ -142,7 +142,7 @@ class _Found:
 
 @dataclass(frozen=True, eq=False)
 class _Look:
-    """A look at a block of values with so many axes each."""
+    """What one pass collects from a block of values."""
 
     event_rank: int
 
@@ -213,7 +213,7 @@ def rows_first(node: Node, plate: Plate | None) -> None:
 
 
 def lazy_weights(weights: LazyRows, n_rows: int, limits: tuple[float, float]) -> LazyRows:
-    """Return weights of rows that are read in blocks, after a look at all of them.
+    """Return weights of rows that are read in blocks, after one pass over them.
 
     Raises
     ------

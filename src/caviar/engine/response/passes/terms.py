@@ -173,7 +173,7 @@ def updates_of(problem: Problem) -> Multilinear:
 
 
 def _uses(problem: Problem, shared: Collection[str]) -> Iterator[tuple[Hashable, Any, int]]:
-    """Yield where the statistics of the globals are in the terms: what is said to each.
+    """Yield where the statistics of the globals are in the terms.
 
     ``shared`` has the names of shared factors whose repetitions without rows respond to nothing.
     """

@@ -1,4 +1,4 @@
-"""Columns: what the rows of a sample bring: values of leaves, labels, and known numbers."""
+"""Columns: values of leaves, labels and known numbers of the rows of a sample."""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ def shape_of(problem: Problem, variable: Variable) -> tuple[int, ...]:
 
 
 def _largest_squares(problem: Problem, effects: Variable, arrays: Mapping[Any, Array]) -> Array | None:
-    """Return the square of the largest effect that any has alone, of each coordinate; None where the data tell none."""
+    """Return the square of the largest single effect of each coordinate; None if the data do not determine any."""
     linear, square = (
         all_ - own
         for all_, own in zip(
