@@ -1,4 +1,4 @@
-"""LinearResponse: what a fit knows of its own uncertainty beyond mean field."""
+"""LinearResponse: standard deviations, covariances and intervals of a fit beyond mean field."""
 
 from __future__ import annotations
 

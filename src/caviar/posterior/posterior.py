@@ -697,7 +697,7 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
             return False
 
     def _is_own_elbo(self, elbo: float) -> bool:
-        """Whether an objective of the same factors is that of the data of the fit, which it is to rounding."""
+        """Whether an objective of the same factors equals, up to rounding, that of the data of the fit."""
         return abs(elbo - self.elbo) <= _SAME_ELBO * max(1.0, abs(self.elbo))
 
     def _refuse_other_data(self, elbo: float | None) -> None:
@@ -903,7 +903,7 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
 
     @property
     def is_exact(self) -> bool:
-        """Whether all unknown variables share one factor, so that q makes no independence assumption.
+        """Whether all unknown variables share one factor; then q assumes no independence.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-r"""How far q is from the posterior, told by the weights that would turn draws of one into draws of the other."""
+r"""How far q is from the posterior, measured by importance weights."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def check_parameters(variable: Variable, parameters: Mapping[str, AnyArray], bat
 def batch_of(
     variable: Variable, plates: Sequence[Plate], shape: Sequence[int], sizes: Sizes
 ) -> tuple[int, ...]:
-    """Return the sizes of plates, settled by the leading axes of an array where nothing else tells them.
+    """Return the sizes of plates, from the leading axes of an array if they are not known otherwise.
 
     Raises
     ------

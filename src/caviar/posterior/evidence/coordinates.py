@@ -15,7 +15,7 @@ from ...families._transforms import Transform
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """A part of the value of a variable: what is learnt of it, and where it is in the vector.
+    """A part of the value of a variable: its learnt numbers, and their places in the vector.
 
     Attributes
     ----------

@@ -135,7 +135,7 @@ class Integrates(Factored):
 
     @abstractmethod
     def _show_told(self, tell: Tell) -> None:
-        """Show what a function tells in the place of what would be shown by default."""
+        """Show the standard deviations and intervals that a function gives instead of the default ones."""
 
     def _integrated(self, pending: Pending) -> Integrated | None:
         """Return the figures integrated over the fewest globals without which the others are independent.
@@ -178,7 +178,7 @@ class Integrates(Factored):
         return Integrated.of(integral, self._factors)
 
     def _in_expectation(self, pending: Pending) -> Integrates:
-        """Return the fit with the expected logarithms of links in the ELBO, and what is added up in one factor.
+        """Return the fit with the expected logarithms of links in the ELBO, and sums in one factor.
 
         This one if it is that.
         """

@@ -79,7 +79,7 @@ class Lattice:
 def explored(
     log_density: Callable[[Place, Place | None], float], n_dims: int, depth: float
 ) -> dict[Place, float]:
-    """Return the log density at the points of a lattice where it is at most so much below its highest value.
+    """Return the log density at the points of a lattice where it is close enough to its highest value.
 
     From the origin on, the neighbours of the highest point whose neighbours are not known yet are next.
 

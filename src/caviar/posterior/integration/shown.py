@@ -67,7 +67,7 @@ class Integrated(Corrected):
         return Weighted(self.values[name], self.weights[name]) if name in self.values else None
 
     def at_least(self, widths: Widths) -> Integrated:
-        """Return the same, what is not integrated over at least as wide as linear response says."""
+        """Return the same figures; variables not integrated over are at least as wide as by linear response."""
         wider = {
             name: own if name in self.values else np.maximum(own, widths.sds.get(name, 0.0))
             for name, own in self.sds.items()

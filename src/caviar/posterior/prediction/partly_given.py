@@ -26,7 +26,7 @@ def vectors_later(
     local: Mapping[str, Any],
     drawn: Callable[[int, np.random.Generator], Mapping[str, Any]],
 ) -> dict[str, Callable[[], Prediction]]:
-    """Return what predicts the missing entries of vectors that are given in part, when it is asked for.
+    """Return a function that predicts the missing entries of partly given vectors.
 
     Parameters
     ----------

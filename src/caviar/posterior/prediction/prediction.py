@@ -62,7 +62,7 @@ class OfRows(dict[str, Any]):
 
 
 def _columns_of(name: str, own: Any, names: Sequence[str] | None) -> dict[str, Any]:
-    """Return the columns that tell of a variable of the rows; none of one that is repeated within these."""
+    """Return the columns for a variable of the rows; none if it is repeated within the rows."""
     if isinstance(own, Prediction):
         if own.is_label and own.mean.ndim == 2:
             return _of_labels(name, np.argmax(own.mean, axis=1), own.mean, names)

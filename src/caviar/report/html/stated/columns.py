@@ -134,7 +134,7 @@ def _as_stated(line: dict[str, Any], node: Any, *, is_label: bool) -> dict[str, 
 
 
 def _table(value: Any) -> AnyArray | None:
-    """Return an array as rows and columns of numbers; None of what is none."""
+    """Return an array as rows and columns of numbers; None if it is not one."""
     rows = as_numbers(value)
     if rows is None or rows.ndim == 0 or not len(rows):
         return None
