@@ -49,7 +49,7 @@ class RawTable:
 
 
 def is_coded(X: Any) -> bool:
-    """Whether X is a table of this library, which has the categories of its columns of words."""
+    """Whether X is a table of this library, which tells the categories of its columns of words."""
     # a table of pandas may have a column with this name
     return isinstance(getattr(X, "categories", None), Mapping) and hasattr(X, "columns")
 

@@ -122,7 +122,7 @@ def moved(
         if number not in models:
             models[number] = stated._replace(n_topics=number).model(counts.shape[1])
         max_iter = given.max_iter if most is None else min(most, given.max_iter)
-        # what an interrupted search ends with is not a step of it
+        # what an interrupted search ends with is no step of it
         kept = None if most == AFTER_INTERRUPTION else next_fit()
         own = {**arguments, "max_iter": max_iter, "init": init, "sample_weight": weights, "checkpoint": kept}
         return models[number].fit({"word": counts}, **{**own, "seed": 0, **others})

@@ -158,7 +158,7 @@ def compare_mixtures(
 
 
 def _of_fit(tell: Callable[[Progress], None], fit: int, n_fits: int) -> Callable[[Progress], None]:
-    """Return a function that reports the progress of one of several fits."""
+    """Return a function that tells the progress of a fit as that of one of several."""
     return lambda event: tell(replace(event, fit=fit, n_fits=n_fits))
 
 

@@ -1,4 +1,4 @@
-r"""Integrals over broken sticks whose pieces have separate factors, by recursion along the stick.
+r"""Integrals over broken sticks whose pieces have factors of their own, by recursion along the stick.
 
 With what is left before the k-th piece, :math:`s_k`, and its share :math:`v_k`, the density of the weights
 :math:`x_k = v_k s_k` is that of independent shares times :math:`\prod_k e^{r_k(x_k)}`. This is a Markov chain in
@@ -58,7 +58,7 @@ _FINE = np.linspace(0.0, 1.0, 17)
 
 @dataclass(frozen=True)
 class _Nodes:
-    """Nodes of a share for each of n lengths of the stick it is taken from, and their probabilities, (n, J).
+    """Nodes of a share for each of n values of what it is taken of, and their probabilities, (n, J).
 
     The basis, (m, n, J), interpolates what is left; None of the last share, which leaves the last piece.
     """
@@ -169,7 +169,7 @@ class StickChain:
         return tuple(steps[::-1])
 
     def _resolved(self, k: int, step: _Nodes, after: Interpolant | None) -> _Nodes:
-        """Return the nodes of a share for more lengths of the stick it is taken from, until the mass is exact."""
+        """Return the nodes of a share for more values of what it is taken of, as long as this makes the mass exact."""
         missed = self._interpolant(k - 1, step).missed
         while missed > _UNRESOLVED and self._windows[k - 1].size < _MOST:
             finer = self._windows[k - 1].finer(_MOST)

@@ -1,4 +1,4 @@
-"""Interpolation of the mass of the rest of a stick, in the logarithm of its length."""
+"""Interpolation of the mass of what is left of a stick, in the logarithm of its size."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Window:
 
     @property
     def edge(self) -> Array:
-        """Places near the end of [-1, 1], apart by the width of the peak, for the parabola beyond it."""
+        """Places from -1 to 1, near the end by the width of the peak, whose parabola goes on beyond it."""
         return 1.0 - (1.0 - _EDGE) * self.reach / (0.5 * FARTHEST - 0.5) / (self.high - self.low)
 
     @property

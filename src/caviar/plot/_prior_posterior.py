@@ -91,7 +91,7 @@ def prior_posterior(
             f"max_entries={len(places)}"
         )
     if not places:
-        raise ParameterError(f"the density of '{own.name}' is not known, because its family has no intervals")
+        raise ParameterError(f"the family of '{own.name}' gives no intervals, so its density is not known")
     arrays = {} if data is None else placed(fitted, data)
     n_across = min(_ACROSS, len(places))
     n_down = -(-len(places) // n_across)

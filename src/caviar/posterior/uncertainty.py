@@ -39,7 +39,7 @@ Tell: TypeAlias = "Callable[[Pending], Uncertainty | None]"
 
 
 class Source(ABC):
-    """The source of a posterior's standard deviations and intervals: computed, or to be computed."""
+    """Where a posterior takes its standard deviations and intervals from: what is known, or what will be computed."""
 
     def begun(self, posterior: Any) -> Source:
         """Return what a new posterior keeps."""
@@ -50,7 +50,7 @@ class Source(ABC):
         """Return the standard deviations and intervals, computed if they are not known."""
 
     def told_by(self, tell: Tell) -> Source:
-        """Return a source that shows the figures of a function instead of the default ones."""
+        """Return what shows, in the place of what would be shown by default, what a function tells."""
         return self
 
 
@@ -316,7 +316,7 @@ class Pending(Source):
         return found.only({name for name in posterior if posterior[name].learnt is not None})
 
     def _first(self, posterior: Any) -> tuple[Tell, ...]:
-        """Return figures that are better than those of linear response where they exist."""
+        """Return what is better than linear response wherever it tells something."""
         # a large factor has the covariances of what is left out, but not what the rows hide beside it
         return (posterior._integrated, *((posterior._integrated_in_rows,) if self.left_out else ()))
 
@@ -350,7 +350,7 @@ class PendingIntegrated(Pending):
 
 @dataclass(frozen=True, eq=False)
 class PendingTold(Pending):
-    """Standard deviations and intervals of a function, or else of linear response, computed at first use.
+    """Those that a function tells, or else those of linear response, computed when they are first asked for.
 
     Attributes
     ----------
@@ -454,7 +454,7 @@ def _found(
     told: Callable[[Any, Collection[str]], Uncertainty],
     **arguments: Any,
 ) -> Uncertainty:
-    """Return the figures of linear response; if it fails, those of the factors and the reason."""
+    """Return what is told of linear response; if that fails, the figures of the factors and the reason."""
     try:
         response = posterior._responding(data, **arguments, is_whole=not left_out)
         why = why_not(response)

@@ -108,7 +108,7 @@ def unless_silent(
 
 
 def _is_silent(own: BatchState, other: BatchState) -> bool:
-    """Whether the multiplier of hidden vectors is nearly zero compared with another start's: they explain nothing."""
+    """Whether what multiplies hidden vectors is nearly nothing beside that of another start: they tell nothing."""
     products = [product for several in products_of(own.problem).values() for product in several]
     factors = {product.other.variable for product in products} & set(own.q)
     squares = [
