@@ -30,7 +30,7 @@ class PerplexityWatch:
     n_words
         Weight of all words that the bound is of.
     then
-        Another progress function, which is told of each pass too; or None.
+        Another progress function, also called for each pass; or None.
     """
 
     def __init__(

@@ -34,7 +34,7 @@ class ComponentPrior:
         In the joint form a number or shape (K,), in units of the component's own precision; in the independent form the
         precision itself: (D, D) or (K, D, D) where the structure has matrices, else (D,) or (K, D).
     df
-        Degrees of freedom: a number, or (K,) where each component has a precision of its own. None where it is known.
+        Degrees of freedom: a number, or (K,) if each component has a separate precision. None if it is known.
     inverse_scale
         Of the precision of one component, or of all; None where the precision is known.
     """

@@ -107,7 +107,7 @@ def moved(
     given
         The estimator.
     next_fit
-        Gives each fit what it goes on from after an interruption.
+        Gives each fit the checkpoint from which it continues after an interruption.
     counts, weights
         Documents.
     generator

@@ -87,7 +87,7 @@ def compare_mixtures(
         Seconds between two writes of the file; 0 writes it after every iteration.
     **arguments
         Further arguments of the estimator, for all fits. The default of ``weight_concentration_prior`` is 1 for every
-        K, so that the prior of the weights does not depend on K.
+        K; then the prior of the weights does not depend on K.
 
     Returns
     -------

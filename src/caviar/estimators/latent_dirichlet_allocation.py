@@ -472,7 +472,7 @@ class LatentDirichletAllocation(Words, ClassNamePrefixFeaturesOutMixin, Transfor
         .. math:: \sum_d \mathrm E[\log p(w_d, z_d, \theta_d \mid \beta)] + \mathrm H[z_d] + \mathrm H[\theta_d]
 
         under the optimal factors of each document. The score of scikit-learn also subtracts the divergence of the
-        topics from their prior, whatever documents are scored. For the documents of the fit this gives ``elbo_``; for a
+        topics from their prior, for any documents. For the documents of the fit this gives ``elbo_``; for a
         few new documents the divergence dominates.
 
         Parameters

@@ -54,7 +54,7 @@ _LEAVES = {"Normal": NUMBER, "Categorical": CATEGORY, "Poisson": COUNT}
 class MixedMixture(HasEvidence, MixtureEstimator):
     r"""Bayesian mixture for tables with columns of several kinds: numbers, categories (including binary) and counts.
 
-    Given its component, the columns of a row are independent, each with a distribution of its own kind:
+    Given its component, the columns of a row are independent, each with a distribution that fits its kind:
 
     .. math::
         \pi \sim \mathrm{Dir}(\alpha), \quad z_n \sim \mathrm{Cat}(\pi), \quad

@@ -44,7 +44,7 @@ class ChangingMarkovChain:
 
     Notes
     -----
-    Given the data the states are a Markov chain again, which is what everything here is computed from: O(N K^3).
+    Given the data the states are a Markov chain again, from which everything here is computed: O(N K^3).
 
     Examples
     --------

@@ -36,7 +36,7 @@ class IntervalNormal(ExponentialFamily):
 
     Notes
     -----
-    The known interval is part of the natural parameters, so that it may differ from row to row; its statistics are 0
+    The known interval is part of the natural parameters and may differ from row to row; its statistics are 0
     for every value. So the entropy is :math:`A - \langle \eta, \mathrm E t \rangle`, as always.
 
     Examples

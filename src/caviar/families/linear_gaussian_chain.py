@@ -269,7 +269,7 @@ def told_by_inputs(own: Array, before: Array, starts: AnyArray) -> Array:
     Parameters
     ----------
     own, before
-        What the input of each row says of its own state and of the one before, (N, D); of first rows it is not used.
+        The linear terms from the input of each row for its own state and the one before, (N, D); unused in first rows.
     starts
         Whether a sequence begins at a row, shape (N,); one begins at the first row in any case.
     """

@@ -1,7 +1,7 @@
 """Temporary files that killed processes leave behind: a lock marks those in use, all others are removed.
 
 The system gives a lock up when the process that holds it ends, however it ends. So a temporary file whose lock can be
-had belongs to nobody any more.
+had is not used any more.
 """
 
 from __future__ import annotations

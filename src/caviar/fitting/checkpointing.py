@@ -51,7 +51,7 @@ class NoKeeper:
     ends
         Of the starts that have ended.
     state
-        Where the present start goes on; None if it begins.
+        Where the present start continues; None if it begins.
     """
 
     seed: Any
@@ -72,7 +72,7 @@ class NoKeeper:
 class FitsFile:
     """A file with the state of one fit, or of several made one after another: the ends of some, and the present one.
 
-    Whoever makes the same fits in the same order goes on from there: those that have ended are not made again. The
+    The same fits in the same order continue from there: finished ones are not repeated. The
     file is written seldom enough to cost little, and without harm where it cannot be.
 
     Parameters

@@ -1,6 +1,6 @@
 """A summary of the data of a fit, without any value: rows, missing entries, and moments of each column.
 
-Few data are copied before a fit, so that what is told of them can be found when it is asked for.
+Small data are copied before a fit; their summary can then be computed when it is needed.
 """
 
 from __future__ import annotations

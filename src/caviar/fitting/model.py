@@ -274,7 +274,7 @@ class Model(ShownAsGraph):
             fit again. While the fit runs, SIGTERM stops it as Ctrl-C does.
         checkpoint_every
             Seconds between two writings of the checkpoint; 0 writes it after every iteration. If writing takes long,
-            it is written less often, so that it takes at most a twentieth of the time.
+            it is written less often, to take at most a twentieth of the time.
         uncertainty
             Which standard deviations and intervals ``summary()``, plots, reports and saved files show.
             ``"linear_response"`` computes them at the end of the fit, see :meth:`Posterior.linear_response`; for point

@@ -271,7 +271,7 @@ class Answer(Variable):
     Attributes
     ----------
     hidden
-        The hidden variable that the link brings with it; None without a link.
+        The hidden variable that the link adds; None without a link.
     """
 
     hidden: Hidden | None = None

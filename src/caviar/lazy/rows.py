@@ -33,7 +33,7 @@ class LazyRows(ABC):
     together
         Number of rows that are read together.
     is_held
-        Whether the rows are in memory or memory-mapped, so that an array of all rows can be made if needed.
+        Whether the rows are in memory or memory-mapped; an array of all rows can then be made if needed.
     """
 
     shape: tuple[int, ...]

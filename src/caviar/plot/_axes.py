@@ -127,7 +127,7 @@ def new_axes(ax: Any, size: tuple[float, float]) -> Axes:
     Raises
     ------
     ParameterError
-        If what is given is none.
+        If it is not an Axes.
     """
     if ax is None:
         return _figure(size).add_subplot()
@@ -144,7 +144,7 @@ def new_grid(axes: Any, shape: tuple[int, int], size: tuple[float, float], **lay
     Raises
     ------
     ParameterError
-        If the number of what is given is another, or some are none.
+        If the number differs, or some are not Axes.
     """
     if axes is None:
         return _figure(size).subplots(*shape, squeeze=False, **layout)

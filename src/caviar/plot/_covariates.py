@@ -236,7 +236,7 @@ def covariates_of(fitted: Any, data: Any, variable: str | None) -> Covariates:
     Raises
     ------
     ParameterError
-        If there are none.
+        If there are no known columns.
     """
     found: Covariates
     if isinstance(fitted, MixedModel):

@@ -80,7 +80,7 @@ def mixture_of(fitted: Any, names: Sequence[str] | None) -> Mixture:
     Raises
     ------
     ParameterError
-        If it is none, or not fitted, or has another number of columns than names.
+        If it is not a mixture, not fitted, or has another number of columns than names.
     """
     if not hasattr(fitted, "posterior_") or not hasattr(fitted, "weights_"):
         raise ParameterError(

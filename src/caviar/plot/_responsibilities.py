@@ -114,7 +114,7 @@ def hidden_labels(fitted: Any, data: Any, variable: str | None) -> tuple[str, Ar
     Raises
     ------
     ParameterError
-        If there are none, or none is named among several.
+        If there are no hidden labels, or several and none is named.
     DataError
         If the data of a posterior are not by name.
     """

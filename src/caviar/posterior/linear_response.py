@@ -641,7 +641,7 @@ class Responds(Factored):
         Raises
         ------
         DataError
-            If the data are not those of the fit, so that q has another ELBO for them.
+            If the data are not those of the fit: q has another ELBO for them.
         ModelError
             For documents whose proportions have hidden parents. If the fit ended at a saddle point or has not
             converged, the methods of the result raise it.

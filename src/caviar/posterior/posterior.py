@@ -629,7 +629,7 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
         Raises
         ------
         DataError
-            If the data are not those of the fit, so that q has another ELBO for them.
+            If the data are not those of the fit: q has another ELBO for them.
         ModelError
             If every global is a point mass, or p(x, globals) has no closed form because local variables that depend on
             each other have separate factors.

@@ -88,7 +88,7 @@ class Result:
     fell_at
         Which update lowered the objective, and by how much, if any did.
     lost_in
-        The variable in whose terms, or update, double precision loses what is told to the user, or empty.
+        The variable in whose terms or update double precision loses digits that the user should know of, or empty.
     lost
         Rounding error of the objective (nats) that this leaves.
     beliefs

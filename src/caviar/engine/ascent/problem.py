@@ -52,7 +52,7 @@ _FAR_FROM_ONE = 20
 class CompiledRows:
     """Compiled terms, the model that summarises rows, where categories are measured from, and the kind of rows.
 
-    A kind of rows knows problems, so that it is typed where it is asked for:
+    A kind of rows knows problems, so it is typed where it is used:
     :func:`~caviar.engine.topics.kind_of_rows.kind_of`.
     """
 

@@ -62,7 +62,7 @@ def row_log_likelihoods(problem: Problem, values: Mapping[str, Any], row_map: Ro
     Raises
     ------
     ModelError
-        If rows have no densities of their own: the message says why.
+        If rows have no separate densities; the message says why.
     """
     reason = why_no_rows(problem)
     if reason:

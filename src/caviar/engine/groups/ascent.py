@@ -335,7 +335,7 @@ def ascend(
     Parameters
     ----------
     ends
-        Is told of those that end: settled, or left to fits of their own.
+        Called with the groups that end: settled, or to be fitted alone.
     max_iter, tol
         As of :meth:`Model.fit`.
     """

@@ -52,7 +52,7 @@ class IndependentRows:
     factors
         Its local factors, in the order of their updates.
     centres
-        Reference points of their own that categories of a local Categorical have.
+        Separate reference points of categories of a local Categorical.
     partial
         Leaves of vectors missing in part, by the local factor whose features they are.
     """

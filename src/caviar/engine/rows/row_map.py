@@ -75,7 +75,7 @@ class _Found:
 class RowMap:
     """A row model over the rows of a source.
 
-    Block boundaries follow from the number of features alone, so that the sums are the same bits for any executor.
+    Block boundaries follow from the number of features alone, so sums have the same bits with any executor.
 
     Attributes
     ----------

@@ -158,7 +158,7 @@ def start_of_very_many(basis: Basis, looks: Callable[[Problem], Looks | None]) -
     Parameters
     ----------
     looks
-        Returns the looks at rows with few responsibilities, None if there are none.
+        Returns the passes with few responsibilities per row, None if the model has none.
     """
     (gate,) = basis.gates
     (cloud,) = basis.clouds(gate)

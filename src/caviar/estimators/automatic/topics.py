@@ -190,7 +190,7 @@ def best_of_numbers(fit: Callable[[int], Posterior], most: int) -> Posterior:
     Parameters
     ----------
     fit
-        How many topics -> their posterior, from starts of their own.
+        Number of topics -> their posterior, from separate starts.
     most
         Topics at most, at least 2.
     """

@@ -79,7 +79,7 @@ def read(text: Any) -> Formula:
     Raises
     ------
     ParameterError
-        If it is none; the message says where.
+        If it is not a formula; the message says where.
 
     Examples
     --------

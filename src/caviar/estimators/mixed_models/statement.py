@@ -58,7 +58,7 @@ class Block:
     label
         Name of the variable.
     is_centred
-        Whether slopes are measured from the means of their columns, so that intercepts are those there.
+        Whether columns of slopes are centred; intercepts are then those at the means of the columns.
     """
 
     term: GroupTerm

@@ -47,7 +47,7 @@ class Differences:
     constants, floors
         Name -> value in each group, (G, ...); see :class:`~caviar.engine.groups.problem.Groups`.
     is_odd
-        Groups that need a fit of their own, (G,).
+        Groups that must be fitted alone, (G,).
     """
 
     constants: Mapping[str, Array]

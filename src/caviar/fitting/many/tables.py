@@ -121,7 +121,7 @@ def _by_column(statements: ManyStatements, table: Any, by: str) -> Tables:
 def batches(tables: Tables) -> Iterator[AnyArray]:
     """Yield the numbers of groups whose shapes agree, those with about as many rows together.
 
-    They do not depend on the number of threads, so that results do not.
+    They do not depend on the number of threads, and neither do results.
     """
     counts, kinds = tables.counts, {}
     for number, table in enumerate(tables.tables):

@@ -103,7 +103,7 @@ def shared_of_document(
     Raises
     ------
     ValueError, LookupError, TypeError, AttributeError
-        If they hold none of these variables.
+        If they are not factors of these variables.
     """
     ((kind, held),) = document.items()
     factor = SHARED[kind].of_plain(held)

@@ -188,7 +188,7 @@ class Prediction:
         Family of each part: Normal for real numbers; negative binomial, Poisson or binomial for counts; Bernoulli for
         binary outcomes. None for labels and other variables.
     is_label
-        Whether the variable is a Categorical, so that ``mean`` has a probability for each category.
+        Whether the variable is a Categorical; ``mean`` then has a probability for each category.
     names
         Names of the entries of a vector, or of the categories; None for numbers.
     index

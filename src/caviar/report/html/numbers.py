@@ -20,7 +20,7 @@ _MOST_DIGITS = 9
 def number(value: float | None, digits: int = 4, beside: float | None = None) -> str:
     """Return a number for readers; a dash for none.
 
-    Thousands are set apart from five digits on, so that years are whole: 2008.
+    Thousands are separated from five digits on; years such as 2008 stay whole.
 
     Parameters
     ----------

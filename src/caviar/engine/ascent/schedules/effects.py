@@ -4,7 +4,7 @@ An effect that has taken the place of two others keeps it: each update moves one
 once. So effects are moved by hand, and what follows from that by updates is judged by the objective:
 
 refine
-    All effects are found anew without the credible set of one of them, then with it (susieR's refinement).
+    All effects are fitted again without the credible set of one of them, then with it (susieR's refinement).
 merge
     One of two effects that share candidates takes what both explain.
 split

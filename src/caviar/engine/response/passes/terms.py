@@ -115,9 +115,9 @@ class Terms(NamedTuple):
     Attributes
     ----------
     of_updates
-        What is said to the globals.
+        The natural parameters sent to the globals.
     of_coefficients
-        What is said to the rows.
+        The natural parameters sent to the rows.
     with_themselves
         Names of the factors of which two statistics meet in a term.
     are_bilinear

@@ -58,7 +58,7 @@ def nearest(
     several
         The points in several coordinates, (n, d) each.
     shares
-        Of clusters in points, (m, n, k), of so many partitions.
+        Of clusters in points, (m, n, k), for m partitions.
     evidence
         Shape (m,), up to a constant.
     most_features

@@ -3,7 +3,7 @@
 Two fixed points are far below others. If data are in the thousands and effects have a prior precision of one, the first
 updates count all variation as noise: effects stay at zero, and their precision at its prior. And an entry of a vector
 with zeros is in by its odds, half of whose logarithm is the expected logarithm of the precision of its slab: with a
-prior such as Gamma(0.001, 0.001) it is -1000, so that no entry ever comes in.
+prior such as Gamma(0.001, 0.001) it is -1000, and no entry ever comes in.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ def columns_of_formula(model: Any, table: Any) -> list[dict[str, Any]]:
     model
         A fitted MixedModel.
     table
-        ``Rows`` of its columns; None if there are none. Then the response is told of, as it was kept.
+        ``Rows`` of its columns; None if there are none: the kept response is then described.
     """
     if table is None:
         response = model.formula.partition("~")[0].strip()

@@ -51,7 +51,7 @@ class StatedSubject(Subject):
     Raises
     ------
     DataError, ParameterError
-        If the data are none of the model.
+        If the data are not data of the model.
     """
 
     estimator: Any
