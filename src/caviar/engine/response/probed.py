@@ -9,7 +9,7 @@ square and product. Of K one block matters, between numbers and products, and it
     \eta_\delta = H V \Sigma^{-1} \delta, \quad \xi_\delta = (V H V \eta_\delta)_\theta,
 
 with the covariances V of the statistics of the factor and the derivative H of the natural parameters. That takes two
-passes for each draw. The draws are the same at all values, so their error hardly differs between these.
+passes for each draw. The draws are the same at all values, so that their error hardly differs between these.
 """
 
 from __future__ import annotations
