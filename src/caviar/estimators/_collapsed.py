@@ -96,9 +96,8 @@ def refuse_beside(method: Any, learnt: Learnt, given: Mapping[str, Any]) -> None
     require_choice("method", method, (MEAN_FIELD, COLLAPSED))
     if learnt.any and given["total_samples"] is not None:
         raise ParameterError(
-            "priors are learnt from all documents at once, but total_samples= is for documents that "
-            "arrive in parts: give "
-            "the priors as numbers, such as doc_topic_prior_ of a fit to the first documents"
+            "priors are learnt from all documents at once, but total_samples= is for documents that arrive in "
+            "parts: give the priors as numbers, such as doc_topic_prior_ of a fit to the first documents"
         )
     if method != COLLAPSED:
         return

@@ -147,9 +147,8 @@ def _check_joint(structure: CovarianceStructure, means: Array | None, precisions
         return
     if structure.name in ("tied", "spherical"):
         raise ParameterError(
-            f"means or covariances cannot be fixed in the joint form of "
-            f"covariance_type={structure.name!r}, where "
-            f"several means share a precision in one factor; {apart}"
+            f"means or covariances cannot be fixed in the joint form of covariance_type={structure.name!r}, "
+            f"where several means share a precision in one factor; {apart}"
         )
     gaps = [
         None if part is None else np.isnan(part.reshape(len(part), -1)).all(axis=1)

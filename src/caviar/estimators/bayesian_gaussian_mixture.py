@@ -246,9 +246,8 @@ class BayesianGaussianMixture(HasEvidence, GaussianEstimator):
         require_number("reg_covar", self.reg_covar)
         if self.reg_covar:
             raise ParameterError(
-                f"reg_covar of BayesianGaussianMixture must be 0, because its prior keeps variances above "
-                f"zero; got "
-                f"{self.reg_covar!r}. Leave it out; a larger covariance_prior keeps variances larger"
+                "reg_covar of BayesianGaussianMixture must be 0, because its prior keeps variances above "
+                f"zero; got {self.reg_covar!r}. Leave it out; a larger covariance_prior keeps variances larger"
             )
         if is_auto(self.n_components) and self.fixed is not None:
             raise ParameterError("fixed parameters need a number of components; got n_components='auto'")

@@ -556,7 +556,7 @@ class LatentDirichletAllocation(Words, ClassNamePrefixFeaturesOutMixin, Transfor
         return self.posterior_.local({"word": counts})["proportions"].concentration
 
     def _score(self, counts: csr_array, weights: Array | None = None) -> float:
-        # measured from the prior of the statement, whatever the last documents of partial_fit were measured from
+        # measured from the prior of the statement, not from that of the last call of partial_fit
         plan, row_map = _Evaluator(self.posterior_.model, (), None).bind({"word": counts}, weights)
         return objective_at(plan, factors_of(self.posterior_), row_map) + divergence(self, self.posterior_)
 

@@ -67,7 +67,7 @@ class IntervalNormal(ExponentialFamily):
         """Return the distributions with these natural parameters."""
         linear, quadratic, lower, upper = np.broadcast_arrays(*natural)
         precision = -2.0 * quadratic
-        # nothing is said yet in the first sweep of a row whose label follows: the value is the number nearest to 0
+        # in the first sweep of a row whose label comes later, no parameters are set: the value is nearest to 0
         is_silent = (quadratic == 0) & (linear == 0)
         nearest = np.clip(0.0, lower, np.maximum(lower, upper))
         lower, upper = (np.where(is_silent, nearest, end) for end in (lower, upper))

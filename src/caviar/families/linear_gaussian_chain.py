@@ -141,7 +141,7 @@ class LinearGaussianChain:
         after = np.flatnonzero(~first)
         before = after - 1
         spread = covariance[after]
-        # s_{t-1} = gain s_t + ..., so that cov(s_{t-1}, s_t) = gain cov(s_t)
+        # s_{t-1} = gain s_t + ..., hence cov(s_{t-1}, s_t) = gain cov(s_t)
         pairs = (kernels.gain[before] @ spread).sum(axis=0) + mean[before].T @ mean[after]
         surprise = times_vector(kernels.shrink[before], mean[after] - kernels.predicted[before])
         moved = kernels.shrink[before] @ spread @ kernels.shrink[before].swapaxes(-1, -2)

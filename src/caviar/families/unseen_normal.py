@@ -110,7 +110,7 @@ class UnseenNormal(ExponentialFamily):
     def from_natural(cls, natural: Statistics) -> Self:
         """Return the distributions with these natural parameters."""
         constant, linear, quadratic, lower, upper = np.broadcast_arrays(*natural)
-        # nothing is said yet in the first sweep of a row whose label follows
+        # in the first sweep of a row whose label comes later, no parameters are set
         is_empty = (lower >= upper) | ((quadratic == 0) & (linear == 0))
         precision = np.where(is_empty, 1.0, -2.0 * quadratic)
         good = (precision > 0) & np.isfinite(linear + precision)

@@ -113,9 +113,8 @@ class FitsFile:
         found = [document] if self._of_one else document.get("fits")
         if not isinstance(found, list):
             raise CheckpointError(
-                f"{self.path} is the checkpoint of one fit, as caviar.Model.fit makes it, and this call "
-                f"makes several. "
-                f"{REMEDY}"
+                f"{self.path} is the checkpoint of one fit, as caviar.Model.fit makes it, and this call makes "
+                f"several. {REMEDY}"
             )
         return found
 

@@ -268,9 +268,8 @@ def as_predictor(value: Any) -> Predictor:
     if isinstance(value, np.ndarray | list | tuple):
         raise ModelError(
             f"an array in a predictor needs a name and a plate for each axis; got {_size_of(value)}. Write "
-            f"Constant('name', array, plates=obs), or Data('name', plates=obs) and pass the array with "
-            f"the data"
-            f"{_as_matrix(value)}"
+            "Constant('name', array, plates=obs), or Data('name', plates=obs) and pass the array with the "
+            f"data{_as_matrix(value)}"
         )
     raise ModelError(
         f"a predictor adds and multiplies numbers, variables, Data and Constant; got {type(value).__name__}"

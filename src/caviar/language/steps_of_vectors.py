@@ -230,8 +230,7 @@ def _parts(name: str, stated: WeightedSum) -> tuple[Node, int]:
     if not isinstance(parts, Node):
         if parts.ndim != 3 or parts.shape[0] != n_parts or parts.shape[1] != parts.shape[2]:
             raise PlateError(
-                f"{where} must be a sum of {n_parts} matrices, an array ({n_parts}, D, D), weighted by "
-                f"'{weights.name}'; "
+                f"{where} must sum {n_parts} matrices, an array ({n_parts}, D, D), weighted by '{weights.name}'; "
                 f"got shape {parts.shape}"
             )
         size = parts.shape[1]
@@ -243,8 +242,7 @@ def _parts(name: str, stated: WeightedSum) -> tuple[Node, int]:
     size = parts.plates[0].size if len(parts.plates) == 1 else None
     if size is None or parts.dimension != n_parts * size:
         raise PlateError(
-            f"{where} must be a sum of matrices weighted by {n_parts} entries of '{weights.name}': "
-            f"'{parts.name}' needs "
+            f"{where} must sum matrices weighted by {n_parts} entries of '{weights.name}': '{parts.name}' needs "
             f"one plate of size D, the length of a state, and vectors of length {n_parts} D; got {parts!r}, "
             f"whose vectors have length {parts.dimension}"
         )
@@ -278,8 +276,7 @@ def _entries(name: str, noise_precision: Any, transition: Any, weights: Any) -> 
         node = _node_of(noise_precision)
         if not isinstance(node, Node) or not node.plates:
             raise PlateError(
-                f"'noise_precision' of LinearGaussianChain '{name}' takes diagonal(q) or diagonal(q[z]) of "
-                f"a Gamma q, "
+                f"'noise_precision' of LinearGaussianChain '{name}' takes diagonal(q) or diagonal(q[z]) of a Gamma q, "
                 f"whose last plate has size D; got {noise_precision!r}"
             )
         return _settled(noise_precision.entries, node.plates[-1]), node.plates[-1]
@@ -309,8 +306,7 @@ def _rows(name: str, transition: Any, entries: Plate) -> tuple[Any, Plate]:
         return _settled(transition, node.plates[-1]), node.plates[-1]
     if not isinstance(node, Constant) or node.event_rank != 2:
         raise ConjugacyError(
-            f"'transition' of LinearGaussianChain '{name}' cannot be {transition!r}: a label chooses a "
-            f"Constant with a "
+            f"'transition' of LinearGaussianChain '{name}' cannot be {transition!r}: a label chooses a Constant with a "
             f"matrix for each of its categories, or a MultivariateNormal with their rows"
         )
     plate = Plate(f"{name}.row", entries.size)
@@ -343,14 +339,12 @@ def _plate_of_rows(name: str, transition: Expression) -> Plate | None:
         return None
     if not isinstance(transition, MultivariateNormal):
         raise ConjugacyError(
-            f"{where} cannot be {transition!r}: it is an array (D, D), or its rows, a MultivariateNormal "
-            f"with a plate "
+            f"{where} cannot be {transition!r}: it is an array (D, D), or its rows, a MultivariateNormal with a plate "
             f"of size D"
         )
     if len(transition.plates) != 1:
         raise PlateError(
-            f"{where} is given by its rows: MultivariateNormal '{transition.name}' needs one plate, of "
-            f"size D; it has "
+            f"{where} is given by its rows: MultivariateNormal '{transition.name}' needs one plate, of size D; it has "
             f"{len(transition.plates)}"
         )
     return transition.plates[0]
@@ -389,8 +383,7 @@ def _weights_of_inputs(name: str, inputs: Expression, weights: Expression) -> No
         return weights
     if isinstance(weights, Node) and not isinstance(weights, Constant):
         raise ConjugacyError(
-            f"{where} cannot be {weights!r}: it is an array (D, P), or its rows, a MultivariateNormal with "
-            f"a plate of "
+            f"{where} cannot be {weights!r}: it is an array (D, P), or its rows, a MultivariateNormal with a plate of "
             f"size D"
         )
     value = weights.value if isinstance(weights, Constant) else as_known(weights, where)
@@ -413,8 +406,7 @@ def _check_chosen_weights(where: str, weights: Indexed) -> None:
 def _check_rows(name: str, transition: Array, rows: Plate) -> None:
     if rows.size not in (None, len(transition)):
         raise PlateError(
-            f"'input_weights' of LinearGaussianChain '{name}' needs a plate of size {len(transition)}, the "
-            f"length of a "
+            f"'input_weights' of LinearGaussianChain '{name}' needs a plate of size {len(transition)}, the length of a "
             f"state; plate '{rows.name}' has size {rows.size}"
         )
 
@@ -423,9 +415,8 @@ def _as_diagonal(name: str, noise_precision: Expression, rows: Plate) -> tuple[N
     """Return the diagonal of the noise's precision, with the plate that it runs over."""
     where = f"'noise_precision' of LinearGaussianChain '{name}'"
     remedy = (
-        f"must be diagonal if the transition or the weights of inputs are unknown, because only then are "
-        f"their rows independent: give diagonal(q) with a "
-        f"Gamma 'q' over plate '{rows.name}', or a known diagonal matrix"
+        "must be diagonal if the transition or the weights of inputs are unknown, to make their rows "
+        f"independent: give diagonal(q) with a Gamma 'q' over plate '{rows.name}', or a known diagonal matrix"
     )
     if isinstance(noise_precision, Diagonal):
         node = noise_precision.entries

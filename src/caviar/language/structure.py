@@ -173,7 +173,7 @@ class _Reader:
             return *own, node.dimension, node.entry_names
         if not isinstance(node, Variable):
             raise _IncomparableError
-        # that of a class is told by which it is: the nodes that are kept hold it
+        # a class is identified by its id, since the kept nodes refer to it
         density = id(node.density) if node.log_density is node.density else node.log_density
         places, every = self._places, vars(node)
         slots = tuple([(key, self._slot(slot)) for key, slot in node.slots.items()])

@@ -67,8 +67,7 @@ class Unknown:
         """Refuse to compare what is unknown."""
         raise ModelError(
             f"{self!r} and {other!r} cannot be compared. State which one is larger as an outcome behind a "
-            f"link: "
-            f"Bernoulli('larger', probit(a - b)), observed as 1"
+            "link: Bernoulli('larger', probit(a - b)), observed as 1"
         )
 
     __gt__ = __le__ = __ge__ = __lt__
@@ -76,9 +75,8 @@ class Unknown:
     def __len__(self) -> NoReturn:
         """Refuse: it is not a list."""
         raise ModelError(
-            f"{self!r} is not a list and has no length: its repetitions are .plates, each with a .size, "
-            f"the length of a "
-            f"vector is .dimension"
+            f"{self!r} is not a list and has no length: its repetitions are .plates, each with a .size, the "
+            "length of a vector is .dimension"
         )
 
     def __contains__(self, value: object) -> NoReturn:

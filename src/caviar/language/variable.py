@@ -390,9 +390,8 @@ def _refuse_latent_carrier(owner: Variable, slot: str, value: Expression) -> Non
         return
     kind = type(node).__name__
     raise ConjugacyError(
-        f"'{slot}' of {type(owner).__name__} '{owner.name}' cannot be the {kind} '{node.name}': a {kind} "
-        f"can only be observed. A latent one needs the expectation of its base measure, which is not a "
-        f"function of its statistic "
-        f"{', '.join(node.family.statistics)} and has no closed form. Give a known value, or make "
-        f"'{node.name}' a leaf of the model."
+        f"'{slot}' of {type(owner).__name__} '{owner.name}' cannot be the {kind} '{node.name}': a {kind} can "
+        "only be observed. A latent one needs the expectation of its base measure, which is not a function of "
+        f"its statistic {', '.join(node.family.statistics)} and has no closed form. Give a known value, or "
+        f"make '{node.name}' a leaf of the model."
     )

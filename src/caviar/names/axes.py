@@ -103,10 +103,9 @@ class ModelAxes:
             for other in self.group(axis):
                 if found.setdefault(other, names) != names:
                     raise ModelError(
-                        f"{in_words(axis)} and {in_words(told_by[other])} run over the same positions, "
-                        f"but have different names: {listed(names)}, and {listed(found[other])}. Name only one "
-                        f"of them, or give "
-                        f"both the same names"
+                        f"{in_words(axis)} and {in_words(told_by[other])} run over the same positions, but "
+                        f"have different names: {listed(names)}, and {listed(found[other])}. Name only one of "
+                        "them, or give both the same names"
                     )
                 told_by.setdefault(other, axis)
         return found

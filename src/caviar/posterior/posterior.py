@@ -939,9 +939,7 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
 
         def objective(factors: Mapping[str, Any]) -> float:
             if not isinstance(factors, Mapping):
-                raise ParameterError(
-                    f"factors must be a mapping from names to distributions; got {factors!r}"
-                )
+                raise ParameterError(f"factors must map names to distributions; got {factors!r}")
             return objective_at(problem, self._shared.changed(self._factors, factors), row_map)
 
         return objective

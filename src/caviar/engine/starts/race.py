@@ -131,7 +131,7 @@ def best_of(
     """
     if len(starts) == 1:
         start = starts[0]()
-        # without local factors no start goes on over the sample
+        # without local factors no start is continued on the sample
         if not (sample.is_part and start[0].factors):
             return Begun(start)
         starts = [lambda: start]
@@ -266,7 +266,7 @@ class Race:
                 (start, state if _has_settled(state) else self.run(state, settings)) for start, state in left
             )
             ran = [(start, state) for start, state in ends if state is not None]
-            # those that end alike keep their order, whatever rounding makes of it
+            # starts with equal ends keep their order in spite of rounding
             ran.sort(key=lambda one: -self._rounded(one[1]))
             left = [one for one in ran if one is ran[0] or self._may_win(one[1], ran[0][1].elbo, ample)]
             if len(left) <= 1:

@@ -190,7 +190,7 @@ class Regrouping:
         except ImproperError as error:
             log.info("no likeness: %s", error)
             return None
-        # how well those are told apart that no fit comes near does not matter
+        # how well partitions far from every fit are distinguished does not matter
         best = np.argsort(-evidence, kind="stable")[:_COMPARED]
         evidence, shares = evidence[best], shares_of(np.stack(several)[best], gate.size)
         if not np.isfinite(evidence).all():

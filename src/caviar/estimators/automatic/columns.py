@@ -24,7 +24,7 @@ class ColumnsProblem(Problem):
     """
 
     # a fit costs ten times as much as a pass over a few hundred rows: proposals that are refused nearly always are not
-    # made, and ordinary starts are left to the fit anew at the end
+    # made, and ordinary starts are left to the new fit at the end
     clear_gain: ClassVar[float] = -np.inf
     far_moves: ClassVar[int] = 1
     least_overlap: ClassVar[float] = 1e-3

@@ -175,7 +175,7 @@ class _Search:
         """Number the components by their weight, then by their place; kept unless the ELBO falls."""
         responsibilities = self.problem.responsibilities(self.posterior)
         share = self.problem.weights[:, None] * responsibilities
-        # those that weigh the same are told apart by where they lie, whatever the order of the rows and the moves
+        # components of equal weight are ordered by their location, independently of the order of rows and moves
         places = share.T @ np.nan_to_num(np.asarray(self.problem.X, dtype=np.float64))
         order = np.lexsort((*places.T[::-1], -np.round(share.sum(axis=0), 6)))
         if np.all(np.diff(order) > 0):

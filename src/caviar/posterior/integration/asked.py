@@ -110,9 +110,8 @@ class Integrates(Factored):
         names = _checked(over, self._factors)
         if self._evaluator.prior is not None:
             raise ModelError(
-                "the prior of this posterior was an earlier posterior, whose rows are not in these data; "
-                "fit the model "
-                "to all rows at once to integrate over its globals"
+                "the prior of this posterior was an earlier posterior, whose rows are not in these data; fit "
+                "the model to all rows at once to integrate over its globals"
             )
         rng = generator(0)
         counted = self._counted(data, sample_weight)

@@ -206,9 +206,8 @@ def rows_first(node: Node, plate: Plate | None) -> None:
     if node.plates[0] is not plate:
         names = ", ".join(p.name for p in node.plates)
         raise PlateError(
-            f"the data of '{node.name}' are read in blocks of rows, but the rows are not its first axis: "
-            f"its plates are "
-            f"({names}). State the plate of the rows first, or pass an array: .to_numpy()"
+            f"the data of '{node.name}' are read in blocks of rows, but the rows are not its first axis: its "
+            f"plates are ({names}). State the plate of the rows first, or pass an array: .to_numpy()"
         )
 
 

@@ -142,7 +142,7 @@ def partitions(
         if labels is None:
             continue
         if not many and alike(labels, found[0], weights, _SAME):
-            # two ways that have nothing in common lead to the same clusters, so that a third would as well
+            # two independent searches found the same clusters; a third would find them as well
             break
         if not any(alike(labels, other, weights) for other in found):
             found.append(labels)

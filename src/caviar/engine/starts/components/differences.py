@@ -23,7 +23,7 @@ def differs_in_weights(problem: Problem, gate: Gate) -> bool:
     if gate.variable.summed:
         return differs_in_steps(problem, gate)
     if "probabilities" not in gate.variable.slots:
-        # a predictor for each category, whose effects have priors of their own
+        # a predictor for each category, whose effects have separate priors
         return False
     node = gate.variable.slots["probabilities"].node
     if isinstance(node, StickBreaking):
