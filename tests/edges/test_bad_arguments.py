@@ -98,7 +98,7 @@ POSTERIORS = {
     "a truth value for a number": (lambda p: p.sample(True), "n must be a whole number of at least 1"),
     "draws without end": (lambda p: p.sample(HUGE), "n must be at most"),
     "a level in letters": (lambda p: p.summary(level="a"), "level must lie between 0 and 1; got 'a'"),
-    "factors that are none": (lambda p: p.elbo_at(3, {"x": X}), "factors must be a mapping"),
+    "factors that are none": (lambda p: p.elbo_at(3, {"x": X}), "factors must map names to distributions"),
 }
 
 
