@@ -136,7 +136,7 @@ def test_the_order_comes_from_the_type_or_from_numbers():
 @pytest.mark.parametrize(
     ("arguments", "changed", "message"),
     [
-        ({}, {}, "texts without a known order: give categories="),
+        ({}, {}, "nothing tells their order: give categories="),
         ({"categories": ["poor", "fair"]}, {}, "'rating' has 'g"),
         ({"categories": [*LEVELS, "superb"]}, {}, "no row has the category 'superb'"),
         ({"categories": ["poor", "poor"]}, {}, "categories must be distinct"),

@@ -242,7 +242,7 @@ def categories_of(rows: Rows, response: str, stated: Sequence[Any] | None) -> tu
     elif of_type is None and rows.are_texts(response):
         shown = ", ".join(map(repr, sorted(set(texts.tolist()))[:4]))
         raise DataError(
-            f"the response '{response}' has texts without a known order: give categories=[...], the "
+            f"the response '{response}' has texts, and nothing tells their order: give categories=[...], the "
             f"lowest first, of {shown}, or a column of an ordered type"
         )
     else:
