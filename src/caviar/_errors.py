@@ -110,7 +110,7 @@ class FallingElboWarning(CaviarWarning):
 
 
 class LooseBoundWarning(CaviarWarning):
-    """A density enters through a bound that is far from it, so that a posterior is off by much more than mean field."""
+    """A loose bound of a density makes the error of a posterior much larger than that of mean field."""
 
 
 class LostDigitsWarning(CaviarWarning):

@@ -24,7 +24,7 @@ PACKAGES = {
 def install_command(extra: str) -> str:
     """Return the command that installs what an extra names.
 
-    It names these packages and not caviar, so that it leaves caviar as it is, be it from a clone or from an index; and
+    It names these packages and not caviar, and so leaves caviar as it is, whether from a clone or an index; and
     it calls pip by ``python -m``, for the ``pip`` of a shell may belong to another Python.
 
     Examples
@@ -37,5 +37,5 @@ def install_command(extra: str) -> str:
 
 @cache
 def can_compile() -> bool:
-    """Return whether numba is installed, of the extra ``compiled``; it is not imported."""
+    """Return whether numba (extra ``compiled``) is installed; it is not imported."""
     return find_spec("numba") is not None

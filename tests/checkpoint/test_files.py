@@ -175,7 +175,7 @@ def test_a_full_disk_is_a_warning_and_the_checkpoint_before_stays(tmp_path, monk
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(whole.os, "fsync", full)
-    with pytest.warns(CheckpointWarning, match="No space left on device. The fit goes on"):
+    with pytest.warns(CheckpointWarning, match="No space left on device. The fit continues"):
         found = fit(path)
     assert_same_bits(found, undisturbed)
     monkeypatch.undo()
@@ -262,10 +262,10 @@ def test_writing_that_takes_long_is_done_less_often(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("every", [-1, float("nan"), "1 min", None, True])
 def test_impossible_seconds_are_refused(every, tmp_path):
-    with pytest.raises(cv.ParameterError, match="checkpoint_every is a number of seconds"):
+    with pytest.raises(cv.ParameterError, match="checkpoint_every must be a number of seconds"):
         fit(tmp_path / "c", every)
 
 
 def test_impossible_paths_are_refused():
-    with pytest.raises(cv.ParameterError, match="checkpoint is the path of a file"):
+    with pytest.raises(cv.ParameterError, match="checkpoint must be the path of a file"):
         fit(3)

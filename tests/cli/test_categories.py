@@ -153,7 +153,7 @@ def test_unknown_values_are_told_and_count_as_missing(run, saved, tmp_path):
     write_table(tmp_path / "gap.csv", {**columns, "species": ["", "Gentoo"], "sex": ["male", "male"]})
     result = run("predict", saved, tmp_path / "new.csv", "-o", tmp_path / "out.csv")
     assert "column species has values that the model was not fitted to" in result.stderr
-    assert "(in 1 row): Emperor; it knows Adelie, Chinstrap, Gentoo" in result.stderr
+    assert "(in 1 row): Emperor; the fit had Adelie, Chinstrap, Gentoo" in result.stderr
     gap = run("predict", saved, tmp_path / "gap.csv", "-o", tmp_path / "gap-out.csv")
     assert (gap.exit_code, gap.stderr) == (0, "")
     assert (tmp_path / "out.csv").read_bytes() == (tmp_path / "gap-out.csv").read_bytes()

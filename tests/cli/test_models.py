@@ -119,7 +119,7 @@ def test_a_column_of_the_model_is_not_overwritten_by_its_component(run, tmp_path
     fitted.save(tmp_path / "m.caviar", about={"columns": ["component", "b"]})
     result = run("sample", tmp_path / "m.caviar", "--with-component")
     assert result.exit_code == 2
-    assert "has a column 'component' of its own" in result.stderr
+    assert "already has a column 'component'" in result.stderr
 
 
 def test_a_comparison_is_that_of_the_library(run, eruptions, tmp_path):
@@ -250,7 +250,7 @@ def test_mixtures_alone_are_checked(run, tmp_path, faithful):
     cv.Model(x).fit({"x": X[:, 0]}, seed=0).save(tmp_path / "p.caviar")
     result = run("check", tmp_path / "p.caviar", faithful)
     assert result.exit_code == 2
-    assert "holds the posterior of a stated model; this command takes mixtures" in result.stderr
+    assert "contains the posterior of a stated model; this command takes mixtures" in result.stderr
 
 
 def test_standard_output_holds_nothing_but_the_table(run, model):

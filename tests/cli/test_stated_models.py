@@ -130,7 +130,7 @@ def test_a_sample_is_that_of_the_posterior(run, regression, hidden, folder, tmp_
         (["predict", "regression.caviar", "pickled.npz", "-o", "-"], "pickled.npz is not a NumPy file of numbers"),
         (["predict", "regression.caviar", "strange.npz", "-o", "-"], "none of those of the model: y, X"),
         (["report", "regression.caviar", "known.csv", "-o", "r.html"], "the data lack 'y', which the model observes"),
-        (["report", "plan.caviar", "-o", "r.html"], "holds a model that was stated and not fitted"),
+        (["report", "plan.caviar", "-o", "r.html"], "contains a model without a fit"),
     ],
 )  # fmt: skip
 def test_what_does_not_fit_the_model_is_refused(

@@ -96,7 +96,7 @@ def test_sparse_counts():
     [
         (
             {"library": "tensorflow"},
-            "library is one of 'torch', 'cupy', 'array_api_strict'; got 'tensorflow'",
+            "library must be one of 'torch', 'cupy', 'array_api_strict'; got 'tensorflow'",
         ),
         (
             {"library": "array_api_strict", "device": "gpu"},
@@ -107,7 +107,7 @@ def test_sparse_counts():
             {"library": "array_api_strict", "dtype": "float16"},
             "dtype is 'float64' or 'float32'; got 'float16'",
         ),
-        ({"library": "array_api_strict", "block_rows": 0}, "block_rows is a whole number >= 1"),
+        ({"library": "array_api_strict", "block_rows": 0}, "block_rows must be a whole number >= 1"),
         (
             {"library": "array_api_strict", "keep": 1.0},
             "keep, a share of the device's memory, is between 0 and 0.7",

@@ -51,9 +51,9 @@ def test_statements(build: Callable[[], Any], message: str) -> None:
 
 
 ARGUMENTS_OF_FIT = {
-    "point": (1.5, "point is a list of names"),
+    "point": (1.5, "point must be a list of names"),
     "order": ([["mean"]], r"order= names \['mean'\], which is not a global"),
-    "factors": ([1.5], "factors is a list of groups of names"),
+    "factors": ([1.5], "factors must be a list of groups of names"),
     "data_plate": (1.5, "data_plate=1.5 is not a plate of the model"),
     "init": (np.array([]), "init is 'auto', 'prior' or a mapping"),
     "n_restarts": (HUGE, "n_restarts must be at most"),
@@ -69,9 +69,9 @@ def test_arguments_of_a_fit(model: cv.Model, name: str, case: tuple[Any, str]) -
 
 
 SIMULATIONS = {
-    "sizes": ({"sizes": 3}, "sizes= is a mapping"),
-    "data": ({"data": 3}, "data= is a mapping"),
-    "given": ({"given": 3}, "given= is a mapping"),
+    "sizes": ({"sizes": 3}, "sizes= must be a mapping"),
+    "data": ({"data": 3}, "data= must be a mapping"),
+    "given": ({"given": 3}, "given= must be a mapping"),
     "letters": ({"given": {"mean": ["a", "b", "c"]}}, "given 'mean' must be an array of real numbers"),
     "a ragged list": ({"given": {"z": RAGGED}}, "given 'z' must be an array of real numbers"),
     "complex numbers": ({"given": {"tau": 1j}}, "given 'tau' must be an array of real numbers"),
@@ -86,7 +86,7 @@ def test_simulations(model: cv.Model, arguments: dict[str, Any], message: str) -
 
 
 def test_values_of_a_joint_density(model: cv.Model) -> None:
-    with pytest.raises(cv.ParameterError, match="values is a mapping"):
+    with pytest.raises(cv.ParameterError, match="values must be a mapping"):
         model.log_joint(3)  # type: ignore[arg-type]
     draw = model.simulate(0, sizes={"obs": 3})
     with pytest.raises(cv.ParameterError, match="'x' must be an array of real numbers"):
@@ -98,7 +98,7 @@ POSTERIORS = {
     "a truth value for a number": (lambda p: p.sample(True), "n must be a whole number of at least 1"),
     "draws without end": (lambda p: p.sample(HUGE), "n must be at most"),
     "a level in letters": (lambda p: p.summary(level="a"), "level must lie between 0 and 1; got 'a'"),
-    "factors that are none": (lambda p: p.elbo_at(3, {"x": X}), "factors is a mapping"),
+    "factors that are none": (lambda p: p.elbo_at(3, {"x": X}), "factors must map names to distributions"),
 }
 
 

@@ -230,10 +230,12 @@ def test_narrow_clusters_do_not_pay_for_the_prior_of_their_means(structure):
 
 def test_what_it_cannot_be_is_refused():
     with pytest.raises(
-        ValueError, match="covariance_prior, if it is no array, must be 'auto' or 'empirical'"
+        ValueError, match="covariance_prior, if it is not an array, must be 'auto' or 'empirical'"
     ):
         cv.BayesianGaussianMixture(2, covariance_prior="wide").fit(FAITHFUL)
-    with pytest.raises(ValueError, match="mean_precision_prior, if it is no number or array, must be 'auto'"):
+    with pytest.raises(
+        ValueError, match="mean_precision_prior, if it is not a number or array, must be 'auto'"
+    ):
         cv.BayesianGaussianMixture(2, mean_precision_prior="wide").fit(FAITHFUL)
     with pytest.raises(ValueError, match="covariance_prior has no meaning"):
         cv.BayesianGaussianMixture(2, covariance_type="unit", covariance_prior="empirical").fit(FAITHFUL)

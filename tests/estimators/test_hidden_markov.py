@@ -425,7 +425,7 @@ def test_states_that_only_time_tells_apart_are_found():
 
 def test_what_a_search_refuses():
     X = rows_of("gaussian")
-    with pytest.raises(cv.ParameterError, match="known states need their number"):
+    with pytest.raises(cv.ParameterError, match="known states need a number"):
         cv.HiddenMarkovModel("auto").fit(X, states=np.full(80, -1))
     with pytest.raises(cv.ParameterError, match="transition_prior must be the same for all components"):
         cv.HiddenMarkovModel("auto", transition_prior=np.ones((2, 2))).fit(X)

@@ -94,13 +94,13 @@ def test_warm_starts_go_on_where_the_last_fit_ended(estimator):
     mixture.fit(FAITHFUL)
     assert mixture.n_iter_ <= 2
     np.testing.assert_allclose(mixture.elbo_, before, rtol=1e-6)
-    with pytest.raises(ValueError, match="goes on from 2 components"):
+    with pytest.raises(ValueError, match="continues a fit of 2 components"):
         mixture.set_params(n_components=3).fit(FAITHFUL)
 
 
 def test_a_warm_start_with_other_columns_is_refused():
     mixture = cv.BayesianGaussianMixture(2, warm_start=True, random_state=0).fit(FAITHFUL)
-    with pytest.raises(ValueError, match="goes on from 2 columns, but X has 1"):
+    with pytest.raises(ValueError, match="continues a fit of 2 columns, but X has 1"):
         mixture.fit(FAITHFUL[:, :1])
 
 

@@ -150,7 +150,7 @@ def test_what_was_not_seen_counts_as_missing_and_is_told(penguins):
     odd[0], gap[0] = "Emperor", None
     frame = pytest.importorskip("pandas").DataFrame([odd], columns=NAMES)
     with pytest.warns(
-        cv.CaviarWarning, match=r"species has values .*\(in 1 row\): Emperor; it knows Adelie, Chin"
+        cv.CaviarWarning, match=r"species has values .*\(in 1 row\): Emperor; the fit had Adelie, Chin"
     ):
         found = penguins.predict_proba(frame)
     np.testing.assert_array_equal(found, penguins.predict_proba(frame.assign(species=[None])))

@@ -60,12 +60,12 @@ def test_bars_are_read_as_lme4_reads_them(text):
 
 BAD_FORMULAS = {
     "y": "must have one ~",
-    "y ~ x +": "nothing beside a +",
+    "y ~ x +": "nothing after a +",
     "y ~ (x": "brackets of the formula do not match",
     "log(y) ~ x": "the response of a formula is the name of a column",
     "y ~ 1 | school": "need brackets",
-    "y ~ x + ( | school)": "effects of groups are",
-    "y ~ x + (1 | log(school))": "groups are columns",
+    "y ~ x + ( | school)": "effects of groups must have the form",
+    "y ~ x + (1 | log(school))": "groups must be columns",
     "y ~ x:": "cannot read",
     "y ~ __import__('os').getcwd()": "cannot read",
     "y ~ __import__('os')": "not supported",
@@ -95,12 +95,12 @@ BAD_TABLES = {
     "constant": (lambda t: t.assign(x=1.0), "'x' of the formula is constant"),
     "zero": (lambda t: t.assign(x=0.0), "'x' of the formula is 0 in all rows"),
     "one group": (lambda t: t.assign(school="Adams"), "needs at least 2 groups"),
-    "a group for each row": (lambda t: t.assign(school=[f"s{i}" for i in t.index]), "a group of its own"),
+    "a group for each row": (lambda t: t.assign(school=[f"s{i}" for i in t.index]), "a separate group"),
     "constant response": (lambda t: t.assign(y=2.0), "2 in all rows"),
     "no table": (lambda t: t.to_numpy(), "expected a table with named columns"),
     "no rows": (lambda t: t.iloc[:0], "the table has no rows"),
     "response far from zero": (lambda t: t.assign(y=t["y"] + 1e7), "'y' is .* standard deviations from zero"),
-    "no noise": (lambda t: t.assign(y=3 + 2 * t["x"]), "without any noise"),
+    "no noise": (lambda t: t.assign(y=3 + 2 * t["x"]), "without noise"),
 }
 
 

@@ -159,11 +159,11 @@ def test_a_type_without_an_order_is_no_order(kept_by):
         ({}, {}, "nothing tells their order: give categories="),
         ({"categories": ["poor", "fair"]}, {}, "'rating' has 'g"),
         ({"categories": [*LEVELS, "superb"]}, {}, "no row has the category 'superb'"),
-        ({"categories": ["poor", "poor"]}, {}, "categories are distinct"),
-        ({"categories": LEVELS, "formula": "rating ~ 0 + x"}, {}, "take the place of the intercept"),
-        ({"categories": LEVELS, "formula": "rating ~ 1"}, {}, "no common effects beside the thresholds"),
+        ({"categories": ["poor", "poor"]}, {}, "categories must be distinct"),
+        ({"categories": LEVELS, "formula": "rating ~ 0 + x"}, {}, "replace the intercept"),
+        ({"categories": LEVELS, "formula": "rating ~ 1"}, {}, "no common effects"),
         ({"categories": ["poor"]}, {"rating": "poor"}, "is 'poor' in all rows"),
-        ({"categories": LEVELS, "family": "gaussian"}, {}, "categories= are those of family='ordinal'"),
+        ({"categories": LEVELS, "family": "gaussian"}, {}, "only family='ordinal' has categories"),
     ],
 )
 def test_what_is_no_ordinal_model_is_refused(arguments, changed, message):
@@ -178,7 +178,7 @@ def test_others_have_no_thresholds_and_no_categories():
     model = cv.MixedModel("y ~ x").fit(rows)
     with pytest.raises(cv.ParameterError, match="predict_proba is for"):
         model.predict_proba(rows)
-    with pytest.raises(cv.ParameterError, match="thresholds are those of family='ordinal'"):
+    with pytest.raises(cv.ParameterError, match="only family='ordinal' has thresholds"):
         model.thresholds()
     binary = cv.MixedModel("y ~ x", family="probit").fit({**rows, "y": (rows["y"] > 0).astype(int)})
     told = binary.predict_proba(rows)

@@ -183,7 +183,7 @@ def test_well_behaved_fits_warn_of_nothing(name):
         ({"n_restarts": 0}, "n_restarts must be at least 1; got 0"),
         ({"executor": 0}, "executor is a number of threads >= 1"),
         ({"init": "kmeans"}, "init is 'auto', 'prior' or a mapping.*got 'kmeans'"),
-        ({"point": "mean"}, r"point is a list of names; write point=\['mean'\]"),
+        ({"point": "mean"}, r"point must be a list of names; write point=\['mean'\]"),
         (
             {"point": ["means"]},
             "point= names 'means', which is not a global latent variable; the global latent variables are",

@@ -22,7 +22,7 @@ def model(s: cv.MarkovChain) -> cv.Model:
     [
         ({"transition": np.eye(3)}, cv.PlateError, "must be a 2 x 2 matrix, not of shape \\(3, 3\\)"),
         ({"transition": [[0.9, 0.2], [0.2, 0.8]]}, cv.ModelError, "sum to one"),
-        ({"transition": None}, cv.ModelError, "'transition' of MarkovChain 's' is an array"),
+        ({"transition": None}, cv.ModelError, "'transition' of MarkovChain 's' must be an array"),
         ({"transition": cv.Dirichlet("t", np.ones(2))}, cv.PlateError, "no plate that 's' could choose from"),
         (
             {"transition": cv.Dirichlet("t", np.ones(2), plates=cv.Plate("g", 3))},

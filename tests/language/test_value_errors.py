@@ -271,7 +271,7 @@ def test_posterior_says_what_it_has():
     ("factors", "point", "fact"),
     [
         ([["q"]], [], "'q', which is not a local variable; this model has none"),
-        ("ab", [], "factors is a list of groups of names"),
+        ("ab", [], "factors must be a list of groups of names"),
         ([["a"]], [], "('a',); a factor is shared by two variables or more"),
         ([["a", "q"]], [], "the model has no hidden variable 'q' that all rows share; those are "),
         ([["a", "b"], ["b", "tau"]], [], "'b' more than once"),

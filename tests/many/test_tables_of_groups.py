@@ -118,7 +118,7 @@ def test_groups_that_cannot_be_told_are_refused(by: str | None, error: type[Exce
 
 
 def test_swaps_are_refused() -> None:
-    with pytest.raises(cv.ParameterError, match="fit_many swaps no components; got swaps=True"):
+    with pytest.raises(cv.ParameterError, match="fit_many does not swap components; got swaps=True"):
         cv.fit_many(_mixture().set_params(swaps=True), _tables())
 
 

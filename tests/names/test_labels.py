@@ -238,7 +238,7 @@ def test_schedules_and_threads_see_the_same_places(schedule: str, executor: int)
 
 
 _BAD_NAMES = {
-    "a text": (lambda: cv.Plate("school", names="ab"), "is a list of texts"),
+    "a text": (lambda: cv.Plate("school", names="ab"), "must be a list of texts"),
     "a name twice": (lambda: cv.Plate("school", names=["a", "a"]), "lists 'a' twice"),
     "another number": (lambda: cv.Plate("school", 3, names=["a", "b"]), "must list 3"),
     "none": (lambda: cv.Plate("school", names=[]), "at least one"),
@@ -280,7 +280,9 @@ def test_simulated_data_and_checked_models_know_names() -> None:
     effect = pd.Series([1.0, 2.0, 3.0], index=["Roosevelt", "Adams", "Lincoln"])
     known = {"school": frame["school"], "X": frame[["slope", "intercept"]]}
     assert model.simulate(0, data=known, given={"effect": effect})["effect"].tolist() == [2.0, 3.0, 1.0]
-    with pytest.raises(cv.ParameterError, match="data= is a mapping from names to values; got DataFrame"):
+    with pytest.raises(
+        cv.ParameterError, match="data= must be a mapping from names to values; got DataFrame"
+    ):
         model.simulate(0, data=frame)
     report = check_model(model, {"school": list(frame["school"]), "X": arrays["X"], "y": arrays["y"]})
     assert report.passed, str(report)

@@ -587,7 +587,7 @@ def test_a_shared_factor_beside_a_hidden_label_and_products():
 
 def test_a_variable_of_a_shared_factor_has_no_other_one():
     posterior, data, _ = _fitted("crossed")
-    with pytest.raises(cv.ModelError, match="'a' has no factor of its own here: mu, a, b share one"):
+    with pytest.raises(cv.ModelError, match="'a' has no separate factor: mu, a, b share one"):
         posterior.elbo_at({"a": cv.families.Normal(posterior["a"].mean, 1.0)}, data)
     # its marginal is what it has
     assert posterior.elbo_at({name: posterior[name] for name in posterior}, data) == pytest.approx(

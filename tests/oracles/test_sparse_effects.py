@@ -441,14 +441,14 @@ def test_what_cannot_be_asked_is_refused():
     posterior = regression(cv.SingleEffect("b", 4, precision=1.0), precision=cv.Gamma("tau", 1, 1)).fit(
         {"y": y, "X": X}
     )
-    with pytest.raises(cv.ModelError, match="'tau' is no SingleEffect"):
+    with pytest.raises(cv.ModelError, match="'tau' is not a SingleEffect"):
         posterior.credible_sets(names=["tau"])
     with pytest.raises(cv.ParameterError, match="coverage must lie between 0 and 1"):
         posterior.credible_sets(coverage=1.0)
     with pytest.raises(cv.ParameterError, match="the data lack 'X'"):
         posterior.credible_sets({"y": y})
     plain = cv.Model(cv.Normal("y", cv.Normal("m", 0, 1), 1.0, plates=OBS)).fit({"y": y})
-    with pytest.raises(cv.ModelError, match="the posterior is no SingleEffect or SpikeSlab"):
+    with pytest.raises(cv.ModelError, match="the posterior has no SingleEffect or SpikeSlab"):
         plain.inclusion_probabilities()
 
 

@@ -60,7 +60,7 @@ def test_every_label_lies_inside_the_picture_and_axes_are_labelled(name):
 
 def test_wrong_axes_are_refused():
     _, given = plt.subplots(1, 3)
-    with pytest.raises(cv.ParameterError, match=r"ax= is one Matplotlib Axes.*ndarray"):
+    with pytest.raises(cv.ParameterError, match=r"ax= must be one Matplotlib Axes.*ndarray"):
         GALLERY["weights"].draw(ax=given)
     with pytest.raises(cv.ParameterError, match=r"takes 4 Matplotlib Axes here.*subplots\(2, 2\).*got 3"):
         GALLERY["pairs"].draw(axes=given)

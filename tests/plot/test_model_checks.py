@@ -58,7 +58,7 @@ def test_means_of_neighbours_miss_zero_where_the_line_should_bend():
     assert np.array_equal(
         means_of(named)[0], means_of(cv.plot.residuals(posterior, bent, against=bent["x"]))[0]
     )
-    with pytest.raises(cv.DataError, match="names 'z', which is no column"):
+    with pytest.raises(cv.DataError, match="names 'z', which is not a column"):
         cv.plot.residuals(posterior, bent, against="z")
     ax = cv.plot.residuals(posterior, bent, against=pd.Series(bent["x"], name="dose"))
     means, bars = means_of(ax)
@@ -242,6 +242,6 @@ def test_levels_that_are_whole_numbers_are_found_however_they_are_stored():
     ax = cv.plot.regression(sleep(), SLEEP, "days", by="subject", only=[308.0, 309])
     assert [text.get_text() for text in ax.get_legend().get_texts()][:2] == ["308", "309"]
     with pytest.raises(
-        cv.ParameterError, match="lists '300', which is no level of the column; they are '308', "
+        cv.ParameterError, match="lists '300', which is not a level of the column; they are '308', "
     ):
         cv.plot.regression(sleep(), SLEEP, "days", by="subject", only=[300])

@@ -146,7 +146,7 @@ def test_labels_of_a_stated_model_have_their_names():
         (lambda: cv.plot.regression(sleep(), SLEEP, by="subject"), "18 levels, too many.*only="),
         (
             lambda: cv.plot.regression(trial(), TRIAL, "dose", by="arm", only=["none"]),
-            "'none', which is no level",
+            "'none', which is not a level",
         ),
         (lambda: cv.plot.partial_effects(trial(), TRIAL, []), "1 to 16 of the known columns; got 0"),
         (

@@ -70,7 +70,7 @@ def test_points_priors_and_missing_entries_stay_what_they_are():
 def test_what_cannot_be_left_out_is_refused():
     model, data = conjugate()
     posterior = model.fit(data)
-    with pytest.raises(cv.DataError, match="expected the data of the fit, of which rows can be left out"):
+    with pytest.raises(cv.DataError, match="expected the data of the fit; q has another ELBO"):
         next(posterior.cross_validate({name: values[:20] for name, values in data.items()}))
     with pytest.raises(cv.ParameterError, match="n_folds must be between 2 and the number of rows, 40"):
         next(posterior.cross_validate(data, n_folds=41))

@@ -176,5 +176,5 @@ def test_what_cannot_be_integrated_over_is_refused():
         posterior.integrated(data, "a")
     with pytest.raises(cv.ModelError, match="point mass"):
         model.fit(data, point=["tau"], tol=1e-3).integrated(data, "tau")
-    with pytest.raises(cv.ModelError, match="earlier one"):
+    with pytest.raises(cv.ModelError, match="an earlier posterior"):
         posterior.update(data, tol=1e-3).integrated(data, "tau")

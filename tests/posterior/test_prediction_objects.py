@@ -133,7 +133,7 @@ def test_residuals_are_values_minus_what_the_known_columns_say():
     np.testing.assert_allclose(found.standardised, expected / sd, atol=1e-9)
     assert found.to_frame().index[0] == 100
     assert np.isnan(found.values[4])
-    with pytest.raises(cv.ModelError, match="residuals are of one observed variable, 'y'; got 'w'"):
+    with pytest.raises(cv.ModelError, match="residuals need the name of an observed variable, 'y'; got 'w'"):
         posterior.residuals(frame, "w")
 
 

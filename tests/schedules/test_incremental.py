@@ -172,7 +172,7 @@ def test_totals_are_the_sums_of_all_batches_and_those_before_stay_as_they_were()
 
 @pytest.mark.parametrize("number", [1, 65, 2.5, "many"])
 def test_numbers_of_batches_out_of_range_are_refused(number):
-    with pytest.raises(cv.ParameterError, match="n_batches is a whole number from 2 to 64"):
+    with pytest.raises(cv.ParameterError, match="n_batches must be a whole number from 2 to 64"):
         cv.Incremental(number)
 
 

@@ -125,9 +125,9 @@ def test_point_masses():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"batch_rows": 0}, "batch_rows is a whole number"),
-        ({"delay": -1}, "delay is a number that is not negative"),
-        ({"decay": 0.49}, "decay is a number from 0.5 to 1"),
+        ({"batch_rows": 0}, "batch_rows must be a whole number"),
+        ({"delay": -1}, "delay must not be negative"),
+        ({"decay": 0.49}, "decay must be a number from 0.5 to 1"),
     ],
 )
 def test_settings_out_of_range_are_refused(arguments, message):

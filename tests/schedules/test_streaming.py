@@ -122,7 +122,7 @@ def test_a_hierarchy_streams():
 
 def test_what_cannot_be_a_prior_is_refused():
     model, data = CONJUGATE["normal_gamma"]
-    with pytest.raises(cv.ParameterError, match="prior is a posterior of this model"):
+    with pytest.raises(cv.ParameterError, match="prior must be a posterior of this model"):
         model.fit(data, prior={"mean": 0})
     other = cv.models.dirichlet_categorical(4).fit({"x": [0, 1, 2]})
     with pytest.raises(cv.ModelError, match="its factor is missing"):

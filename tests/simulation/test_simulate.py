@@ -170,7 +170,7 @@ def test_the_log_joint_is_the_sum_of_the_densities():
         + stats.norm(5.0, 0.5).logpdf(5.5)
     )
     assert model.log_joint(values) == pytest.approx(expected, rel=1e-12)
-    with pytest.raises(cv.DataError, match="'y' has none"):
+    with pytest.raises(cv.DataError, match="add 'y'"):
         model.log_joint({name: value for name, value in values.items() if name != "y"})
 
 
@@ -215,7 +215,7 @@ def test_errors_name_what_is_missing():
         model.simulate(0, sizes={"obs": 0})
     with pytest.raises(cv.DataError, match=r"got 'x'\. Values of a variable are held fixed with given="):
         model.simulate(0, data={"x": np.zeros(3)})
-    with pytest.raises(cv.ParameterError, match="names 'mu', which is no variable"):
+    with pytest.raises(cv.ParameterError, match="names 'mu', which is not a variable"):
         model.simulate(0, given={"mu": 0.0})
     with pytest.raises(cv.PlateError, match="'x' must have 1 axis"):
         model.simulate(0, given={"x": 0.0})

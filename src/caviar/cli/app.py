@@ -35,7 +35,7 @@ app = typer.Typer(
 def _refuse_two_answers(output: Path, *, as_json: bool) -> None:
     """Refuse a table and a document on standard output at once."""
     if as_json and output == _STANDARD_OUTPUT:
-        raise typer.BadParameter("--json tells what was written to a file; give the name of the file by -o")
+        raise typer.BadParameter("--json describes a written file, so it needs the name of one: add -o FILE")
 
 
 def _print_version(asked: bool) -> None:

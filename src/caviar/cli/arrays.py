@@ -151,7 +151,7 @@ def _tell_unknown(data: str | None, categories: Mapping[str, Sequence[str]], sql
         complain(
             "warning",
             f"column {name} has values that the model was not fitted to, which count as missing (in "
-            f"{counted(n_rows, 'row')}): {listed(values)}; it knows {listed(categories[name])}",
+            f"{counted(n_rows, 'row')}): {listed(values)}; the fit had {listed(categories[name])}",
         )
 
 
@@ -184,7 +184,7 @@ def opened_arrays(path: Path) -> Mapping[str, Any]:
     try:
         with np.load(path, allow_pickle=False) as file:
             if not isinstance(file, np.lib.npyio.NpzFile):
-                raise cv.DataError(f"{path} holds one array without a name; save arrays by numpy.savez")
+                raise cv.DataError(f"{path} contains one array without a name; save arrays with numpy.savez")
             return {name: file[name] for name in file.files}
     except FileNotFoundError as error:
         raise cv.DataError(f"there is no file {path}") from error

@@ -157,7 +157,7 @@ def _say_counts(found: cv.data.WordCounts, left_out: str) -> None:
 def new_documents(
     words: Sequence[str], how: Mapping[str, Any], data: str | None, sql: str | None, *, quiet: bool
 ) -> Documents | None:
-    """Return texts as counts of the words of a model; None if the data are no texts.
+    """Return texts as counts of the words of a model; None if the data are not texts.
 
     Parameters
     ----------
@@ -173,7 +173,7 @@ def new_documents(
     Raises
     ------
     DataError
-        If the column of texts is not there, and the words are no columns either.
+        If the column of texts is not there, and the words are not columns either.
     """
     column = None if are_text_files(data) else how.get("column")
     if column is None and not are_text_files(data):

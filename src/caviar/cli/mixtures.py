@@ -107,8 +107,8 @@ class GaussianMixtureOfFile(Saved):
             return columns
         if "component" in columns:
             raise cv.DataError(
-                "the model has a column 'component' of its own: leave --with-component out, and give the rows to "
-                "caviar predict"
+                "the model already has a column 'component': leave --with-component out, and use caviar "
+                "predict for the labels"
             )
         return {**columns, "component": labels}
 

@@ -40,7 +40,7 @@ def opened(path: Path) -> Saved:
     found = cv.load(path)
     if isinstance(found, cv.Model):
         raise cv.DataError(
-            f"{path} holds a model that was stated and not fitted; fit it in Python and save what that gives: "
+            f"{path} contains a model without a fit; fit it in Python and save the posterior: "
             f"caviar.load({str(path)!r}).fit({{'name': array, ...}}).save('fitted.caviar')"
         )
     return _as_saved(found, path)
@@ -59,8 +59,8 @@ def opened_mixture(path: Path) -> Saved:
         is_stated = isinstance(saved.fitted, cv.Posterior)
         held = "the posterior of a stated model" if is_stated else f"a {type(saved.fitted).__name__}"
         raise cv.DataError(
-            f"{path} holds {held}; this command takes mixtures, as caviar fit saves them. caviar show, report, predict "
-            f"and sample take it"
+            f"{path} contains {held}; this command takes mixtures, as caviar fit saves them. caviar show, report, "
+            f"predict and sample take it"
         )
     return saved
 

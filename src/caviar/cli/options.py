@@ -74,7 +74,7 @@ def option(
     panel: str | None = None,
     **more: Any,
 ) -> Any:
-    """Return an option whose default, if it is no plain value, is told in words.
+    """Return an option whose default, if it is not a plain value, is told in words.
 
     ``panel`` is the heading of the help text that the option belongs to.
     """

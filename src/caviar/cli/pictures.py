@@ -67,7 +67,7 @@ def draw_variables(posterior: cv.Posterior, path: Path) -> None:
             shown.append(name)
     if not shown:
         raise cv.DataError(
-            f"--picture has room for {_MOST_ENTRIES} entries, and each variable has more; save the model by -o "
+            f"--picture shows up to {_MOST_ENTRIES} entries, and each variable has more; save the model by -o "
             f"m.caviar, and draw a part in Python by cv.plot.forest(cv.load('m.caviar'), 'name', only=...)"
         )
     _save(lambda: cv.plot.forest(posterior, shown, max_entries=_MOST_ENTRIES), path)

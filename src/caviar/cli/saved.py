@@ -66,10 +66,11 @@ class Saved(ABC):
         Raises
         ------
         DataError
-            If its rows are no sequences.
+            If its rows are not sequences.
         """
         raise cv.DataError(
-            f"--ahead belongs to hidden Markov models, whose rows are in the order of time; {self.path} holds none"
+            f"--ahead belongs to hidden Markov models, whose rows are in the order of time; {self.path} "
+            f"contains another model"
         )
 
     def refuse_data(self, data: str | None) -> None:

@@ -112,7 +112,7 @@ def errors_in_words(data: str = "the query", model: Path | None = None) -> Itera
         complain("error", "interrupted; nothing was kept")
         raise typer.Exit(FAILURE) from error
     except OSError as error:
-        # a reader that has gone away, as head, is no error; errors of files are DataErrors
+        # a reader that has gone away, as head, is not an error; errors of files are DataErrors
         if isinstance(error, BrokenPipeError):
             raise
         complain("error", f"cannot write the result: {error.strerror or error}")

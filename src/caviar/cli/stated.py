@@ -77,7 +77,7 @@ class PosteriorOfFile(Saved):
         if not columns:
             raise cv.DataError(
                 f"there is nothing to predict: the rows have every observed variable ({', '.join(sorted(observed))}), "
-                f"and nothing is hidden in them. Leave out the columns that are to be predicted"
+                f"and the model has no hidden variable of rows. Leave out the columns to predict"
             )
         return columns
 

@@ -113,7 +113,7 @@ def absent_columns(estimator: Any, data: str | None, sql: str | None) -> list[st
     Raises
     ------
     DataError
-        If the table has a column that is no column of the fit, with a name much like one that is absent.
+        If the table has a column that is not a column of the fit, with a name much like one that is absent.
     """
     if not has_names(estimator) or getattr(estimator, "about_", {}).get("categories"):
         return []

@@ -51,7 +51,7 @@ class CommandsInWords(TyperGroup):
         try:
             status = super().main(*args, standalone_mode=False, **extra)
         except _USAGE as error:
-            # without any argument the help text is shown, which is no error of the user
+            # without any argument the help text is shown, which is not an error of the user
             if type(error).__name__ == "NoArgsIsHelpError":
                 return super().main(*args, standalone_mode=True, **extra)
             complain("error", told(error))

@@ -202,8 +202,7 @@ def _starts(document: Any, layout: Layout) -> AnyArray:
         raise DataError(
             f"the rows must be in ascending order of {named(str(layout.document))}, so that the rows of a "
             f"document are together; {after[place].as_py()!r} comes after {before[place].as_py()!r}. Order "
-            f"them by a query: "
-            f"sql='select * from data order by ...'"
+            "them by a query: sql='select * from data order by ...'"
         )
     new = compute.not_equal(after, before).to_numpy(zero_copy_only=False)
     return np.concatenate([[0], np.flatnonzero(new) + 1])

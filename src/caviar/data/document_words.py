@@ -106,6 +106,6 @@ class Numbering:
 
 
 def _are_whole(words: Any) -> bool:
-    """Whether numbers without a type of their own, as in a CSV file, are whole."""
+    """Whether untyped numbers, as in a CSV file, are whole."""
     values = words.to_numpy(zero_copy_only=False)
     return bool((values == np.floor(values)).all())

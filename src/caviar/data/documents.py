@@ -67,7 +67,7 @@ def scan_documents(
 
     Notes
     -----
-    The source is read once, in this call. Memory holds one batch of documents and the vocabulary, whatever the number
+    The source is read once, in this call. Memory holds one batch of documents and the vocabulary, for any number
     of documents.
 
     Examples

@@ -41,7 +41,7 @@ def scan(
     copy: bool | None = None,
     directory: str | os.PathLike[str] | None = None,
 ) -> LazyTable:
-    """Return a table on disk that is read in blocks of rows, so that a fit uses bounded memory.
+    """Return a table on disk that is read in blocks of rows; a fit uses bounded memory.
 
     Parameters
     ----------
@@ -211,7 +211,7 @@ class LazyTable:
 
 
 class _ParquetOrigin:
-    """Parquet files, with what the names of their folders tell."""
+    """Parquet files, and the keys in the names of their folders."""
 
     def __init__(self, files: ParquetFiles, source: Any, copy: bool | None, directory: Any) -> None:
         self.label, self._copy, self._directory = files.label, copy, directory
@@ -328,7 +328,7 @@ _Origin = QueryStream | _ParquetOrigin
 
 
 def _keys(path: Path, source: Any) -> dict[str, str]:
-    """Return what the folders of a file tell, as in ``year=2024/part.parquet``."""
+    """Return the keys in the folders of a file, as in ``year=2024/part.parquet``."""
     given = Path(source)
     inside = path.relative_to(given) if given.is_dir() else path
     pairs = (part.split("=", 1) for part in inside.parts[:-1] if "=" in part)
@@ -336,7 +336,7 @@ def _keys(path: Path, source: Any) -> dict[str, str]:
 
 
 def _partitions(keys: Sequence[Mapping[str, str]]) -> list[dict[str, float | str]]:
-    """Return what the folders of each file tell, as numbers where all are.
+    """Return the keys in the folders of each file, as numbers if all of them are.
 
     Raises
     ------

@@ -234,7 +234,7 @@ def _values(relation: Any, name: str) -> list[str]:
 
 
 def too_many_values(name: str) -> str:
-    """Return what is said of a column with more values than categories are good for."""
+    """Return the message about a column with too many values for categories."""
     return (
         f"column {named(name)} has more than {MOST_CATEGORIES} different values, too many for categories; "
         f"leave it out: choose the other columns (columns=, --columns)"

@@ -18,7 +18,7 @@ _PLAIN = re.compile(r"[+-]?\d+(\.\d*)?")
 
 
 def other_notation(texts: Sequence[str]) -> tuple[str, Sequence[str]] | None:
-    """Return what the texts of a column look like, and what is to be left out of them; None if like no such numbers.
+    """Return the notation of numbers that texts look like, and the characters to remove; None if they are not numbers.
 
     A comma comes first among what is left out where it separates thousands; else it is the decimal point.
 
@@ -57,7 +57,7 @@ def unread_texts(relation: Any, names: Sequence[str]) -> dict[str, list[str]]:
 
 
 def notation_message(label: str, name: str, at: str, texts: Mapping[str, Sequence[str]]) -> str | None:
-    """Return what is said of a column of numbers in another notation, with the query that reads it; None if it is none.
+    """Return the message about a column of numbers in another notation, with a query that reads it; else None.
 
     Parameters
     ----------

@@ -39,12 +39,12 @@ def numbers_rows(column: Array) -> bool:
 
 
 def remark(name: str, how: str = "") -> str:
-    """Return what is said of a column that seems to number the rows; ``how`` it is left out."""
+    """Return the message about a column that seems to number the rows; ``how`` says how to leave it out."""
     return f"column {name} seems to number the rows; an index holds no information, so leave it out{how} if it is one"
 
 
 def has_moments_of_row_numbers(n_rows: int, mean: float, deviation: float) -> bool:
-    """Return whether mean and standard deviation are those of so many successive whole numbers, in any order.
+    """Return whether mean and standard deviation are those of successive whole numbers in any order.
 
     Examples
     --------

@@ -85,7 +85,7 @@ def chosen(available: Sequence[str], columns: Sequence[str] | None, label: str) 
     if columns is None:
         return list(available)
     if isinstance(columns, str):
-        raise ParameterError(f"columns is a list of names; write columns=[{columns!r}]")
+        raise ParameterError(f"columns must be a list of names; write columns=[{columns!r}]")
     if not columns:
         raise ParameterError("expected the name of at least one column; got none")
     refuse_twins(columns, "the choice of columns")
@@ -157,7 +157,7 @@ def _not_numeric(rows: Rows, kinds: Mapping[str, str], name: str, why: str) -> D
 
 
 def not_numeric_message(label: str, name: str, why: str, good: Sequence[str]) -> str:
-    """Return what is said of a column without numbers; ``good`` columns have some."""
+    """Return the message about a column without numbers; ``good`` columns have numbers."""
     told = listed(good)
     if not good:
         choice = "No other column holds numbers"
@@ -169,7 +169,7 @@ def not_numeric_message(label: str, name: str, why: str, good: Sequence[str]) ->
 
 
 def unreadable_message(label: str, name: str, count: int, at: str) -> str:
-    """Return what is said of a column of numbers in which ``count`` entries are none, the first ``at`` a place."""
+    """Return the message about a column of numbers with ``count`` other entries, the first of them ``at`` a place."""
     entries = "one entry" if count == 1 else f"{count} entries"
     return (
         f"{label}: column {named(name)} has {entries} that cannot be read as a number: {at}. Correct the data, or "

@@ -58,7 +58,7 @@ class EllipticalMixture(MixtureDensity):
 
     @abstractmethod
     def _after(self, n_observed: int) -> dict[str, Array]:
-        """Return the fields that change when so many columns were observed."""
+        """Return the fields that depend on the number of observed columns."""
 
     @property
     def scales(self) -> Scales:

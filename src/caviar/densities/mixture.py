@@ -177,7 +177,7 @@ class MixtureDensity(Conditionable):
         Raises
         ------
         ImproperError
-            If a component has :math:`\nu \le 1` degrees of freedom, so that the mean does not exist.
+            If a component has :math:`\nu \le 1` degrees of freedom and therefore no mean.
 
         Examples
         --------
@@ -195,7 +195,7 @@ class MixtureDensity(Conditionable):
         Raises
         ------
         ImproperError
-            If a component has :math:`\nu \le 2` degrees of freedom, so that the covariance is not finite.
+            If a component has :math:`\nu \le 2` degrees of freedom and therefore no finite covariance.
 
         Examples
         --------

@@ -81,7 +81,7 @@ def patterns(missing: AnyArray) -> Iterator[tuple[AnyArray, AnyArray, AnyArray]]
 
 
 def blocks(n_rows: int, entries_per_row: int) -> Iterator[slice]:
-    """Yield slices of rows that are few enough for arrays with so many entries a row.
+    """Yield slices of rows, small enough for arrays with a given number of entries per row.
 
     Examples
     --------

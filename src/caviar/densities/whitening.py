@@ -34,7 +34,7 @@ def whitening_of_precisions(precisions: Array) -> Array:
 def inverse_of_triangular(matrices: Array) -> Array:
     """Return the inverse of each triangular matrix, lower or upper, (..., D, D).
 
-    By substitution, which is accurate whatever the scales of rows and columns.
+    By substitution, which is accurate for all scales of rows and columns.
 
     Examples
     --------

@@ -169,7 +169,9 @@ def _number_of(asked: int | str, problem: Problem, rows: RowMap) -> int | None:
         is_long = rows.source.n_rows * own.operations_a_row >= _LONG
         return _FEW if is_long and own.factors[0].n_rows >= VERY_MANY else None
     if isinstance(asked, bool | str) or not isinstance(asked, Integral) or int(asked) < 1:
-        raise ParameterError(f"responsibilities is a whole number from 1, 'all' or 'auto'; got {asked!r}")
+        raise ParameterError(
+            f"responsibilities must be a whole number from 1, 'all' or 'auto'; got {asked!r}"
+        )
     if rows.executor.is_single:
         raise ParameterError(
             "responsibilities= is not possible on a device, which makes products of all components"

@@ -121,7 +121,7 @@ def apart(
         return None, []
     if not _is_groups(joint):
         raise ParameterError(
-            f"factors is a list of groups of names, as [('z', 't')], or {APART!r}; got {joint!r}"
+            f"factors must be a list of groups of names, as [('z', 't')], or {APART!r}; got {joint!r}"
         )
     known = {variable.name: variable for variable in bound.latent_globals()}
     of_globals = [names for names in joint if any(name in known for name in names)]

@@ -41,12 +41,12 @@ class Checkpointing:
         """
         if self.path is not None and random_state is None:
             raise ParameterError(
-                "checkpoint= needs a random_state, so that the same call begins the same: random_state=0"
+                "checkpoint= needs a fixed seed, so the same call has the same start: set random_state=0"
             )
 
     @contextmanager
     def opened(self) -> Iterator[NextFit]:
-        """Yield what each of several fits that are made one after another is to go on from."""
+        """Yield the checkpoint that each of several successive fits continues from."""
         check_seconds(self.every)
         if self.path is None:
             yield lambda: None

@@ -99,14 +99,14 @@ def refuse_beside(method: Any, learnt: Learnt, given: Mapping[str, Any]) -> None
     require_choice("method", method, (MEAN_FIELD, COLLAPSED))
     if learnt.any and given["total_samples"] is not None:
         raise ParameterError(
-            "priors are learnt from all documents at once, and total_samples= is for those that come bit by bit: give "
-            "the priors as numbers, such as doc_topic_prior_ of a fit to the first documents"
+            "priors are learnt from all documents at once, but total_samples= is for documents that arrive in "
+            "parts: give the priors as numbers, such as doc_topic_prior_ of a fit to the first documents"
         )
     if method != COLLAPSED:
         return
     if given["evaluate_every"] > 0:
         raise ParameterError(
-            "evaluate_every looks at the bound, which is not known along collapsed passes: leave it out"
+            "evaluate_every needs the bound, which collapsed passes do not compute: leave it out"
         )
     for name in ("learning_method", "executor", "total_samples"):
         if given[name] != UNHEEDED[name]:
@@ -126,8 +126,8 @@ def refuse_checkpoint(checkpoint: Any) -> None:
     """
     if checkpoint is not None:
         raise ParameterError(
-            "checkpoint= keeps the state of coordinate ascent, not that of collapsed passes, by which "
-            "method='collapsed' fits and priors are learnt: leave it out"
+            "checkpoint= cannot save collapsed passes (of method='collapsed', or to learn priors): leave "
+            "it out"
         )
 
 
@@ -213,7 +213,7 @@ def watched(verbose: Any) -> Iterator[Callable[[Progress], object] | None]:
 
 
 def teller(verbose: Any, start: int, n_starts: int, most: int) -> Callable[[int, float], object]:
-    """Return what tells of collapsed passes: a line for each, or a call of a function, which may ask for the end.
+    """Return a reporter of collapsed passes: it logs a line for each, or calls a function, which may stop the passes.
 
     The function gets a :class:`caviar.engine.ascent.driver.Progress`, whose bound and change are NaN: along collapsed
     passes no bound is known.

@@ -94,7 +94,7 @@ def _scale_prior(
     structure: CovarianceStructure, scale: DataScale, n_components: int, covariance: Any
 ) -> ScalePrior:
     if isinstance(covariance, str):
-        require_choice("covariance_prior, if it is no array,", covariance, (LEARNT, EMPIRICAL))
+        require_choice("covariance_prior, if it is not an array,", covariance, (LEARNT, EMPIRICAL))
     if is_learnt(covariance):
         return LearntScale(structure.variances_of(scale), scale.n_rows)
     if covariance is None or isinstance(covariance, str):
@@ -105,7 +105,7 @@ def _scale_prior(
 def _mean_precision_prior(form: Form, scale: DataScale, n_components: int, given: Any) -> MeanPrecisionPrior:
     name = "mean_precision_prior"
     if isinstance(given, str):
-        require_choice(f"{name}, if it is no number or array,", given, (LEARNT,))
+        require_choice(f"{name}, if it is not a number or array,", given, (LEARNT,))
         if form.learns_mean_precision:
             return LearntMeanPrecision()
     number = 1.0 if given is None or isinstance(given, str) else given

@@ -74,7 +74,7 @@ def scale_of(X: Any, weights: Any = None, *, correlated: bool = True) -> DataSca
     """Return location and scale of the columns of a table of finite numbers, of which some may be missing (NaN).
 
     Three passes over blocks of rows: range, mean, scatter. Values are measured from the middle of the range in
-    units of half of it, so that nothing is lost to a common offset, or overflows.
+    units of half of it: digits are not lost to a common offset, and nothing overflows.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""How an estimator fits: the arguments that all of them have, checked and handed on in one place."""
+"""The fit arguments that all estimators have, checked and passed on in one place."""
 
 from __future__ import annotations
 
@@ -69,8 +69,8 @@ class FitArguments(BaseEstimator):
             return None if n_jobs is None else int(n_jobs)
         if self.n_jobs is not None:
             raise ParameterError(
-                f"n_jobs={self.n_jobs} asks for threads of this process, and executor={self.executor!r} for something "
-                f"else; leave one of them None"
+                f"n_jobs and executor cannot be used together; got n_jobs={self.n_jobs} and "
+                f"executor={self.executor!r}. Leave one of them None"
             )
         return self.executor
 

@@ -12,7 +12,7 @@ from .._errors import FittedAttributeError
 class Fitted:
     """An attribute that follows from the posterior of a fit: it is read, and setting it raises.
 
-    Predictions are those of the posterior, so that another value here would change nothing that is said of new rows.
+    Predictions are those of the posterior; another value here would not change them.
     Arrays are read-only for the same reason. The value lies in the instance's dictionary under its own name, where
     scikit-learn looks for what was fitted.
 

@@ -108,13 +108,13 @@ class GaussianEstimator(PredictiveMethods, FittedMany):
 
     @abstractmethod
     def _weight_prior(self, n_components: int) -> WeightPrior:
-        """Return how the weights of so many components are distributed."""
+        """Return the prior of the weights, given the number of components."""
 
     def _check_settings(self) -> None:
         super()._check_settings()
         require_choice("covariance_type", self.covariance_type, tuple(STRUCTURES))
         if isinstance(self.init_params, str):
-            require_choice("init_params, if it is no array,", self.init_params, START_KINDS)
+            require_choice("init_params, if it is not an array,", self.init_params, START_KINDS)
 
     def fit(
         self,
@@ -374,12 +374,12 @@ class GaussianEstimator(PredictiveMethods, FittedMany):
     def _last_factors(self, n_features: int) -> dict[str, Any]:
         if self.means_.shape[0] != self.n_components:
             raise ParameterError(
-                f"warm_start=True goes on from {self.means_.shape[0]} components, but n_components is "
-                f"{self.n_components}; set warm_start=False"
+                f"warm_start=True continues a fit of {self.means_.shape[0]} components, but n_components "
+                f"is {self.n_components}; set warm_start=False"
             )
         if self.means_.shape[1] != n_features:
             raise ParameterError(
-                f"warm_start=True goes on from {self.means_.shape[1]} columns, but X has {n_features}; set "
+                f"warm_start=True continues a fit of {self.means_.shape[1]} columns, but X has {n_features}; set "
                 f"warm_start=False"
             )
         return {name: self.posterior_[name] for name in self.posterior_}

@@ -30,7 +30,7 @@ def require_table(X: Any, hint: str = "") -> None:
     Raises
     ------
     DataError
-        If X is no table, or does not distinguish its columns.
+        If X is not a table, or does not distinguish its columns.
     """
     if type(X) is np.ndarray and X.ndim == 2 and X.dtype.kind not in "mM":
         return
@@ -185,7 +185,7 @@ def words_told(X: Any) -> Iterator[None]:
     Raises
     ------
     DataError
-        If it was refused, and a column has an entry that is no number.
+        If it was refused, and a column has an entry that is not a number.
     """
     try:
         yield

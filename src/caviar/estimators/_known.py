@@ -147,8 +147,8 @@ def _check_joint(structure: CovarianceStructure, means: Array | None, precisions
         return
     if structure.name in ("tied", "spherical"):
         raise ParameterError(
-            f"fixed means or covariances have no place in the joint form of covariance_type={structure.name!r}, where "
-            f"several means share a precision in one factor; {apart}"
+            f"means or covariances cannot be fixed in the joint form of covariance_type={structure.name!r}, "
+            f"where several means share a precision in one factor; {apart}"
         )
     gaps = [
         None if part is None else np.isnan(part.reshape(len(part), -1)).all(axis=1)
@@ -156,6 +156,6 @@ def _check_joint(structure: CovarianceStructure, means: Array | None, precisions
     ]
     if gaps[0] is None or gaps[1] is None or not np.array_equal(gaps[0], gaps[1]):
         raise ParameterError(
-            f"fixed must hold mean and covariance of the same components in the joint form, which has them in one "
-            f"factor; {apart}"
+            f"fixed must contain mean and covariance of the same components in the joint form, which has "
+            f"them in one factor; {apart}"
         )

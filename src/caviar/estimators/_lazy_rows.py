@@ -23,7 +23,7 @@ _ENTRIES = 2**21
 
 
 def lazy_rows(X: Any) -> LazyRows | None:
-    """Return what is read in blocks, a table or a column of numbers; None for arrays and what becomes one."""
+    """Return rows that are read in blocks, from a table or a column of numbers; None for arrays and the like."""
     rows = as_rows(X)
     if isinstance(rows, SparseRows):
         raise DataError(
@@ -39,7 +39,7 @@ def checked_rows(estimator: Any, X: Any, rows: LazyRows, *, reset: bool) -> Lazy
     Raises
     ------
     DataError
-        If they are no table, or a number is infinite.
+        If they are not a table, or a number is infinite.
     ValueError
         If the columns are others, or have other names.
     """

@@ -41,7 +41,7 @@ class ManyMixtures(ManyStatements):
             raise ParameterError("fit_many takes no labels and no fixed parameters; fit groups one by one")
         if own.swaps is True:
             raise ParameterError(
-                f"fit_many swaps no components; got swaps={own.swaps!r}. Fit groups one by one"
+                f"fit_many does not swap components; got swaps={own.swaps!r}. Fit groups one by one"
             )
 
     @property
@@ -112,7 +112,7 @@ class ManyMixtures(ManyStatements):
 
 
 class _Named(Sequence[Table]):
-    """Arrays as tables: each is made when it is asked for, so that thousands need no collection of garbage."""
+    """Arrays as tables, each made at first use: thousands of objects would start the garbage collector."""
 
     def __init__(self, arrays: list[AnyArray]) -> None:
         self._arrays = arrays
@@ -130,5 +130,5 @@ def _numbers(table: Any) -> AnyArray:
         try:
             values = values.astype(np.float64)
         except (TypeError, ValueError) as error:
-            raise DataError(f"a table has entries that are no numbers: {error}") from error
+            raise DataError(f"a table has entries that are not numbers: {error}") from error
     return np.asarray(values, dtype=np.float64)

@@ -35,15 +35,13 @@ def check_names(prior: Any) -> None:
         )
     for name in prior:
         if name not in _NAMES:
-            raise ParameterError(
-                f"prior has {name!r}, which it cannot have; what it can have is {', '.join(_NAMES)}"
-            )
+            raise ParameterError(f"prior has an unknown key {name!r}; the known keys are {', '.join(_NAMES)}")
     if ("mean" in prior) != ("mean_precision" in prior):
         raise ParameterError(
             "prior must have both 'mean' and 'mean_precision', or neither for a flat prior of the means"
         )
     if "degrees_of_freedom" in prior and "covariance" not in prior:
-        raise ParameterError("prior has 'degrees_of_freedom' without 'covariance', which it goes with")
+        raise ParameterError("prior has 'degrees_of_freedom' but no 'covariance'; give both")
 
 
 def map_concentration(prior: Mapping[str, Any] | None, n_components: int) -> Array:

@@ -36,7 +36,7 @@ class GivenMeanPrecision:
 
 
 class LearntMeanPrecision:
-    r"""One number for all components, with a factor of its own: :math:`\kappa \sim \mathrm{Gamma}(1, 1)`.
+    r"""One number for all components, with a separate factor: :math:`\kappa \sim \mathrm{Gamma}(1, 1)`.
 
     Where clusters are narrow compared with their distances a mean is known to far fewer than one row of its own
     component, and the covariance would pay for a prior that claims one.

@@ -157,7 +157,7 @@ class Columns:
             if self.kinds[j] == CATEGORY:
                 found[:, j] = _places(table, j, name, self.categories[name])
             elif j in table.categories:
-                raise DataError(f"column {name!r} holds words, and was fitted as one of numbers")
+                raise DataError(f"column {name!r} contains words, but was fitted as a column of numbers")
             else:
                 found[:, j] = _as_numbers(table, j, name)
         return found
@@ -274,7 +274,7 @@ def _places(table: RawTable, column: int, name: str, values: Sequence[Value]) ->
         rows = f"{len(unknown):,} row{'s' * (len(unknown) != 1)}"
         warnings.warn(
             f"column {name} has values that the model was not fitted to, which count as missing (in {rows}): {told}; "
-            f"it knows {listed([str(value) for value in values])}",
+            f"the fit had {listed([str(value) for value in values])}",
             CaviarWarning,
             stacklevel=2,
         )
@@ -287,7 +287,7 @@ def _as_numbers(table: RawTable, column: int, name: str) -> Array:
     Raises
     ------
     TypeError, DataError
-        If an entry is no number, or infinite.
+        If an entry is not a number, or infinite.
     """
     entries = table.entries(column)
     for row, entry in enumerate(entries):

@@ -241,7 +241,7 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
             posterior._show(ASKED[self.uncertainty](data, sample_weight, self._place))
 
     def _tell_of_few(self, rows: RowsToFit) -> None:
-        """Warn of more components than rows: some of them cannot tell anything but the prior.
+        """Warn of more components than rows: some of them can only repeat the prior.
 
         Warns
         -----
@@ -359,7 +359,7 @@ class MixtureEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Densit
         """Return what the fit says of each component, with intervals of this probability."""
 
     def _width(self) -> int:
-        """Return the number of columns that the posterior tells."""
+        """Return the number of columns according to the posterior."""
         return len(self._components(0.95)[0].mean)
 
     def _check_restored(self) -> None:
@@ -517,7 +517,7 @@ def _counted(weights: Array) -> tuple[int, float]:
 
 
 def among(best: Posterior, ends: Sequence[Posterior]) -> Posterior:
-    """Return the best of several fits of one start each, which now tells where all of them ended."""
+    """Return the best of several fits of one start each, with the ends of all of them."""
     best.restart_elbos = np.array([end.elbo for end in ends])
     best.restart_traces = tuple(end.elbo_trace for end in ends)
     return best

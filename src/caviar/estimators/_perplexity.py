@@ -1,4 +1,4 @@
-"""Perplexity of documents: during a fit, where it is a reason to stop, and of words held out."""
+"""Perplexity of documents: during a fit, which it may stop, and of held-out words."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class PerplexityWatch:
     n_words
         Weight of all words that the bound is of.
     then
-        Another progress function, which is told of each pass too; or None.
+        Another progress function, also called for each pass; or None.
     """
 
     def __init__(

@@ -168,7 +168,7 @@ class Saveable(FitArguments):
         check_is_fitted(self)
         if not type(self).__module__.startswith("caviar."):
             raise ParameterError(
-                f"{type(self).__name__} is a class of your own, which caviar.load cannot find; pickle it"
+                f"{type(self).__name__} is not a class of caviar, so caviar.load cannot find it; pickle it"
             )
         write_saved(path, type(self).__name__, self._document(about))
 

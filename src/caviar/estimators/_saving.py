@@ -85,12 +85,12 @@ def load(path: str | os.PathLike[str]) -> Any:
 def _check_kind(kind: Any) -> None:
     if kind not in ("Model", "Posterior", *_CLASSES):
         raise ValueError(
-            f"it holds a {kind!r:.60}, and this version knows Model, Posterior, {', '.join(_CLASSES)}"
+            f"it contains a {kind!r:.60}, and this version reads Model, Posterior, {', '.join(_CLASSES)}"
         )
 
 
 class _Handed(dict[str, AnyArray]):
-    """Arrays that are handed out once each: what a file asks for cannot be larger than what it holds."""
+    """Arrays of a file, each given out once: a file cannot ask for more memory than it contains."""
 
     def __getitem__(self, name: str) -> AnyArray:
         return self.pop(name)

@@ -44,7 +44,7 @@ class GivenScale:
 
 @dataclass(frozen=True, eq=False)
 class LearntScale:
-    r"""One inverse scale for all components, diagonal, with a factor of its own.
+    r"""One inverse scale for all components, diagonal, with a separate factor.
 
     .. math::
         B = \mathrm{diag}(b + \epsilon), \qquad b_d \sim \mathrm{Gamma}(1, 1 / s_d^2)

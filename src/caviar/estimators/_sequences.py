@@ -19,7 +19,7 @@ def checked_lengths(lengths: Any, n_rows: int, what: str = "X") -> AnyArray:
     Raises
     ------
     ParameterError
-        If they are no whole numbers above 0 whose sum is the number of rows.
+        If they are not whole numbers above 0 whose sum is the number of rows.
 
     Examples
     --------
@@ -64,7 +64,7 @@ def weights_of_rows(sequence_weight: Any, lengths: AnyArray) -> Array | None:
     Raises
     ------
     ParameterError
-        If they are no numbers, one for each sequence, that are not negative and not all zero.
+        If they are not numbers, one for each sequence, that are not negative and not all zero.
 
     Examples
     --------

@@ -34,7 +34,7 @@ class ComponentPrior:
         In the joint form a number or shape (K,), in units of the component's own precision; in the independent form the
         precision itself: (D, D) or (K, D, D) where the structure has matrices, else (D,) or (K, D).
     df
-        Degrees of freedom: a number, or (K,) where each component has a precision of its own. None where it is known.
+        Degrees of freedom: a number, or (K,) if each component has a separate precision. None if it is known.
     inverse_scale
         Of the precision of one component, or of all; None where the precision is known.
     """
@@ -188,7 +188,7 @@ class CovarianceStructure(ABC):
         """Return the size of the precisions as Wishart matrices: D, or 1 where columns are independent."""
 
     def n_precisions(self, n_components: int) -> int | None:
-        """Return the number of components that have degrees of freedom of their own; None where all share them."""
+        """Return the number of components with separate degrees of freedom; None if all share them."""
         return n_components
 
     @abstractmethod

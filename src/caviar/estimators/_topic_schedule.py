@@ -42,7 +42,7 @@ def schedule_of(lda: Any) -> StatedSchedule:
     refuse_beside(lda.method, learnt, {name: getattr(lda, name) for name in UNHEEDED})
     if not 0.5 <= lda.learning_decay <= 1:
         raise ParameterError(
-            f"learning_decay must be from 0.5 to 1, for steps whose size falls fast enough to end anywhere; got "
+            f"learning_decay must be from 0.5 to 1, or the steps would not converge; got "
             f"{lda.learning_decay!r}"
         )
     if lda.learning_method == "online":
@@ -56,6 +56,6 @@ def _refuse_effort(lda: Any) -> None:
         value = getattr(lda, name)
         if value is not None:
             raise ParameterError(
-                f"{name}={value!r} has no counterpart: in each pass a document goes on where the last pass left it, "
-                f"and transform finds its optimum. Leave it out; tol and max_iter say how far a fit goes"
+                f"{name}={value!r} is not used here: each pass continues a document where the last pass "
+                f"left it, and transform finds its optimum. Leave it out; tol and max_iter limit the fit"
             )

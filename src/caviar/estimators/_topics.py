@@ -81,7 +81,7 @@ def check_process(given: Any) -> None:
     is_learnt = learnt_of(given.doc_topic_prior, given.topic_word_prior).any
     if given.doc_topic_prior_type == "dirichlet_process" and (is_learnt or given.method == COLLAPSED):
         raise ParameterError(
-            "collapsed passes, by which method='collapsed' fits and priors are learnt, know no common weights: leave "
+            "collapsed passes (of method='collapsed', or to learn priors) have no common weights: leave "
             "out doc_topic_prior_type='dirichlet_process', or give method='mean_field' and priors as numbers"
         )
     if given.moves and given.doc_topic_prior_type != "dirichlet_process":
@@ -106,7 +106,7 @@ def moved(
     given
         The estimator.
     next_fit
-        Gives each fit what it goes on from after an interruption.
+        Gives each fit the checkpoint from which it continues after an interruption.
     counts, weights
         Documents.
     generator

@@ -192,7 +192,7 @@ def known_sds(sds: Array | None, name: str) -> Array:
     Raises
     ------
     AttributeError
-        If there are none.
+        If there are no standard deviations.
     """
     if sds is None:
         raise AttributeError(

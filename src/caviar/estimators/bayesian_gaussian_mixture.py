@@ -247,15 +247,15 @@ class BayesianGaussianMixture(HasEvidence, GaussianEstimator):
         require_number("reg_covar", self.reg_covar)
         if self.reg_covar:
             raise ParameterError(
-                f"reg_covar of BayesianGaussianMixture must be 0, for its prior keeps variances above zero; got "
-                f"{self.reg_covar!r}. Leave it out; a larger covariance_prior keeps variances larger"
+                "reg_covar of BayesianGaussianMixture must be 0, because its prior keeps variances above "
+                f"zero; got {self.reg_covar!r}. Leave it out; a larger covariance_prior keeps variances larger"
             )
         if is_auto(self.n_components) and self.fixed is not None:
             raise ParameterError("fixed parameters need a number of components; got n_components='auto'")
         if is_auto(self.n_components) and self.semi_supervised:
             raise ParameterError(
-                "semi_supervised=True needs a number of components for its labels; got n_components='auto', which "
-                "moves them. Give their number"
+                "semi_supervised=True needs a number of components for its labels; got "
+                "n_components='auto', which changes them"
             )
 
     def _check_n_components(self) -> None:
@@ -367,7 +367,7 @@ class BayesianGaussianMixture(HasEvidence, GaussianEstimator):
         return posterior
 
     def _explanation(self, posterior: Posterior) -> str:
-        """Return why a fit ended where it did; a search that was interrupted is told as one."""
+        """Return why a fit ended; an interrupted search is described as one."""
         if is_auto(self.n_components) and posterior.status is Status.INTERRUPTED:
             return "the search for the number of components was interrupted; this is the best so far"
         return super()._explanation(posterior)
@@ -402,7 +402,7 @@ class BayesianGaussianMixture(HasEvidence, GaussianEstimator):
 
 
 def _known_to(model: Model, starts: str | list[dict[str, Any]]) -> str | list[dict[str, Any]]:
-    """Return starts without factors that the model does not have: a warm start may go on under another prior."""
+    """Return starts without factors that the model does not have: a warm start may continue under another prior."""
     if isinstance(starts, str):
         return starts
     names = model.variables

@@ -90,7 +90,7 @@ def compare_mixtures(
         Seconds between two writes of the file; 0 writes it after every iteration.
     **arguments
         Further arguments of the estimator, for all fits. The default of ``weight_concentration_prior`` is 1 for every
-        K, so that the prior of the weights does not depend on K.
+        K; then the prior of the weights does not depend on K.
 
     Returns
     -------
@@ -216,15 +216,13 @@ def _settings(
             require_whole("n_components, or each in it,", number, 1)
     structures = _structures(like, covariance_type)
     if not numbers or not structures:
-        raise ParameterError(
-            "n_components and covariance_type must hold at least one each; got none to compare"
-        )
+        raise ParameterError("n_components and covariance_type must each have at least one value; got none")
     known = set(like.get_params())
     for name in arguments:
         if name not in known:
             raise ParameterError(
-                f"compare_mixtures has no argument {name!r}, nor has {type(like).__name__}, to which all "
-                f"further ones go; it has {', '.join(sorted(known))}"
+                f"neither compare_mixtures nor {type(like).__name__} has an argument {name!r}; the latter has "
+                f"{', '.join(sorted(known))}"
             )
     return [{**own, "n_components": k} for own in structures for k in numbers]
 
@@ -253,8 +251,8 @@ def _split(n_rows: int, share: float, weights: Array | None, generator: np.rando
     n_held = max(1, round(share * len(candidates)))
     if n_held >= len(candidates):
         raise DataError(
-            f"held_out={share} of {len(candidates)} rows with weight leaves none to fit; give more rows, or "
-            f"hold none out"
+            f"held_out={share} of {len(candidates)} rows with weight leaves none to fit; give more rows, "
+            f"or leave held_out out"
         )
     chosen = np.zeros(n_rows, dtype=bool)
     chosen[generator.permutation(candidates)[:n_held]] = True

@@ -260,7 +260,8 @@ class HiddenMarkovModel(HasEvidence):
         if states is not None:
             if is_auto(self.n_components):
                 raise ParameterError(
-                    "known states need their number; got n_components='auto', which moves them"
+                    "known states need a number of components; got n_components='auto', which changes the "
+                    "states"
                 )
             data["s"] = known_labels(states, len(rows), self.n_components, "states")
         generator = as_generator(self.random_state)

@@ -231,7 +231,7 @@ class LatentDirichletAllocation(Words, ClassNamePrefixFeaturesOutMixin, Transfor
     elbo_trace_: ClassVar[Any] = Fitted()
 
     def __sklearn_tags__(self) -> Any:
-        """Return what scikit-learn is told: counts are not negative, and may be sparse."""
+        """Return the tags for scikit-learn: counts are not negative, and may be sparse."""
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.positive_only = True
@@ -478,7 +478,7 @@ class LatentDirichletAllocation(Words, ClassNamePrefixFeaturesOutMixin, Transfor
         .. math:: \sum_d \mathrm E[\log p(w_d, z_d, \theta_d \mid \beta)] + \mathrm H[z_d] + \mathrm H[\theta_d]
 
         under the optimal factors of each document. The score of scikit-learn also subtracts the divergence of the
-        topics from their prior, whatever documents are scored. For the documents of the fit this gives ``elbo_``; for a
+        topics from their prior, for any documents. For the documents of the fit this gives ``elbo_``; for a
         few new documents the divergence dominates.
 
         Parameters
@@ -549,9 +549,7 @@ class LatentDirichletAllocation(Words, ClassNamePrefixFeaturesOutMixin, Transfor
         if rest.shape != seen.shape:
             raise DataError(f"held_out must have the shape of X, {seen.shape}; got {rest.shape}")
         if not rest.nnz:
-            raise DataError(
-                "no word is held out, so there is nothing to predict; give documents with more words"
-            )
+            raise DataError("no word is held out; give documents with more words")
         concentration = self._concentrations(seen)
         proportions = concentration / concentration.sum(axis=1, keepdims=True)
         topics = np.ascontiguousarray(self.posterior_["topics"].mean.T)
@@ -564,13 +562,13 @@ class LatentDirichletAllocation(Words, ClassNamePrefixFeaturesOutMixin, Transfor
         return self.posterior_.local({"word": counts})["proportions"].concentration
 
     def _score(self, counts: csr_array, weights: Array | None = None) -> float:
-        # measured from the prior of the statement, whatever the last documents of partial_fit were measured from
+        # measured from the prior of the statement, not from that of the last call of partial_fit
         plan, row_map = _Evaluator(self.posterior_.model, (), None).bind({"word": counts}, weights)
         return objective_at(plan, factors_of(self.posterior_), row_map) + divergence(self, self.posterior_)
 
     @property
     def _has_met_words(self) -> bool:
-        """Whether the topics were fitted to any word: without one they are all alike, and no place to go on from."""
+        """Whether the topics were fitted to any word; otherwise they are all alike, and no fit can continue."""
         if not hasattr(self, "posterior_"):
             return False
         prior = np.broadcast_to(self.topic_word_prior_, self.components_.shape)

@@ -53,7 +53,7 @@ _LEAVES = {"Normal": NUMBER, "Categorical": CATEGORY, "Poisson": COUNT}
 class MixedMixture(HasEvidence, MixtureEstimator):
     r"""Bayesian mixture for tables with columns of several kinds: numbers, categories (including binary) and counts.
 
-    Given its component, the columns of a row are independent, each with a distribution of its own kind:
+    Given its component, the columns of a row are independent, each with a distribution that fits its kind:
 
     .. math::
         \pi \sim \mathrm{Dir}(\alpha), \quad z_n \sim \mathrm{Cat}(\pi), \quad
@@ -342,7 +342,7 @@ class MixedMixture(HasEvidence, MixtureEstimator):
         return MixedDensity(posterior, self._columns)
 
     def _name_columns(self, posterior: Posterior) -> None:
-        """Write the categories into the summary; each column is an array of its own, which has its name."""
+        """Write the categories into the summary, by the name of each column."""
         summary = posterior.data_summary
         if not summary:
             return
@@ -368,7 +368,7 @@ class MixedMixture(HasEvidence, MixtureEstimator):
             raise ValueError("categories that are not those of its posterior")
 
     def _parameter_as_plain(self, name: str, value: Any) -> Any:
-        # places of columns are no keys of JSON
+        # places of columns are not keys of JSON
         return (
             kinds_by_name(value, self._names())
             if name == "kinds" and value

@@ -64,7 +64,7 @@ class ArrayLibrary(ABC):
         return
 
     def mark(self) -> Any:
-        """Return a mark behind what the device has been told to compute until now."""
+        """Return a mark after the computations that the device has been given so far."""
         return None
 
     def reach(self, mark: Any) -> None:
@@ -223,7 +223,7 @@ def library_of(name: str, device: str) -> ArrayLibrary:
     """
     known = {"torch": TorchLibrary, "cupy": CuPyLibrary, "array_api_strict": StrictLibrary}
     if name not in known:
-        raise ParameterError(f"library is one of {', '.join(map(repr, known))}; got {name!r}")
+        raise ParameterError(f"library must be one of {', '.join(map(repr, known))}; got {name!r}")
     return known[name](device)
 
 

@@ -150,9 +150,8 @@ class Connection:
         for address, theirs in found.items():
             if isinstance(theirs, (ImportError, AttributeError)):
                 raise ClusterError(
-                    f"the worker at {address} cannot load this version of caviar, {mine['caviar']} "
-                    f"({theirs}); install "
-                    f"the same one there"
+                    f"the worker at {address} cannot load this version of caviar, {mine['caviar']} ({theirs}); "
+                    "install the same one there"
                 )
             if isinstance(theirs, BaseException):
                 # it was lost between the question and its answer

@@ -85,7 +85,7 @@ class DaskExecutor(Executor):
     ) -> None:
         if not (client is None or isinstance(client, str) or is_client(client)):
             raise ParameterError(
-                f"client is a distributed.Client, the address of a scheduler, or None; got {client!r}"
+                f"client must be a distributed.Client, the address of a scheduler, or None; got {client!r}"
             )
         if getattr(client, "asynchronous", False):
             raise ParameterError(
@@ -98,7 +98,7 @@ class DaskExecutor(Executor):
             )
         for name, seconds in (("timeout", timeout), ("deadline", deadline)):
             if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds > 0:
-                raise ParameterError(f"{name} is a number of seconds above 0; got {seconds!r}")
+                raise ParameterError(f"{name} must be a number of seconds above 0; got {seconds!r}")
         self.client = client
         self.n_workers = n_workers
         self.timeout = timeout

@@ -108,7 +108,7 @@ class Device(Executor):
         if dtype not in ("float32", "float64"):
             raise ParameterError(f"dtype is 'float64' or 'float32'; got {dtype!r}")
         if block_rows is not None and not (isinstance(block_rows, int) and block_rows >= 1):
-            raise ParameterError(f"block_rows is a whole number >= 1, or None; got {block_rows!r}")
+            raise ParameterError(f"block_rows must be a whole number >= 1, or None; got {block_rows!r}")
         if not (isinstance(keep, (int, float)) and 0 <= keep <= 0.7):
             raise ParameterError(f"keep, a share of the device's memory, is between 0 and 0.7; got {keep!r}")
         self.device, self.library, self.dtype = str(device), library, dtype
@@ -251,7 +251,7 @@ class Device(Executor):
 
 
 def _spread_out(source: RowSource, n_rows: int) -> Rows:
-    """Return about so many rows, spread over a source in runs."""
+    """Return about a number of rows, in runs spread over a source."""
     if source.n_rows <= n_rows:
         return rows_at(source, (0, source.n_rows), every=True)
     run = n_rows // _RUNS

@@ -78,7 +78,7 @@ class Piece:
     Parameters
     ----------
     source
-        The rows of the chunk as a source of their own.
+        A source of the rows of the chunk.
     chunk
         The chunk with its bounds in that source.
     """
@@ -113,7 +113,7 @@ class Share:
     name
         Of the pass.
     forgotten
-        Names of passes whose local factors nobody will ask for.
+        Names of passes whose local factors will not be used.
     """
 
     n_chunks: int

@@ -133,7 +133,7 @@ class Placement:
 
 
 def piece_of(source: Any, chunk: Any) -> Piece:
-    """Return the rows of a chunk as a source of their own, and the chunk with its bounds there."""
+    """Return a source of the rows of a chunk, and the chunk with its bounds there."""
     first, last = chunk.bounds[0][0], chunk.bounds[-1][1]
     own = replace(chunk, bounds=tuple((start - first, stop - first) for start, stop in chunk.bounds))
     return Piece(source.between(first, last), own)

@@ -84,7 +84,7 @@ class Threads(Executor):
     ) -> tuple[Sums, list[Any]]:
         """Return the sum of ``work(source, chunk, carried)[0]`` over chunks, and what each call carries over.
 
-        The sum runs along a balanced tree, whatever the number of threads. A single chunk is spread over
+        The sum runs along a balanced tree, for any number of threads. A single chunk is spread over
         them.
         """
         if len(chunks) == 1:

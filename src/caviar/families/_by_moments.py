@@ -211,7 +211,7 @@ def _is_poisson(mean: Array, variance: Array) -> AnyArray:
 
 
 def _trials(mean: Array, variance: Array) -> Array:
-    """Return the draws of the binomial that is nearest, so many that its mean can be this."""
+    """Return the number of trials of the nearest binomial that can have this mean."""
     return np.maximum(np.round(mean**2 / (mean - variance)), np.ceil(mean))
 
 

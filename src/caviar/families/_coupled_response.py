@@ -18,7 +18,7 @@ def responded(factor: CoupledNormals, change: Statistics) -> Statistics:
     Parameters
     ----------
     factor
-        With the precision of its own layout.
+        With the precision in its own layout.
     change
         In the order and shapes of the statistics.
     """

@@ -49,7 +49,7 @@ def _over(table: Array, like: Array) -> Array:
 
 
 def _moved(factor: Any, change: Statistics) -> tuple[Array, list[Statistics]]:
-    """Return how the probabilities of the labels change, and the changes of what is gated given these."""
+    """Return the changes of the probabilities of the labels, and of the gated factors given the labels."""
     layout, inside = factor.layout, []
     table = layout.table(change)
     for member, own in zip(layout.gated, layout.given_labels(change), strict=True):

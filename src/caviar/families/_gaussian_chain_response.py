@@ -24,7 +24,7 @@ _ROWS = 4_096
 
 
 class Blocks(NamedTuple):
-    """What a chain is made of, or its D changes, which have an axis of their own first.
+    """The parts of a chain, or their D changes along a first axis.
 
     Attributes
     ----------

@@ -187,7 +187,7 @@ class Joint(ExponentialFamily):
         """Covariance of the numbers of each location, batch + (M, D, D)."""
 
     def covariance_of_value(self) -> Array:
-        # locations have the same mean whatever the precision is, and are independent given it
+        # locations have the same mean for every precision, and are independent given it
         blocks, of_precision = self._covariances, self.precision_marginal.covariance_of_value()
         n_locations, size = blocks.shape[-3:-1]
         start = n_locations * size

@@ -1,7 +1,7 @@
 r"""Integrals of :math:`e^{\eta_1 x + \eta_2 x^2}` over intervals, and the moments of what they normalise.
 
 By Gauss-Legendre quadrature about the mode, over the part of the interval where the integrand is at least e^-40 of its
-largest value. There it is smooth, so that 64 nodes have all digits, also where the interval is narrow or far in a tail,
+largest value. There it is smooth: 64 nodes have all digits, also where the interval is narrow or far in a tail,
 and differences of distribution functions have none.
 """
 

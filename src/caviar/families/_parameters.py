@@ -123,7 +123,7 @@ def require_positive_definite(family: str, name: str, matrix: Array) -> Array:
 
 
 def precision_of_vector(family: str, name: str, parameters: dict[str, Array]) -> Array:
-    """Return the precision matrix that goes by this name after checking that it is one and fits the mean."""
+    """Return the precision matrix with this name, after checking it and its size against the mean."""
     matrix = require_positive_definite(family, name, parameters[name])
     size = parameters["mean"].shape[-1]
     if matrix.shape[-1] != size:

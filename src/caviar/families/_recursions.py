@@ -20,7 +20,7 @@ def linear_recursion(matrices: Array, inputs: Array) -> Array:
     Parameters
     ----------
     matrices
-        M, (N, K, K); that of the first row is not used. Where M_t is zero, the recursion begins anew.
+        M, (N, K, K); that of the first row is not used. Where M_t is zero, the recursion begins again.
     inputs
         v, (N, K, D).
 

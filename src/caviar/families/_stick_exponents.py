@@ -1,4 +1,4 @@
-"""The logarithm of a density of broken sticks whose pieces have factors of their own, and where it is highest."""
+"""The log density of broken sticks whose pieces have separate factors, and its maximum."""
 
 from __future__ import annotations
 

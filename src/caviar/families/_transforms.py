@@ -184,7 +184,7 @@ class LogCholesky(Transform):
 class SpreadsAndCorrelations(Transform):
     r"""Precision matrices, by the logarithms of the standard deviations and the correlations of their inverses.
 
-    With :math:`\Sigma = D R D` and :math:`R = L L'`, the correlations are told by the partial ones,
+    With :math:`\Sigma = D R D` and :math:`R = L L'`, the correlations follow from the partial ones,
     :math:`p_{ij} = L_{ij} / r_{ij}, r_{ij}^2 = 1 - \sum_{k < j} L_{ik}^2`, through :math:`\operatorname{artanh} p`.
     Where the data say little of a standard deviation or a correlation, a posterior is simpler in these than in the
     entries of a Cholesky factor of the precision.

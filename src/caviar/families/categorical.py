@@ -41,7 +41,7 @@ class Categorical(ExponentialFamily):
 
     Notes
     -----
-    A value is an integer label without an axis of its own; ``event_shape`` is (K,), the shape of its one-hot
+    A value is an integer label without an axis; ``event_shape`` is (K,), the shape of its one-hot
     statistic. Natural parameters may be minus infinity (probability zero) and need not be normalised.
 
     Examples

@@ -1,4 +1,4 @@
-r"""Markov chains whose steps differ: each row has transition probabilities of its own.
+r"""Markov chains whose steps differ: each row has its own transition probabilities.
 
 .. math::
     q(s) \propto \prod_{t\ \mathrm{first}} \pi_{s_t} \prod_{t\ \mathrm{not\ first}} A_{t, s_{t-1} s_t} \prod_t b_{t s_t}
@@ -44,7 +44,7 @@ class ChangingMarkovChain:
 
     Notes
     -----
-    Given the data the states are a Markov chain again, which is what everything here is computed from: O(N K^3).
+    Given the data the states are a Markov chain again, from which everything here is computed: O(N K^3).
 
     Examples
     --------

@@ -341,7 +341,7 @@ class CoupledNormals(SharedFactor):
         return self.entropy() - left
 
     def _not_counted(self, counted: AnyArray) -> Arrow:
-        """Return the precision of numbers that count nothing, given those that do, for which it is the identity."""
+        """Return the precision of numbers without weight given the others; for the others it is the identity."""
         arrow, pattern, blocks = self.precision, self.precision.pattern, []
         for part, block in enumerate(arrow.blocks):
             unit = counted[pattern.starts[part] : pattern.starts[part + 1]].reshape(block.shape[:2])

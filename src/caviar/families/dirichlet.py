@@ -177,7 +177,7 @@ class Dirichlet(ExponentialFamily):
     @classmethod
     def of_spread(cls, mean: Array, covariance: Array) -> Self | None:
         if mean.shape[-1] == 1:
-            # one share is 1, whatever the concentration
+            # one share is 1, for any concentration
             return cls(np.ones(mean.shape))
         with np.errstate(divide="ignore"):
             total = (mean * (1.0 - mean)).sum(axis=-1) / np.trace(covariance, axis1=-2, axis2=-1) - 1.0

@@ -36,7 +36,7 @@ class IntervalNormal(ExponentialFamily):
 
     Notes
     -----
-    The known interval is part of the natural parameters, so that it may differ from row to row; its statistics are 0
+    The known interval is part of the natural parameters and may differ from row to row; its statistics are 0
     for every value. So the entropy is :math:`A - \langle \eta, \mathrm E t \rangle`, as always.
 
     Examples
@@ -67,7 +67,7 @@ class IntervalNormal(ExponentialFamily):
         """Return the distributions with these natural parameters."""
         linear, quadratic, lower, upper = np.broadcast_arrays(*natural)
         precision = -2.0 * quadratic
-        # nothing is said yet in the first sweep of a row whose label follows: the value is the number nearest to 0
+        # in the first sweep of a row whose label comes later, no parameters are set: the value is nearest to 0
         is_silent = (quadratic == 0) & (linear == 0)
         nearest = np.clip(0.0, lower, np.maximum(lower, upper))
         lower, upper = (np.where(is_silent, nearest, end) for end in (lower, upper))

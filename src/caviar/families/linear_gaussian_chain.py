@@ -141,7 +141,7 @@ class LinearGaussianChain:
         after = np.flatnonzero(~first)
         before = after - 1
         spread = covariance[after]
-        # s_{t-1} = gain s_t + ..., so that cov(s_{t-1}, s_t) = gain cov(s_t)
+        # s_{t-1} = gain s_t + ..., hence cov(s_{t-1}, s_t) = gain cov(s_t)
         pairs = (kernels.gain[before] @ spread).sum(axis=0) + mean[before].T @ mean[after]
         surprise = times_vector(kernels.shrink[before], mean[after] - kernels.predicted[before])
         moved = kernels.shrink[before] @ spread @ kernels.shrink[before].swapaxes(-1, -2)
@@ -269,7 +269,7 @@ def told_by_inputs(own: Array, before: Array, starts: AnyArray) -> Array:
     Parameters
     ----------
     own, before
-        What the input of each row says of its own state and of the one before, (N, D); of first rows it is not used.
+        The linear terms from the input of each row for its own state and the one before, (N, D); unused in first rows.
     starts
         Whether a sequence begins at a row, shape (N,); one begins at the first row in any case.
     """
@@ -281,7 +281,7 @@ def told_by_inputs(own: Array, before: Array, starts: AnyArray) -> Array:
 
 
 def _at(matrices: Array, places: AnyArray) -> Array:
-    """Return the matrices of some steps; the one of all steps as it is."""
+    """Return the matrices of some steps; a matrix shared by all steps is returned unchanged."""
     return matrices if matrices.ndim == 2 else matrices[places]
 
 

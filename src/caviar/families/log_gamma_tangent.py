@@ -20,7 +20,7 @@ from caviar.numerics.cached import cached_property
 class LogGammaTangent(PointOfBound):
     r"""Points :math:`\zeta` at which a tangent touches :math:`\log\Gamma`; these are not random variables.
 
-    The function is convex, so that for positive s
+    The function is convex, so for positive s
 
     .. math:: \log\Gamma(s) \ge \underbrace{\psi(\zeta)}_{t_1} s
               + \underbrace{\log\Gamma(\zeta) - \zeta \psi(\zeta)}_{t_2}.

@@ -269,7 +269,7 @@ def smooth(
         parts = _sums_by_logarithm(shifted, starts, log_initial, log_transition, weights)
     marginals, first, pairs, log_partition = parts
     counted = marginals.T if weights is None else marginals.T * weights
-    # the largest logit of each row is left out of both, so that no digits go with it
+    # the largest logit of each row is left out of both, to keep all digits
     expected = _dot(counted, shifted.T) + _dot(first, log_initial) + _dot(pairs, log_transition)
     return Smoothing(
         marginals,
@@ -335,7 +335,7 @@ def _sums_of_scaled(
     begins, _ = sequences_of(starts)
     marginals = array("marginals", shifted.shape[::-1]).T
     marginals[pieces.order] = backward
-    # no state precedes a first one, which follows whatever row is before it
+    # a first state has no predecessor, although another row may be before it
     likelihood[place[begins]] = 0.0
     log_scale, first = np.log(scale), marginals[begins]
     if weights is not None:
@@ -476,7 +476,7 @@ def _products(pieces: Pieces, likelihood: Array, initial: Array, transition: Arr
         moving = products[:, :, :n] if before is None else transition.T @ products[:, :, :n]
         moving *= ordered[:, rows]
         scale = np.add.reduce(moving, axis=1, out=scales[step, :, :n])
-        # a row of zeros starts where no path goes on
+        # a row of zeros starts where no path continues
         np.divide(moving, np.maximum(scale, np.finfo(float).tiny)[:, None, :], out=products[:, :, :n])
     return np.ascontiguousarray(np.moveaxis(products, 2, 0)), np.log(scales).sum(axis=0).T
 

@@ -60,7 +60,7 @@ class MultivariateNormalGamma(Joint):
     Examples
     --------
     >>> q = MultivariateNormalGamma([1.0, 0.0], [[2.0, 0.0], [0.0, 4.0]], 3.0, 4.0)
-    >>> q.covariance  # of the location, whatever the precision
+    >>> q.covariance  # of the location, with the precision integrated out
     array([[1. , 0. ],
            [0. , 0.5]])
     >>> print(q.mode().precision)

@@ -176,7 +176,7 @@ class NormalGamma(_NormalGammas):
     Examples
     --------
     >>> q = NormalGamma(1.0, 2.0, 3.0, 4.0)
-    >>> q.variance  # of the location, whatever its precision
+    >>> q.variance  # of the location, with its precision integrated out
     np.float64(1.0)
     >>> q.mode()
     MeanPrecision(mean=array(1.), precision=np.float64(0.625))
@@ -220,7 +220,7 @@ class TiedNormalGamma(SeveralLocations, _NormalGammas):
     Examples
     --------
     >>> q = TiedNormalGamma([1.0, 5.0], 2.0, 3.0, 4.0)
-    >>> q.variance  # of each location, whatever the precision
+    >>> q.variance  # of each location, with the precision integrated out
     array([1., 1.])
     >>> print(q.mode().precision)
     0.75

@@ -236,7 +236,7 @@ class NormalWishart(_NormalWisharts):
     Examples
     --------
     >>> q = NormalWishart([0.0, 1.0], 2.0, 6.0, [[2.0, 0.0], [0.0, 4.0]])
-    >>> q.covariance  # of the location, whatever its precision
+    >>> q.covariance  # of the location, with its precision integrated out
     array([[0.33333333, 0.        ],
            [0.        , 0.66666667]])
     >>> q.mode().precision
@@ -293,7 +293,7 @@ class TiedNormalWishart(SeveralLocations, _NormalWisharts):
     Examples
     --------
     >>> q = TiedNormalWishart([[0.0, 1.0], [3.0, 1.0]], [2.0, 4.0], 6.0, [[2.0, 0.0], [0.0, 4.0]])
-    >>> q.covariance[1]  # of the second location, whatever the precision
+    >>> q.covariance[1]  # of the second location, with the precision integrated out
     array([[0.16666667, 0.        ],
            [0.        , 0.33333333]])
     >>> q.mode().precision

@@ -45,7 +45,7 @@ class PolyaGammaSum(ExponentialFamily):
 
     Notes
     -----
-    The log-partition is homogeneous, so that the entropy about the base measure is zero: what a factor adds to an ELBO
+    The log-partition is homogeneous, so the entropy about the base measure is zero: what a factor adds to an ELBO
     is in the terms, where the second statistic is multiplied by the shape.
     Polson, Scott and Windle (2013), "Bayesian inference for logistic models using Polya-Gamma latent variables".
 

@@ -38,7 +38,7 @@ class Shares(ExponentialFamily):
 
     Notes
     -----
-    The log-partition is homogeneous, so that the entropy about the base measure is zero: what a factor adds to an ELBO
+    The log-partition is homogeneous, so the entropy about the base measure is zero: what a factor adds to an ELBO
     is in the terms. Cemgil (2009), "Bayesian inference for nonnegative matrix factorisation models".
 
     Examples

@@ -148,7 +148,7 @@ class SingleEffect(SparseVector):
         with np.errstate(divide="ignore"):
             best = (np.log(self.inclusion) + 0.5 * np.log(self.slab_precision)).argmax(axis=-1)
         chosen = best[..., None] == np.arange(self.slab_mean.shape[-1])
-        # the entry is told from the others also where its mean is zero
+        # the entry differs from the others even if its mean is zero
         return np.where(chosen, np.where(self.slab_mean == 0, _LEAST, self.slab_mean), 0.0)
 
     def sample(self, size: Size = None, seed: Seed = None) -> AnyArray:

@@ -18,7 +18,7 @@ from caviar.numerics.cached import cached_property
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SoftmaxTangent(PointOfBound):
-    r"""Points :math:`\psi` of a bound, at which it is best; these are not random variables.
+    r"""Points :math:`\psi` that maximise a bound; these are not random variables.
 
     With the softmax g of :math:`\psi`, and curvature 1/2, which that of the normaliser never exceeds (Böhning, 1992),
 

@@ -45,7 +45,7 @@ _GAUSS, _GAUSS_WEIGHTS = np.polynomial.legendre.leggauss(12)
 
 
 class _FamilyKind(ABCMeta):
-    """The kind of the classes that :func:`tabulated` makes: told apart by their functions, also when pickled."""
+    """The metaclass of the classes that :func:`tabulated` makes: distinguished by their functions, also pickled."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -29,7 +29,7 @@ _TOGETHER = 5000
 
 
 class _FamilyKind(ABCMeta):
-    """The kind of the classes that :func:`tabulated_sticks` makes: told apart by their functions, also when pickled."""
+    """The metaclass of the classes of :func:`tabulated_sticks`: distinguished by their functions, also when pickled."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -1,4 +1,4 @@
-"""Numbers of a Normal that fell outside a window, so that nobody saw them: how many, their sum and that of squares."""
+"""Unseen numbers of a Normal, outside a window: their number, their sum and the sum of their squares."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class UnseenNormal(ExponentialFamily):
     def from_natural(cls, natural: Statistics) -> Self:
         """Return the distributions with these natural parameters."""
         constant, linear, quadratic, lower, upper = np.broadcast_arrays(*natural)
-        # nothing is said yet in the first sweep of a row whose label follows
+        # in the first sweep of a row whose label comes later, no parameters are set
         is_empty = (lower >= upper) | ((quadratic == 0) & (linear == 0))
         precision = np.where(is_empty, 1.0, -2.0 * quadratic)
         good = (precision > 0) & np.isfinite(linear + precision)
@@ -161,7 +161,7 @@ class UnseenNormal(ExponentialFamily):
 
     @cached_property
     def _seen(self) -> Array:
-        """Probability that a number is inside, or is none: 1 - w, as a sum of what is not negative."""
+        """Probability 1 - w, that a number is inside, as a sum of nonnegative terms."""
         linear, quadratic = self.precision * self.location, -0.5 * self.precision
         inside = interval_moments(linear, quadratic, self.lower, np.maximum(self.upper, self.lower))
         whole = self.log_weight - 0.5 * linear * self.location - 0.5 * np.log(2.0 * np.pi / self.precision)
@@ -266,7 +266,7 @@ class UnseenNormal(ExponentialFamily):
 
 
 def _sums_of_draws(tail: IntervalNormal, counts: AnyArray, rng: np.random.Generator) -> Array:
-    """Return the sum of so many draws of each member, and that of their squares, (..., 2)."""
+    """Return the sum of a number of draws of each member, and the sum of their squares, (..., 2)."""
     every, counts = tail.broadcast_to(np.shape(counts)), np.ravel(counts)
     members = [np.ravel(own) for own in (every.location, every.precision, every.lower, every.upper)]
     is_many = counts > _MOST_DRAWN

@@ -1,7 +1,7 @@
 """Temporary files that killed processes leave behind: a lock marks those in use, all others are removed.
 
 The system gives a lock up when the process that holds it ends, however it ends. So a temporary file whose lock can be
-had belongs to nobody any more.
+had is not used any more.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ except ImportError:  # Windows, which does not remove a file that somebody has o
 
 
 def hold(file: IO[bytes]) -> bool:
-    """Lock an open file until it is closed, or this process ends; return False if somebody has removed it meanwhile."""
+    """Lock an open file until it is closed, or this process ends; return False if it was removed meanwhile."""
     if fcntl is None:
         return True
     # a file system without locks, where nothing is ever swept
@@ -30,7 +30,7 @@ def hold(file: IO[bytes]) -> bool:
 
 
 def remove_if_abandoned(path: Path) -> bool:
-    """Remove a file of this user that nobody holds; return whether it was removed."""
+    """Remove a file of this user that no process has locked; return whether it was removed."""
     if fcntl is None:
         with suppress(OSError):
             path.unlink()

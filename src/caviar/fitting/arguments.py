@@ -40,9 +40,9 @@ def seeds(
 def known_names(argument: str, names: Sequence[str], known: Mapping[str, Variable]) -> Sequence[str]:
     """Return names of global variables that were given for an argument, if they are such."""
     if isinstance(names, str):
-        raise ParameterError(f"{argument} is a list of names; write {argument}=['{names}']")
+        raise ParameterError(f"{argument} must be a list of names; write {argument}=['{names}']")
     if not isinstance(names, Iterable):
-        raise ParameterError(f"{argument} is a list of names of global latent variables; got {names!r}")
+        raise ParameterError(f"{argument} must be a list of names of global latent variables; got {names!r}")
     for name in names:
         if not isinstance(name, str) or name not in known:
             raise ParameterError(

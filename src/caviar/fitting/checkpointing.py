@@ -1,4 +1,4 @@
-"""Checkpoints of a fit: when one is written, what it belongs to, and how a fit goes on from it."""
+"""Checkpoints of a fit: when one is written, what it belongs to, and how a fit continues from it."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class NoKeeper:
     ends
         Of the starts that have ended.
     state
-        Where the present start goes on; None if it begins.
+        Where the present start continues; None if it begins.
     """
 
     seed: Any
@@ -72,7 +72,7 @@ class NoKeeper:
 class FitsFile:
     """A file with the state of one fit, or of several made one after another: the ends of some, and the present one.
 
-    Whoever makes the same fits in the same order goes on from there: those that have ended are not made again. The
+    The same fits in the same order continue from there: finished ones are not repeated. The
     file is written seldom enough to cost little, and without harm where it cannot be.
 
     Parameters
@@ -94,7 +94,7 @@ class FitsFile:
 
     def __init__(self, path: str | os.PathLike[str], every: float, *, of_one: bool = False) -> None:
         if not isinstance(path, str | os.PathLike):
-            raise ParameterError(f"checkpoint is the path of a file; got {path!r}")
+            raise ParameterError(f"checkpoint must be the path of a file; got {path!r}")
         check_seconds(every)
         self.path, self._every, self._of_one = path, float(every), of_one
         self._fits = self._kept(read_checkpoint(path))
@@ -113,9 +113,8 @@ class FitsFile:
         found = [document] if self._of_one else document.get("fits")
         if not isinstance(found, list):
             raise CheckpointError(
-                f"{self.path} is the checkpoint of one fit, as caviar.Model.fit makes it, and this call "
-                f"makes several. "
-                f"{REMEDY}"
+                f"{self.path} is the checkpoint of one fit, as caviar.Model.fit makes it, and this call makes "
+                f"several. {REMEDY}"
             )
         return found
 
@@ -135,12 +134,12 @@ class FitsFile:
         return self._fits[number]
 
     def tell(self, number: int, text: str) -> None:
-        """Log where the last of the fits goes on; of those before nobody needs to hear."""
+        """Log where the last of the fits continues."""
         if number == len(self._fits) - 1:
             log.info("%s: %s%s", self.path, f"fit {number + 1}: " if number else "", text)
 
     def begin(self, number: int, document: Mapping[str, Any]) -> None:
-        """Keep what a fit begins with; with the first, the file is written, to tell before the work that it can be.
+        """Keep what a fit begins with; the first time, write the file, to find out early whether it can be written.
 
         Raises
         ------
@@ -382,12 +381,14 @@ def check_seconds(every: float) -> None:
         If they are impossible.
     """
     if isinstance(every, bool) or not isinstance(every, Real) or not every >= 0:
-        raise ParameterError(f"checkpoint_every is a number of seconds, 0 for every iteration; got {every!r}")
+        raise ParameterError(
+            f"checkpoint_every must be a number of seconds, 0 for every iteration; got {every!r}"
+        )
 
 
 @contextmanager
 def flushing(keeper: Keeper) -> Iterator[None]:
-    """At the end, and where anything breaks it off, write what is not written yet."""
+    """Write what is not written yet at the end, also after an interruption."""
     try:
         yield
     finally:
@@ -403,7 +404,7 @@ def fingerprints(
     settings: Settings,
     path: object,
 ) -> dict[str, Any]:
-    """Return what tells a fit from others: model, data and settings; nothing without a path.
+    """Return fingerprints of model, data and settings; nothing without a path.
 
     Raises
     ------
@@ -428,7 +429,7 @@ def fingerprints(
 
 
 def _described_seed(seed: Any) -> str | int | None:
-    """Return what tells a seed from others; of a generator, what its next children follow from."""
+    """Return a description of a seed; of a generator, the state that determines its next children."""
     if seed is None or isinstance(seed, int):
         return seed
     if isinstance(seed, np.random.Generator):

@@ -1,6 +1,6 @@
 """A summary of the data of a fit, without any value: rows, missing entries, and moments of each column.
 
-Few data are copied before a fit, so that what is told of them can be found when it is asked for.
+Small data are copied before a fit; their summary can then be computed when it is needed.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def _moments(rows: AnyArray, seen: AnyArray | None = None) -> tuple[Array, Array
 
 
 def of_its_own(met: NamedData, sample_weight: Any) -> tuple[NamedData, Any, bool]:
-    """Return data and weights, and whether they are copies, which nobody can change: where they are few."""
+    """Return data and weights, and whether they are copies, as they are if small."""
     values, weight = met.values, sample_weight
     if type(values) is not Placed or not _are_arrays(
         [*values.values(), *(() if weight is None else (weight,))]

@@ -275,7 +275,7 @@ class Model(ShownAsGraph):
             fit again. While the fit runs, SIGTERM stops it as Ctrl-C does.
         checkpoint_every
             Seconds between two writings of the checkpoint; 0 writes it after every iteration. If writing takes long,
-            it is written less often, so that it takes at most a twentieth of the time.
+            it is written less often, to take at most a twentieth of the time.
         uncertainty
             Which standard deviations and intervals ``summary()``, plots, reports and saved files show.
             ``"linear_response"`` computes them at the end of the fit, see :meth:`Posterior.linear_response`; for point
@@ -356,7 +356,7 @@ class Model(ShownAsGraph):
     def _met(self, data: Any, prior: Posterior | None) -> NamedData:
         """Return data as arrays, in the order of the names of an earlier fit if there was one."""
         if prior is not None and not isinstance(prior, Posterior):
-            raise ParameterError(f"prior is a posterior of this model, given other rows; got {prior!r}")
+            raise ParameterError(f"prior must be a posterior of this model from other rows; got {prior!r}")
         return meet(self.axes, self.structure.leaves, data, None if prior is None else prior.names)
 
     def _plate_like(self, plate: Plate | None) -> Plate | None:
@@ -366,7 +366,7 @@ class Model(ShownAsGraph):
 
     @property
     def _row_names(self) -> list[str]:
-        """Names of what makes a row of data: what is observed of it, and what is known."""
+        """Names of the observed variables and known arrays of a row of data."""
         return self.structure.fact("names of rows", lambda: _names_of_rows(self.structure))
 
     def simulate(

@@ -52,7 +52,7 @@ def as_executor(executor: Any) -> Executor:
     Raises
     ------
     ParameterError
-        If it is none, nor a number of threads, a client of Dask, or the address of a scheduler.
+        If it is not an executor, a number of threads, a client of Dask, or the address of a scheduler.
     """
     if is_client(executor) or (isinstance(executor, str) and ":" in executor):
         return DaskExecutor(executor)

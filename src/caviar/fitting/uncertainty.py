@@ -119,7 +119,7 @@ class Wanted:
 
 
 def _why_not_by_default(best: Result, row_map: RowMap, settles: bool, prior: Posterior | None) -> str:
-    """Return why linear response is not shown by default, whatever it costs; empty if it is."""
+    """Return why linear response is not shown by default, apart from its cost; empty if it is."""
     why = _why_no_response(best.problem)
     if why:
         return f"no linear response: {why}"

@@ -56,11 +56,11 @@ class Algebra(Unknown):
         return as_predictor(self) * -1.0
 
     def __pos__(self) -> Predictor:
-        """Return it as it is."""
+        """Return the same expression."""
         return as_predictor(self)
 
     def __getitem__(self, index: Any) -> Any:
-        """Refuse: variables are indexed, not what is made of them."""
+        """Refuse: only variables can be indexed, not expressions."""
         raise ModelError(f"{self!r} cannot be indexed; index the variables in it, as a[z] + b[z]")
 
     def __sub__(self, other: Any) -> Predictor:
@@ -268,9 +268,8 @@ def as_predictor(value: Any) -> Predictor:
     if isinstance(value, np.ndarray | list | tuple):
         raise ModelError(
             f"an array in a predictor needs a name and a plate for each axis; got {_size_of(value)}. Write "
-            f"Constant('name', array, plates=obs), or Data('name', plates=obs) and pass the array with "
-            f"the data"
-            f"{_as_matrix(value)}"
+            "Constant('name', array, plates=obs), or Data('name', plates=obs) and pass the array with the "
+            f"data{_as_matrix(value)}"
         )
     raise ModelError(
         f"a predictor adds and multiplies numbers, variables, Data and Constant; got {type(value).__name__}"

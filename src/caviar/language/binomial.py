@@ -47,7 +47,7 @@ class PolyaGammaOfTrials(Hidden):
     )
 
     def distribution_given(self, slots: Mapping[str, Any]) -> families.PolyaGammaSum:
-        """Return the distribution given the predictor and the trials; the answer tells no more."""
+        """Return the distribution given the predictor and the trials; it does not depend on the answer."""
         shape = np.broadcast_shapes(*(np.shape(slots[name]) for name in ("answer", "predictor", "trials")))
         tilt = np.broadcast_to(np.abs(slots["predictor"]), shape)
         return families.PolyaGammaSum(np.broadcast_to(slots["trials"], shape), tilt)

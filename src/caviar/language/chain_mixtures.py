@@ -124,7 +124,7 @@ class MarkovChainMixture(MarkovChain):
         """Return an argument as a node; of an array with axes for kinds and states before its own, a constant."""
         where = f"'{slot}' of MarkovChainMixture '{self.name}'"
         if isinstance(value, Indexed) or value is None:
-            raise ModelError(f"{where} is an array or a Dirichlet; got {value!r}")
+            raise ModelError(f"{where} must be an array or a Dirichlet; got {value!r}")
         if isinstance(value, Node):
             return value
         known = as_known(value, where)
@@ -160,7 +160,7 @@ class MarkovChainMixture(MarkovChain):
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """What it was stated with; that its own state chooses the transitions need not be said."""
+        """What it was stated with, without the choice of transitions by its own state."""
         return {**self.stated, "transition": self.slots["transition"].node}
 
     def distribution_given(self, slots: Mapping[str, Any]) -> Any:

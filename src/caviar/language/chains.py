@@ -96,7 +96,7 @@ class MarkovChain(Variable, Label):
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """What it was stated with; that its own state chooses the transitions need not be said."""
+        """What it was stated with, without the choice of transitions by its own state."""
         slot, others = self.slots["transition"], self._choosers
         return {**self.stated, "transition": Indexed(slot.node, *others) if others else slot.node}
 
@@ -118,7 +118,7 @@ class MarkovChain(Variable, Label):
         where = f"'transition' of MarkovChain '{self.name}'"
         if transition is None:
             raise ModelError(
-                f"{where} is an array (K, K), or a Dirichlet with a plate of size K; got {transition!r}"
+                f"{where} must be an array (K, K), or a Dirichlet with a plate of size K; got {transition!r}"
             )
         if isinstance(transition, Indexed):
             sizes = [plate.size for plate in transition.node.plates]

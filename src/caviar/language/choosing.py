@@ -1,4 +1,4 @@
-"""How a number 0 or 1 is stated as a label, where it is to choose: what an error tells."""
+"""For error messages: how to state a number 0 or 1 as a label that can choose."""
 
 from __future__ import annotations
 

@@ -168,7 +168,7 @@ class ConcentrationOfWeights:
         return turned[tuple(slice(None) if plate in own else np.newaxis for plate in plates)]
 
     def pieces(self, target: Factor) -> list[_Piece]:
-        """Return a statistic of the concentration in statistics of what is in it."""
+        """Return a statistic of the concentration in statistics of its parts."""
         if target.statistic == "x":
             return self._itself(target.letters)
         return self._bounded_normaliser() if self.is_bound else self._normaliser()
@@ -193,7 +193,7 @@ class ConcentrationOfWeights:
         return Factor(slot, function.name, letters)
 
     def _where_added(self, value: float) -> tuple[Factor, ...]:
-        """Return what tells the weights to which a number is added; nothing if it is added to all."""
+        """Return an indicator of the weights to which a number is added; nothing if it is added to all."""
         if len(self._values) == 1:
             return ()
         name = f"{self._owner.name}.{self._name}.where_{self._values.index(value)}"

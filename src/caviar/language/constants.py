@@ -85,7 +85,7 @@ class Constant(Node):
 
     @classmethod
     def of_known(cls, name: str, value: Array, plates: tuple[Plate, ...]) -> Constant:
-        """Return the constant of an array that is known to be one, and nobody else's; it is not copied."""
+        """Return the constant of a checked array that no one else uses, without a copy."""
         constant = cls.__new__(cls)
         constant.name, constant.plates = name, plates
         value.flags.writeable = False

@@ -1,4 +1,4 @@
-"""Counts: what is wrong with numbers that are none."""
+"""Counts: why numbers are not counts."""
 
 from __future__ import annotations
 

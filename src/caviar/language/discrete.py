@@ -206,7 +206,7 @@ class Bernoulli(Answer):
             self._state(name, plates, {"probability": (probability, PROBABILITY)}, dimension=1)
 
     def distribution_given(self, slots: Mapping[str, Any]) -> families.Bernoulli:
-        """Return the Bernoulli with this probability; of a link it is given by its log-odds, which keep all digits."""
+        """Return the Bernoulli with this probability; with a link, by its log-odds, which keep all digits."""
         if self.hidden is None:
             return families.Bernoulli(slots["probability"])
         return families.Bernoulli.from_natural((np.asarray(slots["probability"]),))

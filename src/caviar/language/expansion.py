@@ -256,7 +256,7 @@ class _LocationSum:
     def _product(
         self, one: Mapping[str, tuple[str, str]], other: Mapping[str, tuple[str, str]]
     ) -> tuple[Factor, ...]:
-        """Return the statistics of a product of two addends: second moments of what is in both."""
+        """Return the statistics of a product of two addends, with second moments of common variables."""
         factors = []
         for key, (first, _) in one.items():
             if key in other and self.slots[key].role is not ZERO_OR_ONE:
@@ -390,7 +390,7 @@ class _PositiveProduct:
             )
 
     def pieces(self, target: Factor) -> list[_Piece]:
-        """Return what a statistic of the sum is, in statistics of what it is made of; of its logarithm the bound."""
+        """Return a statistic of the sum in statistics of its parts; for its logarithm, the bound."""
         if target.statistic == "x":
             return [product.value(target.letters) for product in (self._product, *self._added)]
         return self._product.logarithm()

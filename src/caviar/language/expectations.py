@@ -29,7 +29,7 @@ def refuse_other_than_normal(predictor: Predictor, name: str) -> None:
     Raises
     ------
     ModelError
-        If it is none.
+        If it is not a Normal.
     """
     for addend in predictor.addends:
         unknown = [operand for operand in addend.operands if not _is_known(operand)]

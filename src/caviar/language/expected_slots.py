@@ -1,4 +1,4 @@
-"""What a variable may ask of its slots to give its mean and variance, where it is absent from the data."""
+"""Expectations of slots from which a variable absent from the data computes its mean and variance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is stated instead of a link where none can be: what an error tells."""
+"""For error messages: what to state instead of a link where a link is not possible."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LOGARITHM = (
 
 
 def instead_of_link(family: str, slot: str, link: object, is_probability: bool) -> str:
-    """Return what is stated instead of a link in a slot of a family; empty where the link itself says it.
+    """Return what to state instead of a link in a slot of a family; empty if the link itself says it.
 
     Parameters
     ----------

@@ -66,8 +66,7 @@ def _one_pair(
     if not means:
         raise ConjugacyError(
             f"'{slots[precisions[0]].name}' of {where} contains {first!r}, but its mean does not contain "
-            f"{first.whole_name}.mean. "
-            f"{parts_remedy(first)}"
+            f"{first.whole_name}.mean. {parts_remedy(first)}"
         )
     apart = [part for part in stated if part is not None and not part.belongs_with(first)]
     if apart or len(means) > 1 or len(precisions) > 1:

@@ -182,7 +182,7 @@ class LinearGaussianChain(Variable):
 
     @property
     def density_plates(self) -> tuple[Plate, ...]:
-        """None of its own: some statistics are sums over the steps, and the others bring the plate of these."""
+        """Empty: some statistics are sums over the steps, and the others have the plate of the steps."""
         return ()
 
     def distribution_given(self, slots: Mapping[str, Any]) -> Any:

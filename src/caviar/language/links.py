@@ -255,7 +255,7 @@ def chosen(name: str, links: Mapping[str, type[L]], method: Any) -> type[L]:
 def linked(
     name: str, predictor: Any, known: str = "the probability is known, give it to the Bernoulli"
 ) -> Predictor:
-    """Return what a link is taken of as a predictor, and refuse what is known."""
+    """Return the argument of a link as a predictor; refuse a known one."""
     if isinstance(predictor, Algebra):
         return as_predictor(predictor)
     raise ModelError(
@@ -266,12 +266,12 @@ def linked(
 
 
 class Answer(Variable):
-    """An observed variable that may have a link in one of its slots, and then brings a hidden variable.
+    """An observed variable that may have a link in a slot; a link adds a hidden variable.
 
     Attributes
     ----------
     hidden
-        The hidden variable that the link brings with it; None without a link.
+        The hidden variable that the link adds; None without a link.
     """
 
     hidden: Hidden | None = None
@@ -296,7 +296,7 @@ class Answer(Variable):
         kind: type[Hidden],
         **others: tuple[Expression, Role],
     ) -> None:
-        """Take a link in a slot, the kind of hidden variable that it brings, and the other arguments."""
+        """State a link in a slot, with the class of the hidden variable that it adds, and the other arguments."""
         # the hidden variable needs a name and plates to take its own from
         self._identify(name, plates)
         self.hidden = kind(self, link)
@@ -422,7 +422,7 @@ class PolyaGamma(Hidden):
     term = template((1, "self.deviation probability.x"), (-1 / 2, "hidden.x probability.xx"), (-_LOG_2, ""))
 
     def distribution_given(self, slots: Mapping[str, Any]) -> families.PolyaGamma:
-        """Return the Polya-Gamma distribution given the predictor; the answer tells no more."""
+        """Return the Polya-Gamma distribution given the predictor; it does not depend on the answer."""
         shape = np.broadcast_shapes(np.shape(slots["answer"]), np.shape(slots["predictor"]))
         return families.PolyaGamma(np.broadcast_to(np.abs(slots["predictor"]), shape))
 

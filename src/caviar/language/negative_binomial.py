@@ -186,7 +186,7 @@ class NegativeBinomial(Answer):
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """What it was stated with: a mean without the variable that it brings, and the size."""
+        """What it was stated with: a mean, without the hidden variable that it adds, and the size."""
         if self.mixing is None:
             return dict(self.stated)
         mean = Predictor(tuple(self._without_mixing(addend) for addend in self.stated["mean"].addends))

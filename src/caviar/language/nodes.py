@@ -244,7 +244,7 @@ class Indexed(Algebra):
 
     @property
     def givens(self) -> tuple[Indexed, ...]:
-        """What each Categorical chooses from the known labels that are the index; nothing where it is none of such."""
+        """What each Categorical chooses from the known labels of the index; nothing for other indices."""
         return () if self.given is None else self.given.each
 
     @property
@@ -306,7 +306,7 @@ class Indexed(Algebra):
         return Indexed(self.node, *self.indices, *_each(index))
 
     def within(self, owner: Node) -> Indexed:
-        """Return this as it is in a slot of ``owner``: with one candidate for each index.
+        """Return this expression in a slot of ``owner``, with one candidate for each index.
 
         Raises
         ------
@@ -403,7 +403,7 @@ class SecondLabel(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The label as it is stated, with what says which one it is."""
+        """The label as it is stated, with its index."""
         return repr(self.chosen.through)
 
     @property
@@ -465,7 +465,7 @@ class Part(Algebra):
 
 
 def placed(expression: Node | Indexed, owner: Node) -> Node | Indexed:
-    """Return an expression as it is in a slot of ``owner``: its plates chosen where the statement leaves that open.
+    """Return an expression in a slot of ``owner``, with its plates chosen if the statement leaves them open.
 
     A node on a plate that a plate of the owner lies within is indexed by the repetition that each belongs to.
     """
@@ -478,7 +478,7 @@ def placed(expression: Node | Indexed, owner: Node) -> Node | Indexed:
 
 
 def _placed_by_group(expression: Indexed, owner: Node) -> Indexed:
-    """Return an indexed node as it is in a slot of ``owner``, whose rows perhaps lie within groups that have values."""
+    """Return an indexed node in a slot of ``owner``, whose rows may lie within groups that have values."""
     node, indices = expression.node, expression.indices
     nested = [own for own in owner.plates if own.within in node.plates and own.within not in owner.plates]
     if not nested or len(indices) >= len(node.plates):
@@ -511,7 +511,7 @@ def membership(plate: Plate) -> Data:
 
 
 def _as_membership(index: Any) -> Any:
-    """Return an index as it is; of labels of a nested plate, stated by their name, the one node of these."""
+    """Return an index; for labels of a nested plate, stated by name, their single node."""
     if isinstance(index, Data) and len(index.plates) == 1:
         (plate,) = index.plates
         if plate.within is not None and plate.within.name == index.name:

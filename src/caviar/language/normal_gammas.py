@@ -121,7 +121,7 @@ class NormalGamma(Joint):
         return self._holds("rate", 0) and self._holds("shape", flat)
 
     def _refuse_nearly_flat(self, shape: str, rule: str) -> None:
-        """Refuse one part of the flat prior without the others; its shape is told as a figure and as a rule.
+        """Refuse one part of the flat prior without the others; the message gives its shape as a figure and as a rule.
 
         Raises
         ------

@@ -71,7 +71,7 @@ class _Location(Variable):
     def parts_given(
         self, slots: ExpectedSlots, mean: Array, variance: Array
     ) -> list[tuple[Array, Array, Array]]:
-        """Return Normals with a few values of the precision: their mixture has the tails of what is not known of it."""
+        """Return Normals with a few values of the precision: their mixture has the tails of an uncertain precision."""
         return with_precisions(slots, mean, variance, is_joint="precision" not in self.stated)
 
     def _states_flat_prior(self) -> bool:

@@ -47,8 +47,7 @@ _INSTEAD = {
     "exp": "For a rate or odds that grow with a predictor use cv.exp and cv.logistic: "
     "NegativeBinomial(name, cv.exp({it}), size), Bernoulli(name, cv.logistic({it})). " + _OF_POSITIVE,
     "log": "Take the logarithms of the values and state a Normal for them; a predictor of log counts is "
-    "behind a link: "
-    "NegativeBinomial(name, exp(...), size)",
+    "behind a link: NegativeBinomial(name, exp(...), size)",
     "sqrt": "A scale is stated by its precision, 1 / sigma**2: Normal(name, mean, precision=Gamma('tau', 1, 1))",
     "square": "Compute the square of a known column before the fit; state a variance by its precision, a "
     "Gamma",

@@ -17,7 +17,7 @@ from .stated import Stated
 
 
 class Operands:
-    """The distinct operands of a sum, each a slot of its own."""
+    """The distinct operands of a sum, each a separate slot."""
 
     def __init__(self, owner: Stated, name: str) -> None:
         self.owner = owner

@@ -195,7 +195,7 @@ class UtilityBetween(Hidden):
     )
 
     def problem_with(self, value: AnyArray) -> str:
-        """Return nothing: it is no data."""
+        """Return an empty string: it cannot be data."""
         return ""
 
     def distribution_given(self, slots: Mapping[str, Any]) -> families.IntervalNormal:

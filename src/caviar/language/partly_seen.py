@@ -91,7 +91,7 @@ class _HiddenPart(Hidden):
     density: ClassVar[Density] = template()
 
     def problem_with(self, value: AnyArray) -> str:
-        """Return nothing: it is no data."""
+        """Return an empty string: it cannot be data."""
         return ""
 
     @property
@@ -238,7 +238,7 @@ class Unseen(_HiddenPart):
     role: ClassVar[Role] = UNSEEN
 
     def distribution_given(self, slots: Mapping[str, Any]) -> families.UnseenNormal:
-        """Return the unseen numbers given mean, precision and window; what was seen tells no more."""
+        """Return the unseen numbers given mean, precision and window; they do not depend on what was seen."""
         shape = np.broadcast_shapes(*(np.shape(own) for own in slots.values()))
         own = [np.broadcast_to(slots[name], shape) for name in ("mean", "precision", "lower", "upper")]
         return families.UnseenNormal(np.zeros(shape), *own)

@@ -108,11 +108,11 @@ def as_names(names: Any, owner: str, size: int | None = None) -> tuple[str, ...]
         If they are something else; the message says what.
     """
     if isinstance(names, str) or not isinstance(names, Iterable):
-        raise ParameterError(f"names= of {owner} is a list of texts, as ['a', 'b']; got {names!r}")
+        raise ParameterError(f"names= of {owner} must be a list of texts, as ['a', 'b']; got {names!r}")
     found = []
     for name in names:
         if not isinstance(name, str | Integral) or isinstance(name, bool) or name == "":
-            raise ParameterError(f"names= of {owner} is a list of texts; one of them is {name!r}")
+            raise ParameterError(f"names= of {owner} must be a list of texts; one of them is {name!r}")
         found.append(str(name))
     twice = next((name for name, n_times in Counter(found).items() if n_times > 1), None)
     if twice is not None:

@@ -3,7 +3,7 @@
 The mean of a Normal enters its log density through ``x`` and ``xx``; so whatever is there must have these two
 among its sufficient statistics, or be a known value for which they can be computed. A role says which statistics are
 needed, how a known value gives them, which values are possible, and which family would do. None of its functions is a
-lambda, so that a model can be pickled.
+lambda, because a model must be picklable.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ class Dirichlet(Variable):
     concentration
         :math:`\alpha`, K known positive numbers; all ones is the uniform prior. Or an unknown Gamma, the same for all
         categories, or a Gamma times a known vector, ``total * Constant("shares", m)``; the factor of this Gamma is
-        tabulated on a grid. Or an unknown Gamma for each category, on a plate of its own, ``Gamma("a", 2, 0.1,
+        tabulated on a grid. Or an unknown Gamma for each category, on a separate plate, ``Gamma("a", 2, 0.1,
         plates=Plate("category", K))``: the ELBO is then bounded, by a tangent at ``"weights.tangent"``.
     categories
         K, if the concentration is one number for all categories.
@@ -108,7 +108,7 @@ class Dirichlet(Variable):
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """Its concentration, and the number of categories where that does not tell it."""
+        """Its concentration, and the number of categories if the concentration does not determine it."""
         own = self.stated["concentration"]
         if isinstance(own, PredictorAlong):
             return {"concentration": Predictor(own.addends)}

@@ -40,7 +40,7 @@ _VALUES = ("a number", "a vector", "a square matrix")
 
 @dataclass(frozen=True)
 class Slot:
-    """What fills a slot of a distribution, and what is needed of it."""
+    """What fills a slot of a distribution, and what the slot needs of it."""
 
     name: str
     expression: Node | Indexed
@@ -154,7 +154,7 @@ def as_expression(
 
 
 def takes_scalar(role: Role | RoleOfDimension) -> bool:
-    """Whether functions of one hidden scalar may be in a slot; of a role of the dimension it is told later."""
+    """Whether a slot accepts functions of one hidden scalar; a role that depends on the dimension decides later."""
     return not isinstance(role, Role) or role.of_scalar is not None
 
 

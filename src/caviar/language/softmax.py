@@ -61,7 +61,7 @@ class LinkOfClasses(Link):
         """Return the hidden variable that it gives to a Categorical."""
 
     def within(self, owner: Node) -> LinkOfClasses:
-        """Return the link with its plate and all indices settled, as it is in a slot of ``owner``.
+        """Return the link in a slot of ``owner``, with its plate and all indices settled.
 
         Raises
         ------

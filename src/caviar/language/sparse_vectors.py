@@ -30,7 +30,7 @@ from .variable import Variable
 
 
 class _Given(NamedTuple):
-    """An argument that is one for all entries, or one for each: what is in the slot, its role, and its plate."""
+    """An argument, one for all entries or one for each: the content of the slot, its role, and its plate."""
 
     expression: Any
     role: Role
@@ -43,7 +43,7 @@ class _Given(NamedTuple):
 
 
 def _given(where: str, value: Expression, plates: tuple[Plate, ...], of_all: Role, of_each: Role) -> _Given:
-    """Return an argument; arrays have their entries along the last axis, variables along a plate of their own."""
+    """Return an argument; arrays have their entries along the last axis, variables along a separate plate."""
     if isinstance(value, np.ndarray | list | tuple):
         known = as_known(value, where)
         return _Given(known, of_each if known.ndim else of_all)

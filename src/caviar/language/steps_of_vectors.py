@@ -1,4 +1,4 @@
-"""The steps of a linear Gaussian chain: the same for all, or changed by what is known or hidden of each step.
+"""The steps of a linear Gaussian chain: all the same, or different by known or hidden values of each step.
 
 If they are the same, their density is one in sums over all steps. Otherwise it is one in statistics of each step.
 """
@@ -230,7 +230,7 @@ def _parts(name: str, stated: WeightedSum) -> tuple[Node, int]:
     if not isinstance(parts, Node):
         if parts.ndim != 3 or parts.shape[0] != n_parts or parts.shape[1] != parts.shape[2]:
             raise PlateError(
-                f"{where} is a sum of {n_parts} matrices, an array ({n_parts}, D, D), weighted by '{weights.name}'; "
+                f"{where} must sum {n_parts} matrices, an array ({n_parts}, D, D), weighted by '{weights.name}'; "
                 f"got shape {parts.shape}"
             )
         size = parts.shape[1]
@@ -242,7 +242,7 @@ def _parts(name: str, stated: WeightedSum) -> tuple[Node, int]:
     size = parts.plates[0].size if len(parts.plates) == 1 else None
     if size is None or parts.dimension != n_parts * size:
         raise PlateError(
-            f"{where} is a sum of matrices weighted by {n_parts} entries of '{weights.name}': '{parts.name}' needs "
+            f"{where} must sum matrices weighted by {n_parts} entries of '{weights.name}': '{parts.name}' needs "
             f"one plate of size D, the length of a state, and vectors of length {n_parts} D; got {parts!r}, "
             f"whose vectors have length {parts.dimension}"
         )
@@ -393,7 +393,7 @@ def _weights_of_inputs(name: str, inputs: Expression, weights: Expression) -> No
 
 
 def _check_chosen_weights(where: str, weights: Indexed) -> None:
-    """Refuse what something chooses if it is not a matrix by its rows."""
+    """Refuse a chosen value that is not a matrix given by its rows."""
     node = weights.node
     is_constant = isinstance(node, Constant) and node.event_rank == 1
     if not (is_constant or isinstance(node, MultivariateNormal)) or len(node.plates) < 2:
@@ -415,9 +415,8 @@ def _as_diagonal(name: str, noise_precision: Expression, rows: Plate) -> tuple[N
     """Return the diagonal of the noise's precision, with the plate that it runs over."""
     where = f"'noise_precision' of LinearGaussianChain '{name}'"
     remedy = (
-        f"must be diagonal if the transition or the weights of inputs are unknown, because only then are "
-        f"their rows independent: give diagonal(q) with a "
-        f"Gamma 'q' over plate '{rows.name}', or a known diagonal matrix"
+        "must be diagonal if the transition or the weights of inputs are unknown, to make their rows "
+        f"independent: give diagonal(q) with a Gamma 'q' over plate '{rows.name}', or a known diagonal matrix"
     )
     if isinstance(noise_precision, Diagonal):
         node = noise_precision.entries

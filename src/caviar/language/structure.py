@@ -68,7 +68,7 @@ class Structure:
         return {node.name: node for node in self.nodes if isinstance(node, Variable)}
 
     def fact(self, name: str, find: Callable[[], T]) -> T:
-        """Return what follows from the nodes alone, whatever the values of constants are; it is found once."""
+        """Return a fact that follows from the nodes alone, without the values of constants; it is computed once."""
         if name not in self.facts:
             self.facts[name] = find()
         return self.facts[name]
@@ -128,7 +128,7 @@ STRUCTURES = Structures()
 
 
 def _key(nodes: Sequence[Node], leaves: Sequence[Variable]) -> Hashable:
-    """Return what is the same of two statements if they differ in nothing but the values of constants.
+    """Return a key that is equal for two statements that differ only in the values of constants.
 
     Raises
     ------
@@ -173,7 +173,7 @@ class _Reader:
             return *own, node.dimension, node.entry_names
         if not isinstance(node, Variable):
             raise _IncomparableError
-        # that of a class is told by which it is: the nodes that are kept hold it
+        # a class is identified by its id, since the kept nodes refer to it
         density = id(node.density) if node.log_density is node.density else node.log_density
         places, every = self._places, vars(node)
         slots = tuple([(key, self._slot(slot)) for key, slot in node.slots.items()])

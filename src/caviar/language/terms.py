@@ -266,7 +266,7 @@ class _Writer:
         return Axis(indexed.by, "l" if is_second else "k")
 
     def _axes_in(self, slot: Slot, statistic: str, events: tuple[Axis, ...]) -> tuple[Axis, ...]:
-        """Return the axes of a statistic of what is in a slot, with these event axes."""
+        """Return the axes of a statistic of the content of a slot, with these event axes."""
         node, expression = slot.node, slot.expression
         if not node.plates:
             return events

@@ -36,7 +36,7 @@ class Unknown:
     __int__ = __index__ = __complex__ = __float__
 
     def __format__(self, how: str) -> str:
-        """Return how it is written; refuse to write it as a number."""
+        """Return its text; refuse the formats of numbers."""
         if how:
             raise ModelError(
                 f"{self!r} has no number before a fit that could be written as {how!r}; use "
@@ -53,7 +53,7 @@ class Unknown:
         raise ModelError(f"{self!r} is neither true nor false while a model is stated. {_CHOICE}")
 
     def __eq__(self, other: object) -> bool:
-        """Whether it is this very part of a model; refuse to compare it with values."""
+        """Return whether it is the same object; refuse to compare it with values."""
         if isinstance(other, Unknown):
             # asked of each of several nodes where one is looked for among them
             return self is other
@@ -67,8 +67,7 @@ class Unknown:
         """Refuse to compare what is unknown."""
         raise ModelError(
             f"{self!r} and {other!r} cannot be compared. State which one is larger as an outcome behind a "
-            f"link: "
-            f"Bernoulli('larger', probit(a - b)), observed as 1"
+            "link: Bernoulli('larger', probit(a - b)), observed as 1"
         )
 
     __gt__ = __le__ = __ge__ = __lt__
@@ -76,9 +75,8 @@ class Unknown:
     def __len__(self) -> NoReturn:
         """Refuse: it is not a list."""
         raise ModelError(
-            f"{self!r} is not a list and has no length: its repetitions are .plates, each with a .size, "
-            f"the length of a "
-            f"vector is .dimension"
+            f"{self!r} is not a list and has no length: its repetitions are .plates, each with a .size, the "
+            "length of a vector is .dimension"
         )
 
     def __contains__(self, value: object) -> NoReturn:

@@ -1,7 +1,7 @@
 r"""The concentration of a Dirichlet as an unknown number for each category.
 
 The normaliser has functions of each number, which are tabulated, and one of their sum. The logarithm of the gamma
-function is convex, so that it is bounded by a tangent, at a point that is found with everything else:
+function is convex, so it is bounded by a tangent, at a point that is updated with everything else:
 
 .. math:: \log\Gamma(s) \ge \log\Gamma(\zeta) + \psi(\zeta) (s - \zeta), \qquad s = \sum_k a_k,
           \qquad \zeta = \langle s \rangle

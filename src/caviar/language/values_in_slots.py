@@ -1,4 +1,4 @@
-"""Values of what is in the slots of a variable, given values of the nodes."""
+"""Values of the slots of a variable, given values of the nodes."""
 
 from __future__ import annotations
 

@@ -184,7 +184,7 @@ class Variable(Stated):
         return self.plates
 
     def plates_of(self, statistic: str) -> tuple[Plate, ...]:
-        """Return the plates along which one of its statistics is repeated; none of what is summed over its rows."""
+        """Return the plates along which one of its statistics is repeated, without those that it is summed over."""
         if statistic in self.summed:
             return ()
         return self.plates if self._is_along_tie(statistic) else self.batch_plates
@@ -220,7 +220,7 @@ class Variable(Stated):
         return found
 
     def known(self, slot: str) -> Array | None:
-        """Return the value of a slot if it is a constant; of a sum or product there is no such slot."""
+        """Return the value of a slot if it is a constant; sums and products have no such slot."""
         node = self.slots[slot].node if slot in self.slots else None
         return node.value if isinstance(node, Constant) else None
 
@@ -393,9 +393,8 @@ def _refuse_latent_carrier(owner: Variable, slot: str, value: Expression) -> Non
         return
     kind = type(node).__name__
     raise ConjugacyError(
-        f"'{slot}' of {type(owner).__name__} '{owner.name}' cannot be the {kind} '{node.name}': a {kind} "
-        f"can only be observed. A latent one needs the expectation of its base measure, which is not a "
-        f"function of its statistic "
-        f"{', '.join(node.family.statistics)} and has no closed form. Give a known value, or make "
-        f"'{node.name}' a leaf of the model."
+        f"'{slot}' of {type(owner).__name__} '{owner.name}' cannot be the {kind} '{node.name}': a {kind} can "
+        "only be observed. A latent one needs the expectation of its base measure, which is not a function of "
+        f"its statistic {', '.join(node.family.statistics)} and has no closed form. Give a known value, or "
+        f"make '{node.name}' a leaf of the model."
     )

@@ -1,6 +1,6 @@
 """Functions of blocks of rows outside the engine's passes: mapped here, or where a cluster computes the rows.
 
-Blocks are cut from row 0 and what is found is handed over in their order, so that sums over it are the same bits.
+Blocks are cut from row 0, and results are given in their order, so sums over them have the same bits.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def map_blocks(function: Callable[..., R], *arrays: Any, size: int = BLOCK_ROWS)
     Parameters
     ----------
     function
-        Of a block of each array; one of a module or an object that can be pickled, so that it can be sent.
+        Of a block of each array; a function of a module or a picklable object, because it may be sent.
     arrays
         With as many rows each; None in the place of one is given to the function as it is.
     size
@@ -170,7 +170,7 @@ class _Together:
         return [None if array is None else array[start:stop] for array in self.arrays]
 
     def between(self, start: int, stop: int) -> _Together:
-        """Return these rows as a source of their own."""
+        """Return a source of these rows."""
         return _Together(tuple(_between(array, start, stop) for array in self.arrays))
 
 

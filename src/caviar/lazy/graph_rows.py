@@ -23,7 +23,7 @@ class Graph(Protocol):
     """Pieces of rows that a graph of tasks computes, as many as its collection has along its rows."""
 
     def client(self) -> Any:
-        """Return the client of the cluster that computes them where nobody says which; None if this process does."""
+        """Return the client of the cluster that computes them by default; None if this process does."""
         ...
 
     def futures(self, client: Any) -> list[Any]:
@@ -61,7 +61,7 @@ def is_graph(value: Any) -> bool:
 
 
 def arrays_in(value: Any) -> Iterator[Any]:
-    """Yield what a source or rows are made of, as they tell by their ``arrays``, each once: lazy rows and arrays."""
+    """Yield the lazy rows and arrays in a source (its ``arrays``), each once."""
     seen: set[int] = set()
     several = [value]
     while several:
@@ -83,7 +83,7 @@ def _size(arrays: Sequence[Any]) -> int:
 
 @contextmanager
 def explained() -> Iterator[None]:
-    """Say what is wrong where a cluster cannot compute a graph.
+    """Raise errors that say why a cluster cannot compute a graph.
 
     Raises
     ------

@@ -99,7 +99,7 @@ class _First:
 
 @dataclass(frozen=True, eq=False)
 class _Second:
-    """Of a block, its parts of the mean deviation and the mean squared deviation in units of their own."""
+    """A block's parts of the mean deviation and the mean squared deviation, each in its own units."""
 
     total: float
     mean: Array
@@ -253,7 +253,7 @@ class _MediansOfLabels:
         return _medians_of_labels(every, self._in_rows(block), self._in_rows(weight))
 
     def _in_rows(self, block: Array) -> Array:
-        """Return a block with the axes that are averaged behind the rows, and as rows of their own."""
+        """Return a block with the averaged axes after the rows, and as separate rows."""
         turned = np.moveaxis(block, [1 + axis for axis in self.averaged], range(1, 1 + len(self.averaged)))
         return turned.reshape(-1, *turned.shape[1 + len(self.averaged) :])
 

@@ -33,7 +33,7 @@ class LazyRows(ABC):
     together
         Number of rows that are read together.
     is_held
-        Whether the rows are in memory or memory-mapped, so that an array of all rows can be made if needed.
+        Whether the rows are in memory or memory-mapped; an array of all rows can then be made if needed.
     """
 
     shape: tuple[int, ...]
@@ -168,5 +168,5 @@ def blocks_of(rows: Any, size: int = BLOCK_ROWS) -> Iterator[tuple[int, AnyArray
 
 
 def in_memory(rows: Any) -> Any:
-    """Return lazy rows as an array, anything else as it is."""
+    """Return lazy rows as an array, anything else unchanged."""
     return rows.to_numpy() if isinstance(rows, LazyRows) else rows

@@ -1,4 +1,4 @@
-"""Clusters that fall silent: nothing waits for them forever, and the user is told of every wait.
+"""Clusters that stop responding: every wait has an end, and the user is told of it.
 
 A scheduler is heard of when it answers, a worker when the scheduler has a new heartbeat of it. Work may take any time
 as long as those who do it are heard of; only silence is counted.
@@ -34,7 +34,7 @@ _BRIEFLY = 3.0
 
 @dataclass(frozen=True)
 class Patience:
-    """Seconds of silence after which the user is told, and after which a cluster is given up."""
+    """Seconds of silence after which the user is warned, and after which a cluster is given up."""
 
     told: float = 30.0
     most: float = 120.0
@@ -136,7 +136,7 @@ class Watch:
         return _Silence(f"the scheduler at {self.address}", workers)
 
     def _listen(self, silence: _Silence) -> Collection[str] | None:
-        """Ask for signs of life, if it is time; tell of silence, or give the cluster up.
+        """Ask for signs of life, if it is time; warn of silence, or give the cluster up.
 
         Returns the addresses of the workers, None if nothing was asked or the scheduler did not answer.
         """
@@ -203,7 +203,7 @@ class _Silence:
         self._next = 0.0
 
     def is_time_to_ask(self, every: float) -> bool:
-        """Whether it is time to ask for signs of life again, so many seconds after the last time."""
+        """Whether it is time to ask for signs of life again."""
         now = time.monotonic()
         if now < self._next:
             return False
@@ -236,7 +236,7 @@ class _Silence:
                 yield _worker(address), now - self._since[_worker(address)]
 
     def is_news(self, who: str) -> bool:
-        """Whether the user was not told of somebody's silence yet; then that is done now."""
+        """Whether this silence has not been reported yet; mark it as reported."""
         is_new = who not in self._told
         self._told.add(who)
         return is_new
@@ -247,7 +247,7 @@ def _worker(address: str) -> str:
 
 
 def _asked(call: Callable[[], T]) -> Future[T]:
-    """Return what a call gives in a thread of its own, which may never return."""
+    """Return the result of a call in a separate thread, since it may never return."""
     future: Future[T] = Future()
     context = copy_context()
 

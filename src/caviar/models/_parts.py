@@ -9,7 +9,7 @@ from ..language import Categorical, Dirichlet, MultivariateNormal, NormalWishart
 
 
 def as_vector(value: ArrayLike, size: int) -> ArrayLike:
-    """Return a number as a vector of ``size`` of them, anything else as it is.
+    """Return a number as a vector of length ``size``, anything else unchanged.
 
     Examples
     --------
@@ -31,7 +31,7 @@ def as_column(value: ArrayLike) -> ArrayLike:
 
 
 def as_matrix(value: ArrayLike, size: int) -> ArrayLike:
-    """Return a number as that multiple of the identity, anything else as it is.
+    """Return a number as that multiple of the identity, anything else unchanged.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Factor analysis: rows as linear combinations of a few factors, and noise of its own for each column."""
+"""Factor analysis: rows as linear combinations of a few factors, plus noise with a variance for each column."""
 
 from __future__ import annotations
 

@@ -98,8 +98,8 @@ def latent_dirichlet_allocation(
     if stick_concentration is not None:
         if np.ndim(concentration):
             raise ModelError(
-                f"concentration is one number beside stick_concentration, the sum of those of the topics; got shape "
-                f"{np.shape(concentration)}"
+                "concentration must be one number beside stick_concentration, the sum of those of the topics; "
+                f"got shape {np.shape(concentration)}"
             )
         prior = float(np.asarray(concentration)) * StickBreaking("weights", stick_concentration, n_topics)
     proportions = Dirichlet("proportions", prior, plates=document)

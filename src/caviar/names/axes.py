@@ -103,10 +103,9 @@ class ModelAxes:
             for other in self.group(axis):
                 if found.setdefault(other, names) != names:
                     raise ModelError(
-                        f"{in_words(axis)} and {in_words(told_by[other])} run over the same positions, "
-                        f"but have different names: {listed(names)}, and {listed(found[other])}. Name only one "
-                        f"of them, or give "
-                        f"both the same names"
+                        f"{in_words(axis)} and {in_words(told_by[other])} run over the same positions, but "
+                        f"have different names: {listed(names)}, and {listed(found[other])}. Name only one of "
+                        "them, or give both the same names"
                     )
                 told_by.setdefault(other, axis)
         return found
@@ -135,7 +134,7 @@ class ModelAxes:
         return None
 
     def chosen_by(self, name: str) -> str | None:
-        """Return the plate from which the categories of a variable choose; None if it is not about such categories."""
+        """Return the plate from which the categories of a variable choose; None if there is no such plate."""
         node = self.by_name.get(name)
         if not isinstance(node, Variable) or not node.sums_to_one:
             return None

@@ -182,9 +182,8 @@ def _from_frame(
         if axis is None:
             if len(node.plates) != 1 or axes.ranks.get(node, 0):
                 raise DataError(
-                    f"'{node.name}' has {_kind_of(axes, node)}, which cannot be one column of a table: "
-                    f"pass a mapping, "
-                    f"{{'{node.name}': array, ...}}, with frame['name'] for the columns"
+                    f"'{node.name}' has {_kind_of(axes, node)}, which cannot be one column of a table: pass a "
+                    f"mapping, {{'{node.name}': array, ...}}, with frame['name'] for the columns"
                 )
             if node.name in frame.columns:
                 found[node.name] = frame.column(node.name)

@@ -138,7 +138,7 @@ class _Limit:
         self.before = []
 
     def fork(self) -> None:
-        """Let nobody change anything while this process is copied."""
+        """Allow no changes while this process is copied (forked)."""
         self.lock.acquire()
 
     def has_forked(self) -> None:
@@ -220,5 +220,5 @@ class one_blas_thread:  # noqa: N801 (a context, as those of the standard librar
 
 
 def see_to_one_thread() -> None:
-    """Put BLAS back to one thread where it is held to that, and code that runs beside has set another number since."""
+    """Set BLAS back to one thread, if it is limited to one and other code has changed the number."""
     _limit.renew()

@@ -46,7 +46,7 @@ def cholesky(matrix: Array) -> Array:
 
 
 def are_many(stack: Array) -> bool:
-    """Return whether a stack holds so many matrices, of so few rows, that they are taken entry by entry."""
+    """Return whether a stack has enough matrices, of few enough rows, to compute entry by entry."""
     return stack.size >= MANY and _are_many(stack, _SMALL)
 
 

@@ -11,7 +11,7 @@ def replaced(record: R, **changes: Any) -> R:
     """Return a frozen dataclass with other values of some fields, as :func:`dataclasses.replace` does.
 
     That function calls ``__init__``, which takes longer than most steps of a fit of few rows. This one copies the
-    fields; so it is for classes that check and compute nothing when they are made. Cached properties are computed anew.
+    fields; so it is for classes that check and compute nothing when they are made. Cached properties are dropped.
 
     Examples
     --------

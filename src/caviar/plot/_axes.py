@@ -47,7 +47,7 @@ R = TypeVar("R")
 
 
 def in_style(draw: Callable[P, R]) -> Callable[P, R]:
-    """Return a function that draws in the style of the library, unless it is given axes, which have a style already."""
+    """Return a function that draws in the style of the library, unless it is given axes."""
 
     @wraps(draw)
     def styled(*arguments: P.args, **keywords: P.kwargs) -> R:
@@ -127,13 +127,13 @@ def new_axes(ax: Any, size: tuple[float, float]) -> Axes:
     Raises
     ------
     ParameterError
-        If what is given is none.
+        If it is not an Axes.
     """
     if ax is None:
         return _figure(size).add_subplot()
     if not isinstance(ax, Axes):
         raise ParameterError(
-            f"ax= is one Matplotlib Axes, such as plt.subplots()[1]; got {type(ax).__name__}"
+            f"ax= must be one Matplotlib Axes, such as plt.subplots()[1]; got {type(ax).__name__}"
         )
     return ax
 
@@ -144,7 +144,7 @@ def new_grid(axes: Any, shape: tuple[int, int], size: tuple[float, float], **lay
     Raises
     ------
     ParameterError
-        If the number of what is given is another, or some are none.
+        If the number differs, or some are not Axes.
     """
     if axes is None:
         return _figure(size).subplots(*shape, squeeze=False, **layout)
@@ -179,7 +179,7 @@ def in_lines(ax: Axes, text: str) -> str:
 
 
 def slant(ax: Axes) -> None:
-    """Turn the labels along the horizontal axis, so that long ones end at their ticks."""
+    """Turn the labels along the horizontal axis: long ones end at their ticks."""
     for label in ax.get_xticklabels():
         label.set(rotation=35, ha="right", rotation_mode="anchor")
 

@@ -236,7 +236,7 @@ def covariates_of(fitted: Any, data: Any, variable: str | None) -> Covariates:
     Raises
     ------
     ParameterError
-        If there are none.
+        If there are no known columns.
     """
     found: Covariates
     if isinstance(fitted, MixedModel):
@@ -273,7 +273,7 @@ def levels_of(column: Column, only: Sequence[Any] | None, most: int, argument: s
         if unknown:
             listed = ", ".join(map(repr, column.levels[:6])) + (", ..." if len(column.levels) > 6 else "")
             raise ParameterError(
-                f"only= lists {unknown[0]!r}, which is no level of the column; they are {listed}"
+                f"only= lists {unknown[0]!r}, which is not a level of the column; they are {listed}"
             )
         return asked
     if column.levels is None:

@@ -169,7 +169,7 @@ def _draw_curve(
 
 
 def _draw_below(ax: Axes, mixture: Mixture, x: Array, height: float, level: float | None) -> list[Line2D]:
-    """Draw the rows, and the interval of each mean on a line of its own, below the axis; return what a legend says."""
+    """Draw the rows, and the interval of each mean on its own line, below the axis; return entries of a legend."""
     ticks = thinned(x, _MOST_ROWS)
     ax.plot(ticks, np.full(len(ticks), -0.02 * height), "|", color=muted(), ms=5, mew=0.6, zorder=2)
     ax.axhline(0, color=muted(), lw=0.8, zorder=1)

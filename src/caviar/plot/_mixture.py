@@ -81,7 +81,7 @@ def mixture_of(fitted: Any, names: Sequence[str] | None) -> Mixture:
     Raises
     ------
     ParameterError
-        If it is none, or not fitted, or has another number of columns than names.
+        If it is not a mixture, not fitted, or has another number of columns than names.
     """
     if not hasattr(fitted, "posterior_") or not hasattr(fitted, "weights_"):
         raise ParameterError(
@@ -134,7 +134,7 @@ def rows_of(mixture: Mixture, X: Any) -> Array:
 
 
 def thinned(rows: Array, most: int) -> Array:
-    """Return at most so many rows: all, or a fixed random choice of them in their order."""
+    """Return all rows, or a fixed random choice of them in order, up to a number."""
     if len(rows) <= most:
         return rows
     return rows[np.sort(np.random.default_rng(0).choice(len(rows), most, replace=False))]

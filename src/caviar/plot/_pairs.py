@@ -61,7 +61,7 @@ def pairs(
         Whether to draw the counts of all rows in hexagons instead; by default for more than 20 times ``max_points``
         rows.
     robust
-        Whether axes are limited to the components and nearly all rows, so that a few outliers do not compress the plot.
+        Whether axes are limited to the components and nearly all rows; outliers then do not compress the plot.
         Arrows at the edge mark rows beyond it, and a label gives their number.
     axes
         Axes to draw into, columns x columns; by default a new figure.

@@ -68,9 +68,7 @@ def posterior_of(fitted: Any) -> Posterior:
         return posterior
     if hasattr(fitted, "fit"):
         kind = type(fitted).__name__
-        raise ParameterError(
-            f"expected something fitted, but this {kind} is not yet: call fit first and plot what it gives"
-        )
+        raise ParameterError(f"this {kind} is not fitted yet: call fit first and plot the result")
     raise ParameterError(
         f"expected a posterior, as Model.fit returns it, or a fitted estimator of caviar; got {type(fitted).__name__}"
     )

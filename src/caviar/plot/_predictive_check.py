@@ -157,7 +157,7 @@ def _replicated(
 
 
 def _has_rows(posterior: Posterior, known: Mapping[str, Any]) -> bool:
-    """Whether a known column tells how many rows there are."""
+    """Whether a known column determines the number of rows."""
     nodes = [node for node in posterior.model.nodes if isinstance(node, Data) and node.name in known]
     return any(posterior.data_plate in node.plates for node in nodes)
 

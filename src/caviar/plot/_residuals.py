@@ -123,7 +123,7 @@ def _column(data: Any, name: str) -> Any:
     try:
         return data[name]
     except (KeyError, IndexError, TypeError):
-        raise DataError(f"against= names {name!r}, which is no column of the data") from None
+        raise DataError(f"against= names {name!r}, which is not a column of the data") from None
 
 
 def _given(against: Any, found: Beside) -> Array:

@@ -114,7 +114,7 @@ def hidden_labels(fitted: Any, data: Any, variable: str | None) -> tuple[str, Ar
     Raises
     ------
     ParameterError
-        If there are none, or none is named among several.
+        If there are no hidden labels, or several and none is named.
     DataError
         If the data of a posterior are not by name.
     """
@@ -182,7 +182,7 @@ def _order(shares: Array) -> AnyArray:
 
 
 def _draw_sorted(ax: Axes, shares: Array, labels: Sequence[str], word: str) -> None:
-    """Draw a column for each row; of many rows every so many of the sorted ones."""
+    """Draw a column for each row; of many rows, for evenly spaced ones of the sorted rows."""
     n_rows, n_components = shares.shape
     shares = shares[_order(shares)]
     shown = shares[np.linspace(0, n_rows - 1, min(n_rows, _MOST_BARS)).astype(int)]

@@ -57,7 +57,7 @@ def sensitivity(response: Any, *names: str, max_rows: int = 20, ax: Axes | None 
     table = _table_of(response, names)
     rows, columns = table.rows[:max_rows], table.names
     if not rows:
-        raise ParameterError("no prior of this model has known numbers, so there is nothing to draw")
+        raise ParameterError("no prior of this model has known numbers; there is nothing to draw")
     shifts = np.array([[row.shifts[name] for name in columns] for row in rows])
     longest = max(map(len, columns))
     height = max(0.9 + 0.3 * len(rows), 2.2) + (0.045 * longest if longest > _MOST_LEVEL else 0.0)

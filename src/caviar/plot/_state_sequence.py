@@ -85,7 +85,7 @@ def state_sequence(
     data = placed(fitted, data)
     if not isinstance(data, Mapping):
         raise DataError(
-            f"data= is a mapping from names to arrays, as for posterior.local; got {type(data).__name__}"
+            f"data= must be a mapping from names to arrays, as for posterior.local; got {type(data).__name__}"
         )
     if columns is None:
         columns = getattr(fitted, "feature_names_in_", None)
@@ -140,7 +140,9 @@ def _edges(time: Sequence[float] | None, n_rows: int) -> Array:
         return np.arange(-0.5, n_rows, 1.0)
     at = np.asarray(time, dtype=np.float64)
     if at.shape != (n_rows,) or not np.all(np.diff(at) > 0):
-        raise ParameterError(f"time= is a rising number for each of the {n_rows} rows; got shape {at.shape}")
+        raise ParameterError(
+            f"time= must be a rising number for each of the {n_rows} rows; got shape {at.shape}"
+        )
     if n_rows == 1:
         return np.array([at[0] - 0.5, at[0] + 0.5])
     middle = (at[1:] + at[:-1]) / 2

@@ -61,7 +61,7 @@ def weights(
     level = check_level(level)
     posterior = posterior_of(fitted)
     if variable == "weights" and variable not in posterior and hasattr(fitted, "weights_"):
-        # known ones are no variable of the posterior
+        # known ones are not variables of the posterior
         figures, mean, ends, known = None, np.asarray(fitted.weights_), None, None
     else:
         figures = figures_of(posterior, variable, level)[0]

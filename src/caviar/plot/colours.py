@@ -40,7 +40,7 @@ def colours_of(n_components: int) -> Array:
 
 
 def _place(component: int) -> int:
-    """Return a place in a list of eight that moves on by one in each round of colours, so that no pair comes twice."""
+    """Return a place in a list of eight that is shifted by one in each round of colours, to avoid repeated pairs."""
     return (component + component // len(_PALETTE)) % len(_PALETTE)
 
 

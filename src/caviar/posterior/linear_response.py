@@ -1,4 +1,4 @@
-"""LinearResponse: what a fit knows of its own uncertainty beyond mean field."""
+"""LinearResponse: standard deviations, covariances and intervals of a fit beyond mean field."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ class LinearResponse:
         1.018 0.267
         """
         if not names:
-            raise ParameterError("transformed takes a function, and the names of the variables that it is of")
+            raise ParameterError("transformed needs the names of the variables that the function takes")
         parts = [self._part(name) for name in names]
         means = [np.asarray(part.marginals.mean, dtype=np.float64) for part in parts]
         mean = np.asarray(function(*means), dtype=np.float64)
@@ -327,7 +327,7 @@ class LinearResponse:
             )
         met = self._posterior._evaluator.named(data)
         if leaf.name not in met.values:
-            raise DataError(f"the data lack '{leaf.name}', whose log density is asked for")
+            raise DataError(f"the data lack '{leaf.name}', which log_predictive needs")
         # refuses values that the variable cannot have
         self._posterior._evaluator.bind(met.values)
         others_known = Placed({name: value for name, value in met.values.items() if name != leaf.name})
@@ -525,7 +525,7 @@ class LinearResponse:
         if name in self._parts:
             return self._parts[name]
         known = ", ".join(map(repr, self._parts))
-        raise ModelError(f"linear response is of the global variables {known}; got {name!r}")
+        raise ModelError(f"linear response has the global variables {known}; got {name!r}")
 
     @cached_property
     def _parts(self) -> dict[str, _Part]:
@@ -641,7 +641,7 @@ class Responds(Factored):
         Raises
         ------
         DataError
-            If the data are not those of the fit, so that q has another ELBO for them.
+            If the data are not those of the fit: q has another ELBO for them.
         ModelError
             For documents whose proportions have hidden parents. If the fit ended at a saddle point or has not
             converged, the methods of the result raise it.

@@ -42,7 +42,7 @@ def data_frame(columns: Mapping[str, Any], index: Any = None) -> Any:
 def along_rows(values: Any, data: Any, index: Any, name: str) -> Any:
     """Return numbers of the rows as a Series where the data are a whole table with an index.
 
-    A mapping of arrays gives an array, whatever indices these have.
+    A mapping of arrays gives an array, even if they have indices.
     """
     return (
         values

@@ -629,7 +629,7 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
         Raises
         ------
         DataError
-            If the data are not those of the fit, so that q has another ELBO for them.
+            If the data are not those of the fit: q has another ELBO for them.
         ModelError
             If every global is a point mass, or p(x, globals) has no closed form because local variables that depend on
             each other have separate factors.
@@ -697,7 +697,7 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
             return False
 
     def _is_own_elbo(self, elbo: float) -> bool:
-        """Whether an objective of the same factors is that of the data of the fit, which it is to rounding."""
+        """Whether an objective of the same factors equals, up to rounding, that of the data of the fit."""
         return abs(elbo - self.elbo) <= _SAME_ELBO * max(1.0, abs(self.elbo))
 
     def _refuse_other_data(self, elbo: float | None) -> None:
@@ -804,8 +804,8 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
         data = self._evaluator.named(data).values
         if not self.is_fit_of(data, sample_weight=sample_weight):
             raise DataError(
-                "expected the data of the fit, of which rows can be left out; q has another ELBO for these. Give the "
-                "data (and sample_weight=) of the fit; rows that the fit has not seen are a test as they are"
+                "expected the data of the fit; q has another ELBO for these data. Give the data (and "
+                "sample_weight=) of the fit; for other rows use log_predictive"
             )
         problem, row_map = self._evaluator.bind(data, sample_weight)
         weights = (
@@ -903,7 +903,7 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
 
     @property
     def is_exact(self) -> bool:
-        """Whether all unknown variables share one factor, so that q makes no independence assumption.
+        """Whether all unknown variables share one factor; then q assumes no independence.
 
         Examples
         --------
@@ -939,7 +939,7 @@ class Posterior(KnowsItsData, ShowsUncertainty, Responds, TellsEvidence, TellsEf
 
         def objective(factors: Mapping[str, Any]) -> float:
             if not isinstance(factors, Mapping):
-                raise ParameterError(f"factors is a mapping from names to distributions; got {factors!r}")
+                raise ParameterError(f"factors must map names to distributions; got {factors!r}")
             return objective_at(problem, self._shared.changed(self._factors, factors), row_map)
 
         return objective

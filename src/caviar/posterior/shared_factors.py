@@ -60,8 +60,8 @@ class SharedFactors:
             given = next((name for name in others if name in own.names), None)
             if given is not None:
                 raise ModelError(
-                    f"'{given}' has no factor of its own here: {', '.join(own.names)} share one. Fit with "
-                    f"factors='apart' to give it another"
+                    f"'{given}' has no separate factor: {', '.join(own.names)} share one. Fit with "
+                    f"factors='apart' to separate them"
                 )
         return {**self.independent(factors), **others}
 

@@ -39,7 +39,7 @@ class ShowsUncertainty(ABC):
     @property
     @abstractmethod
     def is_exact(self) -> bool:
-        """Whether all unknown variables share one factor, so that q makes no independence assumption."""
+        """Whether all unknown variables share one factor; then q assumes no independence."""
 
     @property
     def distinct_ends(self) -> tuple[tuple[float, int], ...]:
@@ -207,11 +207,11 @@ class ShowsUncertainty(ABC):
         self._uncertainty = uncertainty.begun(self)
 
     def _show_told(self, tell: Tell) -> None:
-        """Show what a function tells in the place of what would be shown by default."""
+        """Show the standard deviations and intervals that a function gives instead of the default ones."""
         self._uncertainty = self._uncertainty.told_by(tell)
 
     def _weighted(self, name: str) -> Any:
-        """Return weighted values of a variable if what is shown comes from some; else None."""
+        """Return the weighted values from which the figures of a variable come; None if they do not."""
         return self._shown_as("auto").weighted(name)
 
     def _of_part(self, name: str, level: float, figure: str) -> Array:
@@ -253,7 +253,7 @@ class ShowsUncertainty(ABC):
         return f"{shown.remark}{before}{self._remark_on_tails()}"
 
     def _remark_on_tails(self) -> str:
-        """Say whose standard deviation is infinite, and that this is no error."""
+        """Say whose standard deviation is infinite, and that this is not an error."""
         parts = [
             (name + own.part, own.sd) for name in self for own in self[name].entry_marginals((0.05, 0.95))
         ]

@@ -42,7 +42,7 @@ def simulate(
     for argument, value in (("sizes", sizes), ("data", data), ("given", given)):
         if not isinstance(value, Mapping):
             told = repr(value) if isinstance(value, str | int | float) else type(value).__name__
-            raise ParameterError(f"{argument}= is a mapping from names to values; got {told}")
+            raise ParameterError(f"{argument}= must be a mapping from names to values; got {told}")
     variables = [node for node in nodes if isinstance(node, Variable)]
     flat = flattened(nodes, data)
     known = known_arrays(nodes, flat.data)
@@ -79,11 +79,11 @@ def log_densities(
     """
     if not isinstance(values, Mapping):
         raise ParameterError(
-            f"values is a mapping from the name of each variable to its value; got {values!r}"
+            f"values must be a mapping from the name of each variable to its value; got {values!r}"
         )
     missing = [n.name for n in nodes if not isinstance(n, Constant) and n.name not in values]
     if missing:
-        raise DataError(f"the log joint density needs a value of every variable; '{missing[0]}' has none")
+        raise DataError(f"the log joint density needs a value of every variable; add '{missing[0]}'")
     read = {
         **known_arrays(nodes, {n.name: values[n.name] for n in nodes if isinstance(n, Data)}),
         **_held_values(
@@ -207,7 +207,7 @@ def _held_values(variables: Sequence[Variable], given: Mapping[str, Any]) -> dic
     for name, value in given.items():
         if name not in by_name:
             has = ", ".join(f"'{known}'" for known in by_name)
-            raise ParameterError(f"given= names '{name}', which is no variable of the model; it has {has}")
+            raise ParameterError(f"given= names '{name}', which is not a variable of the model; it has {has}")
         variable = by_name[name]
         if "precision" in variable.family.statistics:
             held[name] = _as_pair(variable, value)
@@ -302,12 +302,12 @@ _MOST = 1_000_000_000
 
 
 def check_count(name: str, value: int) -> None:
-    """Refuse what is no number of draws, rows or folds.
+    """Refuse what is not a number of draws, rows or folds.
 
     Raises
     ------
     ParameterError
-        If it is no whole number of at least 1, or beyond all use.
+        If it is not a whole number of at least 1, or beyond all use.
     """
     if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
         raise ParameterError(f"{name} must be a whole number of at least 1; got {value!r}")

@@ -56,7 +56,7 @@ class Summary:
     restarts
         Where the starts ended; empty for a single start.
     remark
-        Where the intervals come from; empty if there are none, or they are exact.
+        The source of the intervals; empty if there are no intervals, or they are exact.
     on_factors
         Which variables that are added up have independent factors because a shared one is large; empty if none.
     """

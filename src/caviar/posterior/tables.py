@@ -48,7 +48,7 @@ def html_table(rows: Sequence[Sequence[str]], bold: Collection[int] = ()) -> str
 
 
 def beside(value: float, size: float) -> str:
-    """Return a number in four digits; 0 where it is rounding error beside a size, as a mean beside its sd.
+    """Return a number in four digits; 0 if it is rounding error compared with a size, as a mean with its sd.
 
     Examples
     --------

@@ -124,7 +124,7 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, AnyArr
 
 
 def _opened(path: str | os.PathLike[str]) -> BinaryIO:
-    """Open a file; what is none, as a pipe, might be waited for without end."""
+    """Open a regular file; opening anything else, such as a pipe, might block forever."""
     mode = os.stat(path).st_mode
     if not stat.S_ISREG(mode):
         raise OSError("it is a folder" if stat.S_ISDIR(mode) else "it is not a regular file")

@@ -50,7 +50,7 @@ def document_of_statement(nodes: Sequence[Node], leaves: Sequence[Variable]) -> 
 
 
 def _is_stated(node: Node, named: set[Node]) -> bool:
-    """Whether a node is in the statement itself, and not made by the language from what is."""
+    """Whether a node is in the statement itself, and not derived from it by the language."""
     if isinstance(node, Constant):
         return node in named
     return not (isinstance(node, Variable) and node.is_brought) and not is_membership(node)

@@ -1,6 +1,6 @@
 """The verification kit: what a variational posterior, and the model it was fitted with, can be checked against.
 
-It uses nothing of the engine, so that an error there cannot hide here.
+It does not use the engine, so an error in the engine cannot hide here.
 """
 
 from caviar.testing._check_model import check_model

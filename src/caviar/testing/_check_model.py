@@ -110,7 +110,7 @@ def check_model(
 def _check_arguments(
     model: Any, data: Any, n_draws: object, n_directions: object, replications: object
 ) -> None:
-    """Refuse what is not a model, no data, or no number of draws."""
+    """Check the model, the data and the number of draws."""
     if not hasattr(model, "fit") or not hasattr(model, "log_joint"):
         raise ParameterError(f"check_model takes a caviar.Model; got {model!r}")
     if not isinstance(data, Mapping):

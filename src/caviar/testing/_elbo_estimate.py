@@ -109,7 +109,7 @@ def _draw(
     rng: np.random.Generator,
     counted: Mapping[str, AnyArray],
 ) -> tuple[dict[str, Any], float]:
-    """Return a draw given values of other variables, and the log density under q of what of it is counted."""
+    """Return a draw given values of other variables, and the log density under q of its counted part."""
     values: dict[str, Any] = {}
     log_q = 0.0
     for q in distributions.values():

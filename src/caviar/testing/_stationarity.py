@@ -70,12 +70,12 @@ def elbo_slopes(
 
 
 def learnt(factor: Any) -> Any:
-    """Return the distribution of what is learnt: of a factor that is known in part, that of its other repetitions."""
+    """Return the learnt distribution; for a partly known factor, that of its unknown repetitions."""
     return getattr(factor, "unknown", factor)
 
 
 def with_learnt(factor: Any, learnt: ExponentialFamily) -> Any:
-    """Return a factor with another distribution of what is learnt."""
+    """Return a factor with another learnt distribution."""
     return replace(factor, unknown=learnt) if hasattr(factor, "unknown") else learnt
 
 

@@ -114,7 +114,7 @@ class Result:
     fell_at
         Which update lowered the objective, and by how much, if any did.
     lost_in
-        The variable in whose terms, or update, double precision loses what is told to the user, or empty.
+        The variable in whose terms or update double precision loses digits that the user should know of, or empty.
     lost
         Rounding error of the objective (nats) that this leaves.
     beliefs
@@ -142,7 +142,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Settings:
-    """How long a fit goes on, and what it reports to."""
+    """When a fit stops, and where it reports."""
 
     max_iter: int
     tol: float
@@ -185,7 +185,7 @@ def iterate(schedule: Schedule[S], state: S, settings: Settings) -> S:
 
 
 def go_on(schedule: Schedule[S], state: S, settings: Settings) -> Result:
-    """Return where a fit ends that goes on from a state.
+    """Return the end of a fit that continues from a state.
 
     The returned factors are those of the returned objective.
     """

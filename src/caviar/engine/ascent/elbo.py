@@ -52,7 +52,7 @@ class _Told(NamedTuple):
 
 
 class Objective:
-    """The objective of factors and sums over rows, term by term: a value that is computed when it is asked for.
+    """The objective of factors and sums over rows, term by term: a value that is computed when it is first used.
 
     Parameters
     ----------
@@ -168,7 +168,7 @@ class Objective:
         return _Told(values, own, diverging)
 
     def _of_globals(self, values: list[float]) -> tuple[dict[str, float], dict[Variable, float]]:
-        """Return the entropy of each global factor, and the size of own terms that are told as divergences.
+        """Return the entropy of each global factor, and the size of its own terms that are kept as divergences.
 
         Where own terms and an entropy cancel, the divergence from the prior takes the place of both.
         """
@@ -205,13 +205,13 @@ class Objective:
 
     @property
     def scale(self) -> float:
-        """Size of what is summed, against which rounding is judged."""
+        """Size of the summands, with which rounding errors are compared."""
         told = self._told
         terms = sum(map(abs, told.values)) + sum(told.diverging.values())
         return terms + sum(map(abs, told.own.values()))
 
     def is_small(self, most: float) -> bool:
-        """Whether all that is summed is in all less than so many nats, however it cancels; often enough, if it is."""
+        """Whether the absolute values of all summands add up to less than some nats; may be False even then."""
         sizes = {key: _sum_of_sizes(array) for key, array in self.arrays.items()}
         total = sum(map(abs, self._told.own.values()))
         for term in self.problem.compiled.terms:

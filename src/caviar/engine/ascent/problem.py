@@ -52,7 +52,7 @@ _FAR_FROM_ONE = 20
 class CompiledRows:
     """Compiled terms, the model that summarises rows, where categories are measured from, and the kind of rows.
 
-    A kind of rows knows problems, so that it is typed where it is asked for:
+    A kind of rows knows problems, so it is typed where it is used:
     :func:`~caviar.engine.topics.kind_of_rows.kind_of`.
     """
 
@@ -201,7 +201,7 @@ class Problem:
         return self._again(compile_rows=compile_rows(self._compile_rows))
 
     def with_default_groups(self) -> Problem:
-        """Return this problem with the groups of globals that share a factor if nobody says which."""
+        """Return this problem with the default groups of globals that share a factor."""
         other = copy(self)
         groups, other.on_groups = self.fact(
             "groups by default",

@@ -121,7 +121,7 @@ class Schedule(StatedSchedule, Generic[S]):
 
 
 class Ascent(Schedule[A]):
-    """A schedule whose states have the objective of all rows, so that it can go on from any such state."""
+    """A schedule whose states have the objective of all rows; it can continue from any such state."""
 
     @abstractmethod
     def at(self, place: AscentState) -> A:

@@ -38,7 +38,7 @@ _MOST_HALVINGS = 16
 
 @dataclass(frozen=True, kw_only=True)
 class FitState:
-    """Where a fit is between two steps: from here it goes on to the same bits. Schedules extend it.
+    """The state of a fit between two steps, from which it continues to the same bits. Schedules extend it.
 
     Attributes
     ----------
@@ -75,7 +75,7 @@ class FitState:
 
     @property
     def per_row(self) -> float:
-        """What changes of the objective are told by: the weight of all rows, or 1 where there are none."""
+        """The divisor of changes of the objective: the weight of all rows, or 1 without rows."""
         return self.rows.source.total_weight if self.problem.bound.data_plate is not None else 1.0
 
 
@@ -139,7 +139,7 @@ def extended(kind: type[A], state: AscentState, **more: Any) -> A:
 
 
 def iterated(before: FitState, after: A, n_updates: int = 1) -> A:
-    """Return the state after an iteration, which is told in its trace."""
+    """Return the state after an iteration, which is added to its trace."""
     elbo = after.elbo
     return replaced(
         after,

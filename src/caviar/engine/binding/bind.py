@@ -170,9 +170,8 @@ def _refuse_tied_rows(own: OfNodes, plate: Plate | None) -> None:
     """Refuse locations of the rows whose precision is one for all rows: they are neither local nor global."""
     if plate is not None and plate in own.tied:
         raise PlateError(
-            f"'{own.tied[plate].name}' has a location for each row of data and one precision for all of "
-            f"them (tied=); "
-            f"state a Normal over plate '{plate.name}' and the precision as a separate variable"
+            f"'{own.tied[plate].name}' has a location for each row of data and one precision for all of them "
+            f"(tied=); state a Normal over plate '{plate.name}' and the precision as a separate variable"
         )
 
 
@@ -278,8 +277,7 @@ def _check_event(node: Variable, shape: tuple[int, ...]) -> None:
     if any(size != node.dimension for size in event):
         raise PlateError(
             f"'{node.name}' has dimension {node.dimension}, but each value in its data has shape {event}; "
-            f"state it with the "
-            f"dimension of the data, or give data of that dimension"
+            "state it with the dimension of the data, or give data of that dimension"
         )
 
 
@@ -304,17 +302,15 @@ def _choose_data_plate(
             )
         if nested and plate is not nested[0]:
             raise PlateError(
-                f"data_plate='{plate.name}', but plate '{nested[0].name}' lies within another: its "
-                f"repetitions are the "
-                f"rows of data; leave data_plate= out"
+                f"data_plate='{plate.name}', but plate '{nested[0].name}' lies within another: its repetitions "
+                "are the rows of data; leave data_plate= out"
             )
         if plate in chosen:
             owner, index = chosen[plate]
             raise PlateError(
-                f"data_plate='{plate.name}', but {index} of '{owner.name}' chooses from it: any row may "
-                f"use any of its repetitions, so these are not rows of data; name the plate of "
-                f"'{leaves[0].name}', or leave "
-                f"data_plate= out"
+                f"data_plate='{plate.name}', but {index} of '{owner.name}' chooses from it: any row may use "
+                f"any of its repetitions, so these are not rows of data; name the plate of '{leaves[0].name}', "
+                "or leave data_plate= out"
             )
         return plate
     if nested:

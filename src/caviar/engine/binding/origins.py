@@ -106,7 +106,7 @@ class KnownLocation:
 def known_location_of(
     bound: BoundModel, members: Sequence[Variable], leaves: Sequence[Variable]
 ) -> KnownLocation | None:
-    """Return the location whose points tell those of the rows of all leaves, or None.
+    """Return the location whose points determine those of the rows of all leaves, or None.
 
     It is a latent one that known labels choose from, or a known one: for each row, or chosen by known labels.
     """
@@ -120,7 +120,7 @@ def known_location_of(
 
 
 def _can_move(bound: BoundModel, location: Variable, latent: Sequence[Variable]) -> bool:
-    """Whether the repetitions of a location may be measured from points of their own: none other is compared with it.
+    """Whether each repetition of a location may be measured from a separate point: no other is compared with it.
 
     What a latent label chooses as its mean is not moved: its rows tell the label by where they are.
     """

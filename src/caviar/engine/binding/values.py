@@ -199,7 +199,7 @@ class _ProblemBeside:
 
 
 def _problem_with(value: Any, of: Callable[[AnyArray], str]) -> str:
-    """Return what is wrong with values, block by block if they are read so; then with the rows of the block."""
+    """Return what is wrong with values; if they are read in blocks, with the rows of the block."""
     if not isinstance(value, LazyRows):
         # of no values none is wrong
         return of(value) if value.size else ""

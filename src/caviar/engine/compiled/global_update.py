@@ -198,7 +198,7 @@ class GlobalUpdate:
             yield number, shape
 
     def value_of(self, own: int) -> Any:
-        """Return what returns the value of one of the terms that are told."""
+        """Return a function that gives the value of a term."""
         _, key, place, shape = self._layout.told[own]
         n_changing = len(self._messages)
         if place < n_changing:

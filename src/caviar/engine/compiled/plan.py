@@ -89,7 +89,7 @@ class Plan:
     layouts
         What follows from the terms for the update of a global variable.
     facts
-        What else was found, whatever the values are.
+        Other results that do not depend on the values.
     """
 
     known: tuple[KnownOperand, ...]

@@ -1,4 +1,4 @@
-"""The sum of all terms, in which what is known beforehand is added up once: an iteration asks for no more."""
+"""The sum of all terms; the parts that are known beforehand are added up once, not in each iteration."""
 
 from __future__ import annotations
 

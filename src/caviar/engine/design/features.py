@@ -1,4 +1,4 @@
-"""Features: the known side of a row's terms, feature-major, so that a pass over a block is two matrix products.
+"""Features: the known side of a row's terms, feature-major; a pass over a block is two matrix products.
 
 For a Gaussian leaf a block of B rows becomes 1, x and every product x_i x_j once, each a row of one F x B
 matrix T. What a local variable needs from the data is then W @ T, and what the globals need from the rows

@@ -34,7 +34,7 @@ def why_inexact(problem: Problem) -> str:
 
 
 def why_no_rows(problem: Problem) -> str:
-    """Return why the rows have no densities of their own given the globals; nothing if they have."""
+    """Return why the rows have no separate densities given the globals; nothing if they have."""
     if problem.bound.data_plate is None:
         return "the model has no plate with rows of data"
     if problem.chains:
@@ -62,7 +62,7 @@ def row_log_likelihoods(problem: Problem, values: Mapping[str, Any], row_map: Ro
     Raises
     ------
     ModelError
-        If rows have no densities of their own: the message says why.
+        If rows have no separate densities; the message says why.
     """
     reason = why_no_rows(problem)
     if reason:

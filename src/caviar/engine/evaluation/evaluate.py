@@ -167,7 +167,7 @@ class GivenGlobals:
 
 
 def _means_of_slots(problem: Problem, variable: Variable, q: Mapping[Variable, Any]) -> dict[str, Array]:
-    """Return the expectation of each slot of a variable that global factors or known values tell."""
+    """Return the expectation of each slot of a variable that follows from global factors or known values."""
     bound, found = problem.bound, {}
     for name, slot in variable.slots.items():
         if problem.bound.is_local(slot.node):

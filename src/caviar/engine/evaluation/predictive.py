@@ -220,7 +220,7 @@ def _block_rows(row: RowsInCategory, told: _Told) -> int:
 
 
 def _part(bound: BoundModel, rows: slice) -> BoundModel:
-    """Return some of the rows as a binding of their own."""
+    """Return a binding of some of the rows."""
     plate = bound.data_plate
     assert plate is not None
 

@@ -81,7 +81,7 @@ class RowsInCategory:
 
     @property
     def owners(self) -> list[Variable]:
-        """The variables whose densities a row multiplies; what is observed once for all rows is not a part of one."""
+        """The variables whose densities are factors of a row."""
         observed = [variable for variable in self.bound.observed if self.bound.is_local(variable)]
         return [*observed, *self.held]
 

@@ -225,7 +225,7 @@ def _moved(after: GroupedState, vector: Array, tried: AnyArray) -> tuple[Grouped
 
 
 def _improper(error: ImproperError, size: int) -> AnyArray:
-    """Return which groups an error is about, (G,): all where it does not tell."""
+    """Return which groups an error is about, (G,); all if it does not say."""
     proper = error.is_proper
     if proper is None or proper.ndim == 0 or len(proper) != size or proper.all():
         return np.ones(size, dtype=bool)
@@ -330,12 +330,12 @@ def ascend(
     max_iter: int,
     tol: float,
 ) -> GroupedState | None:
-    """Return the state of the groups that have not ended after so many further steps, None if all have.
+    """Return the state of the groups that have not ended after some further steps, None if all have.
 
     Parameters
     ----------
     ends
-        Is told of those that end: settled, or left to fits of their own.
+        Called with the groups that end: settled, or to be fitted alone.
     max_iter, tol
         As of :meth:`Model.fit`.
     """
@@ -400,7 +400,7 @@ def _without_ended(state: GroupedState, ends: GroupedEnds) -> GroupedState | Non
 
 
 def _alone(state: GroupedState, groups: AnyArray) -> AnyArray:
-    """Return which of some groups need fits of their own: they collapsed, or one reference point loses digits."""
+    """Return which of some groups must be fitted alone: they collapsed, or a common reference point loses digits."""
     problem = state.problem
     bad = ~np.isfinite(state.elbo[groups])
     if problem.has_labels:
@@ -424,7 +424,7 @@ def _collapsed(state: GroupedState) -> list[int]:
 
 
 class _Factors(Mapping[Variable, Any]):
-    """Global factors by variable, each made of its natural parameters when it is asked for."""
+    """Global factors by variable, each made of its natural parameters at first use."""
 
     def __init__(self, problem: Problem, natural: Mapping[Variable, Statistics]) -> None:
         self._problem, self._natural = problem, natural

@@ -189,7 +189,7 @@ def in_one(counts: AnyArray, n_rows: int) -> AnyArray:
 def points_of(problem: GroupedProblem) -> tuple[Array, list[Array]]:
     """Return the rows of each group as points, (G, D, N), and what brings them to one size, (G, D, D) each.
 
-    The first of these gives each column the unit of its own spread, the second whitens the points of a group.
+    The first divides each column by its spread, the second whitens the points of a group.
     """
     counts = problem.groups.counts
     values = [(leaf, np.asarray(own, dtype=np.float64)) for leaf, own in problem.observed]

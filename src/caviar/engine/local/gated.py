@@ -142,7 +142,7 @@ class SwitchedFactor(LocalFactor):
         return values.reshape(*(size if axis in axes else 1 for axis, size in sizes), values.shape[-1])
 
     def _gathered(self, natural: Array) -> Array:
-        """Return the table of natural parameters with all that is said of fewer labels added, in its place."""
+        """Add to the table of natural parameters, in place, those of fewer labels; return it."""
         table = self.table(natural)
         for key, axes in self._of_labels.items():
             if key != self._all:

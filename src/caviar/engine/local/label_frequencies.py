@@ -145,7 +145,7 @@ class FrequenciesFactor(LocalFactor):
         return found
 
     def _said(self, natural: Array) -> tuple[Array, tuple[Array, Array], Array]:
-        """Return copies of what is said of labels (N, K, B), of frequencies (K, B), (K, K, B), and weights (N, B)."""
+        """Return copies of the parameters of labels (N, K, B) and frequencies (K, B), (K, K, B), and weights (N, B)."""
         matrix = self.view(natural, self._second)
         matrix = 0.5 * (matrix + matrix.swapaxes(0, 1))
         first, weights = (self.view(natural, key).copy() for key in (self._first, self._weight))

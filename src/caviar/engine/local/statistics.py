@@ -90,7 +90,7 @@ class Sums:
         _add_numbers(self.entropy, other.entropy)
 
     def copied(self) -> Sums:
-        """Return these sums with arrays of their own."""
+        """Return a copy of these sums."""
         fused = {key: value.copy() for key, value in self.fused.items()}
         parts = {key: value.copy() for key, value in self.parts.items()} if self.parts else {}
         return Sums(fused, parts, self.log_partition, self.entropy)

@@ -193,7 +193,7 @@ def is_cheap_to_integrate(
 
 
 def n_probes(n_numbers: int) -> int:
-    """Return how many draws of a factor with so many numbers are taken."""
+    """Return the number of draws of a factor, given its number of parameters."""
     return min(_MOST_PROBES, max(_FEWEST_PROBES, -(-_OF_NUMBERS // max(n_numbers, 1))))
 
 
@@ -210,7 +210,7 @@ def is_cheap_to_probe(problem: Problem, n_rows: int, n_numbers: int) -> bool:
 
 
 def may_be_probed(problem: Problem, n_rows: int) -> bool:
-    """Return whether such fits may tell something, as far as the sizes say."""
+    """Return whether such fits may help, judged by the sizes."""
     is_met = bool(problem.factors) and bool(_sizes_of_members(problem))
     return is_met and is_cheap_to_probe(problem, n_rows, 1)
 

@@ -72,7 +72,7 @@ class FactorResponse:
         return sum(map(math.prod, self.shapes))
 
     def tells(self, mine: slice) -> bool:
-        """Whether the variances of some entries are told."""
+        """Whether the variances of some entries are computed."""
         return True
 
     def variances(self, mine: slice) -> Array:

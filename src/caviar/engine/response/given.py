@@ -65,7 +65,7 @@ class Given(Apart):
 
     @cached_property
     def _forecasts(self) -> Multilinear | None:
-        """What is said to all repetitions, also those without rows; None if all have some."""
+        """The natural parameters of all repetitions, also those without rows; None if all have rows."""
         return None if self._have_rows else updates_of(self._state.problem)
 
     def _counts(self, variable: Variable, layout: CoupledLayout) -> AnyArray:

@@ -168,8 +168,7 @@ class Response:
         if self._operator.rows_are_apart:
             raise ModelError(
                 "the determinant of linear response is not formed for large shared factors beside hidden "
-                "variables of "
-                "the rows"
+                "variables of the rows"
             )
         with self._session():
             are_points = self._are_points
@@ -267,10 +266,9 @@ class Response:
             raise ModelError(why_saddle(self.smallest_eigenvalue, self.weakest_direction))
         if self.shift > _UNSETTLED:
             raise ModelError(
-                f"the fit has not settled for these data: its factors would still move by "
-                f"{self.shift:.2g} standard deviations. Give the data (and sample_weight=) of the fit; or "
-                f"fit with schedule='batch', a lower "
-                f"tol or a higher max_iter"
+                f"the fit has not settled for these data: its factors would still move by {self.shift:.2g} "
+                "standard deviations. Give the data (and sample_weight=) of the fit; or fit with "
+                "schedule='batch', a lower tol or a higher max_iter"
             )
 
     @property
@@ -346,7 +344,7 @@ class Response:
         return self._entries.within(name)
 
     def tells(self, name: str) -> bool:
-        """Whether the variances of a global variable are told: not where they would take very many responses."""
+        """Whether the variances of a global variable are computed; not if this takes very many responses."""
         factor, mine = self._entries.places[name]
         return factor.tells(mine)
 

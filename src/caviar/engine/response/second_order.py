@@ -346,7 +346,7 @@ def batch_of(problem: Problem, factor: FactorResponse, like: Statistics, natural
 
 
 class _OfFamily(FactorBatch):
-    """A variable with a factor of its own: all its repetitions as one batch of the family."""
+    """A variable with a separate factor: all its repetitions as one batch of the family."""
 
     def __init__(self, factor: FactorResponse, like: Statistics, natural: Array) -> None:
         variable = factor.variable

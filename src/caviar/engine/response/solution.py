@@ -253,7 +253,7 @@ def low_rank_of(operator: ResponseOperator) -> LowRank | None:
 
 
 class Asked(Solution):
-    """The solution by steps, until so many columns were asked for that the matrix would have taken less."""
+    """The solution by steps, until it has cost more than the matrix would."""
 
     def __init__(self, operator: ResponseOperator) -> None:
         self._operator = operator

@@ -213,7 +213,7 @@ def _swept(unknown: Sequence[FactorOfRows], work: BlockWork) -> tuple[LocalState
 
 
 def _of_rows(work: BlockWork, chosen: AnyArray) -> BlockWork:
-    """Return some rows of a block at work, with buffers of their own."""
+    """Return some rows of a block, with separate buffers."""
     rows, (where,) = work.rows, np.nonzero(chosen)
     places = np.arange(rows.where.start, rows.where.stop) if isinstance(rows.where, slice) else rows.where
     columns = {key: values[where] for key, values in rows.columns.items()}

@@ -52,7 +52,7 @@ class IndependentRows:
     factors
         Its local factors, in the order of their updates.
     centres
-        Reference points of their own that categories of a local Categorical have.
+        Separate reference points of categories of a local Categorical.
     partial
         Leaves of vectors missing in part, by the local factor whose features they are.
     """
@@ -130,7 +130,7 @@ class IndependentRows:
 
     @property
     def block_rows(self) -> int:
-        """Rows of a block; it depends only on the model, so that sums have the same bits on every executor."""
+        """Rows of a block; it depends only on the model, so sums have the same bits on every executor."""
         return self._block_rows
 
     def _rows_of_a_block(self) -> int:

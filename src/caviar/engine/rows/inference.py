@@ -117,7 +117,7 @@ class FactorOfRows:
 
 
 class Continued(FactorOfRows):
-    """A factor whose parts depend on each other, so that it goes on from where it was."""
+    """A factor whose parts depend on each other: an update continues from the last one."""
 
     def infer(self, work: BlockWork, sums: Sums, *, keep: bool) -> None:
         factor, natural = self.factor, self.natural(work).copy()

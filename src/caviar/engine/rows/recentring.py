@@ -50,7 +50,7 @@ class Recentring:
     Attributes
     ----------
     centres
-        The columns of the categories that have points of their own.
+        The columns of the categories with separate points.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class Recentring:
     ) -> Array | None:
         """Return the displacements (K, ...) that the centres now need, zero where they stay; None if all stay.
 
-        A category gets a point of its own where digits would be lost from its present one. It goes back to the common
+        A category gets a separate point where digits would be lost from its present one. It goes back to the common
         point where that costs nothing, if it ``may_return``.
         """
         away = self._means(coordinates, q)

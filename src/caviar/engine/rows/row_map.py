@@ -63,7 +63,7 @@ class Look:
 
 
 class _Found:
-    """What is the same however often it is found, and is found once: no more than a memory of pure functions."""
+    """Results of pure functions, each computed once."""
 
     def __init__(self) -> None:
         self.scratch = Workspace()
@@ -75,7 +75,7 @@ class _Found:
 class RowMap:
     """A row model over the rows of a source.
 
-    Block boundaries follow from the number of features alone, so that the sums are the same bits for any executor.
+    Block boundaries follow from the number of features alone, so sums have the same bits with any executor.
 
     Attributes
     ----------
@@ -273,7 +273,7 @@ class RowMap:
         return total
 
     def share(self, n_rows: int) -> RowMap:
-        """Return the map over about so many rows from all over the source, which weigh as much as all do.
+        """Return the map over a sample of the rows, with the total weight of all.
 
         They are read once and summed in this process. If they are all rows of a small table in this process, results
         that this map has already computed are used again.

@@ -122,7 +122,7 @@ class RowModel(Protocol):
 
     @property
     def operations_a_row(self) -> float:
-        """Operations for one row, by which it is told whether batches of rows are worth an update of the globals."""
+        """Operations for one row, which decide whether batches of rows are worth an update of the globals."""
         ...
 
     @property
@@ -142,7 +142,7 @@ class RowModel(Protocol):
 
     @property
     def has_centres(self) -> bool:
-        """Whether some category is measured from a point of its own."""
+        """Whether some category is measured from a separate point."""
         ...
 
     @property
@@ -167,7 +167,7 @@ class RowModel(Protocol):
 
     @property
     def entries(self) -> Sequence[ColumnKey]:
-        """The columns that tell which entries of vectors missing in part were observed."""
+        """The columns that say which entries of partly missing vectors were observed."""
         ...
 
     @property
@@ -200,7 +200,7 @@ class RowModel(Protocol):
         ...
 
     def thorough(self) -> RowModel:
-        """Return the same model, whose passes bring every row to its optimum at any cost."""
+        """Return the same model with passes that iterate every row to its optimum."""
         ...
 
     def why_inexact(self) -> str:
@@ -307,7 +307,7 @@ class RowModel(Protocol):
         ...
 
     def why_no_response(self) -> str:
-        """Return why it cannot be told how the sums respond to changes of the coefficients; nothing if it can."""
+        """Return why the response of the sums to the coefficients cannot be computed; nothing if it can."""
         ...
 
     def with_entropies(self, sums: Sums, coefficients: Coefficients) -> Sums:

@@ -1,6 +1,6 @@
 """Whole sequences: blocks of rows that a chain runs through, and what is done with each of them.
 
-A block is a run of whole sequences, so that the factor of a chain is inferred inside it: natural parameters of its
+A block is a run of whole sequences, so the factor of a chain is inferred inside it: natural parameters of its
 rows, messages forward and backward over its sequences, and sums given the marginals. What meets the data is done tile
 by tile, in as many rows as matrix products are fastest with.
 """

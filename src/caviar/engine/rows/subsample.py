@@ -57,7 +57,7 @@ class Sample:
 
     @property
     def has_single(self) -> bool:
-        """False: a sample is a copy of few rows, and starts look at it again and again."""
+        """False: a sample is a copy of few rows, and starts read it many times."""
         return False
 
     @property
@@ -300,7 +300,7 @@ class _Chosen:
         return getattr(self.source, "arrays", ())
 
     def between(self, start: int, stop: int) -> _Chosen:
-        """Return the chosen rows of a run, as a source of their own."""
+        """Return a source of the chosen rows of a run."""
         first, last = np.searchsorted(self.places, (start, stop))
         return _Chosen(self.source.between(start, stop), self.places[first:last] - start)
 

@@ -9,7 +9,7 @@ from ..local.statistics import Sums
 
 @dataclass(frozen=True)
 class SumsByBatch:
-    """The sums of each batch, and along a binary tree those of neighbours, so that one can be replaced exactly.
+    """The sums of each batch, and along a binary tree those of neighbours; one can be replaced exactly.
 
     The total of n batches is the sum of n numbers, not of all that was ever added and taken away: nothing is lost
     however often they are replaced. A replacement costs log2(n) additions, and leaves the sums before as they were.
@@ -26,7 +26,7 @@ class SumsByBatch:
 
     @classmethod
     def of(cls, n_batches: int) -> SumsByBatch:
-        """Return places for so many batches, without sums."""
+        """Return places for batches, without sums."""
         return cls((None,) * (2 << max(n_batches - 1, 0).bit_length()))
 
     def replaced(self, batch: int, sums: Sums) -> SumsByBatch:

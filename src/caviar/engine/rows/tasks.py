@@ -43,7 +43,7 @@ class RowSource(Protocol):
 
     @property
     def has_single(self) -> bool:
-        """Whether numbers are in float32 or less, so that their user wants no copy of all of them in float64."""
+        """Whether numbers are in float32 or less; a copy of all in float64 is then avoided."""
         ...
 
     @property

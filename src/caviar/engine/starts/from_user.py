@@ -48,7 +48,7 @@ def open_variables(problem: Problem, names: Collection[str]) -> frozenset[Variab
 
 
 def _chosen_together(problem: Problem, names: Collection[str]) -> Iterator[tuple[Variable, ...]]:
-    """Yield each hidden label with all that it chooses from, where its probabilities tell nothing of its categories.
+    """Yield each hidden label with all that it chooses from, if its probabilities do not distinguish its categories.
 
     Categories of a label that chooses from nothing hidden are told apart by constants, or by a table of the data.
     """

@@ -131,7 +131,7 @@ def best_of(
     """
     if len(starts) == 1:
         start = starts[0]()
-        # without local factors no start goes on over the sample
+        # without local factors no start is continued on the sample
         if not (sample.is_part and start[0].factors):
             return Begun(start)
         starts = [lambda: start]
@@ -143,7 +143,7 @@ def best_of(
 
 
 def begun_at(reached: BatchState, sample: Sample) -> Begun:
-    """Return where a fit begins that goes on from a state of an ascent on the sample."""
+    """Return where a fit begins that continues a state of an ascent on the sample."""
     start = reached.problem, dict(reached.q)
     return Begun(start, None if sample.is_part or _depends_on_its_way(reached) else _anew(reached))
 
@@ -185,7 +185,7 @@ def _possible(starts: Sequence[Callable[[], Start]]) -> list[Start]:
 
 @dataclass(frozen=True)
 class Race:
-    """Starts that ascend side by side: each round costs about the same, and the better half goes on to the next.
+    """Starts that ascend side by side: each round costs about the same, and the better half continues to the next.
 
     A few iterations do not tell where a start will end: it may wait on a plateau, and climb late. So a round has as
     many passes as the size of the table allows, and of small tables most starts have settled when they are compared.
@@ -257,7 +257,7 @@ class Race:
         return [one for one in begun if not one[1].elbo < least][:_MOST]
 
     def _round(self, left: list[Runner], n_iter: int, ample: bool) -> list[Runner]:
-        """Return the starts that are left after so many iterations, best first."""
+        """Return the starts that are left after a number of iterations, best first."""
         for done in range(0, n_iter, _STRETCH):
             if all(_has_settled(state) for _, state in left):
                 break
@@ -266,7 +266,7 @@ class Race:
                 (start, state if _has_settled(state) else self.run(state, settings)) for start, state in left
             )
             ran = [(start, state) for start, state in ends if state is not None]
-            # those that end alike keep their order, whatever rounding makes of it
+            # starts with equal ends keep their order in spite of rounding
             ran.sort(key=lambda one: -self._rounded(one[1]))
             left = [one for one in ran if one is ran[0] or self._may_win(one[1], ran[0][1].elbo, ample)]
             if len(left) <= 1:

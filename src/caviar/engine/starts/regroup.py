@@ -180,7 +180,7 @@ class Regrouping:
         return list(moved[:most] if most > _MOVES else _evenly(moved, most))
 
     def _likeness(self, several: Sequence[AnyArray]) -> _Likeness | None:
-        """Return what is like the model: its evidence of some partitions differs least from the model's."""
+        """Return the likeness whose evidence of some partitions is closest to the model's."""
         basis, gate, cloud = self.basis, self.gate, self.cloud
         shape = gate.shape(basis.problem, basis.sample.n_rows)
         try:
@@ -190,7 +190,7 @@ class Regrouping:
         except ImproperError as error:
             log.info("no likeness: %s", error)
             return None
-        # how well those are told apart that no fit comes near does not matter
+        # how well partitions far from every fit are distinguished does not matter
         best = np.argsort(-evidence, kind="stable")[:_COMPARED]
         evidence, shares = evidence[best], shares_of(np.stack(several)[best], gate.size)
         if not np.isfinite(evidence).all():
@@ -264,5 +264,5 @@ def _concentration(basis: Basis, gate: Gate) -> float:
 
 
 def _evenly(several: Sequence[_T], most: int) -> Sequence[_T]:
-    """Return at most so many of several things, from the first on."""
+    """Return at most a number of items, evenly spaced from the first one."""
     return several[:: max(-(-len(several) // most), 1)]

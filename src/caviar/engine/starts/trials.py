@@ -1,4 +1,4 @@
-"""Trials: starts that go on for a while before anything else is decided.
+"""Trials: starts that are iterated for a while before anything else is decided.
 
 They are those of models that multiply what several labels choose, which all go on before they race, and the only one of
 an ordinary mixture with very many components.
@@ -90,7 +90,7 @@ def _after_a_while(
 def unless_silent(
     basis: Basis, drawn: Start, others: Sequence[Callable[[], Start]], behind: float = _SILENT
 ) -> Start:
-    """Return a start as it is, or the best of others where it is so far behind: its hidden vectors have fallen silent.
+    """Return a start, or the best of others if its hidden vectors have fallen silent and it is far behind.
 
     Parameters
     ----------
@@ -167,7 +167,7 @@ def start_of_very_many(basis: Basis, looks: Callable[[Problem], Looks | None]) -
     Parameters
     ----------
     looks
-        Returns the looks at rows with few responsibilities, None if there are none.
+        Returns the passes with few responsibilities per row, None if the model has none.
     """
     (gate,) = basis.gates
     (cloud,) = basis.clouds(gate)

@@ -1,4 +1,4 @@
-"""Warm-up: first sweeps in which some globals wait: what is given, widths of effects, or those of outer plates."""
+"""Warm-up: first sweeps, in which some globals wait: given ones, widths of effects, or those of outer plates."""
 
 from __future__ import annotations
 

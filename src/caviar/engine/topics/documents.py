@@ -23,7 +23,7 @@ from .start import drawn_topics, given_tokens
 
 @dataclass(frozen=True, eq=False)
 class Documents(KindOfRows):
-    """What rows of documents do in a way of their own.
+    """What rows of documents do in another way than rows of records.
 
     Attributes
     ----------

@@ -197,7 +197,7 @@ class TopicRows:
 
     @property
     def operations_a_row(self) -> float:
-        """0, so that batches are a user's choice: each holds sums of the size of all topics and words."""
+        """0: batches are a user's choice, because each has sums of the size of all topics and words."""
         return 0.0
 
     @property
@@ -237,7 +237,7 @@ class TopicRows:
         return weights
 
     def sums_above(self, concentration: Array, weights: Array) -> dict[Hashable, Array]:
-        """Return what is above the proportions needs of documents with these concentrations (B, K): nothing."""
+        """Return the sums over documents that the variables above the proportions need: none."""
         return {}
 
     def summarize(

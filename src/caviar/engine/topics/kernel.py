@@ -183,9 +183,9 @@ class _Group:
     def settled(
         self, prior: Array, concentration: Array, most: int, tol: float, stretch: float = 1.0
     ) -> Array:
-        """Return the concentrations (G, K) of the proportions after so many updates, each until it has settled.
+        """Return the concentrations (G, K) of the proportions after updates, each until it has settled.
 
-        A document stays where it settled while others go on, so that nothing depends on what it is put beside.
+        A settled document stays while others continue: results do not depend on the other documents of a group.
         """
         close = tol * self.counts.sum(axis=1)
         found, now = concentration.copy(), concentration

@@ -1,4 +1,4 @@
-"""Kinds of rows: what some rows do in a way of their own, as documents do."""
+"""Kinds of rows: what rows such as documents do in another way."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..rows.subsample import Sample
 
 
 class KindOfRows:
-    """What rows of some kind do in a way of their own; here those that the compiler derives, which have none.
+    """What rows of some kind do in another way; here rows that the compiler derives, for which nothing differs.
 
     A method that returns None leaves the answer to what is derived from the terms.
     """

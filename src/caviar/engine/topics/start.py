@@ -79,7 +79,7 @@ def drawn_topics(
 
 
 def _even(problem: Problem, variable: Variable) -> Any:
-    """Return weights of broken sticks that are about equal, so that every topic has its chance."""
+    """Return weights of broken sticks that are about equal, to give every topic the same chance."""
     left = np.arange((variable.dimension or 2) - 1, 0, -1.0)
     plates = tuple(problem.bound.sizes[plate] for plate in variable.plates)
     shares = np.broadcast_to(_EVEN * np.ones_like(left), (*plates, len(left)))

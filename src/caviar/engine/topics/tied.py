@@ -25,7 +25,7 @@ PRIOR = "prior"
 
 
 class Ties:
-    """What the proportions of documents and what is above them need of each other.
+    """What the proportions of documents and the variables above them need from each other.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class Ties:
         return total.reshape(-1)
 
     def sums(self, expected_log: Array, weights: Array) -> dict[Hashable, Array]:
-        """Return what is above needs of documents with these expected log proportions, (B, K), and weights (B,)."""
+        """Return the sums over documents with these expected log proportions, (B, K), and weights (B,)."""
         assert self.logs is not None
         found: dict[Hashable, Array] = {self.logs.key: (weights @ expected_log).reshape(self.logs.shape)}
         if self.counts is not None:
@@ -91,11 +91,11 @@ class TiedTopicRows(TopicRows):
         return {*super().parts_of_messages, PRIOR}
 
     def why_no_response(self) -> str:
-        """Return why it is not told how the sums respond to changes of the globals."""
+        """Return why the response of the sums to the globals cannot be computed."""
         return "these are documents whose proportions have hidden parents, and how they respond to these is not known"
 
     def coefficients(self, arrays: Mapping[Hashable, Array]) -> Coefficients:
-        """Return what the documents need of the topics, and of what is above their proportions."""
+        """Return what the documents need from the topics and from the variables above their proportions."""
         own = super().coefficients(arrays)
         return Coefficients({}, {**own.parts, PRIOR: self.ties.prior(arrays)})
 
@@ -114,7 +114,7 @@ class TiedTopicRows(TopicRows):
         return np.where(np.diff(counts.indptr) > 0, weights, 0.0)
 
     def sums_above(self, concentration: Array, weights: Array) -> dict[Hashable, Array]:
-        """Return what is above the proportions needs of documents with these concentrations (B, K)."""
+        """Return the sums over documents with these concentrations (B, K)."""
         return self.ties.sums(expected_log_of(concentration), weights)
 
     def sums_of(self, rows: Rows, state: LocalState, coefficients: Coefficients, scratch: Workspace) -> Sums:

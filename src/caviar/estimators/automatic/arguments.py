@@ -1,4 +1,4 @@
-"""Arguments of an estimator that searches for its number of components: what they may be, and what is refused."""
+"""The arguments of an estimator that searches for its number of components, checked."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from .problem import Problem, Starts
 
 @dataclass(frozen=True)
 class ColumnsProblem(Problem):
-    """Rows whose columns are variables of their own.
+    """Rows whose columns are separate variables.
 
     Attributes
     ----------
@@ -24,7 +24,7 @@ class ColumnsProblem(Problem):
     """
 
     # a fit costs ten times as much as a pass over a few hundred rows: proposals that are refused nearly always are not
-    # made, and ordinary starts are left to the fit anew at the end
+    # made, and ordinary starts are left to the new fit at the end
     clear_gain: ClassVar[float] = -np.inf
     far_moves: ClassVar[int] = 1
     least_overlap: ClassVar[float] = 1e-3

@@ -28,7 +28,7 @@ class Move:
     n_components
         Number of components after the move, also if the move was refused.
     accepted
-        Whether the ELBO rose, so that the new mixture was kept.
+        Whether the ELBO rose and the new mixture was kept.
 
     Examples
     --------

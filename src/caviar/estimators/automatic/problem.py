@@ -158,5 +158,5 @@ class Problem:
 
 
 def factors_of(posterior: Posterior) -> dict[str, Any]:
-    """Return the factors of a posterior, for another fit to go on from."""
+    """Return the factors of a posterior, for another fit to continue from."""
     return {name: posterior[name] for name in posterior}

@@ -192,7 +192,7 @@ class _Search:
         """Number the components by their weight, then by their place; kept unless the ELBO falls."""
         responsibilities = self.problem.responsibilities(self.posterior)
         share = self.problem.weights[:, None] * responsibilities
-        # those that weigh the same are told apart by where they lie, whatever the order of the rows and the moves
+        # components of equal weight are ordered by their location, independently of the order of rows and moves
         places = share.T @ np.nan_to_num(np.asarray(self.problem.X, dtype=np.float64))
         order = np.lexsort((*places.T[::-1], -np.round(share.sum(axis=0), 6)))
         if np.all(np.diff(order) > 0):
@@ -213,7 +213,7 @@ class _Search:
         return None if is_hopeless else factors_of(end)
 
     def _fitted(self, n_components: int, start: Starts, to_reach: float) -> Posterior:
-        """Return where some iterations lead: until the ELBO is reached, or it is clear that it will not be."""
+        """Return the state after some iterations: until the ELBO is reached, or it is clear that it will not be."""
         end = self.problem.fit(n_components, start, max_iter=_FIRST)
         for more in (_SEARCHING, None):
             if end.status is not Status.MAX_ITER or end.n_iter >= self.problem.max_iter:

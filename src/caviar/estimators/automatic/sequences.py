@@ -18,7 +18,7 @@ from .problem import Problem, Starts
 class SequenceProblem(Problem):
     """Rows in sequences, and the statement of their hidden Markov model for any number of states.
 
-    Moves are proposed by mixtures of the rows of a state, or of two, whatever their order; each is judged by the ELBO
+    Moves are proposed by mixtures of the rows of a state, or of two, in any order; each is judged by the ELBO
     of the hidden Markov model of all sequences.
 
     Attributes

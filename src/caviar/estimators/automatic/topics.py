@@ -58,7 +58,7 @@ _PART_PASSES = 20
 
 @dataclass
 class TopicMoves:
-    """Documents, their topics so far, and how a fit goes on from others.
+    """Documents, their topics, and how to continue a fit from other topics.
 
     Moves are made among the topics that have words and a few empty ones: the fewer there are, the faster is a pass.
 
@@ -101,7 +101,7 @@ class TopicMoves:
     moves: list[Move] = field(default_factory=list)
 
     def made(self, rounds: int) -> Posterior:
-        """Return the best posterior after at most so many rounds of moves, settled and in order of size."""
+        """Return the best posterior after a limited number of rounds of moves, settled and in order of size."""
         try:
             for _ in range(rounds if self.posterior.status is not Status.INTERRUPTED else 0):
                 self.pace.sweep()
@@ -202,7 +202,7 @@ def best_of_numbers(fit: Callable[[int], Posterior], most: int, pace: Pace) -> P
     Parameters
     ----------
     fit
-        How many topics -> their posterior, from starts of their own.
+        Number of topics -> their posterior, from separate starts.
     most
         Topics at most, at least 2.
     pace

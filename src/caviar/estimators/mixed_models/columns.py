@@ -236,7 +236,7 @@ def _listed(names: Sequence[str]) -> str:
 
 def mean_and_sd(values: Array, weights: Array | None) -> tuple[Array, Array]:
     """Return the mean and standard deviation of columns over the rows, of which a weight of 2 is the row twice."""
-    # from the first row, so that the standard deviation of a constant is 0 and no rounding error
+    # from the first row: the standard deviation of a constant is then exactly 0
     first = values[0]
     share = np.full(len(values), 1.0 / len(values)) if weights is None else weights / weights.sum()
     mean = share @ (values - first)

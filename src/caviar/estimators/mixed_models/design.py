@@ -131,7 +131,7 @@ class Encoding:
         Raises
         ------
         DataError, ParameterError
-            As :meth:`matrix`; or if an offset is no number.
+            As :meth:`matrix`; or if an offset is not a number.
         """
         parts = []
         for own in self.formula.offsets:
@@ -200,11 +200,11 @@ class Encoding:
             return self.measured(COMMON, matrix, names), names
         if "Intercept" not in names:
             raise DataError(
-                "the thresholds of an ordinal response take the place of the intercept; leave 0 (or -1) out of the "
+                "the thresholds of an ordinal response replace the intercept; leave 0 (or -1) out of the "
                 "formula"
             )
         if len(names) == 1:
-            raise DataError("the formula has no common effects beside the thresholds; add a column")
+            raise DataError("the formula has no common effects; add a column")
         kept = [place for place, name in enumerate(names) if name != "Intercept"]
         return matrix[:, kept], [names[place] for place in kept]
 
@@ -255,7 +255,7 @@ def _labels_that_are_there(term: GroupTerm, rows: Rows) -> AnyArray:
 
 
 def _escaped(text: str) -> str:
-    r"""Return a text with its colons as ``\:``, so that no two combinations of groups have one name."""
+    r"""Return a text with its colons as ``\:``, to give combinations of groups different names."""
     return text.replace("\\", "\\\\").replace(":", "\\:")
 
 
@@ -310,7 +310,7 @@ def refuse_far(matrix: Array, names: Sequence[str]) -> None:
 
 
 def refuse_useless_groups(term: GroupTerm, texts: Any, n_levels: int, n_rows: int) -> None:
-    """Refuse groups that tell nothing.
+    """Refuse groups without information.
 
     Raises
     ------
@@ -323,6 +323,6 @@ def refuse_useless_groups(term: GroupTerm, texts: Any, n_levels: int, n_rows: in
         )
     if n_levels == n_rows:
         raise DataError(
-            f"({term.effects} | {term.group}): each of the {n_rows} rows is a group of its own, so that its effects "
-            f"cannot be told from the noise; leave them out"
+            f"({term.effects} | {term.group}): each of the {n_rows} rows is a separate group, so effects "
+            f"and noise cannot be distinguished; leave this term out"
         )

@@ -229,7 +229,7 @@ def categories_of(rows: Rows, response: str, stated: Sequence[Any] | None) -> tu
     DataError
         If nothing tells the order of texts, a category was never chosen, or there is only one.
     ParameterError
-        If the stated ones are no distinct texts or numbers.
+        If the stated ones are not distinct texts or numbers.
     """
     texts, of_type = rows.labels(response)
     if not len(texts):
@@ -237,13 +237,13 @@ def categories_of(rows: Rows, response: str, stated: Sequence[Any] | None) -> tu
     if stated is not None:
         found = tuple(own if isinstance(own, str) else f"{own:g}" for own in stated)
         if len(set(found)) < len(found):
-            raise ParameterError(f"categories are distinct, the lowest first; got {list(stated)!r}")
+            raise ParameterError(f"categories must be distinct, the lowest first; got {list(stated)!r}")
         refuse_unseen(response, texts, found)
     elif not rows.are_ordered(response):
         shown = ", ".join(map(repr, sorted(set(texts.tolist()))[:4]))
         raise DataError(
-            f"the response '{response}' has texts, and nothing tells their order: give categories=[...], the lowest "
-            f"first, of {shown}, or a column of an ordered type"
+            f"the response '{response}' has texts, and nothing tells their order: give categories=[...], the "
+            f"lowest first, of {shown}, or a column of an ordered type"
         )
     else:
         # the categories of a type that is not ordered are numbers here, which have an order of their own
@@ -253,7 +253,7 @@ def categories_of(rows: Rows, response: str, stated: Sequence[Any] | None) -> tu
 
 
 def _check_chosen(response: str, texts: AnyArray, found: tuple[str, ...]) -> None:
-    """Refuse categories that nobody has, and a single one.
+    """Refuse categories without rows, and a single category.
 
     Raises
     ------
@@ -263,8 +263,8 @@ def _check_chosen(response: str, texts: AnyArray, found: tuple[str, ...]) -> Non
     never = next((own for own in found if own not in set(texts.tolist())), None)
     if never is not None:
         raise DataError(
-            f"no row has the category {never!r}, so that the thresholds around it have no place; leave it out of "
-            f"categories="
+            f"no row has the category {never!r}, so the thresholds around it are not determined; leave it "
+            f"out of categories="
         )
     if len(found) < 2:
         raise DataError(f"the response '{response}' is {texts[0]!r} in all rows; there is nothing to explain")
@@ -310,7 +310,7 @@ def trials_of(formula: Formula, rows: Rows, n_rows: int) -> dict[str, Array]:
     Raises
     ------
     DataError
-        If one is no whole number of at least 0.
+        If one is not a whole number of at least 0.
     """
     if not formula.trials:
         return {}

@@ -79,7 +79,7 @@ def read(text: Any) -> Formula:
     Raises
     ------
     ParameterError
-        If it is none; the message says where.
+        If it is not a formula; the message says where.
 
     Examples
     --------
@@ -104,7 +104,7 @@ def read(text: Any) -> Formula:
             groups += list(_of_bar(inner, text))
         elif piece.startswith("-offset("):
             raise ParameterError(
-                f"an offset is added, as offset(-x); formula has - {piece[1:]!r}: write {_negated(piece)!r}"
+                f"an offset cannot be subtracted; formula has - {piece[1:]!r}: write {_negated(piece)!r}"
             )
         elif piece.startswith("offset(") and piece.endswith(")"):
             offsets.append(_inside(piece))
@@ -155,7 +155,7 @@ def _summands(right: str, text: str) -> Iterator[str]:
         if depth == 0 and character in "+-":
             piece = right[start:place].strip()
             if not piece and (sign or place == len(right)):
-                raise ParameterError(f"the formula has nothing beside a {sign or '~'}: {text!r}")
+                raise ParameterError(f"the formula has nothing after a {sign or '~'}: {text!r}")
             if piece:
                 yield piece if sign != "-" else f"-{piece}"
             start, sign = place + 1, character
@@ -190,7 +190,9 @@ def _of_bar(inner: str, text: str) -> Iterator[GroupTerm]:
     effects, bar, group = inner.partition("||") if "||" in inner else inner.partition("|")
     effects, group = effects.strip(), group.strip()
     if not effects or not group or "|" in group:
-        raise ParameterError(f"effects of groups are (effects | group); got ({inner}) in {text!r}")
+        raise ParameterError(
+            f"effects of groups must have the form (effects | group); got ({inner}) in {text!r}"
+        )
     for part in group.split("+"):
         nested = [own.strip() for own in part.split("/")]
         for depth in range(1, len(nested) + 1):
@@ -198,7 +200,7 @@ def _of_bar(inner: str, text: str) -> Iterator[GroupTerm]:
             strange = next((own for own in by if not _is_name(own)), None)
             if strange is not None:
                 raise ParameterError(
-                    f"groups are columns, as school, school:class or school/class; got {strange!r} in {text!r}"
+                    f"groups must be columns, such as school, school:class or school/class; got {strange!r} in {text!r}"
                 )
             yield GroupTerm(effects, tuple(own.strip("`") for own in by), bar == "|")
 
@@ -213,7 +215,7 @@ def terms_of(effects: str) -> Any:
     Raises
     ------
     ParameterError
-        If it is no formula, or has something else than names, numbers, operators and the known functions.
+        If it is not a formula, or has something else than names, numbers, operators and the known functions.
     ImportError
         If formulaic is not installed.
     """

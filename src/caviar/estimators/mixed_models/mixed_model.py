@@ -254,7 +254,7 @@ class MixedModel(HasEvidence):
         if self.family == ORDINAL:
             return categories_of(rows, formula.response, self.categories)
         if self.categories is not None:
-            raise ParameterError(f"categories= are those of family='ordinal'; got family={self.family!r}")
+            raise ParameterError(f"only family='ordinal' has categories; got family={self.family!r}")
         return ()
 
     @property
@@ -379,7 +379,7 @@ class MixedModel(HasEvidence):
         """
         check_is_fitted(self)
         if not self._family.has_thresholds:
-            raise ParameterError(f"thresholds are those of family='ordinal'; got family={self.family!r}")
+            raise ParameterError(f"only family='ordinal' has thresholds; got family={self.family!r}")
         rows = threshold_rows(self.posterior_, self.categories_, self.fixed_covariance_, level)
         names = ("mean", "sd", "lower", "upper")
         found = data_frame({name: [getattr(row, name) for row in rows] for name in names})

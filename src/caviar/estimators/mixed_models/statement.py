@@ -58,7 +58,7 @@ class Block:
     label
         Name of the variable.
     is_centred
-        Whether slopes are measured from the means of their columns, so that intercepts are those there.
+        Whether columns of slopes are centred; intercepts are then those at the means of the columns.
     """
 
     term: GroupTerm
@@ -205,7 +205,7 @@ def check_response(design: Design, name: str, y: Array) -> None:
     if np.linalg.norm(left) <= _EXACT * np.linalg.norm(y):
         raise DataError(
             f"the response '{name}' is a combination of the columns of the formula, "
-            f"{', '.join(map(repr, design.names))}, without any noise; there is nothing to estimate"
+            f"{', '.join(map(repr, design.names))}, without noise; there is nothing to estimate"
         )
 
 

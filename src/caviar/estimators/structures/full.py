@@ -10,7 +10,7 @@ from ._matrices import IndependentMatrices, JointMatrices, MatrixStructure
 
 
 class Full(MatrixStructure):
-    """Each component has a covariance matrix of its own: ``covariances_`` of shape (K, D, D)."""
+    """Each component has its own covariance matrix: ``covariances_`` of shape (K, D, D)."""
 
     name = "full"
     joint: ClassVar = JointMatrices(is_tied=False)

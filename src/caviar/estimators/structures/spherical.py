@@ -16,7 +16,7 @@ class Spherical(ColumnStructure):
     r"""Each component has one variance, the same in every direction: ``covariances_`` of shape (K,).
 
     One Gamma a component, :math:`\mathrm{Gamma}(\nu / 2, B / 2)`, whose degrees of freedom :math:`\nu` grow by
-    :math:`D N_k`: each of the D columns tells of the variance.
+    :math:`D N_k`: each of the D columns counts for the variance.
     """
 
     name = "spherical"

@@ -112,7 +112,9 @@ def fit_many(
     statements = _statements_of(what, arguments)
     n_threads = usable_cores() if n_jobs in (None, -1) else n_jobs
     if isinstance(n_threads, bool) or not isinstance(n_threads, int) or n_threads < 1:
-        raise ParameterError(f"n_jobs is a number of threads >= 1, or None for all cores; got {n_jobs!r}")
+        raise ParameterError(
+            f"n_jobs must be a number of threads >= 1, or None for all cores; got {n_jobs!r}"
+        )
     if errors not in ("raise", "skip"):
         raise ParameterError(f"errors is 'raise' or 'skip'; got {errors!r}")
     data = tables_of(statements, tables, by)
@@ -186,7 +188,7 @@ def _batch(
     rng: np.random.Generator,
     tell: Callable[[int], None],
 ) -> tuple[Batch | None, AnyArray]:
-    """Return the fits of a batch, and the numbers of the groups that are left to fits of their own."""
+    """Return the fits of a batch, and the numbers of the groups to be fitted one by one."""
     counts = data.counts[groups]
     if len(groups) < _FEWEST or not counts.min():
         return None, groups
@@ -240,7 +242,7 @@ def _assemble(stated: Stated) -> Callable[..., Problem]:
 
 @contextmanager
 def _told(progress: bool | Callable[[int, int], object], n_groups: int) -> Iterator[Callable[[int], None]]:
-    """Yield what is told of groups that are done."""
+    """Yield progress reports of finished groups."""
     done, lock = 0, Lock()
 
     def tell(number: int) -> None:

@@ -47,7 +47,7 @@ class Differences:
     constants, floors
         Name -> value in each group, (G, ...); see :class:`~caviar.engine.groups.problem.Groups`.
     is_odd
-        Groups that need a fit of their own, (G,).
+        Groups that must be fitted alone, (G,).
     """
 
     constants: Mapping[str, Array]
@@ -87,7 +87,7 @@ class End:
 
 @dataclass(frozen=True)
 class Lengths:
-    """How long fits go on, and from how many starts: as of a single fit."""
+    """When fits stop, and the number of starts, as for a single fit."""
 
     seed: Any
     max_iter: int
@@ -117,7 +117,7 @@ class ManyStatements(ABC):
 
     @abstractmethod
     def rows_of(self, frame: Frame, without: str) -> Table:
-        """Return the data of all groups from a table, without the column that tells the groups."""
+        """Return the data of all groups from a table, without the column of the groups."""
 
     @abstractmethod
     def stated(self, table: Table) -> Stated:

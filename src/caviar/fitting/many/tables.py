@@ -1,4 +1,4 @@
-"""Tables by group: from a list, a mapping, or one table with a column that tells the groups."""
+"""Tables by group: from a list, a mapping, or one table with a column of groups."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def tables_of(statements: ManyStatements, tables: Any, by: str | None) -> Tables
         keys = tuple(range(len(every)))
     else:
         raise ParameterError(
-            f"tables is a list of tables, or a mapping from names of groups to tables; got {tables!r}"
+            f"tables must be a list of tables, or a mapping from names of groups to tables; got {tables!r}"
         )
     if not every:
         raise ParameterError("there is no group: tables is empty")
@@ -121,7 +121,7 @@ def _by_column(statements: ManyStatements, table: Any, by: str) -> Tables:
 def batches(tables: Tables) -> Iterator[AnyArray]:
     """Yield the numbers of groups whose shapes agree, those with about as many rows together.
 
-    They do not depend on the number of threads, so that results do not.
+    They do not depend on the number of threads, and neither do results.
     """
     counts, kinds = tables.counts, {}
     for number, table in enumerate(tables.tables):

@@ -1,4 +1,4 @@
-"""Sums by label: what is the same for all entries with a label, added up."""
+"""Sums by label: the sum of the entries with each label."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ class MatrixProduct:
 
 @cache
 def as_matrix_product(spec: str) -> Callable[[Sequence[Array]], Array] | None:
-    """Return what evaluates a sum of products as a matrix product; None where it is none.
+    """Return a function that evaluates a sum of products as a matrix product; None if that is not possible.
 
     Parameters
     ----------

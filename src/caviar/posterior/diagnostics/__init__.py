@@ -1,4 +1,4 @@
-"""Draws of a posterior weighed against the joint density, and handed over to ArviZ."""
+"""Diagnostics from draws weighted by the joint density, and conversion to ArviZ."""
 
 from .cross_validation import results_without
 from .diagnosis import GOOD, USABLE, Diagnosis, diagnosis_of, refuse_what_has_no_weights

@@ -1,4 +1,4 @@
-"""What is told of the data of a fit: found when it is asked for, where the data are few and nobody else's."""
+"""The summary of the data of a fit; for a small copy of the data, computed at first use."""
 
 from __future__ import annotations
 

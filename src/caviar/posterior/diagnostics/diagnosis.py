@@ -1,4 +1,4 @@
-r"""How far q is from the posterior, told by the weights that would turn draws of one into draws of the other."""
+r"""How far q is from the posterior, measured by importance weights."""
 
 from __future__ import annotations
 
@@ -204,5 +204,5 @@ def refuse_what_has_no_weights(factors: Mapping[str, Any], problem: Problem, n_d
     if reason:
         raise ModelError(
             f"the weights of draws from q need p(x, globals): {reason}. Where factors= took a joint factor apart, "
-            f"leave it out; caviar.testing.check_model checks the fit in another way"
+            f"leave it out; or check the fit by caviar.testing.check_model"
         )

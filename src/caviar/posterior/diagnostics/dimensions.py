@@ -34,7 +34,7 @@ def event_names(name: str, plates: Sequence[str], rank: int) -> tuple[str, ...]:
 
 
 def _plates_of_weights(nodes: Sequence[Node]) -> dict[Any, Plate]:
-    """Return for each variable of probabilities the plate from which the label drawn with it chooses, if it is one."""
+    """Return for each variable of probabilities the one plate from which its labels choose, if there is one."""
     variables = [node for node in nodes if isinstance(node, Variable)]
     chosen: dict[Any, set[Plate]] = {}
     for variable in variables:

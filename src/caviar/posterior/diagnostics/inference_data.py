@@ -194,7 +194,7 @@ def _observed(value: Any) -> AnyArray:
 
 def _checked_coords(coords: Mapping[str, Any], known: set[str]) -> dict[str, AnyArray]:
     if not isinstance(coords, Mapping):
-        raise ParameterError(f"coords is a mapping from names of axes to their labels; got {coords!r}")
+        raise ParameterError(f"coords must be a mapping from names of axes to their labels; got {coords!r}")
     for name in coords:
         if name not in known:
             raise ParameterError(f"coords names the axis {name!r}; the axes are {', '.join(sorted(known))}")

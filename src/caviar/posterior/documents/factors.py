@@ -103,7 +103,7 @@ def shared_of_document(
     Raises
     ------
     ValueError, LookupError, TypeError, AttributeError
-        If they hold none of these variables.
+        If they are not factors of these variables.
     """
     ((kind, held),) = document.items()
     factor = SHARED[kind].of_plain(held)
@@ -119,7 +119,7 @@ def shared_of_document(
 
 
 def _point(variable: Variable, value: Any) -> PointMass:
-    # a number of a plain fit is no array without axes, and is shown in another way
+    # a number of a plain fit is not an array without axes, and is shown in another way
     if isinstance(value, tuple):
         return PointMass.of(variable, MeanPrecision(*(part[()] for part in value)))
     return PointMass.of(variable, value[()])

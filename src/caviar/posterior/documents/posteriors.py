@@ -1,4 +1,4 @@
-"""A posterior as plain values: its model, its factors, and what it needs to go on with other rows."""
+"""A posterior as plain values: its model, its factors, and what it needs to continue with other rows."""
 
 from __future__ import annotations
 

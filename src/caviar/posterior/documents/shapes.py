@@ -60,7 +60,7 @@ def check_parameters(variable: Variable, parameters: Mapping[str, AnyArray], bat
 def batch_of(
     variable: Variable, plates: Sequence[Plate], shape: Sequence[int], sizes: Sizes
 ) -> tuple[int, ...]:
-    """Return the sizes of plates, settled by the leading axes of an array where nothing else tells them.
+    """Return the sizes of plates, from the leading axes of an array if they are not known otherwise.
 
     Raises
     ------
@@ -81,7 +81,7 @@ def batch_of(
 
 
 def check_point(variable: Variable, value: Any, batch: Sequence[int] | None, sizes: Sizes) -> None:
-    """Refuse what is no value of a variable for each repetition.
+    """Refuse what is not a value of a variable for each repetition.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def check_point(variable: Variable, value: Any, batch: Sequence[int] | None, siz
     """
     is_joint = "precision" in variable.family.statistics
     if is_joint != isinstance(value, tuple) or (is_joint and len(value) != 2):
-        raise TypeError(f"a point of '{variable.name}' that is no value of it")
+        raise TypeError(f"a point of '{variable.name}' that is not a value of it")
     location, precision = value if is_joint else (value, None)
     _check_value(variable, location, variable.plates, variable.value_rank, batch, sizes)
     if precision is not None:
@@ -110,7 +110,7 @@ def check_point(variable: Variable, value: Any, batch: Sequence[int] | None, siz
     elif variable.own_family.__name__ in ("Beta", "Dirichlet", "StickBreaking") and np.any(
         (location < 0) | (location > 1 + 1e-9)
     ):
-        raise ValueError(f"a point of '{variable.name}' that is no probability")
+        raise ValueError(f"a point of '{variable.name}' that is not a probability")
 
 
 def _check_value(
@@ -123,7 +123,7 @@ def _check_value(
 ) -> None:
     kinds = "bif" if variable.family.__name__ in ("Bernoulli", "Categorical") else "if"
     if not isinstance(value, np.ndarray) or value.dtype.kind not in kinds or not np.isfinite(value).all():
-        raise TypeError(f"a point of '{variable.name}' that is no array of finite numbers")
+        raise TypeError(f"a point of '{variable.name}' that is not an array of finite numbers")
     own = batch_of(variable, plates, value.shape, sizes) if batch is None else tuple(batch)
     wanted = (*own, *(variable.dimension,) * rank)
     if value.shape != wanted:

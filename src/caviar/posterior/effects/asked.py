@@ -135,10 +135,10 @@ class TellsEffects(ABC):
         else:
             chosen = [names] if isinstance(names, str) else list(names)
         strange = next((name for name in chosen if name not in every), None)
-        if strange is not None or not chosen:
-            what = "the posterior" if strange is None else repr(strange)
-            known = ", ".join(map(repr, every)) or "none"
-            raise ModelError(f"{what} is no {word}; those of the posterior: {known}")
+        if strange is not None and every:
+            raise ModelError(f"{strange!r} is not a {word}; use {' or '.join(map(repr, every))}")
+        if not chosen or not every:
+            raise ModelError(f"the posterior has no {word}")
         return {name: every[name] for name in chosen}
 
     def _columns_of(self, name: str, data: Mapping[str, Any]) -> AnyArray:
@@ -151,7 +151,7 @@ class TellsEffects(ABC):
                     rows = [own for own in nodes if isinstance(own, Data)]
                     if rows and any(own.name == name for own in nodes):
                         return self._given(rows[0].name, name, data)
-        raise ModelError(f"'{name}' multiplies no known array of the data; leave the data out")
+        raise ModelError(f"'{name}' does not multiply a known array of the data; leave the data out")
 
     @staticmethod
     def _given(rows: str, name: str, data: Mapping[str, Any]) -> AnyArray:

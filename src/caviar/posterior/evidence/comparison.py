@@ -223,12 +223,13 @@ def _require_comparable(posteriors: Any) -> None:
     """Raise an error unless these are posteriors by name, of models that observe the same variables."""
     if not isinstance(posteriors, Mapping) or not posteriors:
         raise ParameterError(
-            f"posteriors is a mapping from names to posteriors, as {{'a': first, 'b': second}}; got {posteriors!r:.100}"
+            f"posteriors must be a mapping from names to posteriors, as {{'a': first, 'b': second}}; got "
+            f"{posteriors!r:.100}"
         )
     for name, own in posteriors.items():
         if not isinstance(own, _HasEvidence):
             raise ParameterError(
-                f"posteriors are what Model.fit returns, or fitted estimators with priors; '{name}' is a "
+                f"posteriors must come from Model.fit, or be fitted estimators with priors; '{name}' is a "
                 f"{type(own).__name__} that is not fitted or has no evidence. Fit it first; compare GaussianMixtures "
                 f"by their bic"
             )
@@ -237,7 +238,7 @@ def _require_comparable(posteriors: Any) -> None:
     for name, own in observed.items():
         if own != observed[first]:
             raise ModelError(
-                f"models of the same data observe the same variables; '{first}' has {sorted(observed[first])}, and "
+                f"models must observe the same variables to be compared; '{first}' has {sorted(observed[first])}, and "
                 f"'{name}' has {sorted(own)}"
             )
         only = posteriors[first].without_prior ^ posteriors[name].without_prior

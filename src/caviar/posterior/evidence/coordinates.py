@@ -15,7 +15,7 @@ from ...families._transforms import Transform
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """A part of the value of a variable: what is learnt of it, and where it is in the vector.
+    """A part of the value of a variable: its learnt numbers, and their places in the vector.
 
     Attributes
     ----------
@@ -101,8 +101,8 @@ class Coordinates:
                 continue
             if not transforms:
                 raise ModelError(
-                    f"'{name}' is a label or a count, which has no proposal of linear response; "
-                    f"posterior.diagnose(data) weighs draws of q"
+                    f"'{name}' is a label or a count, so linear response gives no proposal; "
+                    f"posterior.diagnose(data) uses draws from q"
                 )
             marginals = factor.entry_marginals((0.05, 0.95))
             for part, (transform, own) in enumerate(zip(transforms, marginals, strict=True)):

@@ -1,4 +1,4 @@
-r"""The log evidence of a model as far as it is known: a value, its error, and the method that it comes from."""
+r"""An estimate of the log evidence of a model: its value, error and method."""
 
 from __future__ import annotations
 

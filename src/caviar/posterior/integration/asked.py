@@ -111,8 +111,8 @@ class Integrates(Factored):
         names = _checked(over, self._factors)
         if self._evaluator.prior is not None:
             raise ModelError(
-                "the prior of this posterior was an earlier one, and its rows are not in these data; fit the model "
-                "to all rows at once to integrate over its globals"
+                "the prior of this posterior was an earlier posterior, whose rows are not in these data; fit "
+                "the model to all rows at once to integrate over its globals"
             )
         rng = generator(0)
         counted = self._counted(data, sample_weight)
@@ -135,7 +135,7 @@ class Integrates(Factored):
 
     @abstractmethod
     def _show_told(self, tell: Tell) -> None:
-        """Show what a function tells in the place of what would be shown by default."""
+        """Show the standard deviations and intervals that a function gives instead of the default ones."""
 
     def _integrated(self, pending: Pending) -> Integrated | None:
         """Return the figures integrated over the fewest globals without which the others are independent.
@@ -178,7 +178,7 @@ class Integrates(Factored):
         return Integrated.of(integral, self._factors)
 
     def _in_expectation(self, pending: Pending) -> Integrates:
-        """Return the fit with the expected logarithms of links in the ELBO, and what is added up in one factor.
+        """Return the fit with the expected logarithms of links in the ELBO, and sums in one factor.
 
         This one if it is that.
         """
@@ -361,11 +361,11 @@ def _coordinates(
     for name in names:
         if factors[name].learnt is not factors[name]:
             raise ModelError(
-                f"'{name}' is a point mass or known in part, and so is not integrated over; leave it out"
+                f"'{name}' is a point mass or partly known, so it cannot be integrated over; leave it out"
             )
         if not counted.get(name, np.ones(())).all():
             raise ModelError(
-                f"'{name}' has repetitions without rows, and so is not integrated over; leave it out"
+                f"'{name}' has repetitions without rows, so it cannot be integrated over; leave it out"
             )
     coordinates = Coordinates.of({name: factors[name] for name in names}, counted, rng)
     if coordinates.size not in _STEPS:

@@ -99,7 +99,7 @@ def _bent(places: AnyArray, bend: float) -> Array:
 def explored(
     log_density: Callable[[Place, Place | None], float], n_dims: int, depth: float
 ) -> dict[Place, float]:
-    """Return the log density at the points of a lattice where it is at most so much below its highest value.
+    """Return the log density at the points of a lattice where it is close enough to its highest value.
 
     From the origin on, the neighbours of the highest point whose neighbours are not known yet are next.
 
@@ -130,7 +130,7 @@ def explored(
             if len(found) == MOST:
                 raise ModelError(
                     f"the density of the variables to integrate over does not fall off within {MOST:,} fits; "
-                    f"integrate over fewer of them, or state priors that do not reach so far"
+                    f"integrate over fewer of them, or state narrower priors"
                 )
             found[other] = log_density(other, place)
             heapq.heappush(waiting, (-found[other], other))

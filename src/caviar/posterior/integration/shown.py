@@ -67,7 +67,7 @@ class Integrated(Corrected):
         return Weighted(self.values[name], self.weights[name]) if name in self.values else None
 
     def at_least(self, widths: Widths) -> Integrated:
-        """Return the same, what is not integrated over at least as wide as linear response says."""
+        """Return the same figures; variables not integrated over are at least as wide as by linear response."""
         wider = {
             name: own if name in self.values else np.maximum(own, widths.sds.get(name, 0.0))
             for name, own in self.sds.items()
@@ -152,7 +152,7 @@ def _listed(names: Collection[str]) -> str:
 
 
 def _check_weights(weights: Any) -> None:
-    """Refuse what is no series of weights that sum to one."""
+    """Refuse what is not a series of weights that sum to one."""
     is_series = isinstance(weights, np.ndarray) and weights.dtype == np.float64 and weights.ndim == 1
     if not is_series or not (weights >= 0).all() or not np.isclose(weights.sum(), 1.0):
         raise ValueError("weights of values that are none")

@@ -212,7 +212,7 @@ def _check_apart(leaf: Variable, factors: Mapping[str, Any], gates: Gates, rows:
 
 
 def _hidden_above(variable: Variable, rows: _Rows) -> set[str]:
-    """Return the names of what a local variable without an observation below it is forecast from."""
+    """Return the names of the variables from which a local variable without an observation below it is forecast."""
     if variable.name in rows.factors or variable.name in rows.local:
         return set()
     hidden = [p for p in variable.drawn_given if isinstance(p, Variable) and p.name not in rows.known]

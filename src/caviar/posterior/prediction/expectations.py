@@ -427,7 +427,7 @@ class Expectations:
         return first, second
 
     def _operands(self, addend: Addend) -> Iterator[tuple[int, Array, Array | None, str]]:
-        """Yield for each operand of a product: what tells it apart, mean, covariance (None if known), event letter."""
+        """Yield for each operand of a product: its key, mean, covariance (None if known), event letter."""
         for operand, letter in with_letters(addend):
             whole = operand.whole if isinstance(operand, Part) else operand
             if not isinstance(whole, Node | Indexed):

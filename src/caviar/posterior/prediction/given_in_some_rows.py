@@ -22,7 +22,7 @@ def numbers_later(
     data_plate: Plate | None,
     predicted: Callable[[Placed], Mapping[str, Any]],
 ) -> dict[str, Callable[[], Prediction]]:
-    """Return what predicts numbers and labels that only some rows have, when it is asked for.
+    """Return a function that predicts numbers and labels that only some rows have.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def with_observed(found: Prediction, values: Array) -> Prediction:
 
 
 def without_missing(nodes: Sequence[Node], data: Any, data_plate: Plate | None) -> Any:
-    """Return data without the observed variables that no row has, where something else tells how many rows there are.
+    """Return data without the observed variables that no row has, if the number of rows is known otherwise.
 
     Parameters
     ----------

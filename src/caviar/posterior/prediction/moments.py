@@ -78,7 +78,7 @@ def shown(
 def _given(
     owner: Variable, known: Mapping[str, Any], factors: Mapping[str, Any], gates: Gates, joint: Joint | None
 ) -> Iterator[tuple[Array, Expectations]]:
-    """Yield the weight of each choice of categories, and what is expected of the slots given these."""
+    """Yield the weight of each choice of categories, and the expectations of the slots given these."""
     for held, weight in categories_of(owner, gates):
         yield weight, Expectations(owner, {**known, **held}, factors, joint)
 

@@ -26,7 +26,7 @@ def vectors_later(
     local: Mapping[str, Any],
     drawn: Callable[[int, np.random.Generator], Mapping[str, Any]],
 ) -> dict[str, Callable[[], Prediction]]:
-    """Return what predicts the missing entries of vectors that are given in part, when it is asked for.
+    """Return a function that predicts the missing entries of partly given vectors.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ def vectors_later(
     local
         Factors of the hidden variables of the rows, given the observed entries.
     drawn
-        Returns so many draws of all global variables.
+        Returns a given number of draws of all global variables.
     """
     found = [leaf for leaf in leaves if _lacks_entries(leaf, data, data_plate)]
     return {

@@ -62,7 +62,7 @@ class OfRows(dict[str, Any]):
 
 
 def _columns_of(name: str, own: Any, names: Sequence[str] | None) -> dict[str, Any]:
-    """Return the columns that tell of a variable of the rows; none of one that is repeated within these."""
+    """Return the columns for a variable of the rows; none if it is repeated within the rows."""
     if isinstance(own, Prediction):
         if own.is_label and own.mean.ndim == 2:
             return _of_labels(name, np.argmax(own.mean, axis=1), own.mean, names)
@@ -158,7 +158,7 @@ class Predictions(OfRows):
                 f"{name!r} out of the data to predict it; these data predict {there}"
             )
         if name in self._learnt:
-            raise KeyError(f"{name!r} is no variable of rows: its distribution is posterior[{name!r}]")
+            raise KeyError(f"{name!r} is not a variable of rows: its distribution is posterior[{name!r}]")
         raise KeyError(f"{name!r} is not predicted of these rows; there are {there}")
 
 
@@ -188,7 +188,7 @@ class Prediction:
         Family of each part: Normal for real numbers; negative binomial, Poisson or binomial for counts; Bernoulli for
         binary outcomes. None for labels and other variables.
     is_label
-        Whether the variable is a Categorical, so that ``mean`` has a probability for each category.
+        Whether the variable is a Categorical; ``mean`` then has a probability for each category.
     names
         Names of the entries of a vector, or of the categories; None for numbers.
     index

@@ -118,12 +118,12 @@ def residuals_of(posterior: Any, met: NamedData, variable: str | None) -> Residu
     name = leaves[0] if variable is None and len(leaves) == 1 else str(variable)
     if name not in leaves:
         known = " or ".join(map(repr, leaves))
-        raise ModelError(f"residuals are of one observed variable, {known}; got {name!r}")
+        raise ModelError(f"residuals need the name of an observed variable, {known}; got {name!r}")
     if name not in met.values:
-        raise DataError(f"the data lack '{name}', whose residuals are asked for")
+        raise DataError(f"the data lack '{name}', which its residuals need")
     rest = Placed({own: value for own, value in met.values.items() if own != name})
     told = posterior.predict(rest)[name]
     if told.is_label:
-        raise ModelError(f"'{name}' is a label, which has no residuals; posterior.log_predictive tells of it")
+        raise ModelError(f"'{name}' is a label, which has no residuals; use posterior.log_predictive")
     observed = np.ma.filled(np.ma.asarray(met.values[name], dtype=np.float64), np.nan)
     return Residuals(observed, replace(told, index=met.index))

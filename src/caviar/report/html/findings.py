@@ -33,7 +33,7 @@ def verdict_of(findings: list[dict[str, str]]) -> dict[str, str]:
 
 
 def finding(level: str, title: str, text: str) -> dict[str, str]:
-    """Return what was found: how it is to be taken (``good``, ``info``, ``note``, ``bad``), a title and a sentence."""
+    """Return a finding: its kind (``good``, ``info``, ``note``, ``bad``), a title and a sentence."""
     return {"level": level, "title": title, "text": text}
 
 

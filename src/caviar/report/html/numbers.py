@@ -20,7 +20,7 @@ _MOST_DIGITS = 9
 def number(value: float | None, digits: int = 4, beside: float | None = None) -> str:
     """Return a number for readers; a dash for none.
 
-    Thousands are set apart from five digits on, so that years are whole: 2008.
+    Thousands are separated from five digits on; years such as 2008 stay whole.
 
     Parameters
     ----------
@@ -70,17 +70,17 @@ def percent(share: float | None) -> str:
 
 
 def in_digits(value: float, digits: int = 6) -> float | None:
-    """Return a number rounded to so many digits; None for one that is not finite."""
+    """Return a number rounded to a number of digits; None if it is not finite."""
     return float(f"{value:.{digits}g}") if math.isfinite(value) else None
 
 
 def spread_out(n_rows: int, most: int) -> AnyArray:
-    """Return the numbers of at most so many rows, evenly apart."""
+    """Return the numbers of evenly spaced rows, up to a limit."""
     return np.linspace(0, n_rows - 1, min(n_rows, most)).round().astype(np.int64)
 
 
 def as_numbers(values: Any) -> AnyArray | None:
-    """Return an array of numbers, NaN where they are missing; None of what is no such array."""
+    """Return an array of numbers, NaN where they are missing; None for anything else."""
     if values is None or isinstance(values, Mapping) or hasattr(values, "indptr"):
         return None
     try:

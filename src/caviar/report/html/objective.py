@@ -10,7 +10,7 @@ _MOST_STEPS = 400
 
 
 def objective_facts(posterior: Any, words: dict[str, str], *, offset: float = 0.0) -> dict[str, Any]:
-    """Return what the objective of a fit tells, as plain values.
+    """Return facts about the objective of a fit, as plain values.
 
     Parameters
     ----------

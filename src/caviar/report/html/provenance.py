@@ -19,7 +19,7 @@ _MOST_BYTES = 2_000_000_000
 
 
 def file_name(source: str | None) -> str | None:
-    r"""Return the name of a file without its folders, which are nobody's business on a page; other text as it is.
+    r"""Return the name of a file without its folders, which a page should not disclose; other text unchanged.
 
     Examples
     --------

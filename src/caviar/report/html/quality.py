@@ -1,4 +1,4 @@
-"""The quality of data: what is missing, constant or far out in each column, in figures and in words."""
+"""The quality of data: missing, constant and extreme values of each column, in figures and in words."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class Seen:
 
     @property
     def is_new(self) -> bool:
-        """Whether the fit has not seen them, so that what it says of them is a test of it."""
+        """Whether the rows are new to the fit, which makes its predictions of them a test."""
         return not self.is_fit and self.share <= _FEW
 
     @property

@@ -31,7 +31,7 @@ class Quality(Section):
 
 
 class Progress(Section):
-    """How the objective rose, where the starts ended, and what it is the sum of."""
+    """The trace of the objective, the ends of the starts, and the terms of the sum."""
 
     name, link, template, scripts = "progress", "Convergence", "progress.html", ("trace.js",)
 

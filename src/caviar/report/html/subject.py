@@ -60,7 +60,7 @@ class Subject(ABC):
 
     @abstractmethod
     def own_facts(self) -> dict[str, Any]:
-        """Return what is to be told of the fit that each kind of fit tells in its own way."""
+        """Return the facts about the fit that depend on its kind."""
 
     @abstractmethod
     def heading(self) -> list[tuple[str, str]]:

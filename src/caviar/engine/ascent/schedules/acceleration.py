@@ -163,7 +163,7 @@ def proposal(memory: Memory, change_per_row: float) -> tuple[Memory, Array | Non
 def secant_move(move: Move, pairs: tuple[Pair, ...]) -> Array:
     """Return the step of limited-memory BFGS from the update's move, (P,): the two loops over the pairs.
 
-    The gradient that the first loop takes down is carried along in both coordinates, so that its product with the
+    The gradient that the first loop takes down is kept in both coordinates, so its product with the
     inverse Fisher information is there without forming that.
     """
     gradient, step = move.expected, move.natural
@@ -231,7 +231,7 @@ def to_plain(memory: Memory) -> dict[str, Any]:
 
 
 def from_plain(document: Mapping[str, Any]) -> Memory:
-    """Return the memory that these values tell of."""
+    """Return the memory that these plain values describe."""
     place, move = document["place"], document["move"]
     return Memory(
         **{

@@ -46,7 +46,7 @@ class Alternating(Schedule[FitState]):
     at_prior: Callable[[Factors], dict[Variable, Any]]
 
     def init(self, beginning: Beginning[FitState]) -> FitState:
-        """Return the state before the first round, whose objective nobody asks for."""
+        """Return the state before the first round; its objective is not used."""
         return FitState(problem=beginning.problem, rows=beginning.rows, q=beginning.q, trace=(np.nan,))
 
     def step(self, state: FitState) -> FitState:

@@ -22,7 +22,7 @@ class Auto(StatedSchedule):
     """Incremental where a pass over the rows costs much more than the updates of the globals, else batch."""
 
     def resolved(self, problem: Problem, n_rows: int, *, accelerate: bool) -> Ascent[Any]:
-        """Return the schedule for so many rows: without moves beyond the updates it is the textbook's."""
+        """Return the schedule for a number of rows; without moves beyond the updates, it is plain coordinate ascent."""
         wanted = int(n_rows * problem.rows.operations_a_row / _OPERATIONS_A_BATCH) if accelerate else 0
         wanted = wanted if problem.rows.maximises else 0
         n_batches = min(wanted, _MOST, most_batches(problem, n_rows)) if wanted >= _FEWEST else 0

@@ -1,10 +1,10 @@
-"""Effects: a fit with single effects that has settled goes on from a better place, if some move leads to one.
+"""Effects: a settled fit with single effects continues from a better place, if some move leads to one.
 
 An effect that has taken the place of two others keeps it: each update moves one effect, and two would have to move at
 once. So effects are moved by hand, and what follows from that by updates is judged by the objective:
 
 refine
-    All effects are found anew without the credible set of one of them, then with it (susieR's refinement).
+    All effects are fitted again without the credible set of one of them, then with it (susieR's refinement).
 merge
     One of two effects that share candidates takes what both explain.
 split
@@ -120,7 +120,7 @@ class EffectMoves(AscentAround[A]):
 
 @dataclass(frozen=True, eq=False)
 class _Move:
-    """Where effects are put, and what is found anew.
+    """Where effects are put, and what is fitted again.
 
     Attributes
     ----------

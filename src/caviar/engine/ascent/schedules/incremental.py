@@ -95,7 +95,7 @@ class Incremental(StatedSchedule):
     def __post_init__(self) -> None:
         if not isinstance(self.n_batches, Integral) or not 2 <= self.n_batches <= _MOST_BATCHES:
             raise ParameterError(
-                f"n_batches is a whole number from 2 to {_MOST_BATCHES}; got {self.n_batches!r}"
+                f"n_batches must be a whole number from 2 to {_MOST_BATCHES}; got {self.n_batches!r}"
             )
 
     def resolved(self, problem: Problem, n_rows: int, *, accelerate: bool) -> ByBatches:
@@ -116,7 +116,7 @@ class Incremental(StatedSchedule):
 
 
 def most_batches(problem: Problem, n_rows: int) -> int:
-    """Return of how many batches of the rows there is room for what is kept: it follows from the data and the model.
+    """Return the largest number of batches whose sums fit into memory; it depends on the data and the model.
 
     That is twice their sums, of each batch and of neighbours along a tree, and the globals of the last visit.
     """

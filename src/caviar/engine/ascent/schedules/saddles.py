@@ -123,7 +123,7 @@ def beyond_saddle(state: AscentState, least: float, number: int = 0) -> AscentSt
     state
         Where no update moves a factor any more.
     least
-        By how much the objective must rise, in nats: less is no reason to go on.
+        By how much the objective must rise, in nats, for the fit to continue.
     number
         Of the saddle point among those of this fit, so that each is looked at from another direction.
     """

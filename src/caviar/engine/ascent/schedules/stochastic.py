@@ -115,11 +115,13 @@ class Stochastic(Schedule[StochasticState]):
 
     def __post_init__(self) -> None:
         if not isinstance(self.batch_rows, Integral) or self.batch_rows < 1:
-            raise ParameterError(f"batch_rows is a whole number of rows, at least 1; got {self.batch_rows!r}")
+            raise ParameterError(
+                f"batch_rows must be a whole number of rows, at least 1; got {self.batch_rows!r}"
+            )
         if not isinstance(self.delay, Real) or not 0 <= self.delay < float("inf"):
-            raise ParameterError(f"delay is a number that is not negative; got {self.delay!r}")
+            raise ParameterError(f"delay must not be negative; got {self.delay!r}")
         if not isinstance(self.decay, Real) or not 0.5 <= self.decay <= 1:
-            raise ParameterError(f"decay is a number from 0.5 to 1; got {self.decay!r}")
+            raise ParameterError(f"decay must be a number from 0.5 to 1; got {self.decay!r}")
 
     def rate(self, step: int) -> float:
         """Return the size of a step, in (0, 1]; steps are counted from 1."""
@@ -129,7 +131,7 @@ class Stochastic(Schedule[StochasticState]):
     settles: ClassVar[bool] = False
 
     def resolved(self, problem: Problem, n_rows: int, *, accelerate: bool) -> Schedule[Any]:
-        """Return this schedule, or batch ascent if the rows have no hidden variables, so that one pass is enough."""
+        """Return this schedule, or batch ascent if the rows have no hidden variables and one pass is enough."""
         if problem.factors:
             return self
         return Batch(goes_on=False) if accelerate else Batch(None, goes_on=False)

@@ -90,7 +90,7 @@ class Effort:
     least: float = -np.inf
 
     def passes_after(self, state: AscentState, n_rows: int) -> int:
-        """Return how many passes over so many rows are spent at the end of a fit."""
+        """Return how many passes over the rows are spent at the end of a fit."""
         seen = state.n_iter * state.rows.source.n_rows + state.rows_raced
         return int(min(self.passes, self.share * seen / max(n_rows, 1)))
 

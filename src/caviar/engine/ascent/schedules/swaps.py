@@ -1,7 +1,7 @@
 r"""Swaps: two components of a mixture are merged, and a third one is cut in two.
 
 A fit with two components in one cluster and one component in two clusters cannot improve by small steps: each lowers
-the objective. So what each merge would lose and each cut would gain is told from few looks at some of the rows.
+the objective. So a few passes over some of the rows show what each merge would lose and each cut would gain.
 Components can take any part of the rows in an update of theirs, so K pairs, or K halves, are found in one update, each
 in the place of a component. With natural parameters l of a row's label and responsibilities r, components j in the
 place of others, S, change the objective by about

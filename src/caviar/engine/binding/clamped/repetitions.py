@@ -115,9 +115,8 @@ def _why_whole(node: Variable, where: Sequence[int]) -> str:
             f"the place of '{node.name}', as in Categorical('z', [0.2, 0.8])"
         )
     return (
-        f"{kind} has some entries missing (NaN) and others not{place}: a value is known as a whole or not "
-        f"at all. Give "
-        f"all of its entries, or NaN in all"
+        f"{kind} has some entries missing (NaN) and others not{place}: a value is known as a whole or not at "
+        "all. Give all of its entries, or NaN in all"
     )
 
 

@@ -30,7 +30,7 @@ class Gaps:
     seen
         Which entries were observed, shape (N, D).
     mean, variance
-        Of the observed entries of each column, weighted, shape (D,); 0 and 1 where there are none.
+        Of the observed entries of each column, weighted, shape (D,); 0 and 1 for columns without any.
     """
 
     seen: AnyArray

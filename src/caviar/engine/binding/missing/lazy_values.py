@@ -80,7 +80,7 @@ class LazyValues:
 
 
 def lazy_values(node: Node, rows: LazyRows, event_rank: int) -> LazyValues | None:
-    """Return values that are read in blocks, after a look at all of them.
+    """Return values that are read in blocks, after one pass over them.
 
     None for vectors that are missing in part, of rows that are in memory or mapped: they are looked at as an array.
 
@@ -142,7 +142,7 @@ class _Found:
 
 @dataclass(frozen=True, eq=False)
 class _Look:
-    """A look at a block of values with so many axes each."""
+    """What one pass collects from a block of values."""
 
     event_rank: int
 
@@ -206,14 +206,13 @@ def rows_first(node: Node, plate: Plate | None) -> None:
     if node.plates[0] is not plate:
         names = ", ".join(p.name for p in node.plates)
         raise PlateError(
-            f"the data of '{node.name}' are read in blocks of rows, but the rows are not its first axis: "
-            f"its plates are "
-            f"({names}). State the plate of the rows first, or pass an array: .to_numpy()"
+            f"the data of '{node.name}' are read in blocks of rows, but the rows are not its first axis: its "
+            f"plates are ({names}). State the plate of the rows first, or pass an array: .to_numpy()"
         )
 
 
 def lazy_weights(weights: LazyRows, n_rows: int, limits: tuple[float, float]) -> LazyRows:
-    """Return weights of rows that are read in blocks, after a look at all of them.
+    """Return weights of rows that are read in blocks, after one pass over them.
 
     Raises
     ------

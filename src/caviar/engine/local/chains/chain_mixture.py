@@ -35,7 +35,7 @@ class ChainMixtureFactor(MarkovChainFactor):
         self.n_kinds = variable.n_kinds
 
     def _tiled(self, of_states: Array) -> Array:
-        """Return what is said of states, (..., K), of the pairs of kind and state, (..., G K)."""
+        """Return a figure of states, (..., K), repeated for the pairs of kind and state, (..., G K)."""
         return np.concatenate([of_states] * self.n_kinds, axis=-1)
 
     def _states(self, of_pairs: Array) -> Array:

@@ -13,7 +13,7 @@ from ...design.keys import ColumnKey
 
 @dataclass(frozen=True)
 class Starts:
-    """Where sequences begin, told by the rows themselves.
+    """Where sequences begin, as the rows say.
 
     Attributes
     ----------

@@ -97,7 +97,7 @@ def _curving(coefficients: Coefficients, rows: RowModel, scratch: Workspace) -> 
 
 
 def is_worth_curving(model: RowModel, n_changes: int) -> bool:
-    """Return whether one pass that forms the changes of all sums takes less than passes along so many directions."""
+    """Return whether one pass that forms the changes of all sums costs less than passes along the directions."""
     if not model.is_dense or not model.n_curved < _MOST_PAIRS:
         return False
     tables = model.tables

@@ -115,9 +115,9 @@ class Terms(NamedTuple):
     Attributes
     ----------
     of_updates
-        What is said to the globals.
+        The natural parameters sent to the globals.
     of_coefficients
-        What is said to the rows.
+        The natural parameters sent to the rows.
     with_themselves
         Names of the factors of which two statistics meet in a term.
     are_bilinear
@@ -173,7 +173,7 @@ def updates_of(problem: Problem) -> Multilinear:
 
 
 def _uses(problem: Problem, shared: Collection[str]) -> Iterator[tuple[Hashable, Any, int]]:
-    """Yield where the statistics of the globals are in the terms: what is said to each.
+    """Yield where the statistics of the globals are in the terms.
 
     ``shared`` has the names of shared factors whose repetitions without rows respond to nothing.
     """

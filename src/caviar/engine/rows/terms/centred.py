@@ -1,4 +1,4 @@
-"""Centres: the columns of a component that is measured from a point of its own.
+"""Centres: the columns of a component that is measured from a separate point.
 
 Its features are written out a second time, from that point, and take the place of the common ones in both products:
 slower, for such components only, and exact. :mod:`~caviar.engine.rows.recentring` decides when a component needs a
@@ -75,7 +75,7 @@ class Centres(RowTerm):
 
     @property
     def is_used(self) -> bool:
-        """Whether any category has a point of its own."""
+        """Whether any category has a separate point."""
         return bool(self._own)
 
     def mask(self, matrix: Array, scratch: Workspace) -> Array:

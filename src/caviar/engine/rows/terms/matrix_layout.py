@@ -80,7 +80,7 @@ class MatrixLayout:
         return Sums({self.key: np.full((1, 1), float(n_rows))}, {}, {}, {}) if is_count else None
 
     def of_statistics(self, n_statistics: int) -> MatrixLayout:
-        """Return the layout of so many rows of the matrix, all of which meet features of the data."""
+        """Return the layout of rows of the matrix that all belong to features of the data."""
         other = copy(self)
         other.n_statistics = other.n_product = n_statistics
         return other

@@ -68,7 +68,7 @@ class Supports:
 
     @classmethod
     def from_state(cls, state: LocalState) -> Supports:
-        """Return the supports that :meth:`as_state` told of."""
+        """Return the supports from the values of :meth:`as_state`."""
         n_rows, cell, age = (int(value) for value in state["counts"])
         return cls(state["order"], n_rows, cell, state["sizes"], state["members"], age)
 

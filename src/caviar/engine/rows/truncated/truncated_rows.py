@@ -51,7 +51,7 @@ class TruncatedRows(IndependentRows):
 
     @classmethod
     def of(cls, rows: IndependentRows, n_responsibilities: int) -> TruncatedRows:
-        """Return the same model with so many responsibilities a row.
+        """Return the same model with another number of responsibilities per row.
 
         Raises
         ------

@@ -51,14 +51,14 @@ class Likeness(Protocol):
 def nearest(
     several: Sequence[Array], weights: Array, shares: Array, evidence: Array, most_features: int
 ) -> tuple[Likeness, Array, float]:
-    """Return the likeness whose evidence of some partitions differs least from what is given.
+    """Return the likeness whose evidence of some partitions is closest to the given values.
 
     Parameters
     ----------
     several
         The points in several coordinates, (n, d) each.
     shares
-        Of clusters in points, (m, n, k), of so many partitions.
+        Of clusters in points, (m, n, k), for m partitions.
     evidence
         Shape (m,), up to a constant.
     most_features
@@ -99,7 +99,7 @@ class _Fit:
 
 
 def _kinds(most_features: int, size: int) -> Iterator[Callable[[float], Likeness]]:
-    """Yield the likenesses that have no more features of points in so many columns, given a spread."""
+    """Yield the likenesses with a limited number of features of points, given a spread."""
     yield Diagonal
     yield partial(Diagonal, is_round=True)
     yield partial(Diagonal, is_round=True, is_shared=True)

@@ -104,7 +104,7 @@ def _means(points: Array, weights: Array, n_clusters: int, rng: np.random.Genera
 def _drawn(
     points: Array, sizes: tuple[int, int], n_draws: int, rng: np.random.Generator, *, is_number: bool
 ) -> _Numbers:
-    """Return numbers that a few points tell; of the second label one for all columns, or one each."""
+    """Return numbers estimated from a few points; for the second label one for all columns, or one each."""
     drawn = points[rng.integers(len(points), size=(n_draws, sizes[0] + sizes[1] - 1))]
     first, others = drawn[:, : sizes[0]], drawn[:, sizes[0] :]
     base = first[:, :1]

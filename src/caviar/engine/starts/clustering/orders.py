@@ -21,7 +21,7 @@ _CORE, _MARGIN = 40, 8
 
 
 class Order(Protocol):
-    """What is known of a point before it is seen."""
+    """The prior of a point's label, given the order of points."""
 
     def counts(self, shares: Array) -> Counts:
         """Return what the Dirichlet factors count, given the shares of clusters in points, (n, m, k)."""

@@ -142,7 +142,7 @@ def partitions(
         if labels is None:
             continue
         if not many and alike(labels, found[0], weights, _SAME):
-            # two ways that have nothing in common lead to the same clusters, so that a third would as well
+            # two independent searches found the same clusters; a third would find them as well
             break
         if not any(alike(labels, other, weights) for other in found):
             found.append(labels)
@@ -221,7 +221,7 @@ def further_kmeans(
 
 
 def _n_pieces(n_points: int, size: int, n_clusters: int) -> int:
-    """Return the number of small clusters of points with so many columns."""
+    """Return the number of small clusters, given the number of columns."""
     most = int(np.sqrt(_MOST_OPERATIONS / max(size, 1) ** 3))
     return min(_PIECES * n_clusters, n_points // (2 * (size + 1)), most)
 

@@ -47,7 +47,7 @@ class End:
 
 @dataclass(frozen=True)
 class Effort:
-    """How long a search goes on.
+    """How long a search takes.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Rows of a chain's sample: in their order, so that a start sees which follows which."""
+"""Rows of a chain's sample, in order."""
 
 from __future__ import annotations
 

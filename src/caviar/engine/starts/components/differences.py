@@ -1,4 +1,4 @@
-"""Differences: whether the categories of a gate can be told apart before any data are seen."""
+"""Differences: whether the priors distinguish the categories of a gate."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _ALIKE = 1e-9
 
 
 def differs_in_weights(problem: Problem, gate: Gate) -> bool:
-    """Whether the categories of a gate differ in what is known of their probabilities."""
+    """Whether the categories of a gate differ in the prior of their probabilities."""
     if gate.variable.summed:
         return differs_in_steps(problem, gate)
     if "probabilities" not in gate.variable.slots:
-        # a predictor for each category, whose effects have priors of their own
+        # a predictor for each category, whose effects have separate priors
         return False
     node = gate.variable.slots["probabilities"].node
     if isinstance(node, StickBreaking):
@@ -35,7 +35,7 @@ def differs_in_weights(problem: Problem, gate: Gate) -> bool:
 
 
 def differs_in_steps(problem: Problem, gate: Gate) -> bool:
-    """Whether the states of a chain differ in what is known of their first probabilities and transitions."""
+    """Whether the states of a chain differ in the priors of their first probabilities and transitions."""
     (initial, _), (transition, _) = known_steps(problem, gate)
     off = transition[~np.eye(gate.size, dtype=bool)]
     return any(

@@ -1,4 +1,4 @@
-"""Gates: the latent labels of a model, which a start must give values that tell their categories apart."""
+"""Gates: the latent labels of a model, to which a start must give values that distinguish their categories."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Gate:
 
     @property
     def steps(self) -> frozenset[Node]:
-        """The probabilities of a chain's first states and of its steps, which tell its states apart by themselves."""
+        """The probabilities of a chain's first states and steps, which can distinguish its states alone."""
         return (
             frozenset(slot.node for slot in self.variable.slots.values())
             if self.variable.summed
@@ -58,7 +58,7 @@ class Gate:
         return self.factor is not None and self.variable in self.factor.labelled
 
     def shape(self, problem: Problem, n_rows: int) -> tuple[int, ...]:
-        """Return the shape of its labels, rows first, for so many rows."""
+        """Return the shape of its labels, rows first, for a number of rows."""
         others = tuple(
             problem.bound.sizes[p] for p in self.variable.plates if p is not problem.bound.data_plate
         )

@@ -43,7 +43,7 @@ def in_steps(
     labels
         Cluster of each row of the sample, whose rows are in their order.
     gain
-        What each cluster (rows) brings each state (columns) besides the steps, shape (K, K).
+        The gain of each state (columns) from each cluster (rows) without the steps, shape (K, K).
     """
     assert gate.chain is not None
     size = gate.size

@@ -14,7 +14,7 @@ from ...binding.clamped.factor import GlobalFactor
 def refuse_other_factor(problem: Problem, variable: Variable, factor: Any) -> None:
     """Refuse what is not a factor of a global variable of a problem.
 
-    Another family would give numbers that mean nothing: statistics are told apart by their place.
+    Another family would give meaningless numbers, because statistics are known by their position.
 
     Raises
     ------

@@ -227,7 +227,7 @@ def _seen_below(problem: Problem, variable: Variable, rows: Rows) -> Array:
 
 
 def _located_by(problem: Problem, variable: Variable) -> list[Variable]:
-    """Return the observed variables whose mean a variable is; without any, those to whose mean it is added."""
+    """Return the observed variables whose mean is this variable; if there are none, those whose mean contains it."""
     leaves = [leaf for leaf in problem.compiled.sources if isinstance(leaf, Variable)]
     direct = [
         leaf
@@ -265,7 +265,7 @@ def _by_plates(problem: Problem, leaf: Variable, plates: Sequence[Plate], rows: 
 
 
 def _mean_of_seen(values: Array, axes: int | tuple[int, ...]) -> Array:
-    """Return the mean over axes of what is not NaN; NaN where nothing else is."""
+    """Return the mean over axes of the entries that are not NaN; NaN if all are."""
     count = np.sum(~np.isnan(values), axis=axes)
     total = np.nansum(values, axis=axes)
     return np.divide(total, count, out=np.full(np.shape(total), np.nan), where=count > 0)

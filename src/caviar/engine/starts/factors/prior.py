@@ -39,7 +39,7 @@ def prior_start(problem: Problem, given: Mapping[Variable, Any] | None = None) -
 
 
 def prior_factor(problem: Problem, variable: Variable, arrays: Mapping[Hashable, Array]) -> Any:
-    """Return the prior of a global variable as a factor, its parents given; as broad as the data where it is flat.
+    """Return the prior of a global variable given its parents as a factor; a flat prior becomes as broad as the data.
 
     A point mass is at the mode of the prior, or at its mean where the mode is at the edge of the domain: from
     precisions of 0 no location has an update.
@@ -74,7 +74,7 @@ def _broad(problem: Problem, variable: Variable) -> Any:
 def prior_draw(
     problem: Problem, variable: Variable, arrays: Mapping[Hashable, Array], rng: np.random.Generator
 ) -> Any:
-    """Return the prior of a global location as a factor, moved to a draw from it; a draw about 0 where it is flat."""
+    """Return the prior of a global location as a factor, moved to a draw from it (about 0 if it is flat)."""
     factor = prior_factor(problem, variable, arrays)
     if factor.learnt is None:
         try:

@@ -160,7 +160,7 @@ def _known_labels(basis: Basis, gate: Gate) -> AnyArray | None:
 def _component_gains(
     basis: Basis, gate: Gate, guess: Guess, sweep: Callable[[Basis, Guess], Swept]
 ) -> Array | None:
-    """Return what each cluster (rows) brings each component (columns), (K, K); None where there is no update."""
+    """Return the gain of each component (columns) from each cluster (rows), (K, K); None if there is no update."""
     size = gate.size
     shifts = [{**guess, gate.variable: (guess[gate.variable] + shift) % size} for shift in range(size)]
     try:

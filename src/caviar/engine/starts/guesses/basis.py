@@ -151,7 +151,7 @@ class Basis:
 
     @cached_property
     def present(self) -> tuple[Variable, ...]:
-        """Global numbers 0 or 1 that multiply something; they begin at 1, so that the data inform their operand."""
+        """Global numbers 0 or 1 that multiply something; they begin at 1, to let the data inform their operand."""
         return tuple(
             variable
             for variable in self.problem.order

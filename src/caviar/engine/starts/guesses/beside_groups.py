@@ -1,4 +1,4 @@
-r"""Clusters beside many groups: labels of rows whose clusters are seen only within groups, each of its own level.
+r"""Clusters beside many groups: labels of rows whose clusters show only within groups, because levels differ.
 
 .. math:: y_n \approx b_{g_n} + a_{z_n} + \langle \beta, u_n \rangle
 
@@ -109,7 +109,7 @@ def labels_beside_groups(
     n_clusters: int,
     rng: np.random.Generator,
 ) -> list[AnyArray]:
-    """Return labels (n,) of clusters of rows whose groups have levels of their own, the best first.
+    """Return labels (n,) of clusters of rows whose groups have different levels, the best first.
 
     Parameters
     ----------

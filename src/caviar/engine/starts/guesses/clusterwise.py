@@ -135,7 +135,7 @@ def _numbers(gates: Sequence[Gate]) -> Iterator[tuple[int, ...]]:
 
 @dataclass(frozen=True)
 class _Sum:
-    """A sum that is stated: coefficient and operands of each addend, and whether it is one of logarithms."""
+    """A stated sum: coefficient and operands of each addend, and whether it is a sum of logarithms."""
 
     addends: Sequence[tuple[float, Sequence[Any]]]
     is_of_logs: bool = False
@@ -158,7 +158,7 @@ def _sum_of(leaf: Variable) -> _Sum | None:
 def _problem_of(
     basis: Basis, leaf: Variable, stated: _Sum
 ) -> tuple[list[Gate], list[_Addend], Array, list[AnyArray]] | None:
-    """Return the gates of a leaf's sum, what is added up in it, its values (n, d), and groups of rows; or None.
+    """Return the gates of a leaf's sum, its addends, its values (n, d), and groups of rows; or None.
 
     The groups (n,) are those that are too many to be solved for. None if it is no such sum.
     """
@@ -205,7 +205,7 @@ def _problem_of(
 
 
 def _by_groups(columns: Array, several: Sequence[AnyArray]) -> tuple[Array, list[AnyArray]]:
-    """Return the columns of each group, and groups of constants that are too many for columns of their own."""
+    """Return the columns of each group, and groups of constants that are too many for separate columns."""
     many: list[AnyArray] = []
     for groups in several:
         n_groups = int(groups.max()) + 1
@@ -235,7 +235,7 @@ def _groups(basis: Basis, label: Node) -> AnyArray:
 
 
 def _centred(values: Array, several: Sequence[AnyArray], weights: Array) -> Array:
-    """Return values less the means of their groups: what is left where there are too many groups to be solved for."""
+    """Return values less the means of their groups, for groups that are too many to solve for."""
     for groups in several:
         values = _less_means(values, groups, weights)
     return values
@@ -260,7 +260,7 @@ def _columns_of(basis: Basis, node: Node) -> Array | None:
 def _best(
     basis: Basis, sizes: Sequence[int], addends: Sequence[_Addend], values: Array
 ) -> list[tuple[AnyArray, ...]]:
-    """Return the labels of the regressions with the least residuals, a tuple of (n,) each, so many of each label."""
+    """Return the labels of the regressions with the least residuals, a tuple of (n,) each."""
     seen = np.flatnonzero(~np.isnan(values).any(axis=1))
     if not len(seen):
         return []
@@ -290,7 +290,7 @@ def _at_once(least: _Squares, rows: _Rows) -> int:
 
 
 def _searched(basis: Basis, least: _Squares, rows: _Rows, found: Sequence[_End], patience: int) -> list[_End]:
-    """Return ends after parts of them have been found anew, until that leads nowhere so many times in turn."""
+    """Return ends after repeated searches for parts of them, until several in a row have failed."""
     found, n_vain = list(found), 0
     for _ in range(_RENEWALS):
         best = found[0][0]

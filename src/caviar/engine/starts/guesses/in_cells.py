@@ -1,4 +1,4 @@
-"""Guesses of labels that choose from one table: as many clusters as it has cells, each cluster in a cell of its own.
+"""Guesses of labels that choose from one table: one cluster for each cell.
 
 Which cluster is in which cell matters to the probabilities of the labels, and to the steps of a chain, whose states
 then follow each other as they should.
@@ -56,7 +56,7 @@ def in_cells(basis: Basis) -> Iterator[Guess]:
 
 
 def _within(basis: Basis, gates: Sequence[Gate]) -> Iterator[Guess]:
-    """Yield labels of two that choose from a table, where one has values of its own and the other has none.
+    """Yield labels of two that choose from a table, if only one of them has columns of its own.
 
     The other is clustered within each category of the first. The names of its clusters there matter only to its
     probabilities: the largest has the first name.

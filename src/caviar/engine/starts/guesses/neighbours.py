@@ -58,7 +58,7 @@ def neighbouring(basis: Basis, gate: Gate, cloud: Cloud) -> Iterator[AnyArray]:
 
 
 def views(basis: Basis, gate: Gate, cloud: Cloud) -> Iterator[Array]:
-    """Yield what may tell states apart: points, with those before and after, and with how far values go around them."""
+    """Yield what may distinguish states: points, with their neighbours, and with the spread of values around them."""
     yield cloud.points
     yield _beside(basis, gate, cloud.points, 1)
     if _chooses_widths(basis, gate):
@@ -73,7 +73,7 @@ def _widths(basis: Basis, gate: Gate, cloud: Cloud) -> Array:
 
 
 def _beside(basis: Basis, gate: Gate, points: Array, reach: int) -> Array:
-    """Return each point with those from so many rows before to so many after it side by side, (n, (2 reach + 1) d)."""
+    """Return each point with its neighbours up to ``reach`` rows away, side by side, (n, (2 reach + 1) d)."""
     return np.concatenate(list(points[_places(basis, gate, reach)]), axis=1)
 
 
@@ -104,7 +104,7 @@ def _is_width_chosen(leaf: Variable, gate: Gate) -> bool:
 
 
 def _places(basis: Basis, gate: Gate, reach: int) -> AnyArray:
-    """Return the places of the rows from so many before to so many after each, (2 reach + 1, n).
+    """Return the places of the neighbours of each row, up to ``reach`` rows away, (2 reach + 1, n).
 
     At the ends of a sequence its first and last row are in the place of those that there are not.
     """

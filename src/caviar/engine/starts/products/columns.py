@@ -1,4 +1,4 @@
-"""Columns: what the rows of a sample bring: values of leaves, labels, and known numbers."""
+"""Columns: values of leaves, labels and known numbers of the rows of a sample."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def sampled_values(
     if math.prod(rows.shape) > _MOST_NUMBERS:
         return None
     dense = {**sample.columns, key: rows.toarray()} if issparse(rows) else sample.columns
-    # labels that are only met together with others have no source of their own
+    # labels that occur only together with others have no separate source
     source = problem.compiled.sources.get(leaf)
     values = np.moveaxis(source.values(dense), -1, 0) if source else dense[key].astype(np.float64)
     mask = sample.columns.get(ColumnKey(leaf.name).observed)

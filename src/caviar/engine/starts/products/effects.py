@@ -3,7 +3,7 @@
 Two fixed points are far below others. If data are in the thousands and effects have a prior precision of one, the first
 updates count all variation as noise: effects stay at zero, and their precision at its prior. And an entry of a vector
 with zeros is in by its odds, half of whose logarithm is the expected logarithm of the precision of its slab: with a
-prior such as Gamma(0.001, 0.001) it is -1000, so that no entry ever comes in.
+prior such as Gamma(0.001, 0.001) it is -1000, and no entry ever comes in.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def shape_of(problem: Problem, variable: Variable) -> tuple[int, ...]:
 
 
 def _largest_squares(problem: Problem, effects: Variable, arrays: Mapping[Any, Array]) -> Array | None:
-    """Return the square of the largest effect that any has alone, of each coordinate; None where the data tell none."""
+    """Return the square of the largest single effect of each coordinate; None if the data do not determine any."""
     linear, square = (
         all_ - own
         for all_, own in zip(

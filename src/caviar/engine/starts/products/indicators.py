@@ -36,7 +36,7 @@ def indicators_of(setting: Setting, rng: np.random.Generator) -> Iterator[dict[V
 
 
 def _indicators(setting: Setting) -> list[Variable]:
-    """Return the hidden numbers 0 or 1 with a factor of their own for each row that are in a sum or product."""
+    """Return the hidden numbers 0 or 1 of rows, with separate factors, that are in a sum or product."""
     bound = setting.problem.bound
     used = {
         slot.node

@@ -1,4 +1,4 @@
-"""Residuals: the values of a leaf less what is added to a product in its sum, by least squares."""
+"""Residuals: the values of a leaf less the other addends beside a product, by least squares."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def _read(setting: Setting, addend: Addend, plates: Sequence[Plate]) -> _Addend 
 
 
 def _fitted(own: _Addend, values: Array, plates: Sequence[Plate], weights: Array) -> Array:
-    """Return what an addend gives to each value by least squares, with axes of length 1 where it is constant."""
+    """Return the share of an addend in each value by least squares, with axes of length 1 where it is constant."""
     axes = [1 + place for place, plate in enumerate(plates) if plate not in own.plates]
     seen = ~np.isnan(values)
     counts = weights.reshape(-1, *(1,) * (values.ndim - 1)) * seen

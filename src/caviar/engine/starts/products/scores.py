@@ -75,7 +75,7 @@ def _scores(
 
 
 def _simple(own: LowRank) -> LowRank:
-    """Return components turned so that most loadings are small, each column in a unit of its own."""
+    """Return components turned to make most loadings small, each column in its own unit."""
     sizes = np.sqrt(np.square(own.loadings).sum(axis=1, keepdims=True))
     turn = simple_turn(own.loadings / np.where(sizes > 0, sizes, 1.0))
     return LowRank(own.scores @ turn, own.loadings @ turn)

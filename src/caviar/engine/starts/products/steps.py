@@ -30,7 +30,7 @@ Smooth states and precise values may well have less, from which plain updates fi
 
 
 def widths_of_steps(setting: Setting, q: Mapping[Variable, Any]) -> dict[Variable, Any]:
-    """Return points for the noise of chains, and of the values that they tell, to be held in the first updates.
+    """Return points for the noise of chains and of their observations, to be kept in the first updates.
 
     Both are all that varies in the values. None where no steps are learnt, where chains are multiplied by what is
     hidden, so that their units are free, or where priors are wide enough.
@@ -79,7 +79,7 @@ def _chains_in(setting: Setting, addend: Addend) -> Iterator[tuple[LinearGaussia
 
 
 def _known(setting: Setting, node: Any) -> Array | None:
-    """Return a known number, or known vectors; None of what is hidden, or chosen by labels."""
+    """Return a known number or known vectors; None if they are hidden, or chosen by labels."""
     if isinstance(node, Data):
         return setting.columns_of(node)
     if isinstance(node, Constant):

@@ -32,7 +32,7 @@ _Values: TypeAlias = Mapping[Variable, tuple[Array, tuple[Plate, ...]]]
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A table of what is left of values.
+    """A table of residuals.
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ class Table:
 
 @dataclass(frozen=True, eq=False)
 class _Entries:
-    """Values of a leaf that were seen: the place of each in the leaf, its row and column, what is left, its weight."""
+    """Observed values of a leaf: the place of each in the leaf, its row and column, its residual, its weight."""
 
     product: Product
     places: AnyArray
@@ -115,7 +115,7 @@ def _has_table(setting: Setting, product: Product) -> bool:
 
 
 def _entries(setting: Setting, product: Product, values: _Values) -> _Entries | None:
-    """Return what a product explains of its leaf; None where labels that this needs are not told."""
+    """Return what a product explains of its leaf; None if it needs labels that are not known."""
     if product.leaf not in values:
         return None
     whole, plates = values[product.leaf]
@@ -133,7 +133,7 @@ def _entries(setting: Setting, product: Product, values: _Values) -> _Entries | 
 def _repetitions(
     setting: Setting, side: Side, shape: tuple[int, ...], plates: Sequence[Plate]
 ) -> AnyArray | None:
-    """Return which repetition of a side each value of a leaf has to do with; None where that is not told."""
+    """Return the repetition of a side that belongs to each value of a leaf; None if it is not known."""
     found: AnyArray = np.zeros((1,) * len(shape), dtype=np.int64)
     for plate, size in zip(setting.plates_of(side.variable), setting.sizes_of(side.variable), strict=True):
         if plate is side.chosen:
@@ -191,7 +191,7 @@ def _table(setting: Setting, entries: Sequence[_Entries]) -> tuple[Table | None,
 
 
 def _spread(own: _Entries, several: Sequence[_Entries]) -> float:
-    """Return the unit of a leaf: its spread where it is beside others."""
+    """Return the unit of a leaf: its spread, if there are several leaves."""
     return float(np.std(own.values)) or 1.0 if len(several) > 1 and len(own.values) else 1.0
 
 

@@ -10,7 +10,7 @@ from ...._typing import AnyArray
 
 
 def alike_documents(lengths: AnyArray, most: int) -> Iterator[AnyArray]:
-    """Yield documents of about the same number of different words, with at most so many words where they are several.
+    """Yield groups of documents with about the same number of different words, limited in the total number of words.
 
     Documents without words are left out.
     """

@@ -29,7 +29,7 @@ def n_trials(counts: Any, n_topics: int) -> int:
 
 
 def best_of_trials(begin: Callable[[], T], number: int, n_passes: int) -> T:
-    """Return topics after so many passes; of several beginnings the best.
+    """Return topics after a number of passes, from the best of several beginnings.
 
     Parameters
     ----------

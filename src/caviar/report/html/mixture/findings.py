@@ -91,7 +91,7 @@ def _surprise(rows: JudgedRows, seen: Seen, held_out: HeldOut | str) -> dict[str
 def _missed(
     told: str, share: float, rows: JudgedRows, held_out: HeldOut | str, largest: float
 ) -> dict[str, str]:
-    """Return what is to be done about a density that misses rows: those that it has not seen alone, or others too."""
+    """Return the advice about a density that misses rows: only new rows, or those of the fit too."""
     level = "bad" if share > 0.1 else "note"
     in_sample = float((rows.tails[~np.isnan(rows.tails)] <= RATE).mean())
     if isinstance(held_out, HeldOut) and in_sample <= largest:

@@ -65,7 +65,7 @@ def columns_of_formula(model: Any, table: Any) -> list[dict[str, Any]]:
     model
         A fitted MixedModel.
     table
-        ``Rows`` of its columns; None if there are none. Then the response is told of, as it was kept.
+        ``Rows`` of its columns; None if there are none: the kept response is then described.
     """
     if table is None:
         response = model.formula.partition("~")[0].strip()
@@ -134,7 +134,7 @@ def _as_stated(line: dict[str, Any], node: Any, *, is_label: bool) -> dict[str, 
 
 
 def _table(value: Any) -> AnyArray | None:
-    """Return an array as rows and columns of numbers; None of what is none."""
+    """Return an array as rows and columns of numbers; None if it is not one."""
     rows = as_numbers(value)
     if rows is None or rows.ndim == 0 or not len(rows):
         return None

@@ -83,7 +83,7 @@ class Figures:
         return replace(self, labels=(names, *self.labels[1:]), are_named=(True, *self.are_named[1:]), **kept)
 
     def without(self, place: str) -> Figures:
-        """Return these without the place of a name along the first axis, where it is the last one."""
+        """Return these figures without the last place along the first axis, if it has a given name."""
         if not self.labels or list(self.labels[0])[-1:] != [place]:
             return self
         kept = {name: None if (own := getattr(self, name)) is None else own[:-1] for name in _ARRAYS}

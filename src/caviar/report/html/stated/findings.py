@@ -58,7 +58,7 @@ def _starts(subject: Any, fit: Mapping[str, Any]) -> dict[str, str] | None:
 
 
 def _distance(subject: Any, data: Mapping[str, Any]) -> dict[str, str] | None:
-    """Return how far q is from the posterior, told by draws."""
+    """Return a finding on the distance of q from the posterior, by draws."""
     title = "Distance to the true posterior"
     if subject.seen is not None and not subject.seen.is_fit:
         return finding(
@@ -77,7 +77,7 @@ def _distance(subject: Any, data: Mapping[str, Any]) -> dict[str, str] | None:
 
 
 def _told_by_draws(found: Any, n_draws: int, title: str) -> dict[str, str]:
-    """Return what the diagnosis by so many draws says of the distance, in plain words before its figure."""
+    """Return the result of the diagnosis by draws, in plain words before its figure."""
     figure = f"Pareto k of {n_draws:,} draws is {found.pareto_k:.2f} ± {found.pareto_k_error:.2f}"
     more = f"posterior.diagnose(data, n_draws={10 * n_draws})"
     gap = max(found.log_evidence - found.elbo, 0.0)

@@ -84,7 +84,7 @@ def _cells(own: Figures) -> dict[str, Any]:
 
 
 def _is_topics(own: Figures) -> bool:
-    """Whether these are topics, or distributions over so many categories that the most probable are shown."""
+    """Whether these are topics, or other distributions with too many categories to show them all."""
     return (
         own.is_simplex and own.mean.ndim == 2 and (own.event == WORD or own.mean.shape[1] > _MANY_CATEGORIES)
     )

@@ -1,4 +1,4 @@
-"""Profiles of the clusters of a mixed table: what is typical of each in every column."""
+"""Profiles of the clusters of a mixed table: typical values of each in every column."""
 
 from __future__ import annotations
 

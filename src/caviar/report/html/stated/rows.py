@@ -49,7 +49,7 @@ def rows_of(subject: Any) -> dict[str, Any] | None:
     Raises
     ------
     CaviarError
-        If the data are none of this model.
+        If the data are not data of this model.
     """
     if subject.data is None:
         return None

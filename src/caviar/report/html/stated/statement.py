@@ -1,4 +1,4 @@
-"""The statement of a model in words: what is observed, known, hidden in each row, and learnt, and its distribution."""
+"""The statement of a model in words: observed, known, hidden and learnt variables, and their distributions."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _is_membership(node: Any) -> bool:
 
 
 def plate_sizes(posterior: Posterior) -> dict[str, int]:
-    """Return the sizes of the plates, as far as the fit tells them."""
+    """Return the sizes of the plates that the fit determines."""
     variables, sizes = posterior.model.variables, {}
     for node in posterior.model.nodes:
         sizes.update({plate.name: plate.size for plate in node.plates if plate.size is not None})

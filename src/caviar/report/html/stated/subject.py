@@ -28,7 +28,7 @@ from .variables import Variables
 
 
 class StatedSubject(Subject):
-    """A posterior, and what is known of where it comes from.
+    """A posterior and its origin: data and arguments.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class StatedSubject(Subject):
     Raises
     ------
     DataError, ParameterError
-        If the data are none of the model.
+        If the data are not data of the model.
     """
 
     estimator: Any
@@ -215,7 +215,7 @@ class StatedSubject(Subject):
         )
 
     def _arguments(self) -> list[str]:
-        """Return the arguments of the fit; of a file of an earlier version those that its posterior tells."""
+        """Return the arguments of the fit; for a file of an earlier version, those that its posterior shows."""
         kept = (self.posterior.data_summary or {}).get("arguments")
         if kept is not None:
             return [f"{name}={'...' if own == '...' else repr(own)}" for name, own in kept.items()]
