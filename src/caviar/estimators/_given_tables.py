@@ -51,7 +51,7 @@ def _refuse_dates(X: Any) -> None:
     columns = (
         ((name, X[name]) for name in X.columns) if hasattr(X, "iloc") or hasattr(X, "get_column") else ()
     )
-    if hasattr(X, "column_names"):
+    if hasattr(X, "column_names") and hasattr(X, "columns"):
         columns = zip(X.column_names, X.columns, strict=True)
     wrong = (
         "X"

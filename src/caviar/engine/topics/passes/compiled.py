@@ -87,6 +87,28 @@ def _move(change: AnyArray, of_word: AnyArray, of_topics: AnyArray) -> Any:
     return size
 
 
+@numba.njit(nogil=True, cache=True)
+def _moved(change: AnyArray, words: AnyArray, of_words: AnyArray, of_topics: AnyArray) -> float:
+    """Add the changes of words, and those of topics in all; return the size of the former."""
+    moved, of_all = 0.0, np.zeros(len(of_topics), np.float32)
+    for place in range(len(words)):
+        moved += _move(change[place], of_words[words[place]], of_all)
+    for k in range(len(of_topics)):
+        of_topics[k] += of_all[k]
+    return moved
+
+
+@numba.njit(nogil=True, cache=True, fastmath=_ANY_ORDER)
+def _count(counts: AnyArray, responsibilities: AnyArray, document: AnyArray) -> None:
+    """Write the counts of a document from the responsibilities of its words."""
+    for k in range(len(document)):
+        document[k] = _ZERO
+    for e in range(len(counts)):
+        own = responsibilities[e]
+        for k in range(len(document)):
+            document[k] += counts[e] * own[k]
+
+
 @numba.njit(nogil=True, cache=True, error_model="numpy")
 def update_block(
     starts: AnyArray,
@@ -136,38 +158,19 @@ def update_block(
     change, shares = np.zeros((len(words), n_topics), np.float32), np.empty(n_topics, np.float32)
     of_document, all_words = np.empty(n_topics, np.float32), of_topics + totals
     for d in range(len(documents)):
-        document = documents[d]
+        own = slice(starts[d], starts[d + 1])
         for k in range(n_topics):
-            of_document[k] = document[k] + prior[k]
+            of_document[k] = documents[d, k] + prior[k]
         for _ in range(n_updates):
-            for e in range(starts[d], starts[d + 1]):
-                word, own = words[places[e]], responsibilities[e]
-                eta = word_prior[word if by_word else 0]
-                total = _shares(
-                    own,
-                    ones[e],
-                    ones_weighted[e],
-                    of_document,
-                    of_words[word],
-                    eta,
-                    all_words,
-                    least,
-                    shares,
-                )
-                _settle(shares, _ONE / total, counts[e], weighted[e], own, of_document, change[places[e]])
+            for e in range(own.start, own.stop):
+                word, now = words[places[e]], responsibilities[e]
+                eta, of_word = word_prior[word if by_word else 0], of_words[word]
+                one, part = ones[e], ones_weighted[e]
+                total = _shares(now, one, part, of_document, of_word, eta, all_words, least, shares)
+                _settle(shares, _ONE / total, counts[e], weighted[e], now, of_document, change[places[e]])
         # increments leave rounding behind
-        for k in range(n_topics):
-            document[k] = _ZERO
-        for e in range(starts[d], starts[d + 1]):
-            own = responsibilities[e]
-            for k in range(n_topics):
-                document[k] += counts[e] * own[k]
-    moved, change_of_topics = 0.0, np.zeros(n_topics, np.float32)
-    for place in range(len(words)):
-        moved += _move(change[place], of_words[words[place]], change_of_topics)
-    for k in range(n_topics):
-        of_topics[k] += change_of_topics[k]
-    return moved
+        _count(counts[own], responsibilities[own], documents[d])
+    return _moved(change, words, of_words, of_topics)
 
 
 @numba.njit(nogil=True, cache=True, fastmath=_ANY_ORDER)
