@@ -1,5 +1,6 @@
 """Nothing is lost at extreme parameters: every number is compared with 60-digit arithmetic."""
 
+import warnings
 from typing import Any
 
 import mpmath as mp
@@ -26,6 +27,7 @@ from caviar.families import (
     TruncatedNormal,
     Wishart,
 )
+from caviar.language.binomial import Successes
 
 DIGITS = 60
 GRADED = np.diag([1e12, 1.0, 1e-12])
@@ -509,3 +511,12 @@ def test_the_entropy_of_a_polya_gamma_is_exact_for_tilts_of_any_size():
             if tilt < 500:
                 width = (mp.sinh(c) - c) / (4 * c**3 * mp.cosh(c / 2) ** 2)
                 assert abs(variance / width - 1) < 1e-13
+
+
+def test_a_success_that_is_certain_has_log_probabilities():
+    """Without a warning, although 0 times minus infinity is in them."""
+    batch = Successes(np.full((4,), 3.0), np.array([-np.inf, -np.inf, np.inf, np.inf]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = batch.log_density(np.array([0.0, 1.0, 3.0, 2.0]))
+    np.testing.assert_array_equal(found, [0.0, -np.inf, 0.0, -np.inf])

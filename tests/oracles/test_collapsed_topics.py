@@ -303,7 +303,7 @@ def test_what_collapsed_passes_cannot_heed_is_refused(arguments: dict, message: 
 
 def test_collapsed_passes_take_no_checkpoint(tmp_path) -> None:
     lda = cv.LatentDirichletAllocation(2, method="collapsed", random_state=0)
-    with pytest.raises(cv.ParameterError, match="not that of collapsed passes"):
+    with pytest.raises(cv.ParameterError, match="cannot save collapsed passes"):
         lda.fit(np.eye(4), checkpoint=tmp_path / "a")
 
 

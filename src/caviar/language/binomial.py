@@ -239,6 +239,8 @@ class Successes:
         x = np.where(inside, x, 0.0)
         rest = self.trials - x
         choices = gammaln(np.asarray(self.trials) + 1.0) - gammaln(x + 1.0) - gammaln(rest + 1.0)
-        successes = np.where(x > 0, x * log_expit(self.log_odds), 0.0)
-        failures = np.where(rest > 0, rest * log_expit(-self.log_odds), 0.0)
+        # at a probability of 0 or 1 one of the logarithms is minus infinity
+        with np.errstate(invalid="ignore"):
+            successes = np.where(x > 0, x * log_expit(self.log_odds), 0.0)
+            failures = np.where(rest > 0, rest * log_expit(-self.log_odds), 0.0)
         return np.where(inside, choices + successes + failures, -np.inf)
