@@ -165,7 +165,7 @@ def test_topics_go_on_to_the_same_bits(method, tmp_path):
     assert n_breaks >= 5
     assert_same_bits(found.posterior_, undisturbed.posterior_)
     np.testing.assert_array_equal(found.transform(COUNTS), undisturbed.transform(COUNTS))
-    with pytest.raises(cv.ParameterError, match="needs a random_state"):
+    with pytest.raises(cv.ParameterError, match="needs a fixed seed"):
         cv.LatentDirichletAllocation(2).fit(COUNTS, checkpoint=tmp_path / "d")
 
 
@@ -198,7 +198,7 @@ def test_a_comparison_goes_on_to_the_same_table(tmp_path):
     assert len(partial.rows) == 1
     again = compared(tmp_path / "d")
     assert [row.elbo for row in again.rows] == [row.elbo for row in undisturbed.rows]
-    with pytest.raises(cv.ParameterError, match="needs a random_state"):
+    with pytest.raises(cv.ParameterError, match="needs a fixed seed"):
         cv.compare_mixtures(X, 2, "full", checkpoint=tmp_path / "e")
 
 
@@ -226,7 +226,7 @@ def test_other_kernels_are_told_and_the_fit_goes_on(tmp_path, monkeypatch):
         fitted(ESTIMATORS[0], tmp_path / "c", callback=after(4))
     mine = checkpointing.arithmetic()
     monkeypatch.setattr(checkpointing, "arithmetic", lambda: {**mine, "BLAS": "openblas 0.3.30 Haswell"})
-    told = rf"begun with BLAS {mine['BLAS']}.*now has BLAS openblas 0.3.30 Haswell.*last digits may differ"
+    told = rf"began with BLAS {mine['BLAS']}.*now has BLAS openblas 0.3.30 Haswell.*last digits may differ"
     with pytest.warns(cv.CheckpointWarning, match=told):
         found = fitted(ESTIMATORS[0], tmp_path / "c")
     assert_same_bits(found.posterior_, undisturbed.posterior_)
@@ -247,7 +247,7 @@ def test_a_path_is_no_parameter_that_clones_share():
 
 @pytest.mark.slow
 def test_what_cannot_go_on_is_refused_in_words(tmp_path):
-    with pytest.raises(cv.ParameterError, match="needs a random_state"):
+    with pytest.raises(cv.ParameterError, match="needs a fixed seed"):
         cv.GaussianMixture(2).fit(X, checkpoint=tmp_path / "c")
     fitted(ESTIMATORS[0], tmp_path / "c")
     with pytest.raises(cv.CheckpointError, match="its data was another"):
